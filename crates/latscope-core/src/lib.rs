@@ -1,0 +1,2 @@
+//! The pure part of latscope.
+#![forbid(unsafe_code)]

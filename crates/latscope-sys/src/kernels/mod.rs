@@ -1,0 +1,1 @@
+//! The timed assembly kernels.

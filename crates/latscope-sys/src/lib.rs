@@ -1,0 +1,2 @@
+//! The only crate of latscope with unsafe code.
+pub mod kernels;

@@ -1,0 +1,2 @@
+//! The latscope command.
+#![forbid(unsafe_code)]

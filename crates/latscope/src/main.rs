@@ -1,0 +1,3 @@
+//! The latscope command.
+#![forbid(unsafe_code)]
+fn main() {}

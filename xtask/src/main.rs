@@ -1,0 +1,3 @@
+//! Developer commands.
+#![forbid(unsafe_code)]
+fn main() {}
