@@ -1,0 +1,364 @@
+//! A log-linear histogram with exact count, minimum, maximum and sum.
+//!
+//! A value below 128 ticks has a bucket of its own; above, each power of two
+//! is cut into 128 equal buckets, so that a bucket is never wider than 1/128
+//! (0.8 %) of what it holds. Values of 2^48 ticks and more (39 hours of
+//! nanoseconds) are counted in `overflow` and still enter count, maximum and
+//! sum: nothing saturates silently.
+
+use serde::{Deserialize, Serialize};
+
+const SUB_BITS: u32 = 7;
+const SUB: usize = 1 << SUB_BITS;
+const RANGE_BITS: u32 = 48;
+
+/// Number of buckets of the full layout, overflow not included.
+pub const BUCKETS: usize = (RANGE_BITS - SUB_BITS + 1) as usize * SUB;
+
+/// The bucket a value belongs to; `None` when it is beyond the layout.
+#[inline]
+pub fn bucket_of(value: u64) -> Option<usize> {
+    if value >> RANGE_BITS != 0 {
+        return None;
+    }
+    let shift = (u64::BITS - (value | (SUB as u64 - 1)).leading_zeros()).saturating_sub(SUB_BITS + 1);
+    let offset = (value >> shift) as usize;
+    Some(shift as usize * SUB + offset)
+}
+
+/// The lowest and the highest value of a bucket, both inclusive.
+///
+/// # Panics
+/// If `bucket` is not below [`BUCKETS`].
+pub fn bounds(bucket: usize) -> (u64, u64) {
+    assert!(bucket < BUCKETS);
+    let shift = (bucket / SUB).saturating_sub(1) as u32;
+    let low = ((bucket - shift as usize * SUB) as u64) << shift;
+    (low, low + (1 << shift) - 1)
+}
+
+/// Counts of durations, in ticks of `tick_ps` picoseconds.
+///
+/// In a result file the buckets are sparse: `[low, high, count]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Wire", into = "Wire")]
+pub struct Histogram {
+    tick_ps: u64,
+    /// Ascending in bucket; counts are positive.
+    buckets: Vec<(u16, u64)>,
+    overflow: u64,
+    count: u64,
+    min: u64,
+    max: u64,
+    sum: u64,
+}
+
+/// What a recorder counted, to build a [`Histogram`] from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Values beyond the last bucket.
+    pub overflow: u64,
+    /// Smallest value, in ticks.
+    pub min: u64,
+    /// Largest value, in ticks.
+    pub max: u64,
+    /// Sum of all values, in ticks.
+    pub sum: u64,
+}
+
+impl Histogram {
+    /// An empty histogram of ticks of `tick_ps` picoseconds.
+    pub fn new(tick_ps: u64) -> Self {
+        Histogram { tick_ps, buckets: Vec::new(), overflow: 0, count: 0, min: u64::MAX, max: 0, sum: 0 }
+    }
+
+    /// Builds a histogram from bucket counts recorded elsewhere with
+    /// [`bucket_of`]; zero counts are dropped.
+    pub fn from_counts(tick_ps: u64, counts: impl IntoIterator<Item = (usize, u64)>, totals: Totals) -> Self {
+        let buckets: Vec<(u16, u64)> =
+            counts.into_iter().filter(|(_, n)| *n > 0).map(|(b, n)| (b as u16, n)).collect();
+        let count = buckets.iter().map(|(_, n)| n).sum::<u64>() + totals.overflow;
+        if count == 0 {
+            return Histogram::new(tick_ps);
+        }
+        Histogram {
+            tick_ps,
+            buckets,
+            overflow: totals.overflow,
+            count,
+            min: totals.min,
+            max: totals.max,
+            sum: totals.sum,
+        }
+    }
+
+    /// Adds one value, in ticks.
+    pub fn record(&mut self, value: u64) {
+        match bucket_of(value) {
+            None => self.overflow += 1,
+            Some(bucket) => {
+                let bucket = bucket as u16;
+                match self.buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
+                    Ok(at) => self.buckets[at].1 += 1,
+                    Err(at) => self.buckets.insert(at, (bucket, 1)),
+                }
+            }
+        }
+        self.count += 1;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum = self.sum.saturating_add(value);
+    }
+
+    /// Adds the counts of another histogram of the same tick.
+    ///
+    /// # Panics
+    /// If the ticks differ: such histograms count different things.
+    pub fn merge(&mut self, other: &Histogram) {
+        assert_eq!(self.tick_ps, other.tick_ps, "histograms of different ticks do not add");
+        for &(bucket, n) in &other.buckets {
+            match self.buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
+                Ok(at) => self.buckets[at].1 += n,
+                Err(at) => self.buckets.insert(at, (bucket, n)),
+            }
+        }
+        self.overflow += other.overflow;
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
+    /// Number of values, overflow included.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Values beyond the last bucket.
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+
+    /// Nanoseconds of `ticks`.
+    fn ns(&self, ticks: f64) -> f64 {
+        ticks * self.tick_ps as f64 / 1e3
+    }
+
+    /// Smallest value, exact, in ns; `None` when empty.
+    pub fn min(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.ns(self.min as f64))
+    }
+
+    /// Largest value, exact, in ns; `None` when empty.
+    pub fn max(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.ns(self.max as f64))
+    }
+
+    /// Mean of all values, exact, in ns; `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.ns(self.sum as f64 / self.count as f64))
+    }
+
+    /// The value at quantile `q` by nearest rank, in ns, within 0.4 % (the
+    /// middle of its bucket; first and last rank are exact); `None` when empty.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = rank(q, self.count);
+        if rank == 1 {
+            return self.min();
+        }
+        if rank == self.count {
+            return self.max();
+        }
+        let mut seen = 0;
+        for &(bucket, n) in &self.buckets {
+            seen += n;
+            if seen >= rank {
+                let (low, high) = bounds(bucket as usize);
+                let middle = (low as f64 + high as f64) / 2.0;
+                return Some(self.ns(middle.clamp(self.min as f64, self.max as f64)));
+            }
+        }
+        self.max()
+    }
+
+    /// Like [`quantile`](Self::quantile), but `None` when fewer than ten
+    /// values lie above it, for then it says little about the tail.
+    pub fn tail_quantile(&self, q: f64) -> Option<f64> {
+        (self.count - rank(q, self.count).min(self.count) >= 10).then(|| self.quantile(q)).flatten()
+    }
+
+    /// The buckets as low bound, high bound (ns, inclusive) and count.
+    pub fn buckets_ns(&self) -> impl Iterator<Item = (f64, f64, u64)> {
+        self.buckets.iter().map(|&(bucket, n)| {
+            let (low, high) = bounds(bucket as usize);
+            (self.ns(low as f64), self.ns(high as f64), n)
+        })
+    }
+}
+
+/// The nearest rank (from 1) of quantile `q` among `count` values.
+fn rank(q: f64, count: u64) -> u64 {
+    // 0.9 * 100 is 90.00000000000001: without the slack p90 would be rank 91.
+    ((q * count as f64 - 1e-6).ceil() as u64).clamp(1, count.max(1))
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    tick_ps: u64,
+    min: Option<u64>,
+    max: Option<u64>,
+    sum: u64,
+    buckets: Vec<(u64, u64, u64)>,
+    overflow: u64,
+}
+
+impl From<Histogram> for Wire {
+    fn from(h: Histogram) -> Wire {
+        let filled = h.count > 0;
+        let buckets = h.buckets.iter().map(|&(bucket, n)| {
+            let (low, high) = bounds(bucket as usize);
+            (low, high, n)
+        });
+        Wire {
+            tick_ps: h.tick_ps,
+            min: filled.then_some(h.min),
+            max: filled.then_some(h.max),
+            sum: h.sum,
+            buckets: buckets.collect(),
+            overflow: h.overflow,
+        }
+    }
+}
+
+impl TryFrom<Wire> for Histogram {
+    type Error = String;
+
+    /// Trusts nothing: bounds must be those of the layout, ascending, and the
+    /// exact extremes must lie where the counts say.
+    fn try_from(wire: Wire) -> Result<Self, String> {
+        if wire.tick_ps == 0 {
+            return Err("histogram: tick_ps is 0".to_owned());
+        }
+        let mut counts = Vec::with_capacity(wire.buckets.len());
+        let mut total = wire.overflow;
+        for (low, high, n) in wire.buckets {
+            let bucket = bucket_of(low).filter(|b| bounds(*b) == (low, high));
+            let bucket =
+                bucket.ok_or_else(|| format!("histogram: no bucket has the bounds {low}..{high}"))?;
+            if counts.last().is_some_and(|(last, _)| *last >= bucket) {
+                return Err(format!("histogram: bucket {low}..{high} is out of order"));
+            }
+            total = n.checked_add(total).ok_or("histogram: counts overflow")?;
+            counts.push((bucket, n));
+        }
+        if total == 0 {
+            return Ok(Histogram::new(wire.tick_ps));
+        }
+        let (Some(min), Some(max)) = (wire.min, wire.max) else {
+            return Err("histogram: counts without min and max".to_owned());
+        };
+        let first = counts.iter().find(|(_, n)| *n > 0).map(|(b, _)| *b);
+        if min > max || first.is_some_and(|first| bucket_of(min) != Some(first)) {
+            return Err(format!("histogram: min {min} and max {max} do not fit the buckets"));
+        }
+        let totals = Totals { overflow: wire.overflow, min, max, sum: wire.sum };
+        Ok(Histogram::from_counts(wire.tick_ps, counts, totals))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Histogram {
+        let mut h = Histogram::new(1000);
+        values.iter().for_each(|v| h.record(*v));
+        h
+    }
+
+    #[test]
+    fn buckets_tile_the_range_without_gap_or_overlap() {
+        let mut next = 0;
+        for bucket in 0..BUCKETS {
+            let (low, high) = bounds(bucket);
+            assert_eq!(low, next, "bucket {bucket}");
+            assert_eq!(bucket_of(low), Some(bucket));
+            assert_eq!(bucket_of(high), Some(bucket));
+            next = high + 1;
+        }
+        assert_eq!(next, 1 << RANGE_BITS);
+        assert_eq!(bucket_of(1 << RANGE_BITS), None);
+    }
+
+    #[test]
+    fn overflow_is_counted_and_keeps_the_exact_maximum() {
+        let h = of(&[5, u64::MAX / 4]);
+        assert_eq!((h.overflow(), h.count()), (1, 2));
+        assert_eq!(h.max(), Some((u64::MAX / 4) as f64));
+    }
+
+    #[test]
+    fn a_tail_quantile_needs_ten_values_above_it() {
+        let h = of(&(1..=100).collect::<Vec<_>>());
+        assert_eq!(h.tail_quantile(0.90), Some(90.0));
+        assert_eq!(h.tail_quantile(0.95), None);
+    }
+
+    #[test]
+    fn an_empty_histogram_has_no_numbers() {
+        let h = Histogram::new(1);
+        assert_eq!((h.min(), h.quantile(0.5), h.mean(), h.tail_quantile(0.9)), (None, None, None, None));
+    }
+
+    #[test]
+    fn damaged_histograms_are_refused() {
+        let damaged = [
+            r#"{"tick_ps":0,"min":1,"max":1,"sum":1,"buckets":[[1,1,1]],"overflow":0}"#,
+            r#"{"tick_ps":1,"min":1,"max":1,"sum":1,"buckets":[[1,2,1]],"overflow":0}"#,
+            r#"{"tick_ps":1,"min":1,"max":2,"sum":3,"buckets":[[2,2,1],[1,1,1]],"overflow":0}"#,
+            r#"{"tick_ps":1,"min":null,"max":null,"sum":3,"buckets":[[2,2,1]],"overflow":0}"#,
+            r#"{"tick_ps":1,"min":9,"max":9,"sum":3,"buckets":[[2,2,1]],"overflow":0}"#,
+        ];
+        for text in damaged {
+            assert!(serde_json::from_str::<Histogram>(text).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_is_within_one_percent(value in 0u64..1 << RANGE_BITS) {
+            let (low, high) = bounds(bucket_of(value).unwrap());
+            prop_assert!(low <= value && value <= high);
+            prop_assert!((high - low) as f64 <= 0.01 * low as f64 || high == low);
+        }
+
+        #[test]
+        fn merging_equals_recording_together(a in proptest::collection::vec(any::<u64>(), 0..50),
+                                             b in proptest::collection::vec(0u64..100_000, 0..50)) {
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            prop_assert_eq!(merged, of(&[a, b].concat()));
+        }
+
+        #[test]
+        fn quantiles_are_near_the_sorted_values(mut values in proptest::collection::vec(0u64..10_000_000, 1..200),
+                                                q in 0.0f64..=1.0) {
+            let h = of(&values);
+            values.sort_unstable();
+            let exact = values[rank(q, values.len() as u64) as usize - 1] as f64;
+            let got = h.quantile(q).unwrap();
+            prop_assert!((got - exact).abs() <= 0.005 * exact + 0.5, "{} vs {}", got, exact);
+        }
+
+        #[test]
+        fn a_histogram_survives_its_file_form(values in proptest::collection::vec(any::<u64>(), 0..60)) {
+            let h = of(&values);
+            let text = serde_json::to_string(&h).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), h);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A snapshot of a machine: what is there and what is permitted. Only the
+//! description; reading it is the business of the command.
+
+use crate::units::CpuList;
+use serde::{Deserialize, Serialize};
+
+/// The machine a result was measured on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// Host name, as `uname -n`.
+    pub name: String,
+    /// Kernel release, as `uname -r`.
+    pub kernel: String,
+    /// Kernel version, as `uname -v`: names the preemption model.
+    pub kernel_version: String,
+    /// Architecture, as `uname -m`.
+    pub architecture: String,
+    /// The processor's own name.
+    pub cpu_model: String,
+    /// CPUs that are online.
+    pub online: CpuList,
+    /// CPUs this process may run on: affinity and cpuset.
+    pub allowed: CpuList,
+    /// Who shares a core, package and NUMA node.
+    pub cpus: Vec<Cpu>,
+    /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
+    pub caches: Vec<Cache>,
+    /// Where `caches` comes from: `sysfs`, `cpuid` or `unknown`.
+    pub caches_from: String,
+    /// Installed memory, bytes.
+    pub memory: u64,
+    /// Bytes of memory that can be had without swapping.
+    pub memory_available: u64,
+    /// Hypervisor, if the machine is virtual.
+    pub hypervisor: Option<String>,
+    /// Whether the command ran as root.
+    pub root: bool,
+    /// One-minute load average at the start.
+    pub load_average: f64,
+    /// The clock used for time stamps.
+    pub clock: ClockInfo,
+    /// What distorts latency here, as `latscope doctor` tells it.
+    pub checks: Vec<Check>,
+}
+
+/// One CPU and its place.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cpu {
+    /// Its number.
+    pub id: u32,
+    /// Core id within the package.
+    pub core: u32,
+    /// Physical package.
+    pub package: u32,
+    /// NUMA node.
+    pub node: u32,
+    /// CPUs of the same core, itself included.
+    pub siblings: CpuList,
+}
+
+/// A declared data or unified cache.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cache {
+    /// 1, 2, 3, …
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes in a line.
+    pub line: u64,
+    /// Associativity; 0 when unknown.
+    pub ways: u32,
+    /// CPUs that share it.
+    pub shared: CpuList,
+}
+
+/// The clock behind all time stamps, and why it was chosen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClockInfo {
+    /// `tsc`, `cntvct` or `monotonic-raw`.
+    pub source: String,
+    /// Why this one.
+    pub reason: String,
+    /// Ticks per second.
+    pub frequency_hz: f64,
+    /// Smallest step seen between two readings, ns.
+    pub resolution_ns: f64,
+    /// Time from one stamp to the next with nothing between, ns; it is
+    /// subtracted from every duration.
+    pub overhead_ns: f64,
+}
+
+/// How a check came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckState {
+    /// Nothing to mend.
+    Good,
+    /// A fact that readers of the numbers must know.
+    Note,
+    /// Distorts the probes it names.
+    Bad,
+    /// Could not be found out.
+    Unknown,
+}
+
+/// One row of `latscope doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Stable name: `governor`, `smt`, …
+    pub id: String,
+    /// How it came out.
+    pub state: CheckState,
+    /// What was found, in words.
+    pub found: String,
+    /// Which probes it touches: ids, or families as `memory.*`; empty for none.
+    pub affects: Vec<String>,
+    /// The exact remedy, as a command where there is one.
+    pub remedy: Option<String>,
+}
+
+impl Machine {
+    /// Declared size of the data or unified cache of a level, in bytes.
+    pub fn cache_size(&self, level: u32) -> Option<u64> {
+        self.caches.iter().find(|c| c.level == level && c.kind != "Instruction").map(|c| c.size)
+    }
+
+    /// Declared size of the last-level cache, in bytes.
+    pub fn last_level_cache(&self) -> Option<u64> {
+        self.caches.iter().filter(|c| c.kind != "Instruction").max_by_key(|c| c.level).map(|c| c.size)
+    }
+}

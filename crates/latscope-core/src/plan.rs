@@ -1,0 +1,193 @@
+//! What will be measured: a pure function of the request and the machine,
+//! saved in the result and shown by `--dry-run`.
+
+use crate::units::{self, CpuList};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The parameters of one measurement, by name: `size`, `order`, `placement`, …
+pub type Params = BTreeMap<String, ParamValue>;
+
+/// The value of a parameter. Sizes are in bytes, intervals in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ParamValue {
+    /// A number: bytes, nanoseconds, threads.
+    Number(u64),
+    /// A choice, a path, or a pair of CPUs such as `0-1`.
+    Text(String),
+}
+
+impl From<u64> for ParamValue {
+    fn from(number: u64) -> Self {
+        ParamValue::Number(number)
+    }
+}
+
+impl From<&str> for ParamValue {
+    fn from(text: &str) -> Self {
+        ParamValue::Text(text.to_owned())
+    }
+}
+
+impl fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParamValue::Number(number) => number.fmt(f),
+            ParamValue::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// Builds [`Params`] from pairs: `params([("size", 4096.into())])`.
+pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// One point to measure: a probe with its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Probe id, `family.name`.
+    pub probe: String,
+    /// Its parameters, all of them: nothing about the point is implied.
+    pub params: Params,
+    /// What a reader calls it: `read, kept open, 4 KiB`.
+    pub title: String,
+    /// Whether the survey's table has a row for it; points of a curve that
+    /// only a plot shows have none.
+    pub row: bool,
+}
+
+impl Point {
+    /// A numeric parameter.
+    ///
+    /// # Panics
+    /// If the point lacks it: the probe that planned the point put it there.
+    pub fn number(&self, name: &str) -> u64 {
+        match self.params.get(name) {
+            Some(ParamValue::Number(number)) => *number,
+            other => panic!("{}: parameter {name} is {other:?}, not a number", self.probe),
+        }
+    }
+
+    /// A textual parameter.
+    ///
+    /// # Panics
+    /// If the point lacks it: the probe that planned the point put it there.
+    pub fn text(&self, name: &str) -> &str {
+        match self.params.get(name) {
+            Some(ParamValue::Text(text)) => text,
+            other => panic!("{}: parameter {name} is {other:?}, not a text", self.probe),
+        }
+    }
+}
+
+/// When a point has been measured enough. All limits hold for each point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Clean samples wanted: batches, or single events.
+    pub samples: u64,
+    /// Length of a batch of a short operation, ns. Shorter than a scheduler
+    /// slice, so that most batches on a busy machine are undisturbed.
+    pub batch_ns: u64,
+    /// Time after which the point ends with what it has, ns.
+    pub limit_ns: u64,
+}
+
+/// The scheduling policy asked for measuring threads; what was granted is read
+/// back and reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// The normal time-sharing policy.
+    Other,
+    /// SCHED_FIFO with this priority, 1-99.
+    Fifo(u32),
+}
+
+/// What has to be true of the machine while a step runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Lock the worker's memory (`mlockall`).
+    pub lock_memory: bool,
+    /// Hold `/dev/cpu_dma_latency` at this many µs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_dma_latency: Option<i32>,
+    /// A directory for files, made before the step and removed after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scratch_in: Option<PathBuf>,
+}
+
+/// The work of one worker process: points measured in one go, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Which code measures them: the `step` of their probes.
+    pub name: String,
+    /// The points.
+    pub points: Vec<Point>,
+    /// CPUs for the measuring threads; the first one is the main thread's.
+    pub cpus: Vec<u32>,
+    /// Policy of the measuring threads.
+    pub policy: Policy,
+    /// When each point has been measured enough.
+    pub stop: Stop,
+    /// What has to hold meanwhile.
+    #[serde(default)]
+    pub conditions: Conditions,
+    /// Seed of permutations and random data.
+    pub seed: u64,
+}
+
+/// A worker that runs beside the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// A busy loop on each allowed CPU.
+    Cpu,
+    /// A copy loop through memory larger than the caches, on each allowed CPU.
+    Memory,
+    /// A shell command.
+    Command(String),
+}
+
+/// Everything a run will do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What was asked, in a word or two: `survey`, `memory`.
+    pub job: String,
+    /// The steps, in order of execution.
+    pub steps: Vec<Step>,
+    /// Load beside all steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
+    /// File for the time line of the threads, if asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<PathBuf>,
+    /// CPUs this run may use.
+    pub cpus: CpuList,
+    /// What the plan leaves out of what was asked or is usual, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The plan as a list for people: a line for each step and point.
+    pub fn describe(&self) -> String {
+        let points: usize = self.steps.iter().map(|step| step.points.len()).sum();
+        let mut out =
+            format!("{}: {} steps, {points} points, CPUs {}\n", self.job, self.steps.len(), self.cpus);
+        for step in &self.steps {
+            let limit = units::format_time(step.stop.limit_ns as f64);
+            out += &format!("{}  (CPUs {:?}, at most {limit} a point)\n", step.name, step.cpus);
+            for point in &step.points {
+                out += &format!("    {}  {}\n", point.probe, point.title);
+            }
+        }
+        for note in &self.notes {
+            out += &format!("note: {note}\n");
+        }
+        out
+    }
+}
