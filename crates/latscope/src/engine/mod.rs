@@ -4,6 +4,8 @@
 
 pub mod bench;
 pub mod gate;
+#[cfg(test)]
+pub mod harness;
 pub mod observers;
 pub mod planner;
 pub mod protocol;

@@ -310,7 +310,7 @@ impl Drop for Link {
 }
 
 /// Puts a point together from what the worker counted and what it said.
-fn measurement(
+pub(super) fn measurement(
     step: &Step,
     point: usize,
     slots: Option<&Slots>,

@@ -158,4 +158,14 @@ mod tests {
         let cpus: Vec<_> = plan(&ask, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
         assert_eq!(cpus, [ParamValue::Number(0), ParamValue::Number(3)]);
     }
+
+    #[test]
+    fn it_runs_on_every_cpu() {
+        use crate::engine::harness;
+        for m in harness::measure(&EXPERIMENT, harness::points(&TIMER)) {
+            harness::check(&m);
+            assert_eq!(m.summary.count, 10);
+            assert_eq!(m.values["early"].value, 0.0);
+        }
+    }
 }
