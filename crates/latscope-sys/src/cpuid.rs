@@ -243,8 +243,7 @@ mod tests {
             (0x8000_001d, 3, [0x4163, 0x3c0_003f, 0x7fff, 1]),
             (0x8000_001d, 4, [0, 0, 0, 0]),
         ]);
-        let cache =
-            |level, kind, size, ways, sharing| Cache { level, kind, size, line: 64, ways, sharing };
+        let cache = |level, kind, size, ways, sharing| Cache { level, kind, size, line: 64, ways, sharing };
         let expected = [
             cache(1, CacheKind::Data, 32 << 10, 8, 1),
             cache(1, CacheKind::Instruction, 32 << 10, 8, 1),
@@ -298,11 +297,7 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(name(&[present, signature(base, text)]).as_deref(), Some(expected));
         }
-        let posing = [
-            present,
-            signature(base, b"Microsoft Hv"),
-            signature(base + 0x100, b"KVMKVMKVM\0\0\0"),
-        ];
+        let posing = [present, signature(base, b"Microsoft Hv"), signature(base + 0x100, b"KVMKVMKVM\0\0\0")];
         assert_eq!(name(&posing).as_deref(), Some("KVM"));
     }
 

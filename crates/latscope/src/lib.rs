@@ -1,2 +1,4 @@
 //! The latscope command.
 #![forbid(unsafe_code)]
+
+pub mod machine;
