@@ -222,8 +222,11 @@ fn model_of(eax: u32) -> Model {
 mod tests {
     use super::*;
 
+    /// Leaf, sub-leaf, and the registers they answer with.
+    type Row = (u32, u32, [u32; 4]);
+
     /// A processor played back from recorded leaves.
-    fn scripted(rows: &[(u32, u32, [u32; 4])]) -> impl Fn(u32, u32) -> Option<Registers> {
+    fn scripted(rows: &[Row]) -> impl Fn(u32, u32) -> Option<Registers> {
         let rows = rows.to_vec();
         move |number, sub| {
             let row = rows.iter().find(|row| (row.0, row.1) == (number, sub))?;
@@ -273,7 +276,7 @@ mod tests {
         assert!(caches_of(&|_, _| None).is_empty());
     }
 
-    fn signature(number: u32, name: &[u8; 12]) -> (u32, u32, [u32; 4]) {
+    fn signature(number: u32, name: &[u8; 12]) -> Row {
         let word = |i: usize| u32::from_le_bytes(name[i..i + 4].try_into().unwrap());
         (number, 0, [number + 1, word(0), word(4), word(8)])
     }
@@ -308,7 +311,7 @@ mod tests {
             signature(0x4000_0000, b"KVMKVMKVM\0\0\0"),
             (0x4000_0010, 0, [2_596_140, 0, 0, 0]),
         ];
-        let cases: [(&[(u32, u32, [u32; 4])], Option<f64>); 5] = [
+        let cases: [(&[Row], Option<f64>); 5] = [
             (&kvm, Some(2_596_140e3)),
             // 24 MHz crystal, ratio 250 / 2.
             (&[(0x15, 0, [2, 250, 24_000_000, 0])], Some(3e9)),

@@ -4,7 +4,9 @@
 
 use latscope::machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
 use latscope_core::machine::{CheckState, Machine};
+use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +56,7 @@ fn examine(root: &Root, facts: &Facts, mut trials: Scripted) -> Machine {
 }
 
 fn assert_as_recorded(name: &str, found: &Machine) {
-    let text = std::fs::read_to_string(machines().join(format!("{name}.json"))).unwrap_or_default();
+    let text = fs::read_to_string(machines().join(format!("{name}.json"))).unwrap_or_default();
     let expected: Option<Machine> = serde_json::from_str(&text).ok();
     let json = serde_json::to_string_pretty(found).unwrap();
     assert!(expected.as_ref() == Some(found), "{name} is now described so:\n{json}");
@@ -135,4 +137,56 @@ fn this_machine_is_described_consistently() {
     assert!(machine.checks.iter().all(|check| check.state != CheckState::Bad || !check.affects.is_empty()));
     let text = latscope_core::doctor::text(&machine, false, 100);
     assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
+}
+
+/// All files under a directory, relative to it.
+fn files_under(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(next) = pending.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => pending.push(entry.path()),
+                false => found.push(entry.path().strip_prefix(directory).unwrap().to_owned()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What a file of the kernel should not hold, but might.
+const NONSENSE: [&str; 10] = [
+    "",
+    "-1",
+    "18446744073709551615",
+    "0-3,9",
+    "max 0",
+    "0 0",
+    "[never] [",
+    ":::\nUid: x\nMemTotal: 18446744073709551615 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB",
+    "cpu 18446744073709551615 18446744073709551615 1 1 1 1 1 18446744073709551615",
+    "\u{fffd}µ\0",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn nonsense_in_any_file_is_survived(texts in proptest::collection::vec(0..NONSENSE.len() + 1, 400)) {
+        let kept = machines().join("numa-server");
+        let directory = tempfile::tempdir().unwrap();
+        for (path, choice) in files_under(&kept).iter().zip(texts) {
+            let target = directory.path().join(path);
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            match NONSENSE.get(choice) {
+                Some(text) => fs::write(target, text).unwrap(),
+                None => drop(fs::copy(kept.join(path), target).unwrap()),
+            }
+        }
+        let root = Root::at(directory.path());
+        let machine = examine(&root, &Facts::of(&root), Scripted::default());
+        prop_assert!(machine.cpus.len() == machine.online.0.len());
+        prop_assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
+        prop_assert!(!latscope_core::doctor::text(&machine, true, 80).is_empty());
+    }
 }

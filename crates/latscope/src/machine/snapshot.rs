@@ -211,6 +211,7 @@ fn by_cpuinfo(root: &Root) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::root::tree;
     use super::*;
 
     #[test]
@@ -222,5 +223,45 @@ mod tests {
         let expected = "Cortex-A55 + Cortex-A76 + ARM implementer 0x99 part 0x123";
         assert_eq!(arm_cores(&text).as_deref(), Some(expected));
         assert_eq!(arm_cores("model name : X\n"), None);
+    }
+
+    #[test]
+    fn hypervisors_leave_traces_in_files() {
+        let named = |files: &[(&str, &str)]| {
+            let (_directory, root) = tree(files);
+            snapshot(&root).hypervisor
+        };
+        let cases = [
+            ("/sys/hypervisor/type", "xen\n", Some("Xen")),
+            ("/proc/device-tree/hypervisor/compatible", "linux,kvm\0", Some("KVM")),
+            ("/proc/device-tree/compatible", "linux,dummy-virt\0", Some("QEMU")),
+            ("/proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0", None),
+            ("/sys/class/dmi/id/product_name", "VMware Virtual Platform", Some("VMware")),
+            ("/sys/class/dmi/id/product_name", "Virtual Machine", Some("Hyper-V")),
+            ("/sys/class/dmi/id/sys_vendor", "QEMU", Some("QEMU")),
+            ("/sys/class/dmi/id/sys_vendor", "Dell Inc.", None),
+            ("/proc/cpuinfo", "flags\t: fpu hypervisor sse", Some("unknown")),
+            ("/proc/cpuinfo", "vendor_id\t: User Mode Linux\nflags : fpu", Some("User Mode Linux")),
+            ("/proc/cpuinfo", "flags\t: fpu sse", None),
+        ];
+        for (path, text, expected) in cases {
+            assert_eq!(named(&[(path, text)]).as_deref(), expected, "{path}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn processors_are_named_by_what_there_is() {
+        let named = |files: &[(&str, &str)]| {
+            let (_directory, root) = tree(files);
+            snapshot(&root).cpu_model
+        };
+        let arm = "model name : ARMv7 Processor rev 3 (v7l)\nCPU implementer : 0x41\nCPU part : 0xd08\n";
+        assert_eq!(named(&[("/proc/cpuinfo", arm)]), "Cortex-A72");
+        assert_eq!(
+            named(&[("/proc/cpuinfo", "cpu : POWER9, altivec supported")]),
+            "POWER9, altivec supported"
+        );
+        assert_eq!(named(&[("/proc/device-tree/model", "VisionFive 2\0")]), "VisionFive 2");
+        assert_eq!(named(&[]), "");
     }
 }

@@ -44,13 +44,13 @@ pub(super) fn steal(context: &Context) -> Check {
     };
     let first = line.lines().next().unwrap_or_default();
     // Guest time, fields 9 and 10, is part of user time already.
-    let times: Vec<u64> =
+    let times: Vec<f64> =
         first.split_whitespace().skip(1).take(8).filter_map(|time| time.parse().ok()).collect();
-    let total: u64 = times.iter().sum();
-    let Some(stolen) = times.get(7).filter(|_| total > 0) else {
+    let total: f64 = times.iter().sum();
+    let Some(stolen) = times.get(7).filter(|_| total > 0.0) else {
         return unknown(id, "/proc/stat does not count it");
     };
-    let share = *stolen as f64 / total as f64;
+    let share = stolen / total;
     let found = format!("{:.2} % of CPU time since boot went to other guests", share * 100.0);
     let remedy = "on the host, give this guest's CPUs cores of their own: virsh vcpupin".to_owned();
     match share {
@@ -84,7 +84,7 @@ pub(super) fn quota(context: &Context) -> Check {
         return good(id, "no limit of CPU time");
     };
     let found = format!(
-        "{:.2} CPUs: {} in each {}, then all threads stand still until the period is over",
+        "{:.2} CPUs: {} of CPU time in each {}, then all threads stand still until the period is over",
         quota.cpus(),
         format_time(quota.runtime as f64 * 1e3),
         format_time(quota.period as f64 * 1e3)

@@ -10,12 +10,15 @@ mod memory;
 mod permission;
 mod processor;
 mod scheduling;
+#[cfg(test)]
+mod tests;
 
 use super::root::Root;
 use super::trials::Trials;
 use latscope_core::machine::{Check, CheckState, Machine};
 
-/// Examines a machine. Permissions are found out by trying; every trial is
+/// Examines a machine, described before by [`snapshot`](super::snapshot()).
+/// Permissions are found out by trying; every trial is
 /// undone.
 pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Check> {
     let context = Context { root, machine };

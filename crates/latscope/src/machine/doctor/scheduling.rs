@@ -3,7 +3,7 @@
 
 use super::{Context, bad, good, note, unknown};
 use latscope_core::machine::Check;
-use latscope_core::units::format_time;
+use latscope_core::units::{CpuList, format_time};
 
 /// Probes that wait for a thread to be woken.
 const WOKEN: &[&str] = &["wake.*", "sync.*", "thread.*"];
@@ -55,7 +55,10 @@ pub(super) fn isolation(context: &Context) -> Check {
         (Some(cpus), _) => {
             let options = if given.is_empty() { String::new() } else { format!(" ({})", given.join(" ")) };
             let found = format!("CPUs {cpus} are set apart{options}: nothing is moved there unless pinned");
-            Check { remedy: Some(format!("measure there: --cpus {cpus}")), ..note(id, found, WOKEN) }
+            let allowed = &context.machine.allowed.0;
+            let ours = CpuList(cpus.0.iter().copied().filter(|cpu| allowed.contains(cpu)).collect());
+            let remedy = (!ours.0.is_empty()).then(|| format!("measure there: --cpus {ours}"));
+            Check { remedy, ..note(id, found, WOKEN) }
         }
     }
 }
