@@ -301,7 +301,7 @@ mod tests {
     /// What a chain of integers becomes after `count` operations.
     fn expected(op: Op, number: Number, count: u64) -> Option<u64> {
         use operand::*;
-        if number.is_float() {
+        if number.is_float() || matches!(op, Op::Div | Op::Mod) {
             return None;
         }
         let narrow = number == Number::I32;
