@@ -6,8 +6,14 @@
 //! ([findings], [levels]) and the ways to show it ([views]).
 #![forbid(unsafe_code)]
 
+pub mod figure;
+pub mod findings;
 pub mod histogram;
+pub mod levels;
 pub mod machine;
 pub mod plan;
 pub mod report;
+pub mod statistics;
+#[cfg(test)]
+mod testing;
 pub mod units;
