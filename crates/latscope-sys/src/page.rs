@@ -1,6 +1,7 @@
 //! Mappings whose page faults and protection changes are the thing measured:
 //! mmap(2), munmap(2), mprotect(2), madvise(2), mincore(2).
 
+use crate::syscall::syscall;
 use rustix::io::Result;
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::ffi::c_void;
@@ -241,8 +242,8 @@ impl Mapping {
         self.advise(Advice::LinuxNoHugepage)
     }
 
-    /// Gives the pages of anonymous memory back (MADV_DONTNEED); the next
-    /// touch faults.
+    /// Gives the pages back (MADV_DONTNEED): the next touch faults, and finds
+    /// zeroes, or in a mapping of a file the file.
     ///
     /// # Errors
     /// EINVAL: the pages are locked.
@@ -256,17 +257,22 @@ impl Mapping {
         unsafe { mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }
     }
 
-    /// How many pages are in memory: mincore(2). For a mapped file that is the
-    /// page cache, for anonymous memory this mapping.
+    /// How many pages of `bytes` from `offset` are in memory: mincore(2). For a
+    /// mapped file that is the page cache, for anonymous memory this mapping.
     ///
     /// # Errors
-    /// ENOMEM, EAGAIN: the kernel is out of memory.
-    pub fn resident(&self) -> Result<usize> {
-        let mut flags = vec![0u8; self.bytes.div_ceil(page_size())];
-        let arguments = [self.start.as_ptr() as usize, self.bytes, flags.as_mut_ptr() as usize, 0, 0, 0];
+    /// EINVAL (`offset` is not that of a page), ENOMEM, EAGAIN (the kernel is
+    /// out of memory).
+    ///
+    /// # Panics
+    /// If the range leaves the mapping.
+    pub fn resident(&self, offset: usize, bytes: usize) -> Result<usize> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        let mut flags = vec![0u8; bytes.div_ceil(page_size())];
+        let start = self.start.as_ptr() as usize + offset;
         // SAFETY: the kernel writes one byte for each page of the range, and
         // `flags` has as many.
-        unsafe { crate::syscall::syscall(libc::SYS_mincore, arguments)? };
+        unsafe { syscall(libc::SYS_mincore, [start, bytes, flags.as_mut_ptr() as usize, 0, 0, 0])? };
         Ok(flags.iter().filter(|flag| **flag & 1 == 1).count())
     }
 
@@ -311,10 +317,10 @@ mod tests {
         mapping.refuse_huge_pages().unwrap_or(());
         mapping.write(0);
         mapping.write(5 * page_size());
-        assert_eq!(mapping.resident(), Ok(2));
+        assert_eq!(mapping.resident(0, 8 * page_size()), Ok(2));
         assert_eq!(mapping.read(5 * page_size()), 1);
         mapping.discard().unwrap();
-        assert_eq!((mapping.resident(), mapping.read(0)), (Ok(0), 0));
+        assert_eq!((mapping.resident(0, 8 * page_size()), mapping.read(0)), (Ok(0), 0));
     }
 
     #[test]
