@@ -1,7 +1,15 @@
-//! The only crate of latscope with unsafe code.
+//! The only crate of latscope with unsafe code: kernel interfaces, one module
+//! each, and the timed assembly kernels. What it exports is safe.
+
+pub mod clock;
 pub mod kernels;
 pub mod page;
 pub mod process_probe;
+pub mod sched;
 pub mod select;
+pub mod shared;
+pub mod signal;
 pub mod signal_probe;
 mod syscall;
+pub mod usage;
+pub mod worker;
