@@ -52,7 +52,9 @@ pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
         Errno::ROFS => "choose a directory that can be written (--dir)",
         Errno::NOSPC | Errno::DQUOT => "free some space, or choose another directory (--dir)",
         Errno::MFILE | Errno::NFILE => "raise the limit on open files (`ulimit -n`, `ulimit -Hn` as root)",
-        Errno::NOMEM | Errno::AGAIN => "free memory, or raise the limits (`ulimit -v`, `ulimit -u`, the cgroup's)",
+        Errno::NOMEM | Errno::AGAIN => {
+            "free memory, or raise the limits (`ulimit -v`, `ulimit -u`, the cgroup's)"
+        }
         _ => "",
     };
     (format!("{operation}: {error}"), remedy)
@@ -74,7 +76,9 @@ mod tests {
 
     #[test]
     fn what_can_be_mended_has_a_remedy() {
-        for error in [Errno::PERM, Errno::NOSYS, Errno::NOSPC, Errno::ROFS, Errno::ACCESS, Errno::MFILE, Errno::NOMEM] {
+        for error in
+            [Errno::PERM, Errno::NOSYS, Errno::NOSPC, Errno::ROFS, Errno::ACCESS, Errno::MFILE, Errno::NOMEM]
+        {
             let (reason, remedy) = explain("open a file", error);
             assert!(reason.starts_with("open a file: ") && !remedy.is_empty(), "{reason}");
         }

@@ -37,9 +37,27 @@ call!(
     "getppid(2)",
     "One getppid by the system call instruction itself, no library between: into the kernel and back."
 );
-call!(READ, "syscall.read", "read 1 B of /dev/zero", "read(2), zero(4)", "One read of 1 byte from an open /dev/zero.");
-call!(WRITE, "syscall.write", "write 1 B to /dev/null", "write(2), null(4)", "One write of 1 byte to an open /dev/null.");
-call!(STAT, "syscall.stat", "stat /etc", "stat(2)", "One stat of /etc by its path, which is in the kernel's cache.");
+call!(
+    READ,
+    "syscall.read",
+    "read 1 B of /dev/zero",
+    "read(2), zero(4)",
+    "One read of 1 byte from an open /dev/zero."
+);
+call!(
+    WRITE,
+    "syscall.write",
+    "write 1 B to /dev/null",
+    "write(2), null(4)",
+    "One write of 1 byte to an open /dev/null."
+);
+call!(
+    STAT,
+    "syscall.stat",
+    "stat /etc",
+    "stat(2)",
+    "One stat of /etc by its path, which is in the kernel's cache."
+);
 call!(FSTAT, "syscall.fstat", "fstat of an open file", "fstat(2)", "One fstat of an open directory.");
 call!(
     OPEN_CLOSE,
@@ -87,7 +105,9 @@ fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> any
             black_box(rustix::process::getppid());
             Ok(())
         })?,
-        "syscall.read" => time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop))?,
+        "syscall.read" => {
+            time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop))?
+        }
         "syscall.write" => time_call(bench, point, operation, || rustix::io::write(&file, &byte).map(drop))?,
         "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(KNOWN_PATH).map(drop))?,
         "syscall.fstat" => time_call(bench, point, operation, || rustix::fs::fstat(&file).map(drop))?,
@@ -126,4 +146,39 @@ pub fn time_call(
     })?;
     first.report(bench, &[point], operation);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::harness::{check, measure, points};
+    use crate::probe::syscall::PROBES;
+    use latscope_core::report::Support;
+
+    #[test]
+    fn every_call_is_measured() {
+        let here = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &CALLS));
+        for m in measure(&CALLS, here.flat_map(|probe| points(probe)).collect()) {
+            check(&m);
+            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+        }
+    }
+
+    #[test]
+    fn a_refused_call_closes_its_point_with_the_reason() {
+        fn refused(bench: &mut Bench) -> anyhow::Result<()> {
+            time_call(bench, 0, "some call", || Err(rustix::io::Errno::PERM))
+        }
+        static REFUSED: Experiment = Experiment {
+            name: "refused",
+            cpus: Cpus::One,
+            scratch: false,
+            policy: Policy::Other,
+            run: refused,
+        };
+        let measured = measure(&REFUSED, points(&GETPPID));
+        check(&measured[0]);
+        assert_eq!(measured[0].support, Support::Unsupported);
+        assert!(measured[0].reason.as_ref().unwrap().starts_with("some call: "));
+    }
 }

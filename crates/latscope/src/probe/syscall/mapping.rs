@@ -131,3 +131,32 @@ fn populated(bytes: usize) -> Result<Mapping> {
     mapping.populate();
     Ok(mapping)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::harness::{check, measure, points};
+    use latscope_core::report::Support;
+
+    #[test]
+    fn each_part_is_measured_and_may_be_left_out() {
+        for probes in [vec![&MMAP, &MUNMAP, &MPROTECT], vec![&MUNMAP]] {
+            let planned: Vec<Point> = probes.iter().flat_map(|probe| points(probe)).collect();
+            assert_eq!(planned.len(), probes.len());
+            for m in measure(&MAPPING, planned) {
+                check(&m);
+                assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_that_cannot_be_mapped_has_a_reason() {
+        let planned = [&MMAP, &MPROTECT]
+            .map(|probe| probe.point(params([("size", (1u64 << 60).into())]), "too large", false));
+        for m in measure(&MAPPING, planned.to_vec()) {
+            assert_eq!(m.support, Support::Unsupported);
+            assert!(m.reason.unwrap().starts_with("map memory: "));
+        }
+    }
+}

@@ -42,7 +42,10 @@ fn plan(ask: &Ask) -> Vec<Point> {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
             let known = MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
             if known {
-                let title = format!("page fault, {mode}, {}", pages.replace("iB", " iB").replace("K ", " K").replace("M ", " M"));
+                let title = format!(
+                    "page fault, {mode}, {}",
+                    pages.replace("iB", " iB").replace("K ", " K").replace("M ", " M")
+                );
                 let values = params([("pages", pages.as_str().into()), ("mode", mode.as_str().into())]);
                 points.push(PAGE_FAULT.point(values, title, true));
             }
@@ -150,7 +153,8 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
     if first.happened() {
         first.report(bench, &[point], "give pages back");
     } else if faults < touched {
-        let reason = format!("{touched} pages were touched, but only {faults} faulted: they were there before");
+        let reason =
+            format!("{touched} pages were touched, but only {faults} faulted: they were there before");
         bench.unsupported(point, reason, "run it without locked memory (mlockall)");
     } else if page_size() != 4096 {
         let reason = format!("the pages of this kernel have {} bytes", page_size());
@@ -205,8 +209,13 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
     if first.happened() {
         first.report(bench, &[point], "give pages back");
     } else if small > 0 {
-        let reason = format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
-        bench.degrade(point, reason, "free memory, or compact it: echo 1 > /proc/sys/vm/compact_memory (as root)");
+        let reason =
+            format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
+        bench.degrade(
+            point,
+            reason,
+            "free memory, or compact it: echo 1 > /proc/sys/vm/compact_memory (as root)",
+        );
     }
     Ok(())
 }
@@ -219,6 +228,8 @@ fn is_huge(memory: &Mapping, offset: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::harness::{check, measure, points};
+    use latscope_core::report::Support;
 
     #[test]
     fn every_touch_is_a_fault_in_every_mode() {
@@ -240,5 +251,16 @@ mod tests {
         let _ = memory.refuse_huge_pages();
         memory.write(0);
         assert!(!is_huge(&memory, 0));
+    }
+
+    #[test]
+    fn all_modes_are_measured_or_say_why_not() {
+        let planned = points(&PAGE_FAULT);
+        assert_eq!(planned.len(), 4);
+        for m in measure(&PAGE_FAULTS, planned) {
+            check(&m);
+            let huge = m.params["pages"] == "2MiB".into();
+            assert!(huge || m.support != Support::Unsupported, "{:?}", m.reason);
+        }
     }
 }

@@ -109,21 +109,27 @@ fn one(ready: usize) -> Result<()> {
 
 /// Opens eventfds of which the last one is readable.
 fn open_eventfds(count: u64) -> Result<Vec<OwnedFd>> {
-    allow_descriptors(count);
+    allow_descriptors(count)?;
     (1..=count).map(|n| eventfd(u32::from(n == count), EventfdFlags::CLOEXEC)).collect()
 }
 
-/// Raises this process's own limit on open files, as far as that is allowed;
-/// if it is not enough, opening them will say so.
-fn allow_descriptors(count: u64) {
+/// Raises this process's own limit on open files, as far as that is allowed.
+///
+/// # Errors
+/// EMFILE: that is not far enough.
+fn allow_descriptors(count: u64) -> Result<()> {
     const OTHERS: u64 = 64;
-    let mut limit = getrlimit(Resource::Nofile);
     let wanted = count.saturating_add(OTHERS);
-    if limit.current.is_some_and(|current| current < wanted) {
-        limit.current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
-        // Refused: then opening fails, with a reason of its own.
-        let _ = setrlimit(Resource::Nofile, limit);
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
     }
+    if limit.maximum.is_some_and(|maximum| maximum < wanted) {
+        return Err(Errno::MFILE);
+    }
+    limit.current = Some(wanted);
+    // Refused beyond the system's own limit, fs.nr_open.
+    setrlimit(Resource::Nofile, limit).map_err(|_| Errno::MFILE)
 }
 
 /// An epoll set of these descriptors.
@@ -138,7 +144,8 @@ fn watch(files: &[OwnedFd]) -> Result<OwnedFd> {
 /// Number of ready descriptors, up to 64, now.
 #[inline(always)]
 fn wait(set: &OwnedFd) -> Result<usize> {
-    const NONE: epoll::Event = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+    const NONE: epoll::Event =
+        epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
     let mut events = [NONE; 64];
     epoll::wait(set, &mut events[..], Some(&ZERO))
 }
@@ -146,6 +153,8 @@ fn wait(set: &OwnedFd) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::harness::{check, measure, points};
+    use latscope_core::report::Support;
 
     #[test]
     fn each_way_of_asking_finds_the_one_ready_descriptor() {
@@ -160,9 +169,28 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_raised_no_further_than_allowed() {
-        allow_descriptors(u64::MAX);
-        let limit = getrlimit(Resource::Nofile);
-        assert!(limit.maximum.is_none_or(|maximum| limit.current.is_some_and(|current| current <= maximum)));
+    fn the_limit_is_raised_as_far_as_needed_or_not_at_all() {
+        assert_eq!(allow_descriptors(100), Ok(()));
+        let before = getrlimit(Resource::Nofile);
+        assert!(before.current.is_none_or(|current| current >= 164));
+        assert_eq!(allow_descriptors(1 << 40), Err(Errno::MFILE));
+        assert_eq!(getrlimit(Resource::Nofile).current, before.current);
+    }
+
+    #[test]
+    fn every_way_is_measured() {
+        let planned: Vec<Point> = [&SELECT, &POLL, &EPOLL].into_iter().flat_map(points).collect();
+        for m in measure(&READY, planned) {
+            check(&m);
+            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+        }
+    }
+
+    #[test]
+    fn more_descriptors_than_allowed_close_the_point_with_a_reason() {
+        let point = SELECT.point(params([("descriptors", (1u64 << 40).into())]), "too many", false);
+        let measured = measure(&READY, vec![point]);
+        assert_eq!(measured[0].support, Support::Unsupported);
+        assert!(measured[0].remedy.as_ref().unwrap().contains("ulimit"));
     }
 }

@@ -121,3 +121,20 @@ fn fault(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::harness::{check, measure, points};
+    use latscope_core::report::Support;
+
+    #[test]
+    fn signals_and_faults_are_measured_and_all_are_handled() {
+        let planned = [&INSTALL, &DELIVER, &FAULT].into_iter().flat_map(points).collect();
+        for m in measure(&SIGNAL, planned) {
+            check(&m);
+            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_eq!(m.values.contains_key("nothing-sent"), m.probe == DELIVER.id);
+        }
+    }
+}
