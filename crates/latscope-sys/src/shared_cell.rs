@@ -61,16 +61,16 @@ unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
     }
 }
 
-/// One direction of a link: what wakes the receiver, and whether the sender is
-/// gone. On cache lines of its own (two of them: adjacent lines are fetched in
-/// pairs).
+/// One direction of a link: what wakes the receiver, and when the sender ended.
+/// On cache lines of its own (two of them: adjacent lines are fetched in pairs).
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Lane<T> {
     /// The primitive that carries the tokens.
     pub signal: T,
-    /// Not zero once the sender is gone.
-    pub closed: AtomicU32,
+    /// 0 while the sender is there; then the number of tokens it gave, the one
+    /// that told of its end included.
+    pub ended: AtomicU64,
 }
 
 // SAFETY: both fields are Shareable and repr(C) fixes where they are.

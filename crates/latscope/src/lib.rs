@@ -1,2 +1,3 @@
 //! The latscope command.
 #![forbid(unsafe_code)]
+pub mod exchange;
