@@ -34,8 +34,7 @@ unsafe impl Shareable for Mutex {
         unsafe {
             check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
             let set = check(libc::pthread_mutexattr_setpshared(attributes.as_mut_ptr(), shared(scope)));
-            let made = set
-                .and_then(|()| check(libc::pthread_mutex_init(self.0.get(), attributes.as_ptr())));
+            let made = set.and_then(|()| check(libc::pthread_mutex_init(self.0.get(), attributes.as_ptr())));
             libc::pthread_mutexattr_destroy(attributes.as_mut_ptr());
             made
         }
@@ -106,8 +105,8 @@ unsafe impl Shareable for Monitor {
         unsafe {
             check(libc::pthread_condattr_init(attributes.as_mut_ptr()))?;
             let set = check(libc::pthread_condattr_setpshared(attributes.as_mut_ptr(), shared(scope)));
-            let made = set
-                .and_then(|()| check(libc::pthread_cond_init(self.condition.get(), attributes.as_ptr())));
+            let made =
+                set.and_then(|()| check(libc::pthread_cond_init(self.condition.get(), attributes.as_ptr())));
             libc::pthread_condattr_destroy(attributes.as_mut_ptr());
             made
         }

@@ -118,10 +118,7 @@ impl<T: Shareable> SharedCell<T> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create("latscope-cell", flags)?;
         rustix::fs::ftruncate(&descriptor, size_of::<T>() as u64)?;
-        rustix::fs::fcntl_add_seals(
-            &descriptor,
-            SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
-        )?;
+        rustix::fs::fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let cell = SharedCell(Arc::new(map::<T>(descriptor)?));
         cell.initialise(scope)?;
         Ok(cell)

@@ -1,7 +1,9 @@
 //! What every mechanism must hold, under every way of waiting.
 
 use super::wait::{Block, Spin, SpinThenPark};
-use super::{Call, Closed, Link, SharedEnd, condvar, echo, eventfd, futex, pipe, semaphore, spin, unix_stream};
+use super::{
+    Call, Closed, Link, SharedEnd, condvar, echo, eventfd, futex, pipe, semaphore, spin, unix_stream,
+};
 use latscope_sys::shared_cell::{Lane, Scope, SharedCell};
 use latscope_sys::usage::thread_counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
