@@ -1,6 +1,7 @@
 //! The only crate of latscope with unsafe code: kernel interfaces, one module
 //! each, and the timed assembly kernels. What it exports is safe.
 
+pub mod child;
 pub mod clock;
 pub mod cpuid;
 pub mod kernels;
@@ -9,9 +10,16 @@ pub mod page;
 pub mod process_probe;
 pub mod sched;
 pub mod select;
+pub mod futex;
+pub mod kernels;
+pub mod monitor;
+pub mod sched;
+pub mod semaphore;
 pub mod shared;
+pub mod shared_cell;
 pub mod signal;
 pub mod signal_probe;
 mod syscall;
+pub mod thread;
 pub mod usage;
 pub mod worker;

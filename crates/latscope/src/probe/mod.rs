@@ -8,6 +8,7 @@ pub mod failure;
 pub mod file;
 pub mod process;
 pub mod syscall;
+pub mod sync;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -213,6 +214,9 @@ pub static FAMILIES: &[Family] = &[
         name: "file",
         about: "Files: read, create, write, remove, make durable; in a given directory",
         probes: file::PROBES,
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        probes: sync::PROBES,
     },
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
 ];
