@@ -6,8 +6,15 @@
 //! ([findings], [levels]) and the ways to show it ([views]).
 #![forbid(unsafe_code)]
 
+pub mod devices;
+pub mod figure;
+pub mod findings;
+#[cfg(any(test, feature = "fixture"))]
+#[doc(hidden)]
+pub mod fixture;
 pub mod histogram;
 pub mod machine;
 pub mod plan;
 pub mod report;
 pub mod units;
+pub mod views;
