@@ -13,8 +13,12 @@ pub mod findings;
 #[doc(hidden)]
 pub mod fixture;
 pub mod histogram;
+pub mod levels;
 pub mod machine;
 pub mod plan;
 pub mod report;
+pub mod statistics;
+#[cfg(test)]
+mod testing;
 pub mod units;
 pub mod views;
