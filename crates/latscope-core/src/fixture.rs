@@ -1,12 +1,12 @@
 //! A report as a survey of a small virtual machine makes it, for tests. All of
 //! it is computed: the same at each call.
 
+use crate::findings;
 use crate::histogram::Histogram;
 use crate::machine::{Cache, Check, CheckState, ClockInfo, Cpu, Machine};
 use crate::plan::{Conditions, ParamValue, Params, Plan, Point, Policy, Step, Stop, params};
 use crate::report::{
-    Better, Finding, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Warning,
-    Work,
+    Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Warning, Work,
 };
 use crate::units::{CpuList, format_size};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub fn report() -> Report {
     measurements.extend(system_calls());
     measurements.extend(files());
     measurements.extend(wakeups());
-    Report {
+    let mut report = Report {
         schema: SCHEMA.to_owned(),
         tool: Tool { name: "latscope".to_owned(), version: "0.1.0".to_owned(), commit: String::new() },
         started: "2026-11-21T10:00:00Z".to_owned(),
@@ -37,9 +37,11 @@ pub fn report() -> Report {
             text: "other programs ran beside the measurement: load average 1.32 on 2 CPUs".to_owned(),
             remedy: Some("stop them, or give the survey CPUs of its own: latscope --cpus 1".to_owned()),
         }],
-        findings: findings(),
+        findings: Vec::new(),
         measurements,
-    }
+    };
+    report.findings = findings::findings(&report);
+    report
 }
 
 /// A report of another machine with most of the same points, about twice as
@@ -381,23 +383,6 @@ fn wakeups() -> Vec<Measurement> {
     let params = [("interval", 1_000_000.into()), ("cpu", "all".into()), ("policy", "fifo".into())];
     let m = event("wake.timer", "timer wake-up, 1 ms, FIFO 80", params, 5.9e3);
     vec![Measurement { times: Times::OneWay, ..m }]
-}
-
-fn findings() -> Vec<Finding> {
-    let finding = |id: &str, text: &str, values: &[(&str, f64)]| Finding {
-        id: id.to_owned(),
-        text: text.to_owned(),
-        values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
-    };
-    vec![
-        finding(
-            "effective-cache",
-            "The L3 cache is declared as 105 MiB, but a random chase leaves it at 6 MiB: on this machine it is \
-             partitioned, or its neighbours use it.",
-            &[("declared", 105.0 * MIB as f64), ("effective", 6.0 * MIB as f64)],
-        ),
-        finding("no-steps", "Reading in sequence shows no cache steps: the prefetcher hides them.", &[]),
-    ]
 }
 
 fn machine() -> Machine {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod devices;
+pub mod doctor;
 pub mod figure;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]

@@ -6,12 +6,9 @@ use super::cells::times_mark;
 use super::grid::{Column, Side, Text, grid, wrap};
 use super::rows::Row;
 use super::style::{BOLD, DIM, HEADING, PLAIN, magnitude};
-use crate::findings::level_rows;
+use crate::findings::{FRAME_NS, level_rows};
 use crate::report::Report;
 use crate::units::{format_time, three_digits};
-
-/// A frame at 60 frames a second, ns.
-pub const FRAME_NS: f64 = 1e9 / 60.0;
 
 /// What a second stands for, ns: a hit in the L1 cache, or 1 ns when the
 /// report has none.
