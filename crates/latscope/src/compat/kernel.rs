@@ -1,0 +1,169 @@
+//! `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`,
+//! `lat_mmap`.
+
+use super::arguments::{Call, CallError, Options, bytes, directory_of, number, refuse};
+use super::job::{Job, Source, Wish};
+use super::page::{microseconds, size_and_microseconds};
+use std::path::PathBuf;
+
+/// A program whose operand names one of several measurements.
+struct Choice {
+    word: &'static str,
+    label: &'static str,
+    wish: fn() -> Wish,
+}
+
+fn chosen(options: &Options, word: &str, choices: &'static [Choice]) -> Result<Job, CallError> {
+    let choice = choices.iter().find(|choice| choice.word == word).ok_or(CallError::Usage)?;
+    let wish = (choice.wish)();
+    options.one_caller(wish.probe)?;
+    Ok(Job::new(options, vec![wish.clone()], move |figures, page| {
+        page.line(figures.ns(&wish).map(|ns| microseconds(choice.label, ns)));
+    }))
+}
+
+static SYSCALLS: &[Choice] = &[
+    Choice { word: "null", label: "Simple syscall", wish: || Wish::new("syscall.getppid", []) },
+    Choice { word: "read", label: "Simple read", wish: || Wish::new("syscall.read", []) },
+    Choice { word: "write", label: "Simple write", wish: || Wish::new("syscall.write", []) },
+    Choice { word: "stat", label: "Simple stat", wish: || Wish::new("syscall.stat", []) },
+    Choice { word: "fstat", label: "Simple fstat", wish: || Wish::new("syscall.fstat", []) },
+    Choice { word: "open", label: "Simple open/close", wish: || Wish::new("syscall.open-close", []) },
+];
+
+/// `lat_syscall null|read|write|stat|fstat|open [file]`.
+///
+/// # Errors
+/// No or an unknown system call, `-P`.
+pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let (word, file) = match options.operands.as_slice() {
+        [word] => (word, None),
+        [word, file] => (word, Some(file)),
+        _ => return Err(CallError::Usage),
+    };
+    let mut job = chosen(&options, word, SYSCALLS)?;
+    if let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) {
+        job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
+        job.notes.push(format!("measured on a file of our own, not on {file}: path depth and file system are ours"));
+    }
+    Ok(job)
+}
+
+static SIGNALS: &[Choice] = &[
+    Choice { word: "install", label: "Signal handler installation", wish: || Wish::new("syscall.signal-install", []) },
+    Choice { word: "catch", label: "Signal handler overhead", wish: || Wish::new("syscall.signal-deliver", []) },
+    Choice { word: "prot", label: "Protection fault", wish: || Wish::new("syscall.signal-fault", []) },
+];
+
+/// `lat_sig install|catch|prot [file]`.
+///
+/// # Errors
+/// No or an unknown word, `-P`.
+pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    match options.operands.as_slice() {
+        // The file that LMbench maps for `prot` is a page of ours.
+        [word] | [word, _] => chosen(&options, word, SIGNALS),
+        _ => Err(CallError::Usage),
+    }
+}
+
+static PROCESSES: &[Choice] = &[
+    Choice { word: "procedure", label: "Procedure call", wish: || Wish::new("cpu.call", [("mode", "direct".into())]) },
+    Choice { word: "fork", label: "Process fork+exit", wish: || Wish::new("process.fork", []) },
+    Choice {
+        word: "exec",
+        label: "Process fork+execve",
+        wish: || Wish::new("process.exec", [("mode", "dynamic".into())]),
+    },
+    Choice { word: "shell", label: "Process fork+/bin/sh -c", wish: || Wish::new("process.shell", []) },
+];
+
+/// `lat_proc procedure|fork|exec|shell`.
+///
+/// # Errors
+/// No or an unknown word, `-P`.
+pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let [word] = options.exactly()?;
+    chosen(&options, word, PROCESSES)
+}
+
+/// `lat_select [-n descriptors] file|tcp`.
+///
+/// # Errors
+/// `tcp`, no word, more descriptors than select(2) takes, `-P`.
+pub fn lat_select(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:n:")?;
+    let [word] = options.exactly()?;
+    match word {
+        "file" => {}
+        "tcp" => {
+            return refuse("`tcp` is not covered: syscall.select waits on descriptors of one kind that is not TCP; give `file`");
+        }
+        _ => return Err(CallError::Usage),
+    }
+    options.one_caller("syscall.select")?;
+    let descriptors = options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
+    if descriptors > 1000 {
+        return refuse(format!("-n {descriptors} is too many: select(2) takes descriptors below 1024; give at most 1000"));
+    }
+    let wish = Wish::new("syscall.select", [("descriptors", descriptors.into())]);
+    Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
+        page.line(figures.ns(&wish).map(|ns| microseconds(&format!("Select on {descriptors} fd's"), ns)));
+    }))
+}
+
+fn file_fault() -> Wish {
+    Wish::new("syscall.page-fault", [("mode", "file".into()), ("pages", "4KiB".into())])
+}
+
+/// `lat_pagefault [-C] file`: first touch of a page of a cached file.
+///
+/// # Errors
+/// Not one file, `-P`.
+pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:C")?;
+    let [file] = options.exactly()?;
+    options.one_caller("syscall.page-fault")?;
+    let file = file.to_owned();
+    let (path, directory) = (PathBuf::from(&file), directory_of(&file));
+    let mut job = Job::new(&options, vec![file_fault()], move |figures, page| {
+        let ns = figures.ns(&file_fault());
+        page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
+    });
+    job.source = Some(Source { path, at_least: 4096 });
+    job.directory = Some(directory);
+    Ok(job)
+}
+
+/// `lat_mmap [-r] [-C] size file`: map a file, touch a tenth of it every
+/// 16 KiB (`-r`: all of it every 160 KiB), unmap it.
+///
+/// # Errors
+/// No size and file, `-P`.
+pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "rP:W:N:C")?;
+    let [size, file] = options.exactly()?;
+    let size = bytes(size).filter(|size| *size >= 4096).ok_or(CallError::Usage)?;
+    options.one_caller("syscall.mmap")?;
+    let touched = match options.flag('r') {
+        true => size.div_ceil(160 << 10),
+        false => (size / 10).div_ceil(16 << 10),
+    };
+    let (path, directory) = (PathBuf::from(file), directory_of(file));
+    let map = Wish::new("syscall.mmap", [("size", size.into())]);
+    let unmap = Wish::new("syscall.munmap", [("size", size.into())]);
+    let wishes = vec![map.clone(), unmap.clone(), file_fault()];
+    let mut job = Job::new(&options, wishes, move |figures, page| {
+        let total = figures.ns(&map).and_then(|map| {
+            let faults = figures.ns(&file_fault())? * touched as f64;
+            Ok(map + faults + figures.ns(&unmap)?)
+        });
+        page.line(total.map(|ns| size_and_microseconds(size, ns)));
+    });
+    job.source = Some(Source { path, at_least: size });
+    job.directory = Some(directory);
+    Ok(job)
+}
