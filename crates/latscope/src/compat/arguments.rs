@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn what_the_old_program_rejects_is_a_usage_error() {
-        for wrong in [&["-x"][..], &["-P", "0"], &["-P"], &["-P", "two"], &["-:"], &["--help"], &["-N", "x"]] {
+        for wrong in [&["-x"][..], &["-P", "0"], &["-P"], &["-P", "two"], &["-:"], &["--help"], &["-N", "x"]]
+        {
             let read = Options::read(&Call::new(wrong.iter().copied()), "P:W:N:");
             assert_eq!(read.err(), Some(CallError::Usage), "{wrong:?}");
         }

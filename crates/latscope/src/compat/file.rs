@@ -45,7 +45,11 @@ fn files_per_second(
     part: impl Fn(&'static str) -> Wish,
 ) -> Result<String, NotMeasured> {
     let created = figures.measurement(&part("file.create"))?.summary.count;
-    let written = if size == 0 { figures.ns(&part("file.write")).unwrap_or(0.0) } else { figures.ns(&part("file.write"))? };
+    let written = if size == 0 {
+        figures.ns(&part("file.write")).unwrap_or(0.0)
+    } else {
+        figures.ns(&part("file.write"))?
+    };
     let create = figures.ns(&part("file.create"))? + written + figures.ns(&part("file.close"))?;
     let unlink = figures.ns(&part("file.unlink"))?;
     Ok(format!("{}k\t{created}\t{:.0}\t{:.0}", size >> 10, 1e9 / create, 1e9 / unlink))

@@ -37,7 +37,9 @@ pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
     let [] = options.exactly()?;
     match options.size('m', 1)? {
         1 => round_trip(&options, "sync.unix-stream", placement(call)?, "AF_UNIX sock stream latency"),
-        size => refuse(format!("-m {size} is not covered: sync.unix-stream sends 1 byte; see `latscope ipc --payload`")),
+        size => refuse(format!(
+            "-m {size} is not covered: sync.unix-stream sends 1 byte; see `latscope ipc --payload`"
+        )),
     }
 }
 
@@ -147,7 +149,9 @@ pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
     }
     let [host] = options.exactly()?;
     if !matches!(host, "localhost" | "127.0.0.1" | "::1") {
-        return refuse(format!("{host} is not covered: sync.tcp-bandwidth measures loopback; give localhost"));
+        return refuse(format!(
+            "{host} is not covered: sync.tcp-bandwidth measures loopback; give localhost"
+        ));
     }
     options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.

@@ -101,7 +101,10 @@ impl Job {
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("wishes", &self.wishes).field("notes", &self.notes).finish_non_exhaustive()
+        f.debug_struct("Job")
+            .field("wishes", &self.wishes)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,13 +128,21 @@ impl<'a> Figures<'a> {
         self.0.measurements.iter().find(|m| wish.is_met_by(&m.probe, &m.params))
     }
 
+    fn why_absent(&self, wish: &Wish) -> String {
+        let mut points = self.0.plan.steps.iter().flat_map(|step| &step.points);
+        match points.any(|point| wish.is_met_by(&point.probe, &point.params)) {
+            true => "the run ended before it".to_owned(),
+            false => format!("{} does not offer this here; `latscope list` shows what it takes", wish.probe),
+        }
+    }
+
     /// The measurement that meets a wish.
     ///
     /// # Errors
     /// There is none, or it has no numbers.
     pub fn measurement(&self, wish: &Wish) -> Result<&'a Measurement, NotMeasured> {
         let failed = |reason: String| NotMeasured { wish: wish.to_string(), reason };
-        let found = self.find(wish).ok_or_else(|| failed("the run ended before it".to_owned()))?;
+        let found = self.find(wish).ok_or_else(|| failed(self.why_absent(wish)))?;
         if found.support != Support::Unsupported && found.typical().is_some() {
             return Ok(found);
         }
@@ -174,9 +185,8 @@ impl<'a> Figures<'a> {
     /// # Errors
     /// As [`Figures::measurement`], or the point states no bytes.
     pub fn bytes_per_second(&self, wish: &Wish) -> Result<f64, NotMeasured> {
-        self.measurement(wish)?.rate_touched().ok_or_else(|| NotMeasured {
-            wish: wish.to_string(),
-            reason: "it states no bytes".to_owned(),
-        })
+        self.measurement(wish)?
+            .rate_touched()
+            .ok_or_else(|| NotMeasured { wish: wish.to_string(), reason: "it states no bytes".to_owned() })
     }
 }

@@ -45,14 +45,24 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
     let mut job = chosen(&options, word, SYSCALLS)?;
     if let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) {
         job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
-        job.notes.push(format!("measured on a file of our own, not on {file}: path depth and file system are ours"));
+        job.notes.push(format!(
+            "measured on a file of our own, not on {file}: path depth and file system are ours"
+        ));
     }
     Ok(job)
 }
 
 static SIGNALS: &[Choice] = &[
-    Choice { word: "install", label: "Signal handler installation", wish: || Wish::new("syscall.signal-install", []) },
-    Choice { word: "catch", label: "Signal handler overhead", wish: || Wish::new("syscall.signal-deliver", []) },
+    Choice {
+        word: "install",
+        label: "Signal handler installation",
+        wish: || Wish::new("syscall.signal-install", []),
+    },
+    Choice {
+        word: "catch",
+        label: "Signal handler overhead",
+        wish: || Wish::new("syscall.signal-deliver", []),
+    },
     Choice { word: "prot", label: "Protection fault", wish: || Wish::new("syscall.signal-fault", []) },
 ];
 
@@ -70,7 +80,11 @@ pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
 }
 
 static PROCESSES: &[Choice] = &[
-    Choice { word: "procedure", label: "Procedure call", wish: || Wish::new("cpu.call", [("mode", "direct".into())]) },
+    Choice {
+        word: "procedure",
+        label: "Procedure call",
+        wish: || Wish::new("cpu.call", [("mode", "direct".into())]),
+    },
     Choice { word: "fork", label: "Process fork+exit", wish: || Wish::new("process.fork", []) },
     Choice {
         word: "exec",
@@ -100,14 +114,19 @@ pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     match word {
         "file" => {}
         "tcp" => {
-            return refuse("`tcp` is not covered: syscall.select waits on descriptors of one kind that is not TCP; give `file`");
+            return refuse(
+                "`tcp` is not covered: syscall.select waits on descriptors of one kind that is not TCP; give `file`",
+            );
         }
         _ => return Err(CallError::Usage),
     }
     options.one_caller("syscall.select")?;
-    let descriptors = options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
+    let descriptors =
+        options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
     if descriptors > 1000 {
-        return refuse(format!("-n {descriptors} is too many: select(2) takes descriptors below 1024; give at most 1000"));
+        return refuse(format!(
+            "-n {descriptors} is too many: select(2) takes descriptors below 1024; give at most 1000"
+        ));
     }
     let wish = Wish::new("syscall.select", [("descriptors", descriptors.into())]);
     Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {

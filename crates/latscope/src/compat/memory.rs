@@ -27,10 +27,18 @@ pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
     }
     let random = options.flag('t');
     let wish = move |size: u64, stride: u64| match random {
-        true => Wish::new("memory.latency", [("size", size.into()), ("order", "random".into()), ("pages", "4KiB".into())]),
+        true => Wish::new(
+            "memory.latency",
+            [("size", size.into()), ("order", "random".into()), ("pages", "4KiB".into())],
+        ),
         false => Wish::new(
             "memory.latency",
-            [("size", size.into()), ("order", "stride".into()), ("stride", stride.into()), ("pages", "4KiB".into())],
+            [
+                ("size", size.into()),
+                ("order", "stride".into()),
+                ("stride", stride.into()),
+                ("pages", "4KiB".into()),
+            ],
         ),
     };
     let sizes = move |stride: u64| latency_sizes(length).into_iter().filter(move |size| *size >= stride);
@@ -103,7 +111,9 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
     let (size, what) = match options.operands.as_slice() {
         [size, what] => (size, what),
         [_, _, _] => {
-            return refuse("`conflict` is not covered: the buffers of memory.bandwidth lie where mmap(2) puts them");
+            return refuse(
+                "`conflict` is not covered: the buffers of memory.bandwidth lie where mmap(2) puts them",
+            );
         }
         _ => return Err(CallError::Usage),
     };
@@ -148,7 +158,10 @@ pub fn stream(call: &Call) -> Result<Job, CallError> {
     let threads = options.parallelism;
     let kernels = [("copy", 2.0), ("scale", 2.0), ("add", 3.0), ("triad", 3.0)];
     let wish = move |operation: &str| {
-        Wish::new("memory.stream", [("operation", operation.into()), ("size", size.into()), ("threads", threads.into())])
+        Wish::new(
+            "memory.stream",
+            [("operation", operation.into()), ("size", size.into()), ("threads", threads.into())],
+        )
     };
     let wishes = kernels.iter().map(|(operation, _)| wish(operation)).collect();
     Ok(Job::new(&options, wishes, move |figures, page| {
@@ -178,10 +191,14 @@ pub fn par_mem(call: &Call) -> Result<Job, CallError> {
     let [] = options.exactly()?;
     let line = options.size('L', 64)?;
     let longest = options.size('M', 64 * MIB)?;
-    let sizes: Vec<u64> =
-        std::iter::successors(Some(line * 16), |size| size.checked_mul(2)).take_while(|size| *size <= longest).collect();
+    let sizes: Vec<u64> = std::iter::successors(Some(line * 16), |size| size.checked_mul(2))
+        .take_while(|size| *size <= longest)
+        .collect();
     let wish = |size: u64, chains: u64| {
-        Wish::new("memory.parallelism", [("chains", chains.into()), ("size", size.into()), ("pages", "4KiB".into())])
+        Wish::new(
+            "memory.parallelism",
+            [("chains", chains.into()), ("size", size.into()), ("pages", "4KiB".into())],
+        )
     };
     let wishes = sizes.iter().flat_map(|size| CHAINS.map(|chains| wish(*size, chains))).collect();
     Ok(Job::new(&options, wishes, move |figures, page| {
@@ -220,9 +237,13 @@ pub fn tlb(call: &Call) -> Result<Job, CallError> {
     let pages: Vec<u64> = std::iter::successors(Some(16_u64), |pages| Some(pages + (1 << pages.ilog2()) / 4))
         .take_while(|pages| *pages <= longest)
         .collect();
-    let spread = |pages: u64| Wish::new("memory.tlb", [("size", (pages * PAGE).into()), ("pages", "4KiB".into())]);
+    let spread =
+        |pages: u64| Wish::new("memory.tlb", [("size", (pages * PAGE).into()), ("pages", "4KiB".into())]);
     let packed = |pages: u64| {
-        Wish::new("memory.latency", [("size", (pages * 64).into()), ("order", "random".into()), ("pages", "4KiB".into())])
+        Wish::new(
+            "memory.latency",
+            [("size", (pages * 64).into()), ("order", "random".into()), ("pages", "4KiB".into())],
+        )
     };
     let wishes = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();
     let with_cost = options.flag('c');
@@ -230,7 +251,11 @@ pub fn tlb(call: &Call) -> Result<Job, CallError> {
         let curve: Result<Vec<Visit>, NotMeasured> = pages
             .iter()
             .map(|pages| {
-                Ok(Visit { pages: *pages, spread: figures.ns(&spread(*pages))?, packed: figures.ns(&packed(*pages))? })
+                Ok(Visit {
+                    pages: *pages,
+                    spread: figures.ns(&spread(*pages))?,
+                    packed: figures.ns(&packed(*pages))?,
+                })
             })
             .collect();
         match curve {
@@ -250,11 +275,16 @@ struct Visit {
 
 /// LMbench prints nothing where it finds no limit; so do we.
 fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
-    let Some(first_slow) = curve.iter().position(|visit| visit.spread > visit.packed * TLB_RATIO) else { return };
-    let entries = first_slow.checked_sub(1).map_or(curve[first_slow].pages, |last_fast| curve[last_fast].pages);
+    let Some(first_slow) = curve.iter().position(|visit| visit.spread > visit.packed * TLB_RATIO) else {
+        return;
+    };
+    let entries =
+        first_slow.checked_sub(1).map_or(curve[first_slow].pages, |last_fast| curve[last_fast].pages);
     let twice = curve.iter().find(|visit| visit.pages >= 2 * entries).or(curve.last());
     match twice.filter(|_| with_cost) {
-        Some(visit) => page.text(&format!("tlb: {entries} pages {:.5} nanoseconds\n", visit.spread - visit.packed)),
+        Some(visit) => {
+            page.text(&format!("tlb: {entries} pages {:.5} nanoseconds\n", visit.spread - visit.packed))
+        }
         None => page.text(&format!("tlb: {entries} pages\n")),
     }
 }
@@ -267,7 +297,8 @@ mod tests {
     fn latency_sizes_are_lmbenchs() {
         let sizes = latency_sizes(MIB);
         assert_eq!(sizes[..7], [512, 1024, 2048, 3072, 4096, 6144, 8192]);
-        let octave: Vec<u64> = sizes.iter().copied().filter(|size| (32 << 10..64 << 10).contains(size)).collect();
+        let octave: Vec<u64> =
+            sizes.iter().copied().filter(|size| (32 << 10..64 << 10).contains(size)).collect();
         assert_eq!(octave, [32, 36, 40, 44, 48, 52, 56, 60].map(|kib| kib << 10));
         assert_eq!(sizes.last(), Some(&MIB));
         // The coarser grid of release 3.0-a9 is part of it.
@@ -286,7 +317,8 @@ mod tests {
 
     #[test]
     fn transfers_count_every_byte_of_the_buffer_once() {
-        let touched: Vec<(&str, f64)> = TRANSFERS.iter().map(|transfer| (transfer.name, transfer.touched())).collect();
+        let touched: Vec<(&str, f64)> =
+            TRANSFERS.iter().map(|transfer| (transfer.name, transfer.touched())).collect();
         assert_eq!(touched[..4], [("rd", 0.25), ("wr", 0.25), ("rdwr", 0.5), ("cp", 0.5)]);
         assert_eq!(touched[4..], [("frd", 1.0), ("fwr", 1.0), ("fcp", 2.0), ("bzero", 1.0), ("bcopy", 2.0)]);
     }

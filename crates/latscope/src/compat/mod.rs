@@ -50,9 +50,11 @@ impl Personality {
                 exit_code: USAGE_EXIT,
                 ..Output::default()
             },
-            CallError::Refused(reason) => {
-                Output { stderr: format!("latscope: {}: {reason}\n", self.name), exit_code: 1, ..Output::default() }
-            }
+            CallError::Refused(reason) => Output {
+                stderr: format!("latscope: {}: {reason}\n", self.name),
+                exit_code: 1,
+                ..Output::default()
+            },
         }
     }
 }
