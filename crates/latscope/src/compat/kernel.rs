@@ -1,8 +1,8 @@
 //! `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`,
 //! `lat_mmap`.
 
-use super::arguments::{Call, CallError, Options, bytes, directory_of, number, refuse};
-use super::job::{Job, Source, Wish};
+use super::arguments::{Call, CallError, Options, bytes, number, refuse};
+use super::job::{Figures, Job, NotMeasured, Source, Wish};
 use super::page::{microseconds, size_and_microseconds};
 use std::path::PathBuf;
 
@@ -52,31 +52,50 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
     Ok(job)
 }
 
-static SIGNALS: &[Choice] = &[
-    Choice {
-        word: "install",
-        label: "Signal handler installation",
-        wish: || Wish::new("syscall.signal-install", []),
-    },
-    Choice {
-        word: "catch",
-        label: "Signal handler overhead",
-        wish: || Wish::new("syscall.signal-deliver", []),
-    },
-    Choice { word: "prot", label: "Protection fault", wish: || Wish::new("syscall.signal-fault", []) },
-];
-
-/// `lat_sig install|catch|prot [file]`.
+/// `lat_sig install|catch|prot [file]`. As there, `catch` is without the cost
+/// of the call that sends, and `prot` without that of `catch`.
 ///
 /// # Errors
 /// No or an unknown word, `-P`.
 pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "P:W:N:")?;
-    match options.operands.as_slice() {
-        // The file that LMbench maps for `prot` is a page of ours.
-        [word] | [word, _] => chosen(&options, word, SIGNALS),
-        _ => Err(CallError::Usage),
-    }
+    options.one_caller("syscall.signal-deliver")?;
+    // The file that LMbench maps for `prot` is a page of ours.
+    let word = match options.operands.as_slice() {
+        [word] | [word, _] => word.as_str(),
+        _ => return Err(CallError::Usage),
+    };
+    let (label, wishes, figure): (_, _, fn(&Figures<'_>) -> Result<f64, NotMeasured>) = match word {
+        "install" => {
+            ("Signal handler installation", vec![installation()], |figures| figures.ns(&installation()))
+        }
+        "catch" => ("Signal handler overhead", vec![delivery()], handling_ns),
+        "prot" => ("Protection fault", vec![fault(), delivery()], |figures| {
+            Ok((figures.ns(&fault())? - handling_ns(figures)?).max(0.0))
+        }),
+        _ => return Err(CallError::Usage),
+    };
+    Ok(Job::new(&options, wishes, move |figures, page| {
+        page.line(figure(figures).map(|ns| microseconds(label, ns)));
+    }))
+}
+
+fn installation() -> Wish {
+    Wish::new("syscall.signal-install", [])
+}
+
+fn delivery() -> Wish {
+    Wish::new("syscall.signal-deliver", [])
+}
+
+fn fault() -> Wish {
+    Wish::new("syscall.signal-fault", [])
+}
+
+/// A signal delivered and handled, without the call that sends it.
+fn handling_ns(figures: &Figures<'_>) -> Result<f64, NotMeasured> {
+    let sending = figures.measurement(&delivery())?.values.get("nothing-sent").map_or(0.0, |sent| sent.value);
+    Ok((figures.ns(&delivery())? - sending).max(0.0))
 }
 
 static PROCESSES: &[Choice] = &[
@@ -107,7 +126,7 @@ pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
 /// `lat_select [-n descriptors] file|tcp`.
 ///
 /// # Errors
-/// `tcp`, no word, more descriptors than select(2) takes, `-P`.
+/// `tcp`, no word, `-P`.
 pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "P:W:N:n:")?;
     let [word] = options.exactly()?;
@@ -123,11 +142,6 @@ pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     options.one_caller("syscall.select")?;
     let descriptors =
         options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
-    if descriptors > 1000 {
-        return refuse(format!(
-            "-n {descriptors} is too many: select(2) takes descriptors below 1024; give at most 1000"
-        ));
-    }
     let wish = Wish::new("syscall.select", [("descriptors", descriptors.into())]);
     Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
         page.line(figures.ns(&wish).map(|ns| microseconds(&format!("Select on {descriptors} fd's"), ns)));
@@ -147,13 +161,12 @@ pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
     let [file] = options.exactly()?;
     options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
-    let (path, directory) = (PathBuf::from(&file), directory_of(&file));
+    let path = PathBuf::from(&file);
     let mut job = Job::new(&options, vec![file_fault()], move |figures, page| {
         let ns = figures.ns(&file_fault());
         page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
     job.source = Some(Source { path, at_least: 4096 });
-    job.directory = Some(directory);
     Ok(job)
 }
 
@@ -171,9 +184,10 @@ pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
         true => size.div_ceil(160 << 10),
         false => (size / 10).div_ceil(16 << 10),
     };
-    let (path, directory) = (PathBuf::from(file), directory_of(file));
+    let path = PathBuf::from(file);
     let map = Wish::new("syscall.mmap", [("size", size.into())]);
-    let unmap = Wish::new("syscall.munmap", [("size", size.into())]);
+    // What unmapping costs is the pages that were touched.
+    let unmap = Wish::new("syscall.munmap", [("size", (touched * 4096).into())]);
     let wishes = vec![map.clone(), unmap.clone(), file_fault()];
     let mut job = Job::new(&options, wishes, move |figures, page| {
         let total = figures.ns(&map).and_then(|map| {
@@ -183,6 +197,5 @@ pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
         page.line(total.map(|ns| size_and_microseconds(size, ns)));
     });
     job.source = Some(Source { path, at_least: size });
-    job.directory = Some(directory);
     Ok(job)
 }
