@@ -6,4 +6,5 @@ pub mod cli;
 pub mod compat;
 pub mod conditions;
 pub mod engine;
+pub mod machine;
 pub mod probe;
