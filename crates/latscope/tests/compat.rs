@@ -534,3 +534,40 @@ fn names_are_sorted_unique_and_documented() {
         assert!(page.contains(&format!("`{name}`")), "docs/lmbench.md says nothing of {name}");
     }
 }
+
+fn executed(program: &Path, arguments: &[&str]) -> std::process::Output {
+    std::process::Command::new(program).args(arguments).env_remove("LMBENCH_SCHED").output().unwrap()
+}
+
+#[test]
+fn a_real_call_prints_a_positive_number_and_saves_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("result.json");
+    let arguments = ["as", "lat_syscall", "-P", "1", "null", "--json", json.to_str().unwrap()];
+    let output = executed(Path::new(env!("CARGO_BIN_EXE_latscope")), &arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]), "{stderr}");
+    let (label, microseconds, unit) = &labelled(&stderr)[0];
+    assert_eq!((label.as_str(), unit.as_str()), ("Simple syscall", "microseconds"));
+    let report = Report::from_json(&std::fs::read(&json).unwrap()).unwrap();
+    let median = report.of_probe("syscall.getppid").next().unwrap().summary.p50.unwrap();
+    assert!(
+        median > 0.0 && (median / 1e3 - microseconds).abs() < 1e-4,
+        "{median} ns, printed {microseconds} µs"
+    );
+}
+
+#[test]
+fn a_link_with_the_old_name_is_the_old_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("lat_ctx");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_latscope"), &link).unwrap();
+    let output = executed(&link, &[]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(255));
+    assert!(
+        stderr.starts_with("Usage: lat_ctx [-P <parallelism>]") && stderr.ends_with("...]\n"),
+        "{stderr}"
+    );
+    assert_eq!(executed(&link, &["--strict-exit"]).status.code(), Some(1));
+}

@@ -132,7 +132,7 @@ impl<'a> Figures<'a> {
         let mut points = self.0.plan.steps.iter().flat_map(|step| &step.points);
         match points.any(|point| wish.is_met_by(&point.probe, &point.params)) {
             true => "the run ended before it".to_owned(),
-            false => format!("{} does not offer this here; `latscope list` shows what it takes", wish.probe),
+            false => "it is not offered on this machine; `latscope list` shows what is".to_owned(),
         }
     }
 

@@ -61,24 +61,43 @@ pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "P:W:N:")?;
     options.one_caller("syscall.signal-deliver")?;
     // The file that LMbench maps for `prot` is a page of ours.
-    let word = match options.operands.as_slice() {
-        [word] | [word, _] => word.as_str(),
+    let figure = match options.operands.as_slice() {
+        [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or(CallError::Usage)?,
         _ => return Err(CallError::Usage),
     };
-    let (label, wishes, figure): (_, _, fn(&Figures<'_>) -> Result<f64, NotMeasured>) = match word {
-        "install" => {
-            ("Signal handler installation", vec![installation()], |figures| figures.ns(&installation()))
-        }
-        "catch" => ("Signal handler overhead", vec![delivery()], handling_ns),
-        "prot" => ("Protection fault", vec![fault(), delivery()], |figures| {
-            Ok((figures.ns(&fault())? - handling_ns(figures)?).max(0.0))
-        }),
-        _ => return Err(CallError::Usage),
-    };
-    Ok(Job::new(&options, wishes, move |figures, page| {
-        page.line(figure(figures).map(|ns| microseconds(label, ns)));
+    Ok(Job::new(&options, (figure.wishes)(), move |figures, page| {
+        page.line((figure.ns)(figures).map(|ns| microseconds(figure.label, ns)));
     }))
 }
+
+/// One of the figures of `lat_sig`.
+struct SignalFigure {
+    word: &'static str,
+    label: &'static str,
+    wishes: fn() -> Vec<Wish>,
+    ns: fn(&Figures<'_>) -> Result<f64, NotMeasured>,
+}
+
+static SIGNALS: &[SignalFigure] = &[
+    SignalFigure {
+        word: "install",
+        label: "Signal handler installation",
+        wishes: || vec![installation()],
+        ns: |figures| figures.ns(&installation()),
+    },
+    SignalFigure {
+        word: "catch",
+        label: "Signal handler overhead",
+        wishes: || vec![delivery()],
+        ns: handling_ns,
+    },
+    SignalFigure {
+        word: "prot",
+        label: "Protection fault",
+        wishes: || vec![fault(), delivery()],
+        ns: |figures| Ok((figures.ns(&fault())? - handling_ns(figures)?).max(0.0)),
+    },
+];
 
 fn installation() -> Wish {
     Wish::new("syscall.signal-install", [])
@@ -166,7 +185,7 @@ pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
         let ns = figures.ns(&file_fault());
         page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
-    job.source = Some(Source { path, at_least: 4096 });
+    job.source = Some(Source { path, at_least: 1 });
     Ok(job)
 }
 

@@ -27,7 +27,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// Exit code of LMbench for arguments it does not understand: exit(-1).
-pub const USAGE_EXIT: i32 = 255;
+pub const USAGE_EXIT: u8 = 255;
 
 /// A program of LMbench that latscope stands in for.
 pub struct Personality {

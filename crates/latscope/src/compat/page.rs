@@ -61,7 +61,7 @@ impl Page {
         for missing in &self.missing {
             stderr += &format!("latscope: {name}: {missing}\n");
         }
-        let exit_code = i32::from(!self.missing.is_empty());
+        let exit_code = u8::from(!self.missing.is_empty());
         Output { stdout: self.stdout.clone(), stderr, exit_code }
     }
 }
@@ -74,7 +74,7 @@ pub struct Output {
     /// Text on standard error.
     pub stderr: String,
     /// Exit code.
-    pub exit_code: i32,
+    pub exit_code: u8,
 }
 
 /// `Simple read: 0.2135 microseconds`.

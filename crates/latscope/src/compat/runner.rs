@@ -2,27 +2,38 @@
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
 use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find};
+use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
 use crate::engine::saver;
 use crate::engine::timebase::Timebase;
+use crate::machine::{self, Root};
+use crate::probe::file::directory;
 use crate::probe::{self, Ask, Directory, Profile};
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step, Stop};
+use latscope_core::report::Report;
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// What a measurement stands on; the command line prepares it as for its own
-/// subcommands.
-pub struct Ground {
-    /// This machine.
-    pub machine: Machine,
-    /// The calibrated clock.
-    pub timebase: Timebase,
-    /// Where file probes work: the directory asked for, or the usual ones.
-    pub directories: Vec<Directory>,
+/// What a measurement stands on, as for latscope's own subcommands.
+struct Ground {
+    machine: Machine,
+    timebase: Timebase,
+    directories: Vec<Directory>,
+}
+
+impl Ground {
+    /// This machine, and the directory file probes are to work in.
+    fn prepare(directory: Option<&Path>) -> Result<Ground> {
+        let (timebase, clock) = Timebase::calibrate();
+        let mut machine = machine::snapshot(&Root::real());
+        machine.clock = clock;
+        let directories = directory.map(directory::resolve).transpose()?.into_iter().collect();
+        Ok(Ground { machine, timebase, directories })
+    }
 }
 
 /// Warm-up that every point gets anyway, µs: the length of its batches is
@@ -40,19 +51,22 @@ struct Ours {
 
 /// Runs the program `name` of LMbench with these arguments: `--strict-exit`
 /// asks for latscope's exit codes, `--json FILE` saves the result as well.
-/// `ground` is called when something is to be measured, with the directory
-/// that file probes are to work in, if the arguments name one.
 ///
 /// Returns the exit code; the text has been written.
 ///
 /// # Errors
 /// There is no such program, nothing could be started, or the result could
 /// not be saved.
-pub fn run(
+pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
+    run_on(name, arguments, Ground::prepare)
+}
+
+/// [`run`], with a ground that is called for when something is to be measured.
+fn run_on(
     name: &str,
     arguments: &[OsString],
     ground: impl FnOnce(Option<&Path>) -> Result<Ground>,
-) -> Result<i32> {
+) -> Result<u8> {
     let personality = find(name).ok_or_else(|| unknown(name))?;
     let (ours, arguments) = split(arguments)?;
     let call = Call { arguments, scheduling: std::env::var("LMBENCH_SCHED").ok() };
@@ -66,10 +80,10 @@ pub fn run(
     // A closed standard stream is no reason to fail: as the old programs.
     let _ = std::io::stdout().write_all(output.stdout.as_bytes());
     let _ = std::io::stderr().write_all(output.stderr.as_bytes());
-    if let Some(failure) = failure {
-        return Err(failure);
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(if ours.strict_exit { output.exit_code.min(1) } else { output.exit_code }),
     }
-    Ok(if ours.strict_exit { output.exit_code.min(1) } else { output.exit_code })
 }
 
 fn unknown(name: &str) -> anyhow::Error {
@@ -111,13 +125,23 @@ fn carry_out(
     }
     let ground = ground(job.directory.as_deref())?;
     let plan = plan(personality.name, &job, &ground);
-    let run = Run { plan, machine: ground.machine, timebase: ground.timebase, observers: Vec::new() };
-    let report = runner::run(run)?;
+    let report = measure(plan, ground)?;
     let mut page = job.print(&report);
     page.notes.splice(0..0, notes);
     // The text is shown whether or not the file can be written.
     let saved = json.map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()));
     Ok((page.output(personality.name), saved.err()))
+}
+
+/// On a terminal a line shows progress until the results come; elsewhere
+/// nothing is written that the old program would not write.
+fn measure(plan: Plan, ground: Ground) -> Result<Report> {
+    let mut progress = Progress::new(80);
+    let mut observers: Vec<&mut dyn Observer> = Vec::new();
+    if std::io::stderr().is_terminal() {
+        observers.push(&mut progress);
+    }
+    runner::run(Run { plan, machine: ground.machine, timebase: ground.timebase, observers })
 }
 
 /// The file that the old program would have read has to be there, though the
@@ -225,17 +249,17 @@ mod tests {
 
     #[test]
     fn exit_codes_are_lmbenchs_unless_ours_are_asked_for() {
-        assert_eq!(run("lat_syscall", &words(&["nonsense"]), no_ground).unwrap(), 255);
-        assert_eq!(run("lat_syscall", &words(&["nonsense", "--strict-exit"]), no_ground).unwrap(), 1);
-        assert_eq!(run("lat_pipe", &words(&["-P", "2"]), no_ground).unwrap(), 1);
-        assert_eq!(run("bw_tcp", &words(&["-s"]), no_ground).unwrap(), 0);
+        assert_eq!(run_on("lat_syscall", &words(&["nonsense"]), no_ground).unwrap(), 255);
+        assert_eq!(run_on("lat_syscall", &words(&["nonsense", "--strict-exit"]), no_ground).unwrap(), 1);
+        assert_eq!(run_on("lat_pipe", &words(&["-P", "2"]), no_ground).unwrap(), 1);
+        assert_eq!(run_on("bw_tcp", &words(&["-s"]), no_ground).unwrap(), 0);
     }
 
     #[test]
     fn what_has_no_stand_in_names_what_there_is() {
-        let refused = run("lat_usleep", &[], no_ground).unwrap_err().to_string();
+        let refused = run_on("lat_usleep", &[], no_ground).unwrap_err().to_string();
         assert!(refused.contains("latscope wake"), "{refused}");
-        let unknown = run("lat_nothing", &[], no_ground).unwrap_err().to_string();
+        let unknown = run_on("lat_nothing", &[], no_ground).unwrap_err().to_string();
         assert!(unknown.contains("lat_mem_rd"), "{unknown}");
     }
 
@@ -244,11 +268,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("XXX");
         let arguments = words(&["8k", "io_only", path.to_str().unwrap()]);
-        assert_eq!(run("bw_file_rd", &arguments, no_ground).unwrap(), 1);
+        assert_eq!(run_on("bw_file_rd", &arguments, no_ground).unwrap(), 1);
         std::fs::write(&path, [0; 100]).unwrap();
-        assert_eq!(run("bw_file_rd", &arguments, no_ground).unwrap(), 1);
+        assert_eq!(run_on("bw_file_rd", &arguments, no_ground).unwrap(), 1);
         std::fs::write(&path, [0; 8192]).unwrap();
-        let ground = run("bw_file_rd", &arguments, no_ground).unwrap_err().to_string();
+        let ground = run_on("bw_file_rd", &arguments, no_ground).unwrap_err().to_string();
         assert!(ground.contains("nothing is to be measured"), "{ground}");
     }
 
