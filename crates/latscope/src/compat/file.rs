@@ -24,7 +24,10 @@ pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
     };
     let part = |probe: &'static str, size: u64| Wish::new(probe, [("size", size.into())]);
     let parts = ["file.create", "file.write", "file.close", "file.unlink"];
-    let wishes = sizes.iter().flat_map(|size| parts.map(|probe| part(probe, *size))).collect();
+    let all = sizes.iter().flat_map(|size| parts.map(|probe| (probe, *size)));
+    // An empty file is not written.
+    let timed = all.filter(|(probe, size)| *size > 0 || *probe != "file.write");
+    let wishes = timed.map(|(probe, size)| part(probe, size)).collect();
     let mut job = Job::new(&options, wishes, move |figures, page| {
         for size in &sizes {
             page.line(files_per_second(figures, *size, |probe| part(probe, *size)));
@@ -45,11 +48,7 @@ fn files_per_second(
     part: impl Fn(&'static str) -> Wish,
 ) -> Result<String, NotMeasured> {
     let created = figures.measurement(&part("file.create"))?.summary.count;
-    let written = if size == 0 {
-        figures.ns(&part("file.write")).unwrap_or(0.0)
-    } else {
-        figures.ns(&part("file.write"))?
-    };
+    let written = if size == 0 { 0.0 } else { figures.ns(&part("file.write"))? };
     let create = figures.ns(&part("file.create"))? + written + figures.ns(&part("file.close"))?;
     let unlink = figures.ns(&part("file.unlink"))?;
     Ok(format!("{}k\t{created}\t{:.0}\t{:.0}", size >> 10, 1e9 / create, 1e9 / unlink))
