@@ -7,8 +7,14 @@
 #![forbid(unsafe_code)]
 
 pub mod doctor;
+pub mod figure;
+pub mod findings;
 pub mod histogram;
+pub mod levels;
 pub mod machine;
 pub mod plan;
 pub mod report;
+pub mod statistics;
+#[cfg(test)]
+mod testing;
 pub mod units;

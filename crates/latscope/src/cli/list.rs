@@ -92,7 +92,7 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
         timeline: None,
     };
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     let plan = planner::plan(probes, &request, &machine);
     runner::run(Run { plan, machine, timebase, observers: Vec::new() })

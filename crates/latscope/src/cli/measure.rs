@@ -38,7 +38,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
     let request = request(&job, matches);
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     check_cpus(&request.cpus, &machine)?;
     let plan = planner::plan(&job.probes, &request, &machine);

@@ -47,7 +47,7 @@ fn measure() -> Result<Report> {
         timeline: None,
     };
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     let plan = planner::plan(selftest::PROBES, &request, &machine);
     runner::run(Run { plan, machine, timebase, observers: Vec::new() })

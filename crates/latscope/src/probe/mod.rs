@@ -2,6 +2,12 @@
 //! from which `list`, help, man page, completions and documentation are made.
 
 pub mod selftest;
+pub mod activity;
+pub mod available;
+pub mod failure;
+pub mod file;
+pub mod process;
+pub mod syscall;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -196,11 +202,20 @@ pub struct Family {
 }
 
 /// All families, in the order in which a survey measures them.
-pub static FAMILIES: &[Family] = &[Family {
-    name: "wake",
-    about: "Periodic wake-up: how late a sleeping thread runs",
-    probes: wake::PROBES,
-}];
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "syscall",
+        about: "The kernel's own cost: system calls, signals, page faults, mappings",
+        probes: syscall::PROBES,
+    },
+    Family { name: "process", about: "Processes: fork, spawn, exec, the shell", probes: process::PROBES },
+    Family {
+        name: "file",
+        about: "Files: read, create, write, remove, make durable; in a given directory",
+        probes: file::PROBES,
+    },
+    Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
+];
 
 /// All probes.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
