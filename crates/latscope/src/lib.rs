@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod compat;
 pub mod conditions;
 pub mod engine;
 pub mod machine;
