@@ -10,4 +10,5 @@ pub mod histogram;
 pub mod machine;
 pub mod plan;
 pub mod report;
+pub mod timeline;
 pub mod units;
