@@ -84,14 +84,19 @@ impl Point {
     }
 }
 
-/// When a point has been measured enough. All limits hold for each point.
+/// When a point has been measured enough: at `samples` (or `events`) clean
+/// ones, or when those took `budget_ns`, and in any case after `limit_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Clean samples wanted: batches, or single events.
+    /// Clean batches wanted.
     pub samples: u64,
+    /// Clean single events wanted.
+    pub events: u64,
     /// Length of a batch of a short operation, ns. Shorter than a scheduler
     /// slice, so that most batches on a busy machine are undisturbed.
     pub batch_ns: u64,
+    /// Undisturbed measuring time that is enough whatever the count, ns.
+    pub budget_ns: u64,
     /// Time after which the point ends with what it has, ns.
     pub limit_ns: u64,
 }

@@ -1,2 +1,10 @@
-//! The only crate of latscope with unsafe code.
+//! The only crate of latscope with unsafe code: kernel interfaces, one module
+//! each, and the timed assembly kernels. What it exports is safe.
+
+pub mod clock;
 pub mod kernels;
+pub mod sched;
+pub mod shared;
+pub mod signal;
+pub mod usage;
+pub mod worker;

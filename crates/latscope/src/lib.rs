@@ -1,2 +1,8 @@
-//! The latscope command.
+//! The latscope command, as a library: arguments become a request, request and
+//! machine a plan, the plan a report, and the report what is shown.
 #![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod conditions;
+pub mod engine;
+pub mod probe;

@@ -1,3 +1,8 @@
 //! The latscope command.
 #![forbid(unsafe_code)]
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    latscope::cli::main()
+}

@@ -1,1 +1,2 @@
-//! The timed assembly kernels.
+//! The timed kernels.
+pub mod cycle;

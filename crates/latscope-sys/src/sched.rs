@@ -1,0 +1,146 @@
+//! Scheduling policy, by raw system call: libraries may stub the wrappers
+//! (musl answers ENOSYS), so that a tool would measure under another policy
+//! than it believes. Callers read back what they set.
+
+use std::io;
+
+/// A scheduling policy (sched(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER.
+    Other,
+    /// SCHED_FIFO with a priority from 1 to 99.
+    Fifo(u32),
+    /// SCHED_RR with a priority from 1 to 99.
+    RoundRobin(u32),
+    /// SCHED_IDLE: runs only when nothing else wants the CPU.
+    Idle,
+    /// Any other policy, by its number in the kernel.
+    Number(u32),
+}
+
+/// `struct sched_attr` of sched_setattr(2), first version (48 bytes).
+#[repr(C)]
+#[derive(Default)]
+struct SchedAttr {
+    size: u32,
+    sched_policy: u32,
+    sched_flags: u64,
+    sched_nice: i32,
+    sched_priority: u32,
+    sched_runtime: u64,
+    sched_deadline: u64,
+    sched_period: u64,
+}
+
+const SIZE: u32 = size_of::<SchedAttr>() as u32;
+
+fn set_attr(mut attr: SchedAttr) -> io::Result<()> {
+    attr.size = SIZE;
+    // SAFETY: `attr` is a valid sched_attr of the size it states; 0 is the calling thread.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn get_attr() -> io::Result<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: the kernel writes at most SIZE bytes to `attr`; 0 is the calling thread.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, SIZE, 0) };
+    if answer == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sets the policy of the calling thread (sched_setattr(2)).
+///
+/// # Errors
+/// EPERM without the right to it; EINVAL for a priority outside of 1-99;
+/// ENOSYS or EPERM under a seccomp filter.
+pub fn set_policy(policy: Policy) -> io::Result<()> {
+    let (sched_policy, sched_priority) = match policy {
+        Policy::Other => (libc::SCHED_OTHER as u32, 0),
+        Policy::Fifo(priority) => (libc::SCHED_FIFO as u32, priority),
+        Policy::RoundRobin(priority) => (libc::SCHED_RR as u32, priority),
+        Policy::Idle => (libc::SCHED_IDLE as u32, 0),
+        Policy::Number(number) => (number, 0),
+    };
+    set_attr(SchedAttr { sched_policy, sched_priority, ..SchedAttr::default() })
+}
+
+/// The policy of the calling thread as the kernel has it (sched_getattr(2)).
+///
+/// # Errors
+/// Only under a seccomp filter.
+pub fn policy() -> io::Result<Policy> {
+    let attr = get_attr()?;
+    Ok(match attr.sched_policy as i32 {
+        libc::SCHED_OTHER => Policy::Other,
+        libc::SCHED_FIFO => Policy::Fifo(attr.sched_priority),
+        libc::SCHED_RR => Policy::RoundRobin(attr.sched_priority),
+        libc::SCHED_IDLE => Policy::Idle,
+        other => Policy::Number(other as u32),
+    })
+}
+
+/// Asks for a time slice of `ns` under SCHED_OTHER (sched_setattr(2),
+/// `sched_runtime`): with a shorter one a wake-up preempts a busy thread
+/// sooner. Needs no privilege; kernels before 6.12 accept and ignore it.
+///
+/// # Errors
+/// Only under a seccomp filter.
+pub fn set_slice(ns: u64) -> io::Result<()> {
+    let now = get_attr()?;
+    set_attr(SchedAttr {
+        sched_policy: libc::SCHED_OTHER as u32,
+        sched_nice: now.sched_nice,
+        sched_runtime: ns,
+        ..SchedAttr::default()
+    })
+}
+
+/// Confines the calling thread to `cpus` (sched_setaffinity(2)).
+///
+/// # Errors
+/// None of them is online and permitted.
+pub fn pin(cpus: &[u32]) -> io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.iter()
+        .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU as u32)
+        .for_each(|cpu| set.set(*cpu as usize));
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// The CPUs the calling thread may run on (sched_getaffinity(2)).
+///
+/// # Errors
+/// Only under a seccomp filter.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sched_attr_has_the_layout_of_the_kernel() {
+        assert_eq!(SIZE, 48);
+        assert_eq!(std::mem::offset_of!(SchedAttr, sched_priority), 20);
+        assert_eq!(std::mem::offset_of!(SchedAttr, sched_runtime), 24);
+    }
+
+    #[test]
+    fn a_policy_is_read_back_as_set_or_refused() {
+        std::thread::spawn(|| {
+            match set_policy(Policy::Fifo(1)) {
+                Ok(()) => assert_eq!(policy().unwrap(), Policy::Fifo(1)),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+            }
+            set_policy(Policy::Idle).unwrap();
+            assert_eq!(policy().unwrap(), Policy::Idle);
+            assert!(set_policy(Policy::Fifo(0)).is_err());
+            assert!(set_policy(Policy::Fifo(100)).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! A memfd of 64-bit counters that a worker writes and the coordinator reads:
+//! what was counted survives a crash of the worker.
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// A shared mapping of counters, zero at first. Pages never written take no memory.
+#[derive(Debug)]
+pub struct Counters {
+    start: NonNull<AtomicU64>,
+    length: usize,
+}
+
+// SAFETY: the mapping is only reached through atomics.
+unsafe impl Send for Counters {}
+// SAFETY: as above.
+unsafe impl Sync for Counters {}
+
+/// Makes a memfd with room for `length` counters (memfd_create(2)).
+///
+/// # Errors
+/// Out of descriptors or memory, or refused by a seccomp filter.
+pub fn create(length: usize) -> io::Result<OwnedFd> {
+    let fd = memfd_create("latscope-histograms", MemfdFlags::CLOEXEC)?;
+    ftruncate(&fd, (length * size_of::<AtomicU64>()) as u64)?;
+    Ok(fd)
+}
+
+impl Counters {
+    /// Maps the first `length` counters of a memfd from [`create`].
+    ///
+    /// # Errors
+    /// The memfd is shorter than that, or memory is exhausted.
+    pub fn map(fd: impl AsFd, length: usize) -> io::Result<Counters> {
+        let bytes = length.max(1) * size_of::<AtomicU64>();
+        if rustix::fs::fstat(&fd)?.st_size < (length * size_of::<AtomicU64>()) as i64 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the shared counters are too short"));
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice; the file is long enough and never shrinks.
+        let start = unsafe {
+            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)?
+        };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Counters { start, length })
+    }
+
+    /// The counters.
+    pub fn as_slice(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds `length` aligned 64-bit words, lives as long as `self`, and is only used atomically.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Counters {
+    fn drop(&mut self) {
+        let bytes = self.length.max(1) * size_of::<AtomicU64>();
+        // SAFETY: this is the mapping made in `map`, and no slice of it outlives `self`.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn two_mappings_see_the_same_counters() {
+        let fd = create(1000).unwrap();
+        let (a, b) = (Counters::map(&fd, 1000).unwrap(), Counters::map(&fd, 1000).unwrap());
+        a.as_slice()[999].store(7, Relaxed);
+        assert_eq!(b.as_slice()[999].load(Relaxed), 7);
+        assert!(Counters::map(&fd, 1001).is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! Signals as readable events (signalfd(2)), for a loop that waits for several things.
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::io;
+
+/// A set of signals that are blocked for this thread and read from a descriptor instead.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// Blocks `signals` in the calling thread and those it will create, and
+    /// opens a descriptor on which they arrive.
+    ///
+    /// # Errors
+    /// Out of descriptors, or refused by a seccomp filter.
+    pub fn block(signals: &[i32]) -> io::Result<Signals> {
+        // SAFETY: sigset_t is plain data; the calls below only write to `set`, and read it.
+        let fd = unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for signal in signals {
+                libc::sigaddset(&mut set, *signal);
+            }
+            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            if failed != 0 {
+                return Err(io::Error::from_raw_os_error(failed));
+            }
+            libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: signalfd returned a new descriptor that nobody else owns.
+        Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The number of the next signal that arrived, if any.
+    ///
+    /// # Errors
+    /// The descriptor cannot be read.
+    pub fn next(&self) -> io::Result<Option<i32>> {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        match rustix::io::read(&self.0, &mut info) {
+            Ok(_) => Ok(Some(i32::from_ne_bytes([info[0], info[1], info[2], info[3]]))),
+            Err(rustix::io::Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Signals {
+    fn as_raw_fd(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Ignores a signal in the whole process; children that are executed inherit that.
+pub fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN installs no code of ours.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_signal_arrives_on_the_descriptor() {
+        std::thread::spawn(|| {
+            let signals = Signals::block(&[libc::SIGUSR2]).unwrap();
+            assert_eq!(signals.next().unwrap(), None);
+            // SAFETY: raise() sends to the calling thread, where the signal is blocked.
+            unsafe { libc::raise(libc::SIGUSR2) };
+            assert_eq!(signals.next().unwrap(), Some(libc::SIGUSR2));
+        })
+        .join()
+        .unwrap();
+    }
+}

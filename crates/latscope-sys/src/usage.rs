@@ -1,0 +1,68 @@
+//! What a thread or process consumed, to tell whether anything else ran.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of the calling thread, ns (`CLOCK_THREAD_CPUTIME_ID`).
+pub fn thread_cpu_ns() -> u64 {
+    cpu_ns(ClockId::ThreadCPUTime)
+}
+
+/// CPU time of all threads of the process, ns (`CLOCK_PROCESS_CPUTIME_ID`).
+pub fn process_cpu_ns() -> u64 {
+    cpu_ns(ClockId::ProcessCPUTime)
+}
+
+fn cpu_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Context switches and page faults, as getrusage(2) counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The thread waited for something.
+    pub voluntary: u64,
+    /// The thread was preempted.
+    pub involuntary: u64,
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults with I/O.
+    pub major_faults: u64,
+}
+
+/// Counts of the calling thread (`RUSAGE_THREAD`).
+pub fn thread_counts() -> Counts {
+    counts(libc::RUSAGE_THREAD)
+}
+
+/// Counts of the whole process (`RUSAGE_SELF`).
+pub fn process_counts() -> Counts {
+    counts(libc::RUSAGE_SELF)
+}
+
+fn counts(who: libc::c_int) -> Counts {
+    // SAFETY: rusage is plain data for which zeroes are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a valid rusage to write to.
+    unsafe { libc::getrusage(who, &mut usage) };
+    Counts {
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+        minor_faults: usage.ru_minflt as u64,
+        major_faults: usage.ru_majflt as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_is_a_voluntary_switch_and_no_cpu_time() {
+        let (before, cpu) = (thread_counts(), thread_cpu_ns());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(thread_counts().voluntary > before.voluntary);
+        assert!(thread_cpu_ns() >= cpu);
+        assert!(process_cpu_ns() >= thread_cpu_ns() - cpu);
+    }
+}

@@ -1,0 +1,93 @@
+//! Starting our own binary again as a worker with inherited descriptors.
+
+use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// First inherited descriptor of a worker; the others follow in order.
+pub const FIRST_DESCRIPTOR: RawFd = 3;
+
+/// Whether a child goes down with the process that started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// Killed when its parent thread ends (`PR_SET_PDEATHSIG`).
+    WithParent,
+    /// Lives on: it has work to do when the parent is gone.
+    OnItsOwn,
+}
+
+/// Runs `/proc/self/exe ARGS`, with `descriptors` as 3, 4, … in a process
+/// group of its own, so that the terminal's signals do not reach it.
+///
+/// # Errors
+/// The process cannot be started.
+pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
+    let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+    let parent = rustix::process::getpid();
+    let mut command = Command::new("/proc/self/exe");
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    let prepare = move || {
+        inherit(&fds)?;
+        unblock_signals();
+        if lifetime == Lifetime::WithParent {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            if rustix::process::getppid() != Some(parent) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: `prepare` only makes system calls on plain integers: no allocation, no locks.
+    unsafe { command.pre_exec(prepare) };
+    command.spawn()
+}
+
+/// Moves `fds` to 3, 4, … without close-on-exec.
+fn inherit(fds: &[RawFd]) -> io::Result<()> {
+    // First out of the way of each other, then in place.
+    const ASIDE: RawFd = 200;
+    for (fd, offset) in fds.iter().zip(0..) {
+        // SAFETY: duplicating descriptors after fork touches nothing but the child's table.
+        if unsafe { libc::dup3(*fd, ASIDE + offset, libc::O_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    for (_, offset) in fds.iter().zip(0..) {
+        // SAFETY: as above.
+        if unsafe { libc::dup2(ASIDE + offset, FIRST_DESCRIPTOR + offset) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// A signal mask survives exec; a worker starts with none blocked.
+fn unblock_signals() {
+    // SAFETY: sigset_t is plain data and the calls write nothing else.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// Takes over the inherited descriptor `FIRST_DESCRIPTOR + index`.
+///
+/// # Errors
+/// The process was not started by [`spawn`] with that many descriptors, or
+/// the descriptor was taken before.
+pub fn inherited(index: u32) -> io::Result<OwnedFd> {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let fd = FIRST_DESCRIPTOR + index as RawFd;
+    if index > 31 || TAKEN.fetch_or(1 << index, Ordering::Relaxed) & (1 << index) != 0 {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "an inherited descriptor is taken once"));
+    }
+    // SAFETY: F_SETFD on whatever number is harmless, and tells whether it is open.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, was inherited for us, and is taken only once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,150 @@
+//! A small process that undoes what a run changed and what does not die with
+//! its holder. A change is journalled to it before it is made; the guardian
+//! undoes it when told to, and whatever is left when its pipe closes: one path
+//! for the normal end, a panic, a signal and SIGKILL of the coordinator.
+
+use anyhow::{Context, Result};
+use latscope_sys::worker::{self, Lifetime, inherited};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+/// How to undo a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Undo {
+    /// Remove a directory of ours with all that is in it.
+    RemoveDirectory(PathBuf),
+    /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
+    RemoveInstance(PathBuf),
+}
+
+#[derive(Serialize, Deserialize)]
+enum Entry {
+    Journal(u64, Undo),
+    Undo(u64),
+}
+
+/// The coordinator's end of the guardian.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+    socket: Option<BufReader<UnixStream>>,
+    next: u64,
+}
+
+/// A change in the journal; hand it back to [`Guardian::undo`].
+#[derive(Debug)]
+#[must_use = "what is not undone stays until the run ends"]
+pub struct Ticket(u64);
+
+impl Guardian {
+    /// Starts the guardian process.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start() -> Result<Guardian> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = worker::spawn(&["__guardian"], &[&theirs.into()], Lifetime::OnItsOwn)
+            .context("the guardian process does not start")?;
+        Ok(Guardian { child, socket: Some(BufReader::new(ours)), next: 0 })
+    }
+
+    /// Journals how to undo a change that is about to be made. When this
+    /// returns the guardian has it.
+    ///
+    /// # Errors
+    /// The guardian is gone; then the change must not be made.
+    pub fn journal(&mut self, undo: Undo) -> Result<Ticket> {
+        self.next += 1;
+        self.say(&Entry::Journal(self.next, undo))?;
+        Ok(Ticket(self.next))
+    }
+
+    /// Undoes a change now; returns when it is done.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn undo(&mut self, ticket: Ticket) -> Result<()> {
+        self.say(&Entry::Undo(ticket.0))
+    }
+
+    /// Makes a fresh directory in `parent` that will not survive the run.
+    ///
+    /// # Errors
+    /// The directory cannot be made; the text names it.
+    pub fn scratch_directory(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
+        let path = parent.join(format!(".latscope-{}-{}", std::process::id(), self.next + 1));
+        let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
+        fs::create_dir(&path).with_context(|| format!("cannot make a directory in {}", parent.display()))?;
+        Ok((path, ticket))
+    }
+
+    fn say(&mut self, entry: &Entry) -> Result<()> {
+        let socket = self.socket.as_mut().context("the guardian has ended")?;
+        let line = serde_json::to_string(entry)? + "\n";
+        let answered =
+            socket.get_mut().write_all(line.as_bytes()).and_then(|()| socket.read_line(&mut String::new()));
+        match answered {
+            Ok(n) if n > 0 => Ok(()),
+            _ => anyhow::bail!("the guardian process is gone: changes could not be undone after a crash"),
+        }
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        // The closed socket is the order to undo the rest; then wait until that is done.
+        self.socket = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// The guardian process: keeps the journal and undoes it.
+///
+/// # Errors
+/// It was not started by a coordinator.
+pub fn main() -> Result<()> {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        latscope_sys::signal::ignore(signal);
+    }
+    let mut socket = UnixStream::from(inherited(0)?);
+    let mut journal: Vec<(u64, Undo)> = Vec::new();
+    for line in BufReader::new(socket.try_clone()?).lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(Entry::Journal(id, undo)) => journal.push((id, undo)),
+            Ok(Entry::Undo(id)) => {
+                journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| revert(&change));
+            }
+            Err(_) => break,
+        }
+        if socket.write_all(b"done\n").is_err() {
+            break;
+        }
+    }
+    journal.iter().rev().for_each(|(_, change)| revert(change));
+    Ok(())
+}
+
+const SIGHUP: i32 = 1;
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+/// Undoes one change. A worker that is just being killed may still add a file
+/// or hold the trace instance, so a failure is tried again for a while.
+fn revert(change: &Undo) {
+    let once = || match change {
+        Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
+        Undo::RemoveInstance(path) => fs::remove_dir(path),
+    };
+    for _ in 0..200 {
+        match once() {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Load beside the measurement: a worker that keeps the machine busy.
+
+use anyhow::{Context, Result};
+use latscope_core::plan::Load;
+use latscope_sys::sched;
+use latscope_sys::worker::{self, Lifetime};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// Load workers that end when this is dropped.
+#[derive(Debug)]
+pub struct Loaded(Vec<Child>);
+
+/// Starts `load` on each of `cpus` (a command: once, not pinned).
+///
+/// # Errors
+/// A worker cannot be started.
+pub fn start(load: &Load, cpus: &[u32]) -> Result<Loaded> {
+    let mut loaded = Loaded(Vec::new());
+    let mut spawn = |args: &[&str]| -> Result<()> {
+        let child = worker::spawn(args, &[], Lifetime::WithParent).context("the load does not start")?;
+        loaded.0.push(child);
+        Ok(())
+    };
+    match load {
+        Load::Command(command) => spawn(&["__load", "command", command])?,
+        Load::Cpu => cpus.iter().try_for_each(|cpu| spawn(&["__load", "cpu", &cpu.to_string()]))?,
+        Load::Memory => cpus.iter().try_for_each(|cpu| spawn(&["__load", "memory", &cpu.to_string()]))?,
+    }
+    Ok(loaded)
+}
+
+impl Loaded {
+    /// Whether a load ended by itself, and how.
+    pub fn ended(&mut self) -> Option<String> {
+        self.0.iter_mut().find_map(|child| child.try_wait().ok().flatten()).map(|status| status.to_string())
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // Each worker leads a process group: what a command started ends with it.
+            if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Bytes that a memory load copies through: more than any cache holds.
+const MEMORY_LOAD: usize = 256 << 20;
+
+/// The load worker: never returns unless it cannot start.
+///
+/// # Errors
+/// The arguments are not those of [`start`], or the command does not exist.
+pub fn main(args: &[String]) -> Result<()> {
+    match args {
+        [kind, command] if kind == "command" => {
+            let error = Command::new("sh").args(["-c", command]).exec();
+            Err(error).with_context(|| format!("cannot run {command:?}"))
+        }
+        [kind, cpu] => {
+            sched::pin(&[cpu.parse()?])?;
+            match kind.as_str() {
+                "cpu" => loop {
+                    std::hint::black_box(latscope_sys::kernels::cycle::dependent_adds(1_000_000));
+                },
+                "memory" => copy_for_ever(),
+                other => anyhow::bail!("no load is called {other:?}"),
+            }
+        }
+        _ => anyhow::bail!("a load has a kind and an argument"),
+    }
+}
+
+fn copy_for_ever() -> ! {
+    let mut memory = vec![1u8; MEMORY_LOAD];
+    let (source, destination) = memory.split_at_mut(MEMORY_LOAD / 2);
+    loop {
+        destination.copy_from_slice(std::hint::black_box(source));
+        std::hint::black_box(&mut *destination);
+    }
+}

@@ -1,0 +1,4 @@
+//! What has to be true of the machine while a step runs, and how it is undone.
+
+pub mod guardian;
+pub mod load;

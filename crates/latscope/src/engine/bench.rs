@@ -1,0 +1,381 @@
+//! What a probe's code sees of the engine, inside of a worker.
+
+use super::gate::{Gate, Reading, Taint};
+use super::protocol::{Assignment, Closing, Message};
+use super::recorder::{Slots, Writer};
+use super::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
+use super::timebase::{AnyClock, Timebase};
+use anyhow::Result;
+use latscope_core::plan::{Point, Stop};
+use latscope_core::report::{Better, Sampling, Support, Value, Work};
+
+use latscope_sys::clock::Clock;
+use latscope_sys::kernels::cycle;
+use latscope_sys::usage::thread_counts;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A short operation to be timed in batches.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Operations in one iteration; figures are given for one operation.
+    pub ops: u64,
+    /// Bytes behind one operation.
+    pub work: Option<Work>,
+    /// Time a chain of dependent adds beside each batch, so that the result
+    /// is known in core cycles too.
+    pub cycles: bool,
+    /// Iterations that bring the working set back after something else ran;
+    /// 0 for a sixteenth of the batch.
+    pub warm: u64,
+    /// What makes a batch clean.
+    pub gate: Gate,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { ops: 1, work: None, cycles: false, warm: 0, gate: Gate::Thread }
+    }
+}
+
+/// Sends messages to the coordinator.
+pub type Report<'a> = dyn FnMut(Message) + 'a;
+
+/// The engine as a probe's code sees it.
+pub struct Bench<'a> {
+    assignment: Assignment,
+    points: Arc<[Point]>,
+    slots: Slots,
+    closings: Vec<Option<Closing>>,
+    tell: &'a mut Report<'a>,
+}
+
+/// The machine itself, behind the measuring loops.
+struct Live<C> {
+    clock: C,
+    gate: Gate,
+    cycles: bool,
+    timebase: Timebase,
+}
+
+/// Adds in a look at the core clock: about 10 µs.
+const CYCLE_ITERATIONS: u64 = 300;
+
+impl<C: Clock> Host for Live<C> {
+    type Clock = C;
+
+    fn clock(&self) -> C {
+        self.clock
+    }
+
+    fn pause(&mut self) -> bool {
+        let before = thread_counts();
+        rustix::thread::sched_yield();
+        let after = thread_counts();
+        (before.voluntary, before.involuntary) != (after.voluntary, after.involuntary)
+    }
+
+    fn open(&mut self) -> Reading {
+        self.gate.read()
+    }
+
+    fn close(&mut self, before: Reading, wall_ns: f64) -> Option<Taint> {
+        self.gate.close(before, wall_ns)
+    }
+
+    fn cycle_ps(&mut self) -> Option<f64> {
+        self.cycles.then(|| {
+            let start = self.clock.start();
+            std::hint::black_box(cycle::dependent_adds(CYCLE_ITERATIONS));
+            let ns = self.timebase.ns(self.clock.end() - start);
+            ns * 1e3 / (CYCLE_ITERATIONS * cycle::ADDS_PER_ITERATION) as f64
+        })
+    }
+}
+
+/// Records samples of several parts, each in its own slot.
+struct Recorders {
+    writers: Vec<Writer>,
+    timebase: Timebase,
+    epoch: u64,
+}
+
+impl Sink for Recorders {
+    fn record(&mut self, part: usize, value: u64, at: u64) {
+        let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
+        self.writers[part].record(value, at);
+    }
+
+    fn reject(&mut self, taint: Taint) {
+        self.writers.iter().for_each(|writer| writer.reject(taint));
+    }
+}
+
+/// The timed parts of one activity.
+pub struct Laps<'a> {
+    clock: AnyClock,
+    started: u64,
+    parts: &'a mut [u64; MAX_PARTS],
+}
+
+impl Laps<'_> {
+    /// Stamps the beginning of a part.
+    #[inline(always)]
+    pub fn start(&mut self) {
+        self.started = self.clock.start();
+    }
+
+    /// Stamps the end of the part begun last.
+    #[inline(always)]
+    pub fn stop(&mut self, part: usize) {
+        self.parts[part] = self.clock.end() - self.started;
+    }
+
+    /// The clock, for stamps on other threads.
+    pub fn clock(&self) -> AnyClock {
+        self.clock
+    }
+
+    /// A stamp taken here.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.clock.end()
+    }
+
+    /// Sets a part from two stamps; when they are in the wrong order (taken
+    /// on CPUs whose counters differ by more), the part counts as not timed.
+    pub fn between(&mut self, part: usize, from: u64, to: u64) {
+        self.parts[part] = to.checked_sub(from).unwrap_or(NOT_TIMED);
+    }
+}
+
+impl<'a> Bench<'a> {
+    /// A bench for an assignment; messages go to `tell`.
+    pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
+        let points: Arc<[Point]> = assignment.step.points.clone().into();
+        let closings = points.iter().map(|_| None).collect();
+        Bench { assignment, points, slots, closings, tell }
+    }
+
+    /// The points of the step.
+    pub fn points(&self) -> Arc<[Point]> {
+        self.points.clone()
+    }
+
+    /// CPUs of the measuring threads; this thread is pinned to the first.
+    pub fn cpus(&self) -> &[u32] {
+        &self.assignment.step.cpus
+    }
+
+    /// All CPUs the run may use.
+    pub fn allowed(&self) -> &[u32] {
+        &self.assignment.allowed
+    }
+
+    /// Seed of permutations and random data.
+    pub fn seed(&self) -> u64 {
+        self.assignment.step.seed
+    }
+
+    /// When a point has been measured enough.
+    pub fn stop(&self) -> Stop {
+        self.assignment.step.stop
+    }
+
+    /// Changes when points have been measured enough, from here on.
+    pub fn set_stop(&mut self, stop: Stop) {
+        self.assignment.step.stop = stop;
+    }
+
+    /// The run's clock.
+    pub fn timebase(&self) -> Timebase {
+        self.assignment.timebase
+    }
+
+    /// Where signposts go while a time line is recorded.
+    pub fn trace_marker(&self) -> Option<&Path> {
+        self.assignment.trace_marker.as_deref()
+    }
+
+    /// The directory for files: empty at first, removed after the step.
+    ///
+    /// # Errors
+    /// The experiment did not ask for one.
+    pub fn scratch(&self) -> Result<&Path> {
+        self.assignment
+            .scratch
+            .as_deref()
+            .ok_or_else(|| anyhow::anyhow!("this experiment has no scratch directory"))
+    }
+
+    /// Times a short operation in batches: `event(n)` runs `n` iterations.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn batch(&mut self, point: usize, batch: Batch, event: impl FnMut(u64)) -> Result<()> {
+        (self.tell)(Message::Started(point));
+        let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
+        let shape = Shape { ops: batch.ops, warm: batch.warm };
+        let (timebase, stop) = (self.timebase(), self.stop());
+        // The clock is chosen here, once; each loop below is compiled for one.
+        let outcome = match timebase.clock() {
+            AnyClock::Counter(clock) => {
+                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase };
+                sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
+            }
+            AnyClock::MonotonicRaw(clock) => {
+                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase };
+                sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
+            }
+        };
+        sink.writers[0].set_ops(outcome.iterations * batch.ops);
+        let work = batch.work.or(self.closing(point).work);
+        self.closing(point).work = work;
+        self.finish(&[point], sink, outcome);
+        Ok(())
+    }
+
+    /// Times single events, one call of `event` each.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) -> Result<()> {
+        (self.tell)(Message::Started(point));
+        let mut sink = self.recorders(&[point], Sampling::Event);
+        let (timebase, stop) = (self.timebase(), self.stop());
+        let outcome = match timebase.clock() {
+            AnyClock::Counter(clock) => {
+                let mut host = Live { clock, gate, cycles: false, timebase };
+                sampler::events(
+                    &mut host,
+                    &timebase,
+                    &stop,
+                    1,
+                    |parts| parts[0] = time(clock, &mut event),
+                    &mut sink,
+                )
+            }
+            AnyClock::MonotonicRaw(clock) => {
+                let mut host = Live { clock, gate, cycles: false, timebase };
+                sampler::events(
+                    &mut host,
+                    &timebase,
+                    &stop,
+                    1,
+                    |parts| parts[0] = time(clock, &mut event),
+                    &mut sink,
+                )
+            }
+        };
+        self.finish(&[point], sink, outcome);
+        Ok(())
+    }
+
+    /// Times the parts of an activity; part `i` of [`Laps`] belongs to the
+    /// point `parts[i]`.
+    ///
+    /// # Panics
+    /// With more than [`MAX_PARTS`] parts.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn laps(&mut self, parts: &[usize], gate: Gate, mut activity: impl FnMut(&mut Laps)) -> Result<()> {
+        assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
+        parts.iter().for_each(|point| (self.tell)(Message::Started(*point)));
+        let mut sink = self.recorders(parts, Sampling::Event);
+        let (timebase, stop) = (self.timebase(), self.stop());
+        let clock = timebase.clock();
+        let mut host = Live { clock, gate, cycles: false, timebase };
+        let once = |ticks: &mut [u64; MAX_PARTS]| activity(&mut Laps { clock, started: 0, parts: ticks });
+        let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
+        self.finish(parts, sink, outcome);
+        Ok(())
+    }
+
+    /// The private histogram of a measuring thread, for events in ns; hand it
+    /// back to [`recorded`](Self::recorded).
+    pub fn writer(&mut self, point: usize) -> Writer {
+        (self.tell)(Message::Started(point));
+        self.slots.writer(point, Sampling::Event)
+    }
+
+    /// Takes back a measuring thread's writer: the point is measured.
+    pub fn recorded(&mut self, point: usize, writer: Writer) {
+        self.closing(point).blocks = writer.into_blocks();
+    }
+
+    /// States the bytes behind one operation of a point.
+    pub fn set_work(&mut self, point: usize, work: Work) {
+        self.closing(point).work = Some(work);
+    }
+
+    /// The median of a point so far, in ns.
+    pub fn median(&self, point: usize) -> Option<f64> {
+        self.slots.snapshot(point).histogram.quantile(0.5)
+    }
+
+    /// Adds a named quantity that is no duration of the point itself.
+    pub fn value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
+        let value = Value { value, unit: unit.to_owned(), better };
+        self.closing(point).values.insert(name.to_owned(), value);
+    }
+
+    /// Marks a point as measured under conditions that distort it.
+    pub fn degrade(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
+        self.mark(point, Support::Degraded, reason.into(), remedy.into());
+    }
+
+    /// Closes a point that cannot be measured here.
+    pub fn unsupported(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
+        self.mark(point, Support::Unsupported, reason.into(), remedy.into());
+    }
+
+    fn mark(&mut self, point: usize, support: Support, reason: String, remedy: String) {
+        let closing = self.closing(point);
+        closing.support = support;
+        closing.reason = Some(reason);
+        closing.remedy = Some(remedy).filter(|remedy| !remedy.is_empty());
+    }
+
+    /// Reports all that is known; points never touched stay unreported.
+    pub fn close(self) {
+        for (point, closing) in self.closings.into_iter().enumerate() {
+            if let Some(closing) = closing {
+                (self.tell)(Message::Closed(point, Box::new(closing)));
+            }
+        }
+    }
+
+    fn closing(&mut self, point: usize) -> &mut Closing {
+        self.closings[point].get_or_insert_default()
+    }
+
+    fn recorders(&self, points: &[usize], sampling: Sampling) -> Recorders {
+        let writers = points.iter().map(|point| self.slots.writer(*point, sampling)).collect();
+        Recorders { writers, timebase: self.assignment.timebase, epoch: self.assignment.epoch }
+    }
+
+    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome) {
+        for (point, writer) in points.iter().zip(sink.writers) {
+            if outcome.disturbed {
+                let reason = "every sample was disturbed: something else ran on the CPU each time";
+                self.degrade(*point, reason, "run it on a quieter machine, or on a CPU of its own (--cpus)");
+            }
+            let closing = self.closing(*point);
+            closing.blocks = writer.into_blocks();
+            closing.cycles = median(outcome.cycles.clone());
+        }
+    }
+}
+
+#[inline(always)]
+fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
+    let start = clock.start();
+    event();
+    clock.end() - start
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}

@@ -1,0 +1,92 @@
+//! Runs an experiment inside of a test, with a handful of samples.
+
+use super::bench::Bench;
+use super::protocol::{Assignment, Closing, Message};
+use super::recorder::Slots;
+use super::runner;
+use super::timebase::Timebase;
+use crate::probe::{Ask, Experiment, Probe, Profile};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Conditions, Point, Policy, Step, Stop};
+use latscope_core::report::{Measurement, Support};
+use latscope_core::units::CpuList;
+use latscope_sys::clock::Clock;
+use latscope_sys::sched;
+
+/// Enough to see that a probe works; says nothing about time.
+const STOP: Stop =
+    Stop { samples: 3, events: 20, batch_ns: 20_000, budget_ns: 20_000_000, limit_ns: 200_000_000 };
+
+/// A request as a quick survey makes it.
+pub fn ask() -> Ask {
+    Ask { profile: Profile::Quick, survey: true, values: Default::default(), directories: Vec::new() }
+}
+
+/// This machine, as far as planning needs it.
+pub fn machine() -> Machine {
+    let allowed = CpuList(sched::allowed_cpus().unwrap());
+    Machine { online: allowed.clone(), allowed, ..Machine::default() }
+}
+
+/// The points of a probe in a quick survey of this machine.
+pub fn points(probe: &Probe) -> Vec<Point> {
+    (probe.plan)(&ask(), &machine())
+}
+
+/// Measures points of one experiment in a thread of this process.
+pub fn measure(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
+    std::thread::spawn(move || measure_here(experiment, points)).join().unwrap()
+}
+
+fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
+    let scratch = tempfile::tempdir().unwrap();
+    let allowed = sched::allowed_cpus().unwrap();
+    let step = Step {
+        name: experiment.name.to_owned(),
+        cpus: allowed.iter().rev().copied().collect(),
+        policy: Policy::Other,
+        stop: STOP,
+        conditions: Conditions::default(),
+        seed: 1,
+        points,
+    };
+    sched::pin(&step.cpus[..1]).unwrap();
+    let (timebase, _) = Timebase::calibrate();
+    let count = step.points.len();
+    let slots = Slots::map(Slots::create(count).unwrap(), count).unwrap();
+    let assignment = Assignment {
+        step: step.clone(),
+        timebase,
+        epoch: timebase.clock().start(),
+        allowed,
+        scratch: Some(scratch.path().to_owned()),
+        trace_marker: None,
+    };
+    let mut closings: Vec<Option<Closing>> = (0..count).map(|_| None).collect();
+    let mut tell = |message| {
+        if let Message::Closed(point, closing) = message {
+            closings[point] = Some(*closing);
+        }
+    };
+    let mut bench = Bench::new(assignment, slots.clone(), &mut tell);
+    let outcome = (experiment.run)(&mut bench);
+    bench.close();
+    outcome.unwrap();
+    let closed = closings.into_iter().enumerate();
+    closed.map(|(point, closing)| runner::measurement(&step, point, Some(&slots), closing, None)).collect()
+}
+
+/// What holds for every measurement, however fast the machine is.
+pub fn check(m: &Measurement) {
+    let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason);
+    assert!(!m.incomplete, "{name}: not closed");
+    if m.support == Support::Unsupported {
+        assert!(m.reason.is_some() && m.summary.count == 0, "{name}");
+        return;
+    }
+    assert!(m.summary.count > 0, "{name}: nothing was recorded");
+    let counted: u64 = m.histogram.buckets_ns().map(|(_, _, n)| n).sum();
+    assert_eq!(counted + m.histogram.overflow(), m.summary.count, "{name}");
+    let (min, p50, max) = (m.summary.min.unwrap(), m.summary.p50.unwrap(), m.summary.max.unwrap());
+    assert!(min <= p50 && p50 <= max, "{name}");
+}

@@ -1,0 +1,17 @@
+//! The engine: turns a plan into a report. The coordinator (`runner`) starts a
+//! worker for each step; inside of it `bench` and `sampler` measure, `gate`
+//! judges each sample and `recorder` counts in shared memory.
+
+pub mod bench;
+pub mod gate;
+#[cfg(test)]
+pub mod harness;
+pub mod observers;
+pub mod planner;
+pub mod protocol;
+pub mod recorder;
+pub mod runner;
+pub mod sampler;
+pub mod saver;
+pub mod timebase;
+pub mod worker;

@@ -1,0 +1,96 @@
+//! What happens during a run, for whoever watches: progress, live screens,
+//! the file that is saved as results come in.
+
+use latscope_core::plan::{Plan, Point};
+use latscope_core::report::{Report, Warning};
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+/// Something that happened, told on the coordinator.
+pub enum Event<'a> {
+    /// The run begins.
+    Started(&'a Plan),
+    /// A worker began with a point; so many of all points were begun before.
+    Point {
+        /// The point.
+        point: &'a Point,
+        /// Its place in the order of the whole plan.
+        index: usize,
+    },
+    /// A step is over and its measurements are in the report.
+    Closed(&'a Report),
+    /// Something a reader of the numbers must know.
+    Warning(&'a Warning),
+    /// The run is over.
+    Finished(&'a Report),
+}
+
+/// Watches a run; must not do long work, for the coordinator waits for it.
+pub trait Observer {
+    /// Takes notice.
+    fn observe(&mut self, event: &Event);
+}
+
+/// Progress on stderr: one line that is rewritten on a terminal, a line for
+/// each family otherwise.
+#[derive(Debug)]
+pub struct Progress {
+    terminal: bool,
+    width: usize,
+    total: usize,
+    began: Instant,
+    family: String,
+    drawn: Option<Instant>,
+}
+
+impl Progress {
+    /// Progress for the stderr of this process, `width` columns wide.
+    pub fn new(width: usize) -> Progress {
+        let terminal = std::io::stderr().is_terminal();
+        Progress { terminal, width, total: 0, began: Instant::now(), family: String::new(), drawn: None }
+    }
+
+    fn point(&mut self, point: &Point, index: usize) {
+        let family = point.probe.split('.').next().unwrap_or_default();
+        if self.terminal {
+            // Ten times a second is enough for eyes.
+            if self.drawn.is_some_and(|drawn| drawn.elapsed().as_millis() < 100) {
+                return;
+            }
+            self.drawn = Some(Instant::now());
+            let share = index * 20 / self.total.max(1);
+            let bar = format!("{}{}", "━".repeat(share), "─".repeat(20 - share.min(20)));
+            let line = format!("{bar} {index}/{} {}: {}", self.total, point.probe, point.title);
+            let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+            self.say(format_args!("\r\x1b[K{line}"));
+        } else if family != self.family {
+            self.say(format_args!("measuring {family} ({index} of {} points done)\n", self.total));
+        }
+        family.clone_into(&mut self.family);
+    }
+
+    /// A closed stderr is no reason to stop measuring.
+    fn say(&self, text: std::fmt::Arguments) {
+        let mut stderr = std::io::stderr().lock();
+        let _ = stderr.write_fmt(text);
+        let _ = stderr.flush();
+    }
+}
+
+impl Observer for Progress {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Started(plan) => {
+                self.total = plan.steps.iter().map(|step| step.points.len()).sum();
+                self.began = Instant::now();
+            }
+            Event::Point { point, index } => self.point(point, *index),
+            Event::Warning(warning) => {
+                let clear = if self.terminal { "\r\x1b[K" } else { "" };
+                self.say(format_args!("{clear}latscope: {}\n", warning.text));
+            }
+            Event::Finished(_) if self.terminal => self.say(format_args!("\r\x1b[K")),
+            Event::Finished(_) | Event::Closed(_) => {}
+        }
+    }
+}

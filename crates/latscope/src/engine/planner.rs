@@ -1,0 +1,139 @@
+//! Request and machine to plan: pure.
+
+use crate::probe::{Ask, Cpus, Experiment, Probe};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Conditions, Load, ParamValue, Plan, Point, Step};
+use std::path::PathBuf;
+
+/// What was asked of a run as a whole.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `survey`, or a family's name.
+    pub job: String,
+    /// For the planning of probes.
+    pub ask: Ask,
+    /// CPUs to measure on, in this order; empty for a choice of ours.
+    pub cpus: Vec<u32>,
+    /// Seed of permutations and random data.
+    pub seed: u64,
+    /// Clean samples wanted for each point, instead of the profile's.
+    pub count: Option<u64>,
+    /// Time for each point, ns, instead of the profile's.
+    pub duration: Option<u64>,
+    /// Load beside the measurement.
+    pub load: Option<Load>,
+    /// File for the time line.
+    pub timeline: Option<PathBuf>,
+}
+
+/// The plan to measure `probes` as asked on `machine`.
+pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
+    let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
+    for probe in probes {
+        for point in (probe.plan)(&request.ask, machine) {
+            let directory = directory(probe.experiment, &point);
+            let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<Point>)| {
+                std::ptr::eq(group.0, probe.experiment) && group.1 == directory
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.2.push(point),
+                None => groups.push((probe.experiment, directory, vec![point])),
+            }
+        }
+    }
+    let cpus = if request.cpus.is_empty() { preferred(&machine.allowed.0) } else { request.cpus.clone() };
+    let steps = groups.into_iter().map(|(experiment, scratch_in, points)| Step {
+        name: experiment.name.to_owned(),
+        points,
+        cpus: match experiment.cpus {
+            Cpus::One => cpus.iter().copied().take(1).collect(),
+            Cpus::Two => cpus.iter().copied().take(2).collect(),
+            Cpus::All => cpus.clone(),
+        },
+        policy: experiment.policy,
+        stop: stop(request),
+        conditions: Conditions { scratch_in, ..Conditions::default() },
+        seed: request.seed,
+    });
+    Plan {
+        job: request.job.clone(),
+        steps: steps.collect(),
+        load: request.load.clone(),
+        timeline: request.timeline.clone(),
+        cpus: machine.allowed.clone(),
+        notes: Vec::new(),
+    }
+}
+
+/// Where the files of a point are made.
+fn directory(experiment: &Experiment, point: &Point) -> Option<PathBuf> {
+    let asked = match point.params.get("directory") {
+        Some(ParamValue::Text(path)) => PathBuf::from(path),
+        _ => std::env::temp_dir(),
+    };
+    experiment.scratch.then_some(asked)
+}
+
+/// The last CPU first: the first ones get most interrupts.
+fn preferred(allowed: &[u32]) -> Vec<u32> {
+    allowed.iter().rev().copied().collect()
+}
+
+fn stop(request: &Request) -> latscope_core::plan::Stop {
+    let mut stop = request.ask.profile.stop();
+    if let Some(count) = request.count {
+        (stop.samples, stop.events, stop.budget_ns) = (count, count, u64::MAX);
+        stop.limit_ns = u64::MAX;
+    }
+    if let Some(duration) = request.duration {
+        stop.limit_ns = duration;
+        stop.budget_ns = duration;
+        if request.count.is_none() {
+            (stop.samples, stop.events) = (u64::MAX, u64::MAX);
+        }
+    }
+    stop
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::{self, Profile};
+
+    fn request() -> Request {
+        let ask =
+            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
+        let (cpus, load, timeline) = (vec![], None, None);
+        Request { job: "survey".into(), ask, cpus, seed: 1, count: None, duration: None, load, timeline }
+    }
+
+    #[test]
+    fn probes_of_an_experiment_share_a_step_and_the_last_cpu_comes_first() {
+        let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
+        let probes: Vec<_> = probe::all().collect();
+        let plan = plan(&probes, &request(), &machine);
+        let names: Vec<_> = plan.steps.iter().map(|s| (&s.name, &s.conditions.scratch_in)).collect();
+        let mut unique = names.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(names.len(), unique.len());
+        let wake = plan.steps.iter().find(|s| s.name == "wake.timer").unwrap();
+        assert_eq!(wake.cpus, [2, 1, 0]);
+        assert_eq!(wake.points.len(), 3);
+    }
+
+    #[test]
+    fn the_same_request_gives_the_same_plan() {
+        let machine = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
+        let probes: Vec<_> = probe::all().collect();
+        assert_eq!(plan(&probes, &request(), &machine), plan(&probes, &request(), &machine));
+    }
+
+    #[test]
+    fn a_count_replaces_the_limits_of_time() {
+        let counted = stop(&Request { count: Some(7), ..request() });
+        assert_eq!((counted.samples, counted.events, counted.limit_ns), (7, 7, u64::MAX));
+        let timed = stop(&Request { duration: Some(5), ..request() });
+        assert_eq!((timed.samples, timed.limit_ns), (u64::MAX, 5));
+    }
+}

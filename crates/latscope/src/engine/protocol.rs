@@ -1,0 +1,61 @@
+//! What coordinator and worker say to each other: one JSON value a line.
+
+use super::timebase::Timebase;
+use latscope_core::plan::Step;
+use latscope_core::report::{Block, Outlier, Support, Value, Work};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The coordinator's one message: what to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The step.
+    pub step: Step,
+    /// The run's clock.
+    pub timebase: Timebase,
+    /// Stamp of the epoch of the run.
+    pub epoch: u64,
+    /// CPUs the whole run may use.
+    pub allowed: Vec<u32>,
+    /// The directory for files, made for this step.
+    pub scratch: Option<PathBuf>,
+    /// The `trace_marker` of the run's trace instance.
+    pub trace_marker: Option<PathBuf>,
+}
+
+/// What a worker reports.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Message {
+    /// It is set up; measuring begins.
+    Ready,
+    /// It begins with a point.
+    Started(usize),
+    /// A point is done: what no histogram holds.
+    Closed(usize, Box<Closing>),
+    /// The step as a whole failed; points not closed have this reason.
+    Failed(String),
+    /// All is done.
+    Finished,
+}
+
+/// What is known of a point beside its histogram.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Closing {
+    /// How far the point can be trusted.
+    pub support: Support,
+    /// Why not fully.
+    pub reason: Option<String>,
+    /// What to do about it.
+    pub remedy: Option<String>,
+    /// Named quantities that are no durations.
+    pub values: BTreeMap<String, Value>,
+    /// Bytes behind one operation.
+    pub work: Option<Work>,
+    /// Core cycles of one operation.
+    pub cycles: Option<f64>,
+    /// The samples in order of time.
+    pub blocks: Vec<Block>,
+    /// Events worth naming.
+    pub outliers: Vec<Outlier>,
+}

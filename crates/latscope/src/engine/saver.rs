@@ -1,0 +1,122 @@
+//! Saves the report as results come in, at most once a second.
+
+use super::observers::{Event, Observer};
+use anyhow::{Context, Result};
+use latscope_core::report::Report;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Keeps a file equal to the report so far.
+#[derive(Debug)]
+pub struct Saver {
+    path: PathBuf,
+    saved: Option<Instant>,
+    /// Why the file could not be written the last time.
+    failure: Option<anyhow::Error>,
+}
+
+impl Saver {
+    /// A saver for `path`. Whether it can be written is tried at once, so
+    /// that nobody measures for a minute to learn it then.
+    ///
+    /// # Errors
+    /// The directory does not exist or must not be written to.
+    pub fn new(path: &Path) -> Result<Saver> {
+        let directory = directory_of(path);
+        if !is_special(path) {
+            tempfile::Builder::new()
+                .prefix(".latscope-")
+                .tempfile_in(directory)
+                .with_context(|| unwritable(path))?;
+        }
+        Ok(Saver { path: path.to_owned(), saved: None, failure: None })
+    }
+
+    /// How the last writing ended.
+    ///
+    /// # Errors
+    /// It failed; the text names the file and what to do.
+    pub fn finish(self) -> Result<()> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    fn save(&mut self, report: &Report) {
+        self.failure = replace(&self.path, report.to_json().as_bytes()).err();
+        self.saved = Some(Instant::now());
+    }
+}
+
+impl Observer for Saver {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Closed(report) => {
+                let due = self.saved.is_none_or(|saved| saved.elapsed() >= Duration::from_secs(1));
+                if due && !is_special(&self.path) {
+                    self.save(report);
+                }
+            }
+            Event::Finished(report) => self.save(report),
+            _ => {}
+        }
+    }
+}
+
+fn unwritable(path: &Path) -> String {
+    format!("cannot write {}: choose a file in a directory that can be written to", path.display())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A device or pipe is written to; replacing it would destroy it.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// Replaces a file atomically: readers see the old text or the new one.
+///
+/// # Errors
+/// The directory cannot be written to, or the disk is full; then the old file
+/// is still there and nothing else is.
+pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
+    if is_special(path) {
+        let mut file = fs::OpenOptions::new().write(true).open(path).with_context(|| unwritable(path))?;
+        return file.write_all(text).with_context(|| unwritable(path));
+    }
+    let mut file = tempfile::Builder::new()
+        .prefix(".latscope-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(directory_of(path))
+        .with_context(|| unwritable(path))?;
+    file.write_all(text).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
+    file.persist(path).with_context(|| unwritable(path))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_replacement_leaves_the_old_file_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("result.json");
+        replace(&path, b"old").unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        let nowhere = directory.path().join("missing/result.json");
+        let error = replace(&nowhere, b"x").unwrap_err();
+        assert!(error.to_string().contains("missing/result.json"), "{error}");
+    }
+
+    #[test]
+    fn a_full_device_is_an_error_and_stays_a_device() {
+        let error = replace(Path::new("/dev/full"), &[b'x'; 1 << 16]).unwrap_err();
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+        assert!(is_special(Path::new("/dev/full")));
+    }
+}

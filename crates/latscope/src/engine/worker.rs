@@ -1,0 +1,93 @@
+//! The worker process: sets itself up, runs one step, reports, ends.
+
+use super::bench::Bench;
+use super::protocol::{Assignment, Message};
+use super::recorder::Slots;
+use crate::probe;
+use anyhow::{Context, Result, anyhow};
+use latscope_core::plan::Policy;
+use latscope_sys::sched;
+use latscope_sys::worker::inherited;
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs the step that arrives on the first inherited descriptor, counting in
+/// the memfd that is the second.
+///
+/// # Errors
+/// It was not started by a coordinator, or that one is gone.
+pub fn main() -> Result<()> {
+    let socket = UnixStream::from(inherited(0)?);
+    let memory = inherited(1)?;
+    let mut line = String::new();
+    BufReader::new(socket.try_clone()?).read_line(&mut line)?;
+    let assignment: Assignment = serde_json::from_str(&line).context("no assignment")?;
+    let slots = Slots::map(memory, assignment.step.points.len())?;
+    let socket = RefCell::new(socket);
+    // A coordinator that is gone takes this process with it; a failed write needs no other answer.
+    let mut tell = |message: Message| {
+        let line = serde_json::to_string(&message).expect("a message has a JSON form") + "\n";
+        let _ = socket.borrow_mut().write_all(line.as_bytes());
+    };
+    if let Err(error) = run(assignment, slots, &mut tell) {
+        tell(Message::Failed(format!("{error:#}")));
+    }
+    tell(Message::Finished);
+    Ok(())
+}
+
+fn run(assignment: Assignment, slots: Slots, tell: &mut dyn FnMut(Message)) -> Result<()> {
+    let step = &assignment.step;
+    let experiment = probe::experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
+    let shortfall = prepare(step.cpus.first().copied(), step.policy, step.conditions.lock_memory)?;
+    tell(Message::Ready);
+    let mut bench = Bench::new(assignment, slots, tell);
+    let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
+    if let Some((reason, remedy)) = shortfall {
+        (0..bench.points().len()).for_each(|point| bench.degrade(point, reason.clone(), remedy));
+    }
+    bench.close();
+    match outcome {
+        Ok(result) => result,
+        Err(panic) => Err(anyhow!("{}: {}", experiment.name, panic_text(&*panic))),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+        .unwrap_or_else(|| "a panic".to_owned())
+}
+
+/// A condition that could not be had: why, and what to do.
+type Shortfall = Option<(String, &'static str)>;
+
+/// Pins the process, locks its memory, sets its policy and reads it back.
+fn prepare(cpu: Option<u32>, policy: Policy, lock: bool) -> Result<Shortfall> {
+    if let Some(cpu) = cpu {
+        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+    }
+    if lock {
+        use rustix::mm::{MlockAllFlags, mlockall};
+        if let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
+            return Ok(Some((format!("memory is not locked: {error}"), "run as root, or raise `ulimit -l`")));
+        }
+    }
+    Ok(match policy {
+        Policy::Other => None,
+        Policy::Fifo(priority) => granted(sched::Policy::Fifo(priority)),
+    })
+}
+
+fn granted(wanted: sched::Policy) -> Shortfall {
+    let remedy = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
+    if let Err(error) = sched::set_policy(wanted) {
+        return Some((format!("ran as SCHED_OTHER: {error}"), remedy));
+    }
+    match sched::policy() {
+        Ok(policy) if policy == wanted => None,
+        other => Some((format!("asked for {wanted:?}, but the kernel has {other:?}"), remedy)),
+    }
+}
