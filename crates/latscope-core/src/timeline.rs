@@ -26,6 +26,7 @@ pub use shares::{CallShare, ThreadShares, finding, shares, shares_within, text, 
 pub use syscalls::syscall_name;
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What was recorded of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,6 +54,9 @@ pub struct Timeline {
     pub until: u64,
     /// The threads, in order of appearance.
     pub threads: Vec<Thread>,
+    /// Names of threads that were not followed and took or gave something: the
+    /// CPU, a wake-up. By id.
+    pub others: BTreeMap<u32, String>,
     /// Events that were lost before `from`.
     pub lost: u64,
     /// Lines of the recording that are no events; 0 in a sound one.

@@ -101,7 +101,10 @@ impl<'a> Builder<'a> {
 
     /// Learns the thread's name and process from the head of its line.
     fn identify(&mut self, line: &Line) {
-        let Some(&at) = self.index.get(&line.tid) else { return };
+        let Some(&at) = self.index.get(&line.tid) else {
+            self.other(line.tid, line.task);
+            return;
+        };
         let thread = &mut self.timeline.threads[at];
         if line.task != "<...>" {
             thread.name = line.task.to_owned();
@@ -111,10 +114,18 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Keeps the name of a thread that is not followed.
+    fn other(&mut self, tid: u32, name: &str) {
+        if tid != 0 && name != "<...>" && !self.index.contains_key(&tid) {
+            self.timeline.others.entry(tid).or_insert_with(|| name.to_owned());
+        }
+    }
+
     fn event(&mut self, line: &Line, event: &Event) {
         match *event {
             Event::Switch { from, state, to, to_name, .. } => {
                 if let Some(at) = self.at(from) {
+                    self.other(to, to_name);
                     self.switch_out(at, line, state, to);
                 }
                 if let Some(at) = self.at(to) {

@@ -79,7 +79,9 @@ const STATE_TRACKS: u32 = 1 << 23;
 pub fn chrome_json(timelines: &[&Timeline]) -> String {
     let mut events = Vec::new();
     for timeline in timelines {
-        let known: Names = timeline.threads.iter().map(|thread| (thread.tid, thread.name.as_str())).collect();
+        let others = timeline.others.iter().map(|(tid, name)| (*tid, name.as_str()));
+        let own = timeline.threads.iter().map(|thread| (thread.tid, thread.name.as_str()));
+        let known: Names = others.chain(own).collect();
         for thread in &timeline.threads {
             names(thread, &mut events);
             spans(timeline, &known, thread, &mut events);
@@ -91,12 +93,14 @@ pub fn chrome_json(timelines: &[&Timeline]) -> String {
     text
 }
 
-/// Names of the followed threads by id.
+/// Names of threads by id.
 type Names<'a> = HashMap<u32, &'a str>;
 
 fn names(thread: &Thread, events: &mut Vec<Value>) {
     let mut name = |kind: &str, tid: u32, name: String| {
-        events.push(json!({ "ph": "M", "name": kind, "pid": thread.process, "tid": tid, "args": { "name": name } }));
+        events.push(
+            json!({ "ph": "M", "name": kind, "pid": thread.process, "tid": tid, "args": { "name": name } }),
+        );
     };
     if thread.is_main() {
         name("process_name", thread.tid, thread.name.clone());

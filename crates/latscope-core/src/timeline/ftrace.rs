@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn what_is_no_event_is_none() {
-        for wrong in ["", "# tracer: nop", "CPU:1 [LOST 23 EVENTS]", "a-1 [0] 5: x: y", "a-1 [+0] 5.0: x: y"] {
+        for wrong in ["", "# tracer: nop", "CPU:1 [LOST 23 EVENTS]", "a-1 [0] 5: x: y", "a-1 [+0] 5.0: x: y"]
+        {
             assert_eq!(line(wrong), None, "{wrong}");
         }
     }
@@ -233,7 +234,8 @@ mod tests {
         let raw = "# head\n1 0 1000001600 type: 1\n1 0 1000002400 # 0 x\n";
         let exact = "# head\n a-1 (1) [000]   1.000001600: x: 1\n a-1 (1) [000]   1.000002400: x: 2\n";
         assert_eq!(with_nanoseconds(text, raw), exact);
-        for wrong in ["", "1 0 1000001600 t\n", "1 0 1000001600 t\n1 1 1000002400 t\n", "1 0 9 t\n1 0 9 t\n"] {
+        for wrong in ["", "1 0 1000001600 t\n", "1 0 1000001600 t\n1 1 1000002400 t\n", "1 0 9 t\n1 0 9 t\n"]
+        {
             assert_eq!(with_nanoseconds(text, wrong), text);
         }
         assert_eq!(with_nanoseconds(text, &format!("{raw}1 0 1000002400 type: 1\n")), text);

@@ -184,7 +184,8 @@ mod tests {
     #[test]
     fn no_number_has_two_names() {
         for column in [|call: &(&str, u32, u32)| call.1, |call: &(&str, u32, u32)| call.2] {
-            let mut numbers: Vec<u32> = SYSCALLS.iter().map(column).filter(|number| *number != NONE).collect();
+            let mut numbers: Vec<u32> =
+                SYSCALLS.iter().map(column).filter(|number| *number != NONE).collect();
             let all = numbers.len();
             numbers.sort_unstable();
             numbers.dedup();
