@@ -20,7 +20,7 @@ mod ftrace;
 mod shares;
 mod syscalls;
 
-pub use export::{chrome_json, ftrace_text};
+pub use export::{Export, Format, chrome_json, ftrace_text};
 pub use ftrace::with_nanoseconds;
 pub use shares::{CallShare, ThreadShares, finding, shares, shares_within, text, values};
 pub use syscalls::syscall_name;

@@ -2,10 +2,11 @@
 //! command, and of damaged ones.
 
 use latscope_core::timeline::{
-    Call, Interval, Recording, State, Thread, Timeline, Why, chrome_json, finding, ftrace_text, shares,
-    shares_within, text, values,
+    Call, Export, Format, Interval, Recording, State, Thread, Timeline, Why, chrome_json, finding,
+    ftrace_text, shares, shares_within, text, values,
 };
 use proptest::prelude::*;
+use std::path::Path;
 
 const CREATE: &str = include_str!("traces/create.txt");
 const HANDOVER: &str = include_str!("traces/handover.txt");
@@ -224,6 +225,45 @@ fn a_yield_is_the_threads_own_wish_and_an_end_ends() {
     assert_eq!((timeline.until, timeline.threads[0].until()), (1_000_020_000, 1_000_009_000));
 }
 
+#[test]
+fn a_file_written_in_steps_is_the_whole_file() {
+    let steps = [recording(CREATE), Recording::default(), recording(POOL)];
+    let timelines: Vec<Timeline> = steps.iter().map(Timeline::of).collect();
+    let pairs: Vec<_> = steps.iter().zip(&timelines).collect();
+    for (file, whole) in [("a.txt", ftrace_text(&pairs)), ("a.JSON", chrome_json(&pairs))] {
+        let mut export = Export::new(Format::of(Path::new(file)));
+        let mut text = export.begin().to_owned();
+        pairs.iter().for_each(|(recording, timeline)| text += &export.step(recording, timeline));
+        assert_eq!(text + export.end(), whole);
+    }
+    let json: serde_json::Value = serde_json::from_str(&chrome_json(&pairs)).unwrap();
+    let of_kind =
+        |kind: &str| json["traceEvents"].as_array().unwrap().iter().filter(|e| e["cat"] == kind).count();
+    let threads = || timelines.iter().flat_map(|timeline| &timeline.threads);
+    assert_eq!(of_kind("state"), threads().map(|thread| thread.intervals.len()).sum::<usize>());
+    assert_eq!(of_kind("syscall"), threads().map(|thread| thread.calls.len()).sum::<usize>());
+    assert_eq!(of_kind("signpost"), 6);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&chrome_json(&[])).unwrap()["traceEvents"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn every_line_of_the_text_file_is_an_event_with_all_columns() {
+    let recording = recording(HANDOVER);
+    let timeline = Timeline::of(&recording);
+    let file = ftrace_text(&[(&recording, &timeline)]);
+    let again = Timeline::of(&Recording { text: file.clone(), ..recording.clone() });
+    // What is added for Perfetto changes no state and no call of ours.
+    assert_eq!(again.damaged, 0);
+    for (ours, theirs) in timeline.threads.iter().zip(&again.threads) {
+        assert_eq!(ours.intervals[..ours.intervals.len() - 1], theirs.intervals[..ours.intervals.len() - 1]);
+    }
+    assert!(file.lines().skip(4).all(|line| line.contains("] .... ")), "{file}");
+    assert_eq!(file.matches("|futex").count(), 14);
+}
+
 /// A recording with lines cut, dropped, doubled, exchanged or overwritten.
 fn damaged() -> impl Strategy<Value = String> {
     let change = (0usize..200, 0usize..160, any::<u8>(), 0u8..5);
@@ -254,7 +294,7 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
         let sum: f64 = State::ALL.iter().map(|state| row.share(*state)).sum();
         prop_assert!(row.span_ns == 0 || (sum - 1.0).abs() < 1e-9);
     }
-    let json: serde_json::Value = serde_json::from_str(&chrome_json(&[&timeline])).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&chrome_json(&[(recording, &timeline)])).unwrap();
     prop_assert!(json["traceEvents"].is_array());
     prop_assert!(ftrace_text(&[(recording, &timeline)]).starts_with("# tracer: nop\n"));
     prop_assert!(text(&timeline).starts_with("time line of"));

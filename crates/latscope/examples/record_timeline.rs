@@ -37,7 +37,7 @@ fn main() -> anyhow::Result<()> {
     print!("{}", text(&timeline));
     if let Some(file) = arguments.next() {
         let content = match file.ends_with(".json") {
-            true => chrome_json(&[&timeline]),
+            true => chrome_json(&[(&recording, &timeline)]),
             false => ftrace_text(&[(&recording, &timeline)]),
         };
         std::fs::write(&file, content)?;

@@ -15,7 +15,8 @@ impl Timeline {
         for text in recording.text.lines() {
             match ftrace::line(text) {
                 Some(line) => builder.line(&line),
-                None if text.is_empty() || text.starts_with('#') => {}
+                // `CPU:1 [LOST 23 EVENTS]`: counted by the statistics.
+                None if text.is_empty() || text.starts_with('#') || text.starts_with("CPU:") => {}
                 None => builder.timeline.damaged += 1,
             }
         }

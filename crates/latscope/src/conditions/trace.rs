@@ -11,10 +11,14 @@ use latscope_core::timeline::{Recording, with_nanoseconds};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Size of the buffer of each CPU, KiB: some 70 000 events. When it is full the
-/// newest events replace the oldest.
-const BUFFER_KIB: u32 = 4096;
+/// Largest buffer of a CPU, KiB: some 70 000 events. When it is full the newest
+/// events replace the oldest.
+const BUFFER_KIB: usize = 4096;
+
+/// Memory for the buffers of all CPUs together, KiB.
+const ALL_BUFFERS_KIB: usize = 64 * 1024;
 
 /// Without these there is no time line.
 const NEEDED: [&str; 5] = [
@@ -94,7 +98,9 @@ impl Instance {
         for (file, value) in SETTINGS {
             self.put(file, value)?;
         }
-        self.put("buffer_size_kb", &BUFFER_KIB.to_string())?;
+        let cpus = fs::read_dir(self.directory.join("per_cpu")).map_or(1, Iterator::count);
+        let buffer = (ALL_BUFFERS_KIB / cpus.max(1)).clamp(64, BUFFER_KIB);
+        self.put("buffer_size_kb", &buffer.to_string())?;
         for event in NEEDED {
             self.put(&format!("events/{event}/enable"), "1")?;
         }
@@ -279,14 +285,18 @@ fn tracefs(mounts: &str) -> Option<PathBuf> {
     of_type("tracefs").or_else(|| of_type("debugfs").map(|debugfs| debugfs.join("tracing")))
 }
 
-/// `latscope-PID`, or with a number behind it where an earlier process of this
-/// id has left one.
+/// How many instances this process has made.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// `latscope-PID`, or with a number behind it for a second one, or where an
+/// earlier process of this id has left one.
 fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
     let name = |number: u32| match number {
         0 => format!("latscope-{}", std::process::id()),
         _ => format!("latscope-{}-{number}", std::process::id()),
     };
-    (0..100)
+    let first = MADE.fetch_add(1, Ordering::Relaxed);
+    (first..first.saturating_add(100))
         .map(|number| instances.join(name(number)))
         .find(|path| matches!(path.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound))
         .ok_or_else(|| match instances.read_dir() {
@@ -302,7 +312,7 @@ fn refused(path: &Path, error: &io::Error) -> Unavailable {
     let remedy = match error.kind() {
         ErrorKind::PermissionDenied => "run as root",
         ErrorKind::NotFound => "use a kernel with CONFIG_TRACING and CONFIG_FTRACE, and mounted tracefs",
-        ErrorKind::OutOfMemory => "free some memory: the buffers take 4 MiB for each CPU",
+        ErrorKind::OutOfMemory => "free some memory: the buffers take up to 64 MiB",
         _ => "see whether tracing is locked down: `cat /sys/kernel/security/lockdown`",
     };
     Unavailable { reason: named(path, error).to_string(), remedy }
@@ -386,12 +396,40 @@ mod tests {
         echo.join().unwrap();
     }
 
+    /// Whether this machine can be traced; says so if not.
+    fn possible() -> bool {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        let possible = rustix::process::geteuid().is_root() && tracefs(&mounts).is_some();
+        if !possible {
+            eprintln!("not tested: a trace instance needs root and a mounted tracefs");
+        }
+        possible
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_left_out() {
+        if !possible() {
+            return;
+        }
+        let mut instance = Instance::create(&mut |_| Ok(())).unwrap();
+        fs::write(instance.directory().join("buffer_size_kb"), "8").unwrap();
+        let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        instance.follow_threads(&[me]).unwrap();
+        instance.start().unwrap();
+        for _ in 0..5000 {
+            let _ = rustix::process::getppid();
+        }
+        let recording = instance.take().unwrap();
+        assert!(recording.lost > 1000, "{}", recording.lost);
+        let timeline = Timeline::of(&recording);
+        assert_eq!((timeline.damaged, timeline.lost), (0, recording.lost));
+        assert!(timeline.from >= recording.whole_from.unwrap());
+        assert!(timeline.threads.iter().any(|thread| thread.tid == me && thread.calls.len() > 10));
+    }
+
     #[test]
     fn a_real_trace_has_the_threads_and_leaves_nothing_behind() {
-        if !rustix::process::geteuid().is_root()
-            || tracefs(&fs::read_to_string("/proc/mounts").unwrap()).is_none()
-        {
-            eprintln!("not tested: a trace instance needs root and a mounted tracefs");
+        if !possible() {
             return;
         }
         let before = shared_settings();
@@ -440,6 +478,6 @@ mod tests {
         assert!(recording.text.lines().any(|line| line.contains("sched_switch")));
         assert!(main.intervals.iter().any(|interval| interval.from % 1000 != 0));
         assert!(ftrace_text(&[(recording, &timeline)]).contains("|ping pong"));
-        assert!(chrome_json(&[&timeline]).contains("ping pong"));
+        assert!(chrome_json(&[(recording, &timeline)]).contains("ping pong"));
     }
 }
