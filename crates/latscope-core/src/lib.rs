@@ -6,6 +6,7 @@
 //! ([findings], [levels]) and the ways to show it ([views]).
 #![forbid(unsafe_code)]
 
+pub mod doctor;
 pub mod histogram;
 pub mod machine;
 pub mod plan;

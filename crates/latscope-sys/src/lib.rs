@@ -2,7 +2,9 @@
 //! each, and the timed assembly kernels. What it exports is safe.
 
 pub mod clock;
+pub mod cpuid;
 pub mod kernels;
+pub mod memory_lock;
 pub mod sched;
 pub mod shared;
 pub mod signal;

@@ -5,4 +5,5 @@
 pub mod cli;
 pub mod conditions;
 pub mod engine;
+pub mod machine;
 pub mod probe;

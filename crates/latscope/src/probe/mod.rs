@@ -1,6 +1,7 @@
 //! The probes: what latscope can measure. All stand in one constant registry,
 //! from which `list`, help, man page, completions and documentation are made.
 
+pub mod selftest;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -206,14 +207,19 @@ pub fn all() -> impl Iterator<Item = &'static Probe> {
     FAMILIES.iter().flat_map(|family| family.probes.iter().copied())
 }
 
+/// All probes and those of the self test.
+fn known() -> impl Iterator<Item = &'static Probe> {
+    all().chain(selftest::PROBES.iter().copied())
+}
+
 /// The probe with this id.
 pub fn find(id: &str) -> Option<&'static Probe> {
-    all().find(|probe| probe.id == id)
+    known().find(|probe| probe.id == id)
 }
 
 /// The experiment with this name.
 pub fn experiment(name: &str) -> Option<&'static Experiment> {
-    all().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
+    known().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
 }
 
 #[cfg(test)]
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn an_experiment_name_means_one_experiment() {
-        for probe in all() {
+        for probe in known() {
             let found = experiment(probe.experiment.name).expect(probe.id);
             assert!(std::ptr::eq(found, probe.experiment), "{}: two experiments have its name", probe.id);
         }

@@ -1,0 +1,18 @@
+//! The machine: what is there ([`snapshot`]), what is permitted ([`Trials`])
+//! and what distorts latency ([`checks`]).
+//!
+//! Files of the kernel are read through a [`Root`], so that a directory of
+//! small text files can stand for any machine in a test.
+
+mod doctor;
+mod facts;
+mod root;
+mod snapshot;
+mod topology;
+mod trials;
+
+pub use doctor::checks;
+pub use facts::Facts;
+pub use root::Root;
+pub use snapshot::{describe, snapshot};
+pub use trials::{ThisMachine, Trials};
