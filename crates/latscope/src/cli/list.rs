@@ -79,10 +79,11 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
         profile: Profile::Quick,
         survey: true,
         values: Default::default(),
-        directories: directory::defaults(),
+        directories: directory::defaults().directories,
     };
     let request = Request {
         job: "check".to_owned(),
+        notes: Vec::new(),
         ask,
         cpus: Vec::new(),
         seed: 1,

@@ -38,6 +38,7 @@ fn measure() -> Result<Report> {
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
     let request = Request {
         job: "selftest".to_owned(),
+        notes: Vec::new(),
         ask,
         cpus: Vec::new(),
         seed: 1,
