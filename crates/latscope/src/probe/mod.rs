@@ -1,12 +1,12 @@
 //! The probes: what latscope can measure. All stand in one constant registry,
 //! from which `list`, help, man page, completions and documentation are made.
 
-pub mod selftest;
 pub mod activity;
 pub mod available;
 pub mod failure;
 pub mod file;
 pub mod process;
+pub mod selftest;
 pub mod syscall;
 pub mod wake;
 
