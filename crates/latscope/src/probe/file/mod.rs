@@ -115,6 +115,24 @@ mod tests {
     }
 
     #[test]
+    fn a_file_larger_than_what_may_be_filled_has_a_reason_and_the_others_are_measured() {
+        let mut ask = ask();
+        ask.values.insert("size".to_owned(), vec![4096.into(), (1u64 << 60).into()]);
+        for id in ["file.read", "file.write"] {
+            let mine = plan(&ask).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            for m in measure(&TIDY, mine.collect()) {
+                check(&m);
+                assert_eq!(
+                    m.support == Support::Unsupported,
+                    m.params["size"] != 4096.into(),
+                    "{:?}",
+                    m.reason
+                );
+            }
+        }
+    }
+
+    #[test]
     fn rates_follow_from_the_bytes_of_an_operation() {
         let planned = plan(&ask()).into_iter().filter(|p| p.probe == "file.read" && p.number("size") == 4096);
         for m in measure(&TIDY, planned.collect()) {
