@@ -6,6 +6,8 @@ pub mod available;
 pub mod failure;
 pub mod file;
 pub mod process;
+pub mod selftest;
+pub mod sync;
 pub mod syscall;
 pub mod wake;
 
@@ -203,6 +205,11 @@ pub struct Family {
 /// All families, in the order in which a survey measures them.
 pub static FAMILIES: &[Family] = &[
     Family {
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        probes: sync::PROBES,
+    },
+    Family {
         name: "syscall",
         about: "The kernel's own cost: system calls, signals, page faults, mappings",
         probes: syscall::PROBES,
@@ -221,14 +228,19 @@ pub fn all() -> impl Iterator<Item = &'static Probe> {
     FAMILIES.iter().flat_map(|family| family.probes.iter().copied())
 }
 
+/// All probes and those of the self test.
+fn known() -> impl Iterator<Item = &'static Probe> {
+    all().chain(selftest::PROBES.iter().copied())
+}
+
 /// The probe with this id.
 pub fn find(id: &str) -> Option<&'static Probe> {
-    all().find(|probe| probe.id == id)
+    known().find(|probe| probe.id == id)
 }
 
 /// The experiment with this name.
 pub fn experiment(name: &str) -> Option<&'static Experiment> {
-    all().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
+    known().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
 }
 
 #[cfg(test)]
@@ -253,7 +265,7 @@ mod tests {
 
     #[test]
     fn an_experiment_name_means_one_experiment() {
-        for probe in all() {
+        for probe in known() {
             let found = experiment(probe.experiment.name).expect(probe.id);
             assert!(std::ptr::eq(found, probe.experiment), "{}: two experiments have its name", probe.id);
         }

@@ -1,0 +1,42 @@
+//! Whether memory can be locked: mlock2(2) tried on a mapping of its own.
+
+use rustix::io;
+use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with, mmap_anonymous, munmap};
+
+/// Maps `bytes` of memory, locks them and gives them back.
+///
+/// The pages are locked as they come (`MLOCK_ONFAULT`), which is charged to
+/// `RLIMIT_MEMLOCK` in full but touches no memory, so a large amount can be
+/// tried at no cost.
+///
+/// # Errors
+/// `EPERM` or `ENOMEM` when the limit forbids it (mlock(2)), `ENOSYS` or
+/// `EINVAL` before Linux 4.4.
+pub fn try_lock(bytes: usize) -> io::Result<()> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps
+    // nothing that this program knows of.
+    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)? };
+    // SAFETY: the range is the mapping just made; locking does not change what
+    // it holds.
+    let locked = unsafe { mlock_with(start, bytes, MlockFlags::ONFAULT) };
+    // SAFETY: the mapping is ours, nothing refers into it; unmapping unlocks.
+    unsafe { munmap(start, bytes)? };
+    locked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_trial_is_granted_or_refused_for_a_reason() {
+        match try_lock(1 << 20) {
+            Ok(()) | Err(Errno::PERM | Errno::NOMEM | Errno::NOSYS) => {}
+            other => panic!("mlock2 answered {other:?}"),
+        }
+        assert_eq!(try_lock(0), Err(Errno::INVAL));
+    }
+}

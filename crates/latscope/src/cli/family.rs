@@ -1,0 +1,76 @@
+//! `latscope cpu|memory|…`: one family with its own parameters.
+
+use super::measure::{self, Job};
+use super::{Exit, arguments};
+use crate::probe::file::directory::{self, Defaults};
+use crate::probe::{Ask, FAMILIES, Probe, Profile};
+use anyhow::{Result, anyhow, bail};
+use clap::ArgMatches;
+use latscope_core::plan::ParamValue;
+use std::path::PathBuf;
+
+/// Measures a family.
+///
+/// # Errors
+/// A parameter that cannot be, a file that cannot be written, nothing measured.
+pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
+    let family =
+        FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| anyhow!("no family {name:?}"))?;
+    let only: Vec<&String> = matches.get_many("probe").into_iter().flatten().collect();
+    let wanted =
+        |probe: &&Probe| only.is_empty() || only.iter().any(|name| probe.id.ends_with(&format!(".{name}")));
+    let probes: Vec<&'static Probe> = family.probes.iter().copied().filter(wanted).collect();
+    let values = arguments::given(family, matches);
+    for (parameter, values) in &values {
+        check(parameter, values)?;
+    }
+    let Defaults { directories, notes } = directories(matches, &probes)?;
+    let ask =
+        Ask { profile: profile(matches), survey: false, values: values.into_iter().collect(), directories };
+    measure::run(Job { name: name.to_owned(), probes, ask, notes, in_full: true }, matches)
+}
+
+/// Sizes that no machine has are told before anything is measured.
+fn check(parameter: &str, values: &[ParamValue]) -> Result<()> {
+    if parameter != "size" {
+        return Ok(());
+    }
+    let memory = rustix::system::sysinfo();
+    let total = memory.totalram as u64 * u64::from(memory.mem_unit);
+    for value in values {
+        if let ParamValue::Number(size) = value
+            && *size > total
+        {
+            bail!(
+                "--size {size} is more than the {total} bytes of memory that this machine has: choose a smaller one"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// How much time was given.
+pub fn profile(matches: &ArgMatches) -> Profile {
+    match (matches.get_flag("quick"), matches.get_flag("full")) {
+        (true, _) => Profile::Quick,
+        (_, true) => Profile::Full,
+        _ => Profile::Normal,
+    }
+}
+
+/// Where file probes work, if any of `probes` does.
+///
+/// # Errors
+/// A directory that was asked for does not exist or cannot be written to.
+pub fn directories(matches: &ArgMatches, probes: &[&Probe]) -> Result<Defaults> {
+    if !probes.iter().any(|probe| probe.family() == "file") {
+        return Ok(Defaults::default());
+    }
+    match matches.get_many::<PathBuf>("dir") {
+        Some(paths) => {
+            let directories = paths.map(|path| directory::resolve(path)).collect::<Result<_>>()?;
+            Ok(Defaults { directories, notes: Vec::new() })
+        }
+        None => Ok(directory::defaults()),
+    }
+}

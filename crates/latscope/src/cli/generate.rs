@@ -1,0 +1,41 @@
+//! `latscope generate`: the man page and completions, made from the same
+//! description of the command line that parses it.
+
+use super::{Exit, arguments, output};
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Command};
+use clap_complete::Shell;
+
+/// Writes the man page or the completions to stdout.
+///
+/// # Errors
+/// The shell is unknown, or stdout is closed.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let mut out = Vec::new();
+    let mut command = arguments::command();
+    match matches.get_one::<String>("what").map(String::as_str) {
+        Some("man") => man(command, &mut out)?,
+        _ => {
+            let shell: Option<&String> = matches.get_one("shell");
+            let shell = shell.and_then(|name| name.parse::<Shell>().ok());
+            let shell = shell.context("completions are for bash, zsh, fish, elvish or powershell: `latscope generate completions bash`")?;
+            clap_complete::generate(shell, &mut command, "latscope", &mut out);
+        }
+    }
+    output::write_stdout(&String::from_utf8_lossy(&out))?;
+    Ok(Exit::Done)
+}
+
+/// One page for all: the commands follow the main part as sections.
+fn man(mut command: Command, out: &mut Vec<u8>) -> Result<()> {
+    command.build();
+    clap_mangen::Man::new(command.clone()).render(out)?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let name = format!("latscope {}", sub.get_name());
+        let page = clap_mangen::Man::new(sub.clone());
+        out.extend(format!(".SH \"{}\"\n", name.to_uppercase()).bytes());
+        page.render_description_section(out)?;
+        page.render_options_section(out)?;
+    }
+    Ok(())
+}

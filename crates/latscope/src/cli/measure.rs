@@ -1,0 +1,109 @@
+//! From a request to what is on the screen: shared by everything that measures.
+
+use super::Exit;
+use super::output::{self, Output};
+use crate::engine::observers::{Observer, Progress};
+use crate::engine::planner::{self, Request};
+use crate::engine::runner::{self, Run};
+use crate::engine::saver::Saver;
+use crate::engine::timebase::Timebase;
+use crate::machine;
+use crate::probe::{Ask, Probe};
+use anyhow::{Result, bail};
+use clap::ArgMatches;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Load;
+use latscope_core::report::Report;
+use latscope_core::units::CpuList;
+use std::path::{Path, PathBuf};
+
+/// What a command measures.
+pub struct Job {
+    /// Its name in the plan.
+    pub name: String,
+    /// The probes.
+    pub probes: Vec<&'static Probe>,
+    /// What was asked of them.
+    pub ask: Ask,
+    /// What is left out of what is usual, and why.
+    pub notes: Vec<String>,
+    /// Show every point, not only the table.
+    pub in_full: bool,
+}
+
+/// Plans, measures, shows and saves.
+///
+/// # Errors
+/// Bad arguments, nothing could be measured, or a file could not be written;
+/// in the latter case the table has been shown.
+pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
+    let output = Output::from(matches)?;
+    let request = request(&job, matches);
+    let (timebase, clock) = Timebase::calibrate();
+    let mut machine = machine::this_machine();
+    machine.clock = clock;
+    check_cpus(&request.cpus, &machine)?;
+    let plan = planner::plan(&job.probes, &request, &machine);
+    if matches.get_flag("dry-run") {
+        return output.plan(&plan);
+    }
+    if plan.steps.is_empty() {
+        bail!("nothing to measure: the probes asked for have no points with these parameters");
+    }
+    let mut progress = Progress::new(output::width());
+    let mut saver = output.json_file().map(Saver::new).transpose()?;
+    let mut observers: Vec<&mut dyn Observer> = Vec::new();
+    if !output.quiet {
+        observers.push(&mut progress);
+    }
+    if let Some(saver) = &mut saver {
+        observers.push(saver);
+    }
+    let report = runner::run(Run { plan, machine, timebase, observers })?;
+    let shown = output.show(&report, job.in_full);
+    saver.map_or(Ok(()), Saver::finish)?;
+    shown?;
+    exit(&report)
+}
+
+fn request(job: &Job, matches: &ArgMatches) -> Request {
+    let duration = matches.get_one::<std::time::Duration>("duration");
+    let timeline = matches.try_get_one::<PathBuf>("timeline").ok().flatten();
+    Request {
+        job: job.name.clone(),
+        notes: job.notes.clone(),
+        ask: job.ask.clone(),
+        cpus: matches.get_one::<CpuList>("cpus").map(|list| list.0.clone()).unwrap_or_default(),
+        seed: matches.get_one("seed").copied().unwrap_or(1),
+        count: matches.get_one("count").copied(),
+        duration: duration.map(|time| time.as_nanos() as u64),
+        load: matches.get_one::<String>("load").map(|load| match load.as_str() {
+            "cpu" => Load::Cpu,
+            "memory" => Load::Memory,
+            command => Load::Command(command.to_owned()),
+        }),
+        timeline: timeline.map(|path: &PathBuf| Path::to_owned(path)),
+    }
+}
+
+fn check_cpus(cpus: &[u32], machine: &Machine) -> Result<()> {
+    match cpus.iter().find(|cpu| !machine.allowed.0.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) if machine.online.0.contains(cpu) => {
+            bail!(
+                "CPU {cpu} is outside of the mask of this process ({}): start it with `taskset -c {cpu}`",
+                machine.allowed
+            )
+        }
+        Some(cpu) => bail!("CPU {cpu} is not online: the online CPUs are {}", machine.online),
+    }
+}
+
+/// A run that measured nothing or was cut short is no success.
+fn exit(report: &Report) -> Result<Exit> {
+    if report.measurements.iter().all(|m| m.summary.count == 0) {
+        let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
+        bail!("nothing could be measured: {reason}");
+    }
+    Ok(if report.finished.is_some() { Exit::Done } else { Exit::Error })
+}

@@ -1,0 +1,138 @@
+//! Where results go: the table on stdout, files, people's words to stderr.
+
+use super::Exit;
+use crate::engine::saver;
+use anyhow::{Context, Result};
+use clap::ArgMatches;
+use latscope_core::plan::Plan;
+use latscope_core::report::Report;
+use latscope_core::views::{self, Options, Scale};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// What was asked about output.
+pub struct Output {
+    json: Option<PathBuf>,
+    csv: Option<PathBuf>,
+    markdown: Option<PathBuf>,
+    beside: Vec<Report>,
+    scale: Scale,
+    /// No table and no progress.
+    pub quiet: bool,
+}
+
+impl Output {
+    /// Reads the arguments, and the results to show beside.
+    ///
+    /// # Errors
+    /// A result beside cannot be read.
+    pub fn from(matches: &ArgMatches) -> Result<Output> {
+        let path = |name| matches.get_one::<PathBuf>(name).cloned();
+        let beside = matches.get_many::<PathBuf>("beside").into_iter().flatten();
+        Ok(Output {
+            json: path("json"),
+            csv: path("csv"),
+            markdown: path("markdown"),
+            beside: beside.map(|path| load(path)).collect::<Result<_>>()?,
+            scale: match matches.get_one::<String>("scale").map(String::as_str) {
+                Some("human") => Scale::Human,
+                _ => Scale::Time,
+            },
+            quiet: matches.get_flag("quiet"),
+        })
+    }
+
+    /// The JSON file, unless it is stdout.
+    pub fn json_file(&self) -> Option<&Path> {
+        self.json.as_deref().filter(|path| !is_stdout(path))
+    }
+
+    /// Shows a plan instead of carrying it out.
+    ///
+    /// # Errors
+    /// Stdout is closed.
+    pub fn plan(&self, plan: &Plan) -> Result<Exit> {
+        let text = match &self.json {
+            Some(path) if is_stdout(path) => serde_json::to_string_pretty(plan)? + "\n",
+            _ => plan.describe(),
+        };
+        write_stdout(&text)?;
+        Ok(Exit::Done)
+    }
+
+    /// Shows a report: on stdout what was asked to go there, else the table.
+    /// Every file is tried, whatever becomes of the others.
+    ///
+    /// # Errors
+    /// The first one that failed.
+    pub fn show(&self, report: &Report, in_full: bool) -> Result<()> {
+        let beside: Vec<&Report> = self.beside.iter().collect();
+        let json = self.json.as_deref().filter(|path| is_stdout(path));
+        let to_stdout =
+            [json, self.csv.as_deref(), self.markdown.as_deref()].into_iter().flatten().any(is_stdout);
+        let table = if self.quiet || to_stdout { Ok(()) } else { self.table(report, &beside, in_full) };
+        let csv = write(self.csv.as_deref(), || views::csv::csv(report));
+        let markdown = write(self.markdown.as_deref(), || {
+            views::markdown::markdown(report, &beside, &self.options(false)).into_bytes()
+        });
+        let json = write(json, || report.to_json().into_bytes());
+        table.and(csv).and(markdown).and(json)
+    }
+
+    fn options(&self, color: bool) -> Options {
+        Options { width: width(), color, scale: self.scale }
+    }
+
+    fn table(&self, report: &Report, beside: &[&Report], in_full: bool) -> Result<()> {
+        let options = self.options(true);
+        let text = if in_full {
+            views::text::all(report, &options)
+        } else {
+            views::survey::survey(report, beside, &options)
+        };
+        // Strips the colours where stdout does not show them, or NO_COLOR is set.
+        let mut stdout = anstream::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?;
+        Ok(())
+    }
+}
+
+fn write(path: Option<&Path>, view: impl FnOnce() -> Vec<u8>) -> Result<()> {
+    match path {
+        None => Ok(()),
+        Some(path) if is_stdout(path) => write_stdout(&String::from_utf8_lossy(&view())),
+        Some(path) => saver::replace(path, &view()),
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes text to stdout.
+///
+/// # Errors
+/// Stdout is closed.
+pub fn write_stdout(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?;
+    Ok(())
+}
+
+/// Reads a saved result.
+///
+/// # Errors
+/// The file cannot be read, or is not a result of ours; the text names it.
+pub fn load(path: &Path) -> Result<Report> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Report::from_json(&text).with_context(|| format!("cannot use {}", path.display()))
+}
+
+/// Columns of the terminal; 100 where there is none.
+pub fn width() -> usize {
+    let stdout = std::io::stdout();
+    let terminal = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let found = terminal.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+    found.or(columns).unwrap_or(100).max(40)
+}

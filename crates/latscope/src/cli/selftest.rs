@@ -1,0 +1,109 @@
+//! `latscope selftest survey`: known truths that the instrument must find.
+
+use super::{Exit, output};
+use crate::engine::planner::{self, Request};
+use crate::engine::runner::{self, Run};
+use crate::engine::timebase::Timebase;
+use crate::machine;
+use crate::probe::selftest::{self, DELAY_NS};
+use crate::probe::{Ask, Profile};
+use anyhow::{Context, Result};
+use clap::ArgMatches;
+use latscope_core::report::{Measurement, Report};
+use latscope_core::statistics;
+use latscope_core::units::format_time;
+
+/// One known truth and what was found.
+struct Verdict {
+    holds: bool,
+    text: String,
+}
+
+/// Measures the known truths and judges.
+///
+/// # Errors
+/// No worker can be started.
+pub fn run(_: &ArgMatches) -> Result<Exit> {
+    let report = measure()?;
+    let verdicts = [empty(&report)?, delay(&report)?, same(&report)?];
+    for verdict in &verdicts {
+        let word = if verdict.holds { "pass" } else { "FAIL" };
+        output::write_stdout(&format!("{word}  {}\n", verdict.text))?;
+    }
+    Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
+}
+
+fn measure() -> Result<Report> {
+    let ask =
+        Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
+    let request = Request {
+        job: "selftest".to_owned(),
+        notes: Vec::new(),
+        ask,
+        cpus: Vec::new(),
+        seed: 1,
+        count: None,
+        duration: None,
+        load: None,
+        timeline: None,
+    };
+    let (timebase, clock) = Timebase::calibrate();
+    let mut machine = machine::this_machine();
+    machine.clock = clock;
+    let plan = planner::plan(selftest::PROBES, &request, &machine);
+    runner::run(Run { plan, machine, timebase, observers: Vec::new() })
+}
+
+fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {
+    report.of_probe(probe).find(|m| m.summary.count > 0).with_context(|| format!("{probe} was not measured"))
+}
+
+/// Nothing takes no time, within the clock's resolution and the rounding to ns.
+fn empty(report: &Report) -> Result<Verdict> {
+    let m = only(report, "selftest.empty")?;
+    let (ns, allowed) = (m.summary.p50.unwrap_or(f64::MAX), report.machine.clock.resolution_ns + 1.0);
+    let text = format!("nothing takes {} (at most {} may be left)", format_time(ns), format_time(allowed));
+    Ok(Verdict { holds: ns <= allowed, text })
+}
+
+/// Each injected delay is found, and together they are as long as they were.
+fn delay(report: &Report) -> Result<Verdict> {
+    let m = only(report, "selftest.delay")?;
+    let value = |name: &str| m.values.get(name).map_or(f64::NAN, |value| value.value);
+    let (injected, injected_ns) = (value("injected"), value("injected-ns"));
+    let long = m.histogram.buckets_ns().filter(|(_, high, _)| *high >= DELAY_NS as f64 * 0.99);
+    let (found, found_ns) = long.fold((0.0, 0.0), |(count, sum), (low, high, n)| {
+        (count + n as f64, sum + (low + high) / 2.0 * n as f64)
+    });
+    // A disturbance of the machine may be found beside them, never one delay less.
+    let holds = injected > 0.0
+        && found >= injected
+        && found <= injected * 1.1
+        && (found_ns / injected_ns - 1.0).abs() < 0.1;
+    let text = format!(
+        "of {injected:.0} delays of {} injected, {found:.0} are found; together {} of {}",
+        format_time(DELAY_NS as f64),
+        format_time(found_ns),
+        format_time(injected_ns)
+    );
+    Ok(Verdict { holds, text })
+}
+
+/// Two runs of one thing do not differ: the interval of their ratio holds 1,
+/// or lies within 2 % of it.
+fn same(report: &Report) -> Result<Verdict> {
+    let medians = |run: &'static str| {
+        let of_run =
+            report.of_probe("selftest.same").filter(move |m| m.params.get("run") == Some(&run.into()));
+        of_run.filter_map(|m| m.summary.p50).collect::<Vec<_>>()
+    };
+    let pairs: Vec<(f64, f64)> = medians("a").into_iter().zip(medians("b")).collect();
+    let (ratio, interval) =
+        statistics::ratio_of_medians(&pairs, 1).context("selftest.same was not measured")?;
+    let holds = interval.contains(1.0) || (interval.low > 0.98 && interval.high < 1.02);
+    let text = format!(
+        "the same operation twice: ratio {ratio:.4}, 95 % interval {:.4} to {:.4}",
+        interval.low, interval.high
+    );
+    Ok(Verdict { holds, text })
+}

@@ -1,0 +1,22 @@
+//! `latscope show`: any view of a saved result.
+
+use super::Exit;
+use super::output::{self, Output};
+use anyhow::Result;
+use clap::ArgMatches;
+use std::path::PathBuf;
+
+/// Shows a saved result.
+///
+/// # Errors
+/// It cannot be read or is not a result, or a view cannot be written.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let path: &PathBuf = matches.get_one("result").expect("clap requires it");
+    let report = output::load(path)?;
+    let output = Output::from(matches)?;
+    output.show(&report, matches.get_flag("all"))?;
+    if let Some(path) = output.json_file() {
+        crate::engine::saver::replace(path, report.to_json().as_bytes())?;
+    }
+    Ok(Exit::Done)
+}

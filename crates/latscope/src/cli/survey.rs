@@ -1,0 +1,40 @@
+//! `latscope survey`: the main job.
+
+use super::measure::{self, Job};
+use super::{Exit, family};
+use crate::probe::file::directory::Defaults;
+use crate::probe::{self, FAMILIES, Probe};
+use anyhow::{Result, bail};
+use clap::ArgMatches;
+
+/// Runs the survey.
+///
+/// # Errors
+/// An unknown family, a file that cannot be written, nothing measured.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let probes = match matches.get_many::<String>("only") {
+        None => probe::all().collect(),
+        Some(names) => chosen(names)?,
+    };
+    let profile = family::profile(matches);
+    let Defaults { directories, notes } = family::directories(matches, &probes)?;
+    let ask = probe::Ask { profile, survey: true, values: Default::default(), directories };
+    measure::run(Job { name: "survey".to_owned(), probes, ask, notes, in_full: false }, matches)
+}
+
+/// The probes of families and probe ids, in the order of the registry.
+fn chosen<'a>(names: impl Iterator<Item = &'a String>) -> Result<Vec<&'static Probe>> {
+    let mut wanted = Vec::new();
+    for name in names {
+        let name = if name == "mem" { "memory" } else { name };
+        if !probe::all().any(|probe| probe.id == name || probe.family() == name) {
+            let families: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+            bail!(
+                "there is no family or probe {name:?}: choose of {}, or an id that `latscope list` shows",
+                families.join(", ")
+            );
+        }
+        wanted.push(name);
+    }
+    Ok(probe::all().filter(|probe| wanted.contains(&probe.id) || wanted.contains(&probe.family())).collect())
+}

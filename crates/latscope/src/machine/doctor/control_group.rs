@@ -1,0 +1,157 @@
+//! Limits of the control groups this process is in: cgroups(7),
+//! Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
+
+use crate::machine::root::Root;
+use latscope_core::units::CpuList;
+
+/// A share of CPU time granted in each period.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Quota {
+    /// µs of CPU time in a period.
+    pub runtime: u64,
+    /// µs.
+    pub period: u64,
+    /// The file that says so, and what to write into it to lift the limit.
+    pub file: String,
+    pub lift: &'static str,
+}
+
+impl Quota {
+    /// How many CPUs' worth of time that is.
+    pub fn cpus(&self) -> f64 {
+        self.runtime as f64 / self.period as f64
+    }
+}
+
+/// The tightest quota of this process's groups and of those above them.
+pub(super) fn quota(root: &Root) -> Option<Quota> {
+    let second = unified(root).into_iter().filter_map(|group| quota_v2(root, &group));
+    let first = hierarchy(root, "cpu").into_iter().filter_map(|group| quota_v1(root, &group));
+    second.chain(first).min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
+}
+
+fn quota_v2(root: &Root, group: &str) -> Option<Quota> {
+    let file = format!("{group}/cpu.max");
+    let text = root.text(&file)?;
+    let (runtime, period) = text.split_once(' ')?;
+    let (runtime, period) = (runtime.parse().ok()?, period.trim().parse().ok()?);
+    (period > 0).then_some(Quota { runtime, period, file, lift: "max" })
+}
+
+fn quota_v1(root: &Root, group: &str) -> Option<Quota> {
+    let file = format!("{group}/cpu.cfs_quota_us");
+    // No limit is -1, which is no u64.
+    let runtime = root.number(&file)?;
+    let period = root.number(&format!("{group}/cpu.cfs_period_us"))?;
+    (period > 0).then_some(Quota { runtime, period, file, lift: "-1" })
+}
+
+/// The file that denies this process real-time policies, if its group has no
+/// real-time budget (kernels with CONFIG_RT_GROUP_SCHED).
+pub(super) fn no_real_time_budget(root: &Root) -> Option<String> {
+    let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
+    let file = format!("{own}/cpu.rt_runtime_us");
+    (root.number::<i64>(&file)? == 0).then_some(file)
+}
+
+/// The CPUs that this process's group leaves it, and the file to change them.
+pub(super) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
+    let second = unified(root).into_iter().map(|group| (group, "cpuset.cpus.effective"));
+    let first = hierarchy(root, "cpuset").into_iter().map(|group| (group, "cpuset.effective_cpus"));
+    second.chain(first).find_map(|(group, file)| {
+        let cpus = root.cpu_list(&format!("{group}/{file}"))?;
+        Some((cpus, format!("{group}/cpuset.cpus")))
+    })
+}
+
+/// This process's group of the second version and all above it, innermost
+/// first, as directories.
+fn unified(root: &Root) -> Vec<String> {
+    let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+    let mount = mounts.into_iter().find(|mount| root.exists(&format!("{mount}/cgroup.controllers")));
+    match (mount, group_path(root, |controllers| controllers.is_empty())) {
+        (Some(mount), Some(path)) => upwards(mount, &path),
+        _ => Vec::new(),
+    }
+}
+
+/// The same for a controller of the first version.
+fn hierarchy(root: &Root, controller: &str) -> Vec<String> {
+    let Some(path) = group_path(root, |names| names.split(',').any(|name| name == controller)) else {
+        return Vec::new();
+    };
+    let candidates = [controller, "cpu,cpuacct", "cpuacct,cpu"];
+    let mounts = candidates.map(|name| format!("/sys/fs/cgroup/{name}"));
+    mounts.iter().find(|mount| root.exists(mount)).map_or(Vec::new(), |mount| upwards(mount, &path))
+}
+
+/// The path in the line `number:controllers:path` of `/proc/self/cgroup` whose
+/// controllers suit.
+fn group_path(root: &Root, suits: impl Fn(&str) -> bool) -> Option<String> {
+    let text = root.text("/proc/self/cgroup")?;
+    text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        suits(controllers).then(|| path.to_owned())
+    })
+}
+
+/// In a container the path may be that of the host, of which only the mount
+/// itself is to be seen: the way up ends there.
+fn upwards(mount: &str, path: &str) -> Vec<String> {
+    let mut rest = path.trim_matches('/');
+    let mut groups = Vec::new();
+    while !rest.is_empty() {
+        groups.push(format!("{mount}/{rest}"));
+        rest = rest.rsplit_once('/').map_or("", |(parent, _)| parent);
+    }
+    groups.push(mount.to_owned());
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::root::tree;
+
+    #[test]
+    fn the_tightest_limit_on_the_way_up_counts() {
+        let (_directory, root) = tree(&[
+            ("/proc/self/cgroup", "0::/a/b\n"),
+            ("/sys/fs/cgroup/cgroup.controllers", "cpu cpuset"),
+            ("/sys/fs/cgroup/a/cpu.max", "50000 100000\n"),
+            ("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+            ("/sys/fs/cgroup/a/b/cpuset.cpus.effective", "0-1\n"),
+        ]);
+        let quota = quota(&root).unwrap();
+        assert_eq!((quota.cpus(), quota.file.as_str()), (0.5, "/sys/fs/cgroup/a/cpu.max"));
+        let (cpus, file) = cpuset(&root).unwrap();
+        assert_eq!((cpus.0.as_slice(), file.as_str()), (&[0, 1][..], "/sys/fs/cgroup/a/b/cpuset.cpus"));
+    }
+
+    #[test]
+    fn first_version_limits_are_found() {
+        let (_directory, root) = tree(&[
+            ("/proc/self/cgroup", "4:cpu,cpuacct:/docker/x\n3:cpuset:/\n0::/\n"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000"),
+            ("/sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us", "0"),
+            ("/sys/fs/cgroup/cpuset/cpuset.effective_cpus", "2"),
+        ]);
+        assert_eq!(quota(&root).unwrap().cpus(), 1.5);
+        assert_eq!(no_real_time_budget(&root).unwrap(), "/sys/fs/cgroup/cpu,cpuacct/cpu.rt_runtime_us");
+        assert_eq!(cpuset(&root).unwrap().0.0, [2]);
+    }
+
+    #[test]
+    fn no_limit_is_none() {
+        let (_directory, root) = tree(&[
+            ("/proc/self/cgroup", "1:cpu:/\n0::/\n"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"),
+        ]);
+        assert_eq!((quota(&root), cpuset(&root), no_real_time_budget(&root)), (None, None, None));
+        let (_directory, empty) = tree(&[]);
+        assert_eq!((quota(&empty), cpuset(&empty), no_real_time_budget(&empty)), (None, None, None));
+    }
+}

@@ -1,0 +1,124 @@
+//! What changes the cost of memory: page sizes, swap, pages that move.
+
+use super::{Context, bad, good, note, unknown};
+use crate::machine::{snapshot::kibibytes, topology};
+use latscope_core::machine::Check;
+use latscope_core::units::format_size;
+
+const THP: &str = "/sys/kernel/mm/transparent_hugepage";
+
+/// Probes with points on huge pages, and page faults themselves.
+const PAGED: &[&str] = &["memory.latency", "memory.tlb", "memory.parallelism", "syscall.page-fault"];
+
+/// Documentation/admin-guide/mm/transhuge.rst.
+pub(super) fn transparent_huge_pages(context: &Context) -> Check {
+    let id = "transparent-huge-pages";
+    let root = context.root;
+    let enabled = format!("{THP}/enabled");
+    let Some(mut mode) = root.choice(&enabled) else {
+        return match root.exists("/sys/kernel/mm") {
+            true => note(id, "not in this kernel: points with pages=2MiB need reserved huge pages", PAGED),
+            false => unknown(id, "/sys/kernel/mm is not there to tell"),
+        };
+    };
+    // Newer kernels have a switch for each page size on top.
+    let size: u64 = root.number(&format!("{THP}/hpage_pmd_size")).unwrap_or(2 << 20);
+    let by_size = format!("{THP}/hugepages-{}kB/enabled", size >> 10);
+    let mut file = enabled;
+    if let Some(own) = root.choice(&by_size).filter(|own| own != "inherit") {
+        mode = own;
+        file = by_size;
+    }
+    let defrag = root.choice(&format!("{THP}/defrag")).unwrap_or_default();
+    let found = format!("{mode}, defrag {defrag}");
+    if mode == "never" {
+        let found = found + ": points with pages=2MiB get small pages unless huge ones are reserved";
+        return Check { remedy: context.write("madvise", &file), ..bad(id, found, PAGED) };
+    }
+    match (mode.as_str(), defrag.as_str()) {
+        (_, "never") => {
+            let found = found + ": huge pages only while unbroken ones are free";
+            Check { remedy: context.write("madvise", &format!("{THP}/defrag")), ..note(id, found, PAGED) }
+        }
+        ("always", _) | (_, "always") => {
+            let found = found + ": any page fault may wait for memory to be compacted";
+            let file = if mode == "always" { file } else { format!("{THP}/defrag") };
+            let affects = [PAGED, &["thread.*", "process.*", "wake.*"]].concat();
+            Check { remedy: context.write("madvise", &file), ..note(id, found, &affects) }
+        }
+        _ => good(id, found),
+    }
+}
+
+/// Documentation/admin-guide/mm/hugetlbpage.rst.
+pub(super) fn huge_pages(context: &Context) -> Check {
+    let id = "huge-pages";
+    let count = |name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok();
+    let (Some(total), Some(free)) = (count("HugePages_Total"), count("HugePages_Free")) else {
+        return context.absent(id, "/proc/meminfo", "not in this kernel");
+    };
+    let size = kibibytes(context.root, "Hugepagesize").map(format_size).unwrap_or_default();
+    if total > 0 {
+        return good(id, format!("{total} of {size} reserved, {free} free"));
+    }
+    let transparent = context.root.choice(&format!("{THP}/enabled")).is_some_and(|mode| mode != "never");
+    if transparent {
+        return good(id, format!("none of {size} reserved; transparent ones serve"));
+    }
+    // Enough for the survey's largest buffer.
+    let remedy = context.write("256", "/proc/sys/vm/nr_hugepages");
+    Check { remedy, ..note(id, format!("none of {size} reserved, and no transparent ones"), PAGED) }
+}
+
+pub(super) fn swap(context: &Context) -> Check {
+    let id = "swap";
+    let memory = |name| kibibytes(context.root, name);
+    let (Some(total), Some(free)) = (memory("SwapTotal"), memory("SwapFree")) else {
+        return context.absent(id, "/proc/meminfo", "not in this kernel");
+    };
+    let zswap = context.root.text("/sys/module/zswap/parameters/enabled").as_deref() == Some("Y");
+    let used = total.saturating_sub(free);
+    let behind = if zswap { ", compressed in memory first (zswap)" } else { "" };
+    match (total, used) {
+        (0, _) => good(id, "none"),
+        (_, 0) => good(id, format!("{} there, none of it in use{behind}", format_size(total))),
+        _ => {
+            let found = format!("{} of {} in use{behind}", format_size(used), format_size(total));
+            let affects = &["memory.*", "file.*", "process.*", "wake.*"];
+            Check { remedy: context.command("swapoff -a"), ..note(id, found, affects) }
+        }
+    }
+}
+
+/// `kernel.numa_balancing`: 1 moves pages to their users, 2 between tiers.
+pub(super) fn numa_balancing(context: &Context) -> Check {
+    let id = "numa-balancing";
+    let file = "/proc/sys/kernel/numa_balancing";
+    let nodes = topology::nodes(context.root).len();
+    match context.root.number::<u32>(file) {
+        None => context.absent(id, "/proc/sys/kernel", "not in this kernel"),
+        Some(0) => good(id, "off"),
+        Some(_) if nodes < 2 => good(id, "on, but there is one node"),
+        Some(_) => {
+            let found =
+                format!("on, over {nodes} nodes: pages are unmapped and moved while they are measured");
+            let affects = &["memory.*", "syscall.page-fault", "wake.*"];
+            Check { remedy: context.write("0", file), ..bad(id, found, affects) }
+        }
+    }
+}
+
+/// Kernel same-page merging, Documentation/admin-guide/mm/ksm.rst.
+pub(super) fn same_page_merging(context: &Context) -> Check {
+    let id = "same-page-merging";
+    let file = "/sys/kernel/mm/ksm/run";
+    match context.root.number::<u32>(file) {
+        None => context.absent(id, "/sys/kernel/mm", "not in this kernel"),
+        Some(1) => {
+            let found = "on: a kernel thread scans memory and drops it from the caches";
+            let affects = &["memory.*", "syscall.page-fault", "wake.*"];
+            Check { remedy: context.write("0", file), ..note(id, found, affects) }
+        }
+        Some(_) => good(id, "off"),
+    }
+}

@@ -1,0 +1,115 @@
+//! What this process is allowed to do, found out by trying.
+
+use super::control_group;
+use super::{Context, bad, good, note, unknown};
+use crate::machine::trials::Trials;
+use latscope_core::machine::Check;
+use latscope_core::units::format_size;
+use std::io;
+
+/// A soft limit of `/proc/self/limits`.
+fn limit(context: &Context, name: &str) -> Option<String> {
+    let text = context.root.text("/proc/self/limits")?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next().map(str::to_owned)
+}
+
+/// SCHED_FIFO at the top priority, else at the lowest (sched(7)).
+pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
+    let id = "real-time";
+    let affects = &["wake.*"];
+    let Err(error) = trials.real_time(99) else {
+        return good(id, "SCHED_FIFO is granted up to priority 99");
+    };
+    let limit = limit(context, "Max realtime priority");
+    let words = limit.as_deref().map(|limit| format!(", RLIMIT_RTPRIO is {limit}")).unwrap_or_default();
+    let raise = (!context.machine.root).then(|| "sudo prlimit --pid $$ --rtprio=99:99".to_owned());
+    if trials.real_time(1).is_ok() {
+        let found = format!("SCHED_FIFO is granted, but not up to priority 99{words}");
+        return Check { remedy: raise, ..note(id, found, affects) };
+    }
+    let (found, remedy) = match control_group::no_real_time_budget(context.root) {
+        Some(file) => (format!("SCHED_FIFO is refused: {file} is 0"), context.write("950000", &file)),
+        None if context.machine.root => (
+            format!("SCHED_FIFO is refused even to root: {error}"),
+            Some("in a container: docker run --cap-add SYS_NICE --ulimit rtprio=99".to_owned()),
+        ),
+        None => (format!("SCHED_FIFO is refused: {error}{words}"), raise),
+    };
+    Check { remedy, ..bad(id, found, affects) }
+}
+
+/// Enough for a worker with its largest buffers.
+const LOCKED: usize = 256 << 20;
+
+/// RLIMIT_MEMLOCK (mlock(2)).
+pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check {
+    let id = "locked-memory";
+    let amount = format_size(LOCKED as u64);
+    let error = match trials.lock_memory(LOCKED) {
+        Ok(()) => return good(id, format!("{amount} can be locked")),
+        Err(error) => error,
+    };
+    if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) {
+        return unknown(id, format!("it cannot be tried: {error}"));
+    }
+    let limit = limit(context, "Max locked memory");
+    let words = match limit.as_deref().map(str::parse::<u64>) {
+        Some(Ok(bytes)) => format!(", RLIMIT_MEMLOCK is {}", format_size(bytes)),
+        _ => String::new(),
+    };
+    let found = format!("{amount} cannot be locked: {error}{words}");
+    let remedy = context.command("prlimit --pid $$ --memlock=unlimited:unlimited");
+    Check { remedy, ..note(id, found, &["wake.*"]) }
+}
+
+/// An own trace instance: a directory made in `instances`
+/// (Documentation/trace/ftrace.rst).
+pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
+    let id = "tracing";
+    // Time lines and the blame of spikes are lost without; no number changes.
+    let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    let instances = mounts.map(|mount| format!("{mount}/instances"));
+    let Some(directory) = instances.iter().find(|directory| context.root.exists(directory)) else {
+        return no_tracing(context, id);
+    };
+    match trials.make_directory(&context.root.path(directory)) {
+        Ok(()) => good(id, "an own trace instance can be made"),
+        Err(error) => Check {
+            remedy: (!context.machine.root).then(|| "run latscope as root".to_owned()),
+            ..note(id, format!("no trace instance of our own: {error}; spikes stay unexplained"), &[])
+        },
+    }
+}
+
+/// The directory may be hidden from us, not mounted, or not in the kernel.
+fn no_tracing(context: &Context, id: &str) -> Check {
+    let supported = context.root.text("/proc/filesystems").map(|text| text.contains("tracefs"));
+    match supported {
+        None => unknown(id, "/proc/filesystems is not there to tell"),
+        Some(false) => note(id, "not in this kernel: spikes stay unexplained", &[]),
+        Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => Check {
+            remedy: context.command("mount -t tracefs nodev /sys/kernel/tracing"),
+            ..note(id, "tracefs is not mounted: spikes stay unexplained", &[])
+        },
+        Some(true) => Check {
+            remedy: Some("run latscope as root".to_owned()),
+            ..note(id, "tracefs is not mounted or not for this user: spikes stay unexplained", &[])
+        },
+    }
+}
+
+/// `kernel.perf_event_paranoid`, perf_event_open(2).
+pub(super) fn counters(context: &Context) -> Check {
+    let id = "performance-counters";
+    let file = "/proc/sys/kernel/perf_event_paranoid";
+    match context.root.number::<i32>(file) {
+        None => context.absent(id, "/proc/sys/kernel", "not in this kernel"),
+        Some(_) if context.machine.root => good(id, "open to root"),
+        Some(level) if level <= 1 => good(id, format!("open to users (level {level})")),
+        Some(level) => Check {
+            remedy: context.write("1", file),
+            ..note(id, format!("closed to users for kernel events (level {level})"), &[])
+        },
+    }
+}

@@ -1,0 +1,228 @@
+//! What changes the processor's speed: clock rate, shared cores, sleep,
+//! mitigations, clock source.
+
+use super::{Context, bad, good, note, unknown};
+use crate::machine::trials::Trials;
+use latscope_core::machine::Check;
+use latscope_core::units::CpuList;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
+
+/// Probes whose time is the processor's own.
+const CLOCKED: &[&str] = &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*"];
+
+/// From Documentation/admin-guide/pm/cpufreq.rst: one policy for each clock
+/// domain.
+pub(super) fn governor(context: &Context) -> Check {
+    let id = "governor";
+    let root = context.root;
+    // Those of one governor together: `performance`, the CPUs.
+    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
+    let policies = root.numbered(&format!("{CPUS}/cpufreq"), "policy");
+    let mut can_perform = true;
+    let mut driver = None;
+    for (first, path) in &policies {
+        let Some(governor) = root.text(&format!("{path}/scaling_governor")) else { continue };
+        let cpus = root.text(&format!("{path}/affected_cpus")).unwrap_or_default();
+        let mut cpus: Vec<u32> = cpus.split_whitespace().filter_map(|cpu| cpu.parse().ok()).collect();
+        if cpus.is_empty() {
+            cpus.push(*first);
+        }
+        let choices = root.text(&format!("{path}/scaling_available_governors"));
+        can_perform &= choices.is_none_or(|all| all.split_whitespace().any(|one| one == "performance"));
+        driver = driver.or_else(|| root.text(&format!("{path}/scaling_driver")));
+        match groups.iter_mut().find(|(name, _)| *name == governor) {
+            Some((_, all)) => all.extend(cpus),
+            None => groups.push((governor, cpus)),
+        }
+    }
+    if groups.is_empty() {
+        return no_frequency_control(context, id);
+    }
+    let words: Vec<String> =
+        groups.iter().map(|(name, cpus)| format!("{name} on CPUs {}", list(cpus))).collect();
+    let driver = driver.map(|name| format!(" ({name})")).unwrap_or_default();
+    let found = format!("{}{driver}", words.join(", "));
+    if groups.iter().all(|(name, _)| name == "performance") {
+        return good(id, found);
+    }
+    let found = found + ": the clock follows the load";
+    let remedy = can_perform
+        .then(|| context.write("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
+        .flatten();
+    Check { remedy, ..bad(id, found, CLOCKED) }
+}
+
+fn no_frequency_control(context: &Context, id: &str) -> Check {
+    if context.machine.hypervisor.is_some() {
+        return note(id, "the host decides the clock rate; it cannot be seen from here", CLOCKED);
+    }
+    context.absent(id, CPUS, "no frequency control: the clock rate is fixed or the firmware's")
+}
+
+fn list(cpus: &[u32]) -> CpuList {
+    let mut cpus = cpus.to_vec();
+    cpus.sort_unstable();
+    cpus.dedup();
+    CpuList(cpus)
+}
+
+/// `boost` of acpi-cpufreq and cppc, `no_turbo` of intel_pstate.
+pub(super) fn boost(context: &Context) -> Check {
+    let id = "boost";
+    let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
+    let boost = format!("{CPUS}/cpufreq/boost");
+    let (on, off, file) = match (context.root.number::<u32>(&no_turbo), context.root.number::<u32>(&boost)) {
+        (Some(no), _) => (no == 0, "1", no_turbo),
+        (None, Some(yes)) => (yes == 1, "0", boost),
+        (None, None) => return context.absent(id, CPUS, "no control of boost clocks"),
+    };
+    if !on {
+        return good(id, "boost clocks are off");
+    }
+    let found = "boost clocks are on: the rate depends on temperature and on how many cores are busy";
+    Check { remedy: context.write(off, &file), ..note(id, found, CLOCKED) }
+}
+
+pub(super) fn smt(context: &Context) -> Check {
+    let id = "smt";
+    let shared: Vec<String> = context
+        .machine
+        .cpus
+        .iter()
+        .filter(|cpu| cpu.siblings.0.len() > 1 && cpu.siblings.0.first() == Some(&cpu.id))
+        .map(|cpu| cpu.siblings.to_string())
+        .collect();
+    let active = context.root.number::<u32>(&format!("{CPUS}/smt/active"));
+    if shared.is_empty() && active != Some(1) {
+        return match active {
+            Some(_) if context.machine.hypervisor.is_some() => {
+                good(id, "no CPUs share a core, says the host")
+            }
+            Some(_) => good(id, "no CPUs share a core"),
+            None => context.absent(id, CPUS, "no CPUs share a core"),
+        };
+    }
+    let some = shared.iter().take(4).cloned().collect::<Vec<_>>().join(" | ");
+    let more = if shared.len() > 4 { " | …" } else { "" };
+    let found = format!("CPUs share cores: {some}{more}; a busy sibling takes half of a core");
+    let affects = &["cpu.*", "memory.*", "sync.core-to-core", "sync.atomic", "wake.*"];
+    let control = format!("{CPUS}/smt/control");
+    let can_switch = context.root.text(&control).as_deref() == Some("on");
+    let remedy = can_switch.then(|| context.write("off", &control)).flatten();
+    Check { remedy, ..note(id, found, affects) }
+}
+
+/// An idle state of the first allowed CPU.
+struct IdleState {
+    number: u32,
+    name: String,
+    /// µs to leave it.
+    latency: u64,
+}
+
+fn enabled_states(context: &Context) -> Vec<IdleState> {
+    let cpu = context.machine.allowed.0.first().copied().unwrap_or(0);
+    let directories = context.root.numbered(&format!("{CPUS}/cpu{cpu}/cpuidle"), "state");
+    let state = |(number, path): (u32, String)| {
+        let enabled = context.root.number::<u32>(&format!("{path}/disable")).unwrap_or(0) == 0;
+        let name = context.root.text(&format!("{path}/name")).unwrap_or_default();
+        let latency = context.root.number(&format!("{path}/latency"))?;
+        enabled.then_some(IdleState { number, name, latency })
+    };
+    directories.into_iter().filter_map(state).collect()
+}
+
+/// States that take longer than this to leave are deep, µs.
+const DEEP: u64 = 10;
+
+/// Documentation/admin-guide/pm/cpuidle.rst; /dev/cpu_dma_latency holds off all
+/// states slower than what is written into it.
+pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
+    let id = "idle-states";
+    let affects = &["wake.*", "sync.*", "thread.*"];
+    let states = enabled_states(context);
+    let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
+    let Some(deepest) = states.iter().max_by_key(|state| state.latency) else {
+        if context.machine.hypervisor.is_some() {
+            return note(id, "an idle CPU halts, and the host has to start it again", affects);
+        }
+        return context.absent(id, CPUS, "no idle states to choose from");
+    };
+    let found = format!("deepest: {}, {} µs to leave ({driver})", deepest.name, deepest.latency);
+    if deepest.latency < DEEP {
+        return match context.machine.hypervisor {
+            Some(_) => note(id, found + "; the way through the host comes on top", affects),
+            None => good(id, found),
+        };
+    }
+    let deep: String = states.iter().filter(|s| s.latency >= DEEP).map(|s| s.number.to_string()).collect();
+    let remedy = context.write("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
+    match trials.open_for_writing(&context.root.path(DMA_LATENCY)) {
+        Ok(()) => Check { remedy, ..note(id, format!("{found}; {DMA_LATENCY} can be held"), affects) },
+        Err(error) => {
+            Check { remedy, ..bad(id, format!("{found}; {DMA_LATENCY} cannot be held: {error}"), affects) }
+        }
+    }
+}
+
+/// Documentation/admin-guide/hw-vuln.
+pub(super) fn mitigations(context: &Context) -> Check {
+    let id = "mitigations";
+    let directory = format!("{CPUS}/vulnerabilities");
+    let (mut active, mut open) = (Vec::new(), Vec::new());
+    for name in context.root.names(&directory) {
+        let text = context.root.text(&format!("{directory}/{name}")).unwrap_or_default();
+        if let Some(how) = text.strip_prefix("Mitigation:") {
+            let how = how.split([';', ',']).next().unwrap_or_default().trim();
+            active.push(format!("{name} ({how})"));
+        } else if text.starts_with("Vulnerable") {
+            open.push(name);
+        }
+    }
+    active.sort();
+    open.sort();
+    let left = if open.is_empty() { String::new() } else { format!("; left open: {}", open.join(", ")) };
+    if active.is_empty() {
+        return context.absent(id, &directory, &format!("none active{left}"));
+    }
+    let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
+    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*", "wake.*"];
+    Check {
+        remedy: Some(remedy.to_owned()),
+        ..note(id, format!("{} active: {}{left}", active.len(), active.join(", ")), affects)
+    }
+}
+
+/// Which counter the kernel reads the time from.
+pub(super) fn clock_source(context: &Context) -> Check {
+    let id = "clock-source";
+    let directory = "/sys/devices/system/clocksource/clocksource0";
+    let file = format!("{directory}/current_clocksource");
+    let Some(current) = context.root.text(&file) else {
+        return context.absent(id, directory, "the kernel does not tell which one it uses");
+    };
+    let available = context.root.text(&format!("{directory}/available_clocksource")).unwrap_or_default();
+    let better = available.split_whitespace().find(|one| *one == "tsc").filter(|_| current != "tsc");
+    let remedy = better.and_then(|tsc| context.write(tsc, &file));
+    let found = format!("{current}, available: {available}");
+    match current.as_str() {
+        "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod" | "stick" => good(id, found),
+        // Read without a system call too, at a somewhat higher price.
+        "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => {
+            Check { remedy, ..note(id, found, &["cpu.clock-vdso"]) }
+        }
+        "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" => {
+            let found = found + ": every reading of the time is a slow system call";
+            Check {
+                remedy,
+                ..bad(id, found, &["cpu.clock-vdso", "cpu.clock-syscall", "wake.*", "thread.*", "sync.*"])
+            }
+        }
+        _ if context.machine.architecture == "x86_64" => {
+            Check { remedy, ..note(id, found, &["cpu.clock-vdso"]) }
+        }
+        _ => unknown(id, format!("{found}: not known whether it is read without a system call")),
+    }
+}

@@ -1,0 +1,209 @@
+//! Rows that the kept machines do not show: one knob at a time.
+
+use super::super::root::tree;
+use super::super::trials::Trials;
+use super::checks;
+use latscope_core::machine::CheckState::{self, Bad, Good, Note, Unknown};
+use latscope_core::machine::{Check, Machine};
+use latscope_core::units::CpuList;
+use std::io;
+use std::path::Path;
+
+/// Grants everything, or fails everything in one way.
+struct Always(Option<io::ErrorKind>);
+
+impl Always {
+    fn answer(&self) -> io::Result<()> {
+        self.0.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+}
+
+impl Trials for Always {
+    fn real_time(&mut self, _priority: u32) -> io::Result<()> {
+        self.answer()
+    }
+
+    fn lock_memory(&mut self, _bytes: usize) -> io::Result<()> {
+        self.answer()
+    }
+
+    fn open_for_writing(&mut self, _path: &Path) -> io::Result<()> {
+        self.answer()
+    }
+
+    fn make_directory(&mut self, _parent: &Path) -> io::Result<()> {
+        self.answer()
+    }
+}
+
+type Files<'a> = &'a [(&'a str, &'a str)];
+
+fn machine() -> Machine {
+    let cpus = CpuList(vec![0, 1]);
+    Machine { cpu_model: "X".to_owned(), online: cpus.clone(), allowed: cpus, ..Machine::default() }
+}
+
+fn row(files: Files, machine: &Machine, trials: &mut Always, id: &str) -> Check {
+    let (_directory, root) = tree(files);
+    checks(&root, machine, trials).into_iter().find(|check| check.id == id).unwrap()
+}
+
+/// The state of a row and a part of what it says, on a machine of these files.
+fn expect(id: &str, files: Files, state: CheckState, found: &str) -> Check {
+    let check = row(files, &machine(), &mut Always(None), id);
+    assert_eq!(check.state, state, "{check:?}");
+    assert!(check.found.contains(found), "{check:?}");
+    check
+}
+
+#[test]
+fn emulation_spoils_everything() {
+    let machine = Machine { hypervisor: Some("TCG (emulated)".to_owned()), ..machine() };
+    let check = row(&[], &machine, &mut Always(None), "virtualised");
+    assert_eq!((check.state, check.affects.len()), (Bad, 8));
+}
+
+#[test]
+fn stolen_time_counts_by_its_share() {
+    expect("steal", &[("/proc/stat", "cpu 90 0 0 0 0 0 0 10 0 0")], Bad, "10.00 %");
+    expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 5 100 0")], Note, "0.50 %");
+    expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 0")], Good, "0.00 %");
+    expect("steal", &[("/proc/stat", "cpu 995 0 0")], Unknown, "not count");
+    expect("steal", &[("/proc/stat", "cpu 0 0 0 0 0 0 0 0")], Unknown, "not count");
+}
+
+#[test]
+fn load_is_per_cpu() {
+    expect("load", &[("/proc/loadavg", "0.10 0 0 1/9 9")], Good, "0.10 on 2 CPUs");
+    expect("load", &[("/proc/loadavg", "0.60 0 0 1/9 9")], Note, "0.60");
+    expect("load", &[("/proc/loadavg", "1.00 0 0 1/9 9")], Bad, "1.00");
+    expect("load", &[("/proc/loadavg", "busy")], Unknown, "/proc/loadavg");
+}
+
+#[test]
+fn few_cpus_are_told_apart() {
+    let cpus = |numbers: &[u32]| CpuList(numbers.to_vec());
+    let restricted = |online: &[u32], allowed: &[u32]| {
+        let machine = Machine { online: cpus(online), allowed: cpus(allowed), ..machine() };
+        row(&[], &machine, &mut Always(None), "cpus")
+    };
+    let one = restricted(&[0], &[0]);
+    assert_eq!((one.state, one.remedy), (Note, None));
+    let pinned = restricted(&[0, 1, 2], &[1]);
+    assert_eq!((pinned.state, pinned.remedy.as_deref()), (Bad, Some("taskset -pc 0-2 $$")));
+    let some = restricted(&[0, 1, 2], &[0, 1]);
+    assert_eq!(
+        (some.state, some.found.as_str()),
+        (Note, "may run on CPUs 0-1 of 0-2 only, by the affinity mask")
+    );
+    assert_eq!(restricted(&[], &[]).state, Unknown);
+}
+
+#[test]
+fn the_preemption_model_is_what_was_chosen_at_boot() {
+    let preemption = |version: &str, files: Files| {
+        let machine = Machine { kernel_version: version.to_owned(), ..machine() };
+        row(files, &machine, &mut Always(None), "preemption").state
+    };
+    let debugfs = [("/sys/kernel/debug/sched/preempt", "none (voluntary) full lazy")];
+    let lazy = [("/proc/cmdline", "quiet preempt=lazy")];
+    assert_eq!(preemption("#1 SMP PREEMPT_RT", &[]), Good);
+    assert_eq!(preemption("#1 SMP", &[("/sys/kernel/realtime", "1")]), Good);
+    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &debugfs), Note);
+    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &lazy), Note);
+    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &[("/proc/cmdline", "preempt=full")]), Good);
+    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &[("/proc/cmdline", "a -- preempt=full")]), Unknown);
+    assert_eq!(preemption("#1 SMP PREEMPT", &[]), Good);
+    assert_eq!(preemption("#1 SMP", &[]), Note);
+    assert_eq!(preemption("", &[]), Unknown);
+}
+
+#[test]
+fn huge_pages_need_a_way_to_get_them() {
+    const ENABLED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+    const DEFRAG: &str = "/sys/kernel/mm/transparent_hugepage/defrag";
+    const BY_SIZE: &str = "/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled";
+    const NONE: (&str, &str) =
+        ("/proc/meminfo", "HugePages_Total: 0\nHugePages_Free: 0\nHugepagesize: 2048 kB");
+    let id = "transparent-huge-pages";
+    let madvise = (ENABLED, "always [madvise] never");
+    let never = expect(id, &[(ENABLED, "always madvise [never]")], Bad, "never");
+    assert!(never.remedy.unwrap().ends_with(ENABLED));
+    let by_size = expect(id, &[madvise, (BY_SIZE, "always inherit madvise [never]")], Bad, "never");
+    assert!(by_size.remedy.unwrap().ends_with(BY_SIZE));
+    expect(id, &[madvise, (BY_SIZE, "always [inherit] madvise never")], Good, "madvise");
+    expect(id, &[madvise, (DEFRAG, "always defer [never]")], Note, "unbroken");
+    expect(id, &[madvise, (DEFRAG, "[always] defer never")], Note, "compacted");
+    expect("huge-pages", &[NONE], Note, "no transparent ones");
+    expect("huge-pages", &[NONE, madvise], Good, "transparent ones serve");
+}
+
+#[test]
+fn processor_knobs_name_their_files() {
+    const GOVERNOR: &str = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor";
+    const CHOICES: &str = "/sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors";
+    const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
+    expect("governor", &[(GOVERNOR, "performance")], Good, "performance on CPUs 0");
+    let only = expect("governor", &[(GOVERNOR, "userspace"), (CHOICES, "userspace")], Bad, "userspace");
+    assert_eq!(only.remedy, None, "performance cannot be chosen");
+    let on = expect("boost", &[(BOOST, "1")], Note, "on");
+    assert_eq!(on.remedy.as_deref(), Some("echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"));
+    expect("boost", &[(BOOST, "0")], Good, "off");
+    expect("boost", &[("/sys/devices/system/cpu/online", "0-1")], Good, "no control");
+    expect("boost", &[], Unknown, "not there");
+}
+
+#[test]
+fn clock_sources_differ_in_price() {
+    let source = |current: &str, available: &str| {
+        let directory = "/sys/devices/system/clocksource/clocksource0";
+        let (current_file, available_file) =
+            (format!("{directory}/current_clocksource"), format!("{directory}/available_clocksource"));
+        let check = row(
+            &[(&current_file, current), (&available_file, available)],
+            &machine(),
+            &mut Always(None),
+            "clock-source",
+        );
+        (check.state, check.remedy.is_some())
+    };
+    assert_eq!(source("tsc", "tsc hpet"), (Good, false));
+    assert_eq!(source("kvm-clock", "kvm-clock tsc"), (Note, true));
+    assert_eq!(source("acpi_pm", "acpi_pm"), (Bad, false));
+    assert_eq!(source("new-counter", "new-counter"), (Unknown, false));
+}
+
+#[test]
+fn deep_sleep_is_bad_where_it_cannot_be_held_off() {
+    let files: Files = &[
+        ("/sys/devices/system/cpu/cpu0/cpuidle/state2/name", "C6"),
+        ("/sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133"),
+        ("/sys/devices/system/cpu/cpu0/cpuidle/state3/name", "C8"),
+        ("/sys/devices/system/cpu/cpu0/cpuidle/state3/latency", "200"),
+        ("/sys/devices/system/cpu/cpu0/cpuidle/state3/disable", "1"),
+    ];
+    let held = expect("idle-states", files, Note, "C6, 133 µs");
+    assert!(held.remedy.unwrap().ends_with("state[2]/disable"));
+    let refused = row(files, &machine(), &mut Always(Some(io::ErrorKind::PermissionDenied)), "idle-states");
+    assert_eq!(refused.state, Bad);
+}
+
+#[test]
+fn real_time_budgets_of_nothing_are_bad() {
+    let id = "real-time-throttling";
+    let file = "/proc/sys/kernel/sched_rt_runtime_us";
+    expect(id, &[(file, "0")], Bad, "no time at all");
+    expect(id, &[(file, "-1")], Good, "off");
+    expect(id, &[(file, "1000000")], Good, "off");
+    expect(id, &[(file, "950000")], Note, "950 ms in each 1.00 s");
+    expect(id, &[("/proc/sys/kernel/ostype", "Linux")], Good, "not in this kernel");
+}
+
+#[test]
+fn what_cannot_be_tried_is_unknown() {
+    let mut unsupported = Always(Some(io::ErrorKind::Unsupported));
+    assert_eq!(row(&[], &machine(), &mut unsupported, "locked-memory").state, Unknown);
+    let mut refused = Always(Some(io::ErrorKind::PermissionDenied));
+    assert_eq!(row(&[], &machine(), &mut refused, "locked-memory").state, Note);
+    assert_eq!(row(&[], &machine(), &mut refused, "real-time").state, Bad);
+}

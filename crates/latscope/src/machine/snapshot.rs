@@ -1,0 +1,267 @@
+//! The snapshot of a machine.
+
+use super::facts::Facts;
+use super::root::{Root, field, fields};
+use super::topology;
+use latscope_core::machine::{Cache, Machine};
+
+/// What is there: CPUs, caches, memory, kernel. Whatever no source tells stays
+/// empty. The clock and the checks are left to the engine.
+pub fn snapshot(root: &Root) -> Machine {
+    describe(root, &Facts::of(root))
+}
+
+/// As [`snapshot`], with given answers of system calls and of the processor.
+pub fn describe(root: &Root, facts: &Facts) -> Machine {
+    let mut online = topology::online(root);
+    if online.0.is_empty() {
+        online = facts.allowed.clone();
+    }
+    let mut allowed = facts.allowed.clone();
+    if allowed.0.is_empty() {
+        allowed = online.clone();
+    }
+    let first = allowed.0.first().copied().unwrap_or(0);
+    let (caches, caches_from) = caches(root, facts, first);
+    let memory = |name: &str| kibibytes(root, name).unwrap_or(0);
+    Machine {
+        name: facts.name.clone(),
+        kernel: facts.kernel.clone(),
+        kernel_version: facts.kernel_version.clone(),
+        architecture: facts.architecture.clone(),
+        cpu_model: cpu_model(root),
+        cpus: topology::cpus(root, &online),
+        online,
+        allowed,
+        caches,
+        caches_from: caches_from.to_owned(),
+        memory: memory("MemTotal"),
+        memory_available: memory("MemAvailable"),
+        hypervisor: hypervisor(root, facts),
+        root: facts.root,
+        load_average: load_average(root).unwrap_or(0.0),
+        ..Machine::default()
+    }
+}
+
+fn caches(root: &Root, facts: &Facts, cpu: u32) -> (Vec<Cache>, &'static str) {
+    let from_sysfs = topology::caches(root, cpu);
+    if !from_sysfs.is_empty() {
+        (from_sysfs, "sysfs")
+    } else if !facts.caches.is_empty() {
+        (facts.caches.clone(), "cpuid")
+    } else {
+        (Vec::new(), "unknown")
+    }
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+pub(super) fn kibibytes(root: &Root, name: &str) -> Option<u64> {
+    let value = root.field("/proc/meminfo", name)?;
+    value.trim_end_matches("kB").trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The one-minute load average.
+pub(super) fn load_average(root: &Root) -> Option<f64> {
+    root.text("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+}
+
+/// The processor's own name, with the board's behind it where a device tree
+/// tells; empty when nothing does.
+fn cpu_model(root: &Root) -> String {
+    let text = root.text("/proc/cpuinfo").unwrap_or_default();
+    let named = |name| field(&text, name).filter(|value| !value.is_empty()).map(str::to_owned);
+    // 32-bit ARM has a "model name" too, one that names no model.
+    let processor = arm_cores(&text)
+        .or_else(|| ["model name", "cpu model", "uarch", "cpu", "Hardware"].into_iter().find_map(named));
+    let board = root.text("/proc/device-tree/model").filter(|board| !board.is_empty());
+    match (processor, board) {
+        (Some(processor), Some(board)) => format!("{processor} ({board})"),
+        (one, other) => one.or(other).unwrap_or_default(),
+    }
+}
+
+/// The kinds of ARM cores in `/proc/cpuinfo`, by implementer and part number:
+/// `Cortex-A55 + Cortex-A76`.
+fn arm_cores(cpuinfo: &str) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut implementer = 0;
+    for (name, value) in fields(cpuinfo) {
+        let number = value.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        match (name, number) {
+            ("CPU implementer", Some(number)) => implementer = number,
+            ("CPU part", Some(part)) => {
+                let name = arm_core(implementer, part);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            _ => {}
+        }
+    }
+    (!names.is_empty()).then(|| names.join(" + "))
+}
+
+/// Part numbers of MIDR_EL1, from the makers' reference manuals.
+const ARM_CORES: [(u32, u32, &str); 38] = [
+    (0x41, 0xc07, "Cortex-A7"),
+    (0x41, 0xc08, "Cortex-A8"),
+    (0x41, 0xc09, "Cortex-A9"),
+    (0x41, 0xc0f, "Cortex-A15"),
+    (0x41, 0xd01, "Cortex-A32"),
+    (0x41, 0xd03, "Cortex-A53"),
+    (0x41, 0xd04, "Cortex-A35"),
+    (0x41, 0xd05, "Cortex-A55"),
+    (0x41, 0xd07, "Cortex-A57"),
+    (0x41, 0xd08, "Cortex-A72"),
+    (0x41, 0xd09, "Cortex-A73"),
+    (0x41, 0xd0a, "Cortex-A75"),
+    (0x41, 0xd0b, "Cortex-A76"),
+    (0x41, 0xd0c, "Neoverse-N1"),
+    (0x41, 0xd0d, "Cortex-A77"),
+    (0x41, 0xd0e, "Cortex-A76AE"),
+    (0x41, 0xd40, "Neoverse-V1"),
+    (0x41, 0xd41, "Cortex-A78"),
+    (0x41, 0xd42, "Cortex-A78AE"),
+    (0x41, 0xd44, "Cortex-X1"),
+    (0x41, 0xd46, "Cortex-A510"),
+    (0x41, 0xd47, "Cortex-A710"),
+    (0x41, 0xd48, "Cortex-X2"),
+    (0x41, 0xd49, "Neoverse-N2"),
+    (0x41, 0xd4a, "Neoverse-E1"),
+    (0x41, 0xd4d, "Cortex-A715"),
+    (0x41, 0xd4e, "Cortex-X3"),
+    (0x41, 0xd4f, "Neoverse-V2"),
+    (0x41, 0xd80, "Cortex-A520"),
+    (0x41, 0xd81, "Cortex-A720"),
+    (0x41, 0xd82, "Cortex-X4"),
+    (0x43, 0x0af, "ThunderX2"),
+    (0x46, 0x001, "A64FX"),
+    (0x48, 0xd01, "Kunpeng-920"),
+    (0x4e, 0x004, "Carmel"),
+    (0x61, 0x022, "Apple M1 Icestorm"),
+    (0x61, 0x023, "Apple M1 Firestorm"),
+    (0xc0, 0xac3, "Ampere-1"),
+];
+
+fn arm_core(implementer: u32, part: u32) -> String {
+    let known = ARM_CORES.iter().find(|row| (row.0, row.1) == (implementer, part));
+    known.map_or_else(
+        || format!("ARM implementer {implementer:#04x} part {part:#05x}"),
+        |row| row.2.to_owned(),
+    )
+}
+
+/// The hypervisor: by CPUID, else by what it leaves in sysfs, the device tree,
+/// the firmware's tables or the CPU flags.
+fn hypervisor(root: &Root, facts: &Facts) -> Option<String> {
+    facts
+        .hypervisor
+        .clone()
+        .or_else(|| root.text("/sys/hypervisor/type").map(|kind| proper_name(&kind)))
+        .or_else(|| by_device_tree(root))
+        .or_else(|| by_firmware(root))
+        .or_else(|| by_cpuinfo(root))
+}
+
+fn proper_name(kind: &str) -> String {
+    let known = [("kvm", "KVM"), ("xen", "Xen"), ("vmware", "VMware")];
+    let found = known.iter().find(|(word, _)| kind.contains(word));
+    found.map_or_else(|| kind.to_owned(), |(_, name)| (*name).to_owned())
+}
+
+fn by_device_tree(root: &Root) -> Option<String> {
+    if let Some(compatible) = root.text("/proc/device-tree/hypervisor/compatible") {
+        return Some(proper_name(&compatible));
+    }
+    let board = root.text("/proc/device-tree/compatible")?;
+    board.contains("linux,dummy-virt").then(|| "QEMU".to_owned())
+}
+
+/// Makers and products that firmware tables (DMI) name in virtual machines.
+const VIRTUAL_FIRMWARE: [(&str, &str); 10] = [
+    ("QEMU", "QEMU"),
+    ("KVM", "KVM"),
+    ("Firecracker", "KVM"),
+    ("VMware", "VMware"),
+    ("VirtualBox", "VirtualBox"),
+    ("Xen", "Xen"),
+    ("Virtual Machine", "Hyper-V"),
+    ("Google Compute Engine", "KVM"),
+    ("Parallels", "Parallels"),
+    ("OpenStack", "KVM"),
+];
+
+fn by_firmware(root: &Root) -> Option<String> {
+    ["product_name", "sys_vendor", "bios_vendor"].iter().find_map(|file| {
+        let text = root.text(&format!("/sys/class/dmi/id/{file}"))?;
+        let found = VIRTUAL_FIRMWARE.iter().find(|(word, _)| text.contains(word))?;
+        Some(found.1.to_owned())
+    })
+}
+
+fn by_cpuinfo(root: &Root) -> Option<String> {
+    let text = root.text("/proc/cpuinfo")?;
+    if field(&text, "vendor_id") == Some("User Mode Linux") {
+        return Some("User Mode Linux".to_owned());
+    }
+    let virtual_cpu = field(&text, "flags")?.split_whitespace().any(|flag| flag == "hypervisor");
+    virtual_cpu.then(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::root::tree;
+    use super::*;
+
+    #[test]
+    fn arm_cores_are_named_once_each() {
+        let core = |implementer: u32, part: u32| {
+            format!("CPU implementer\t: {implementer:#x}\nCPU part\t: {part:#x}\n\n")
+        };
+        let text = core(0x41, 0xd05) + &core(0x41, 0xd05) + &core(0x41, 0xd0b) + &core(0x99, 0x123);
+        let expected = "Cortex-A55 + Cortex-A76 + ARM implementer 0x99 part 0x123";
+        assert_eq!(arm_cores(&text).as_deref(), Some(expected));
+        assert_eq!(arm_cores("model name : X\n"), None);
+    }
+
+    #[test]
+    fn hypervisors_leave_traces_in_files() {
+        let named = |files: &[(&str, &str)]| {
+            let (_directory, root) = tree(files);
+            snapshot(&root).hypervisor
+        };
+        let cases = [
+            ("/sys/hypervisor/type", "xen\n", Some("Xen")),
+            ("/proc/device-tree/hypervisor/compatible", "linux,kvm\0", Some("KVM")),
+            ("/proc/device-tree/compatible", "linux,dummy-virt\0", Some("QEMU")),
+            ("/proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0", None),
+            ("/sys/class/dmi/id/product_name", "VMware Virtual Platform", Some("VMware")),
+            ("/sys/class/dmi/id/product_name", "Virtual Machine", Some("Hyper-V")),
+            ("/sys/class/dmi/id/sys_vendor", "QEMU", Some("QEMU")),
+            ("/sys/class/dmi/id/sys_vendor", "Dell Inc.", None),
+            ("/proc/cpuinfo", "flags\t: fpu hypervisor sse", Some("unknown")),
+            ("/proc/cpuinfo", "vendor_id\t: User Mode Linux\nflags : fpu", Some("User Mode Linux")),
+            ("/proc/cpuinfo", "flags\t: fpu sse", None),
+        ];
+        for (path, text, expected) in cases {
+            assert_eq!(named(&[(path, text)]).as_deref(), expected, "{path}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn processors_are_named_by_what_there_is() {
+        let named = |files: &[(&str, &str)]| {
+            let (_directory, root) = tree(files);
+            snapshot(&root).cpu_model
+        };
+        let arm = "model name : ARMv7 Processor rev 3 (v7l)\nCPU implementer : 0x41\nCPU part : 0xd08\n";
+        assert_eq!(named(&[("/proc/cpuinfo", arm)]), "Cortex-A72");
+        assert_eq!(
+            named(&[("/proc/cpuinfo", "cpu : POWER9, altivec supported")]),
+            "POWER9, altivec supported"
+        );
+        assert_eq!(named(&[("/proc/device-tree/model", "VisionFive 2\0")]), "VisionFive 2");
+        assert_eq!(named(&[]), "");
+    }
+}

@@ -1,0 +1,119 @@
+//! CPUs and caches: sysfs, as Documentation/admin-guide/cputopology.rst and
+//! Documentation/ABI/testing/sysfs-devices-system-cpu describe it.
+
+use super::root::{Root, fields};
+use latscope_core::machine::{Cache, Cpu};
+use latscope_core::units::CpuList;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// The CPUs that are online: sysfs, else the processors of `/proc/cpuinfo`;
+/// empty if neither tells.
+pub(super) fn online(root: &Root) -> CpuList {
+    root.cpu_list(&format!("{CPUS}/online"))
+        .filter(|list| !list.0.is_empty())
+        .unwrap_or_else(|| processors(&root.text("/proc/cpuinfo").unwrap_or_default()))
+}
+
+fn processors(cpuinfo: &str) -> CpuList {
+    let lines = fields(cpuinfo).filter(|(name, _)| *name == "processor");
+    let mut cpus: Vec<u32> = lines.filter_map(|(_, number)| number.parse().ok()).collect();
+    cpus.sort_unstable();
+    CpuList(cpus)
+}
+
+/// Core, package, node and siblings of each CPU. Where sysfs is silent each CPU
+/// is a core of its own on package and node 0.
+pub(super) fn cpus(root: &Root, online: &CpuList) -> Vec<Cpu> {
+    let nodes = nodes(root);
+    let node_of = |cpu: u32| {
+        let found = nodes.iter().find(|(_, cpus)| cpus.0.contains(&cpu));
+        found.map_or(0, |(node, _)| *node)
+    };
+    online.0.iter().map(|&id| cpu(root, id, node_of(id))).collect()
+}
+
+/// The NUMA nodes with their CPUs.
+pub(super) fn nodes(root: &Root) -> Vec<(u32, CpuList)> {
+    let directories = root.numbered("/sys/devices/system/node", "node");
+    directories
+        .into_iter()
+        .map(|(node, path)| (node, root.cpu_list(&format!("{path}/cpulist")).unwrap_or_default()))
+        .collect()
+}
+
+fn cpu(root: &Root, id: u32, node: u32) -> Cpu {
+    let topology = |name: &str| format!("{CPUS}/cpu{id}/topology/{name}");
+    // A package of -1 means that firmware does not tell.
+    let number = |name: &str| {
+        let known = root.number::<i64>(&topology(name)).and_then(|number| u32::try_from(number).ok());
+        known.unwrap_or(0)
+    };
+    let siblings = root
+        .cpu_list(&topology("core_cpus_list"))
+        .or_else(|| root.cpu_list(&topology("thread_siblings_list")))
+        .filter(|list| list.0.contains(&id))
+        .unwrap_or_else(|| CpuList(vec![id]));
+    let core = if root.exists(&topology("core_id")) { number("core_id") } else { id };
+    Cpu { id, core, package: number("physical_package_id"), node, siblings }
+}
+
+/// The caches of a CPU as sysfs declares them; those whose size firmware keeps
+/// to itself are left out.
+pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
+    let directories = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index");
+    directories.iter().filter_map(|(_, path)| cache(root, path)).collect()
+}
+
+fn cache(root: &Root, path: &str) -> Option<Cache> {
+    let file = |name: &str| format!("{path}/{name}");
+    let size = root.text(&file("size")).as_deref().and_then(cache_size)?;
+    Some(Cache {
+        level: root.number(&file("level"))?,
+        kind: root.text(&file("type")).unwrap_or_else(|| "Unified".to_owned()),
+        size,
+        line: root.number(&file("coherency_line_size")).unwrap_or(0),
+        ways: root.number(&file("ways_of_associativity")).unwrap_or(0),
+        shared: root.cpu_list(&file("shared_cpu_list")).unwrap_or_default(),
+    })
+}
+
+/// `32K`, `1M`: the kernel's short form, not that of the command line.
+fn cache_size(text: &str) -> Option<u64> {
+    let (digits, scale) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(digits) if text.ends_with('K') => (digits, 1 << 10),
+        Some(digits) if text.ends_with('M') => (digits, 1 << 20),
+        Some(digits) => (digits, 1 << 30),
+        None => (text, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale).filter(|size| *size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cache_sizes_are_the_kernels() {
+        let cases = [
+            ("32K", Some(32 << 10)),
+            ("105M", Some(105 << 20)),
+            ("1G", Some(1 << 30)),
+            ("512", Some(512)),
+            ("0K", None),
+            ("K", None),
+            ("", None),
+            ("99999999999999999999K", None),
+        ];
+        for (text, size) in cases {
+            assert_eq!(cache_size(text), size, "{text}");
+        }
+    }
+
+    #[test]
+    fn processors_of_cpuinfo_are_counted_when_sysfs_is_missing() {
+        let text = "processor\t: 0\nmodel name\t: X\n\nprocessor\t: 3\n\nHardware : BCM2711\n";
+        assert_eq!(processors(text).0, [0, 3]);
+        assert_eq!(processors("").0, [0u32; 0]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Machines kept as trees of files under tests/machines/NAME, each with the
+//! description expected of it in tests/machines/NAME.json.
+#![forbid(unsafe_code)]
+
+use latscope::machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
+use latscope_core::machine::{CheckState, Machine};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Answers of a machine that is not there.
+#[derive(Default)]
+struct Scripted {
+    /// Highest priority granted; 0 for none.
+    priority: u32,
+    /// Bytes that can be locked.
+    lockable: usize,
+    /// Files and directories that can be written to, by the end of their path.
+    writable: &'static [&'static str],
+}
+
+fn permitted(yes: bool) -> io::Result<()> {
+    if yes { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+impl Trials for Scripted {
+    fn real_time(&mut self, priority: u32) -> io::Result<()> {
+        permitted(priority <= self.priority)
+    }
+
+    fn lock_memory(&mut self, bytes: usize) -> io::Result<()> {
+        permitted(bytes <= self.lockable)
+    }
+
+    fn open_for_writing(&mut self, path: &Path) -> io::Result<()> {
+        permitted(self.writable.iter().any(|end| path.ends_with(end)))
+    }
+
+    fn make_directory(&mut self, parent: &Path) -> io::Result<()> {
+        permitted(self.writable.iter().any(|end| parent.ends_with(end)))
+    }
+}
+
+fn machines() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
+}
+
+/// The whole description: what the processor and the kernel answer is given,
+/// everything else is read.
+fn examine(root: &Root, facts: &Facts, mut trials: Scripted) -> Machine {
+    let mut machine = describe(root, facts);
+    machine.checks = checks(root, &machine, &mut trials);
+    machine
+}
+
+fn assert_as_recorded(name: &str, found: &Machine) {
+    let text = fs::read_to_string(machines().join(format!("{name}.json"))).unwrap_or_default();
+    let expected: Option<Machine> = serde_json::from_str(&text).ok();
+    let json = serde_json::to_string_pretty(found).unwrap();
+    assert!(expected.as_ref() == Some(found), "{name} is now described so:\n{json}");
+}
+
+#[test]
+fn a_raspberry_pi_without_cache_files() {
+    let root = Root::at(machines().join("raspberry-pi-4"));
+    let trials = Scripted { lockable: 300 << 20, ..Scripted::default() };
+    assert_as_recorded("raspberry-pi-4", &examine(&root, &Facts::of(&root), trials));
+}
+
+#[test]
+fn a_container_on_a_server_of_two_nodes() {
+    let root = Root::at(machines().join("numa-server"));
+    let trials = Scripted::default();
+    assert_as_recorded("numa-server", &examine(&root, &Facts::of(&root), trials));
+}
+
+#[test]
+fn a_virtual_machine() {
+    let root = Root::at(machines().join("epyc-guest"));
+    let facts = Facts { hypervisor: Some("KVM".to_owned()), ..Facts::of(&root) };
+    let trials = Scripted { priority: 0, lockable: usize::MAX, writable: &["instances"] };
+    assert_as_recorded("epyc-guest", &examine(&root, &facts, trials));
+}
+
+#[test]
+fn a_machine_without_proc_and_sys() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = Root::at(directory.path());
+    let machine =
+        examine(&root, &Facts::of(&root), Scripted { priority: 99, lockable: usize::MAX, writable: &[] });
+    let empty =
+        Machine { caches_from: "unknown".to_owned(), checks: machine.checks.clone(), ..Machine::default() };
+    assert_eq!(machine, empty);
+    for check in &machine.checks {
+        let tried = ["real-time", "locked-memory"].contains(&check.id.as_str());
+        let expected = if tried { CheckState::Good } else { CheckState::Unknown };
+        assert_eq!(check.state, expected, "{check:?}");
+        assert_eq!(check.remedy, None, "{check:?}");
+    }
+}
+
+#[test]
+fn caches_come_from_the_processor_where_sysfs_has_none() {
+    let root = Root::at(machines().join("raspberry-pi-4"));
+    let cache = latscope_core::machine::Cache {
+        level: 1,
+        kind: "Data".to_owned(),
+        size: 32 << 10,
+        ..Default::default()
+    };
+    let facts = Facts { caches: vec![cache.clone()], ..Facts::of(&root) };
+    let machine = describe(&root, &facts);
+    assert_eq!((machine.caches, machine.caches_from.as_str()), (vec![cache], "cpuid"));
+}
+
+#[test]
+fn this_machine_is_described_consistently() {
+    let root = Root::real();
+    let mut machine = snapshot(&root);
+    assert!(!machine.kernel.is_empty() && !machine.architecture.is_empty());
+    assert!(!machine.allowed.0.is_empty());
+    assert!(machine.allowed.0.iter().all(|cpu| machine.online.0.contains(cpu)), "{machine:?}");
+    let ids: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.id).collect();
+    assert_eq!(ids, machine.online.0);
+    assert!(machine.cpus.iter().all(|cpu| cpu.siblings.0.contains(&cpu.id)));
+    assert!(machine.memory_available <= machine.memory);
+    assert!(["sysfs", "cpuid", "unknown"].contains(&machine.caches_from.as_str()));
+    assert!(machine.caches.iter().all(|cache| cache.level > 0 && cache.size > 0));
+    assert_eq!(machine.caches.is_empty(), machine.caches_from == "unknown");
+
+    machine.checks = checks(&root, &machine, &mut ThisMachine);
+    let ids: BTreeSet<&str> = machine.checks.iter().map(|check| check.id.as_str()).collect();
+    assert_eq!(ids.len(), machine.checks.len(), "each row has a name of its own");
+    assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
+    assert!(machine.checks.iter().all(|check| check.state != CheckState::Bad || !check.affects.is_empty()));
+    let text = latscope_core::doctor::text(&machine, false, 100);
+    assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
+}
+
+/// All files under a directory, relative to it.
+fn files_under(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(next) = pending.pop() {
+        for entry in fs::read_dir(next).unwrap().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => pending.push(entry.path()),
+                false => found.push(entry.path().strip_prefix(directory).unwrap().to_owned()),
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What a file of the kernel should not hold, but might.
+const NONSENSE: [&str; 10] = [
+    "",
+    "-1",
+    "18446744073709551615",
+    "0-3,9",
+    "max 0",
+    "0 0",
+    "[never] [",
+    ":::\nUid: x\nMemTotal: 18446744073709551615 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB",
+    "cpu 18446744073709551615 18446744073709551615 1 1 1 1 1 18446744073709551615",
+    "\u{fffd}µ\0",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn nonsense_in_any_file_is_survived(texts in proptest::collection::vec(0..NONSENSE.len() + 1, 400)) {
+        let kept = machines().join("numa-server");
+        let directory = tempfile::tempdir().unwrap();
+        for (path, choice) in files_under(&kept).iter().zip(texts) {
+            let target = directory.path().join(path);
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            match NONSENSE.get(choice) {
+                Some(text) => fs::write(target, text).unwrap(),
+                None => drop(fs::copy(kept.join(path), target).unwrap()),
+            }
+        }
+        let root = Root::at(directory.path());
+        let machine = examine(&root, &Facts::of(&root), Scripted::default());
+        prop_assert!(machine.cpus.len() == machine.online.0.len());
+        prop_assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
+        prop_assert!(!latscope_core::doctor::text(&machine, true, 80).is_empty());
+    }
+}

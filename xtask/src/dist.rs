@@ -1,0 +1,68 @@
+//! Static binaries: one file that runs anywhere.
+
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Stripped size that the binary must not exceed.
+const LIMIT: u64 = 5 << 20;
+
+/// A target to build for.
+struct Target {
+    triple: &'static str,
+    /// The linker, where the host's compiler cannot link for it.
+    linker: Option<&'static str>,
+}
+
+const TARGETS: [Target; 2] = [
+    Target { triple: "x86_64-unknown-linux-gnu", linker: None },
+    Target { triple: "aarch64-unknown-linux-musl", linker: Some("rust-lld") },
+];
+
+/// Builds each target whose standard library is there; says which is not.
+///
+/// # Errors
+/// A build fails, or a binary is larger than the limit or not static.
+pub fn run() -> Result<Vec<PathBuf>> {
+    let mut built = Vec::new();
+    for target in &TARGETS {
+        if !is_available(target.triple)? {
+            eprintln!(
+                "{}: its standard library is not installed: `rustup target add {}`",
+                target.triple, target.triple
+            );
+            continue;
+        }
+        built.push(build(target)?);
+    }
+    Ok(built)
+}
+
+fn is_available(triple: &str) -> Result<bool> {
+    let libraries =
+        shell::output(Command::new("rustc").args(["--print", "target-libdir", "--target", triple]))?;
+    Ok(fs::read_dir(libraries.trim()).is_ok_and(|mut entries| entries.next().is_some()))
+}
+
+fn build(target: &Target) -> Result<PathBuf> {
+    let mut cargo = shell::cargo("build --profile dist --package latscope --locked --target");
+    cargo.arg(target.triple).env("RUSTFLAGS", "-C target-feature=+crt-static");
+    if let Some(linker) = target.linker {
+        let variable = format!("CARGO_TARGET_{}_LINKER", target.triple.to_uppercase().replace('-', "_"));
+        cargo.env(variable, linker);
+    }
+    shell::run(&mut cargo)?;
+    let from = PathBuf::from("target").join(target.triple).join("dist/latscope");
+    let architecture = target.triple.split('-').next().unwrap_or_default();
+    let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
+    fs::create_dir_all("dist")?;
+    fs::copy(&from, &to).with_context(|| format!("no binary at {}", from.display()))?;
+    let size = fs::metadata(&to)?.len();
+    eprintln!("{}: {:.2} MB", to.display(), size as f64 / 1e6);
+    if size > LIMIT {
+        bail!("{} has {size} bytes, more than the limit of {LIMIT}", to.display());
+    }
+    Ok(to)
+}

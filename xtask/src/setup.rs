@@ -1,0 +1,50 @@
+//! What the tests need of the machine beside Rust.
+
+use crate::shell;
+use anyhow::{Result, bail};
+use std::process::Command;
+
+/// A program that a test calls, and the Debian package it comes in.
+const NEEDED: [(&str, &str); 2] = [("objdump", "binutils"), ("taskset", "util-linux")];
+
+/// Components of the Rust toolchain that the tests call.
+const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];
+
+/// Installs what is missing when root.
+///
+/// # Errors
+/// Something is missing and this is not root, or it cannot be installed; the
+/// text names the exact command.
+pub fn run() -> Result<()> {
+    let missing: Vec<&str> =
+        NEEDED.iter().filter(|(program, _)| !shell::has(program)).map(|(_, package)| *package).collect();
+    if !missing.is_empty() {
+        install(&missing)?;
+    }
+    for component in COMPONENTS {
+        if !shell::has(&format!("cargo-{}", component.replace("rustfmt", "fmt"))) {
+            shell::run(Command::new("rustup").args(["component", "add", component]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that a program is there.
+///
+/// # Errors
+/// As [`run`].
+pub fn program(program: &str, package: &str) -> Result<()> {
+    if shell::has(program) { Ok(()) } else { install(&[package]) }
+}
+
+fn install(packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
+    let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
+    if !root || !shell::has("apt-get") {
+        bail!(
+            "the tests need {list}: install them, on Debian with `sudo apt-get install {list}`, and run again"
+        );
+    }
+    shell::run(Command::new("apt-get").arg("update"))?;
+    shell::run(Command::new("apt-get").args(["install", "-y", "--no-install-recommends"]).args(packages))
+}
