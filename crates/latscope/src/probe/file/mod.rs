@@ -34,6 +34,10 @@ const FILESYSTEM: Param =
 const DEVICE: Param =
     Param { name: "device", help: "What the file system is mounted from", kind: Kind::Stated, axis: false };
 
+/// Two kinds of probes have modes, and on the command line they share an option.
+const MODE_HELP: &str = "Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written \
+                         before replace others or make the file longer";
+
 /// The points of a probe: `in_one` of them in each directory, as further
 /// parameters, title and row.
 fn in_each_directory(

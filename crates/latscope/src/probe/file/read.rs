@@ -1,7 +1,7 @@
 //! Reading a file that is in the page cache, by size.
 
 use super::scratch::{CHUNK, Scratch, gate, too_large};
-use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
 use crate::engine::bench::{Batch, Bench};
 use crate::engine::gate::Gate;
 use crate::probe::failure::{FirstError, explain, refuse};
@@ -32,12 +32,7 @@ pub static READ: Probe = Probe {
     source: "pread(2), open(2)",
     params: &[
         SIZE,
-        Param {
-            name: "mode",
-            help: "Whether the file is opened each time",
-            kind: Kind::Choice(&MODES),
-            axis: false,
-        },
+        Param { name: "mode", help: MODE_HELP, kind: Kind::Choice(&MODES), axis: false },
         DIRECTORY,
         FILESYSTEM,
         DEVICE,
