@@ -175,9 +175,12 @@ fn measure(bench: &mut Bench, index: usize, point: &Point, cpus: &[u32]) -> Resu
     Ok(())
 }
 
+/// Operations of a mate between two looks at whether the leader is through:
+/// the leader waits for as many in the end.
+const BETWEEN_LOOKS: u64 = 128;
+
 /// A mate does the same as the leader for as long as that takes.
 fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Share {
-    const BETWEEN_LOOKS: u64 = 64;
     Box::new(move |_, over: &AtomicBool| {
         let mut operations = 0;
         while !over.load(Relaxed) {
