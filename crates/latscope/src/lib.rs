@@ -6,6 +6,6 @@ pub mod cli;
 pub mod compat;
 pub mod conditions;
 pub mod engine;
-pub mod machine;
 pub mod exchange;
+pub mod machine;
 pub mod probe;

@@ -1,14 +1,14 @@
 //! The probes: what latscope can measure. All stand in one constant registry,
 //! from which `list`, help, man page, completions and documentation are made.
 
-pub mod selftest;
 pub mod activity;
 pub mod available;
 pub mod failure;
 pub mod file;
 pub mod process;
-pub mod syscall;
+pub mod selftest;
 pub mod sync;
+pub mod syscall;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -205,6 +205,11 @@ pub struct Family {
 /// All families, in the order in which a survey measures them.
 pub static FAMILIES: &[Family] = &[
     Family {
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        probes: sync::PROBES,
+    },
+    Family {
         name: "syscall",
         about: "The kernel's own cost: system calls, signals, page faults, mappings",
         probes: syscall::PROBES,
@@ -214,9 +219,6 @@ pub static FAMILIES: &[Family] = &[
         name: "file",
         about: "Files: read, create, write, remove, make durable; in a given directory",
         probes: file::PROBES,
-        name: "sync",
-        about: "Locks, atomics, cache lines and hand-offs between threads",
-        probes: sync::PROBES,
     },
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
 ];
