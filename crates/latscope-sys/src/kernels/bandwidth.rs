@@ -113,7 +113,7 @@ impl fmt::Display for Step {
 /// How much one instruction of [`Step::Every`] reads or writes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Width {
-    /// Words of 64 bits in general registers.
+    /// Words of 64 bits in general registers; [`Operation::Modify`] takes integers of 32 bits.
     Scalar,
     /// Vectors of 128 bits: SSE2, NEON.
     Bits128,
