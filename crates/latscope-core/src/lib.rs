@@ -21,5 +21,6 @@ pub mod report;
 pub mod statistics;
 #[cfg(test)]
 mod testing;
+pub mod timeline;
 pub mod units;
 pub mod views;

@@ -2,7 +2,7 @@
 
 use super::finding;
 use super::select::{is, is_slower, measured, number, text, times, typical};
-use crate::report::{Finding, Measurement, Report};
+use crate::report::{Finding, Measurement, Report, Support};
 use crate::units::{format_size, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
@@ -30,7 +30,10 @@ fn on_filesystem(m: &Measurement) -> String {
 }
 
 fn cached_and_direct(report: &Report) -> Option<Finding> {
-    let direct = measured(report, "file.read-direct").find(|m| !in_memory(m))?;
+    // Degraded, it was answered from the page cache.
+    let direct = measured(report, "file.read-direct")
+        .filter(|m| !in_memory(m) && m.support == Support::Ok)
+        .min_by_key(|m| number(m, "size").map_or(0, |size| size.abs_diff(4096)))?;
     let cached = beside(report, "file.read", direct)?;
     let (memory, device) = (typical(cached), typical(direct));
     if !is_slower(direct, cached) {

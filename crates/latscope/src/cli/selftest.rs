@@ -38,6 +38,7 @@ fn measure() -> Result<Report> {
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
     let request = Request {
         job: "selftest".to_owned(),
+        notes: Vec::new(),
         ask,
         cpus: Vec::new(),
         seed: 1,
@@ -47,7 +48,7 @@ fn measure() -> Result<Report> {
         timeline: None,
     };
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     let plan = planner::plan(selftest::PROBES, &request, &machine);
     runner::run(Run { plan, machine, timebase, observers: Vec::new() })

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct Request {
     /// `survey`, or a family's name.
     pub job: String,
+    /// What is left out of what is usual, and why.
+    pub notes: Vec<String>,
     /// For the planning of probes.
     pub ask: Ask,
     /// CPUs to measure on, in this order; empty for a choice of ours.
@@ -61,7 +63,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         load: request.load.clone(),
         timeline: request.timeline.clone(),
         cpus: machine.allowed.clone(),
-        notes: Vec::new(),
+        notes: request.notes.clone(),
     }
 }
 
@@ -104,7 +106,17 @@ mod tests {
         let ask =
             Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
         let (cpus, load, timeline) = (vec![], None, None);
-        Request { job: "survey".into(), ask, cpus, seed: 1, count: None, duration: None, load, timeline }
+        Request {
+            job: "survey".into(),
+            notes: vec![],
+            ask,
+            cpus,
+            seed: 1,
+            count: None,
+            duration: None,
+            load,
+            timeline,
+        }
     }
 
     #[test]

@@ -1,7 +1,14 @@
 //! The probes: what latscope can measure. All stand in one constant registry,
 //! from which `list`, help, man page, completions and documentation are made.
 
+pub mod activity;
+pub mod available;
+pub mod failure;
+pub mod file;
+pub mod process;
 pub mod selftest;
+pub mod sync;
+pub mod syscall;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -196,11 +203,25 @@ pub struct Family {
 }
 
 /// All families, in the order in which a survey measures them.
-pub static FAMILIES: &[Family] = &[Family {
-    name: "wake",
-    about: "Periodic wake-up: how late a sleeping thread runs",
-    probes: wake::PROBES,
-}];
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        probes: sync::PROBES,
+    },
+    Family {
+        name: "syscall",
+        about: "The kernel's own cost: system calls, signals, page faults, mappings",
+        probes: syscall::PROBES,
+    },
+    Family { name: "process", about: "Processes: fork, spawn, exec, the shell", probes: process::PROBES },
+    Family {
+        name: "file",
+        about: "Files: read, create, write, remove, make durable; in a given directory",
+        probes: file::PROBES,
+    },
+    Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
+];
 
 /// All probes.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
