@@ -81,17 +81,7 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
         values: Default::default(),
         directories: directory::defaults().directories,
     };
-    let request = Request {
-        job: "check".to_owned(),
-        notes: Vec::new(),
-        ask,
-        cpus: Vec::new(),
-        seed: 1,
-        count: None,
-        duration: Some(1_000_000),
-        load: None,
-        timeline: None,
-    };
+    let request = Request { duration: Some(1_000_000), ..Request::new("check", ask) };
     let (timebase, clock) = Timebase::calibrate();
     let mut machine = machine::this_machine();
     machine.clock = clock;

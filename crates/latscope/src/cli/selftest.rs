@@ -36,17 +36,7 @@ pub fn run(_: &ArgMatches) -> Result<Exit> {
 fn measure() -> Result<Report> {
     let ask =
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
-    let request = Request {
-        job: "selftest".to_owned(),
-        notes: Vec::new(),
-        ask,
-        cpus: Vec::new(),
-        seed: 1,
-        count: None,
-        duration: None,
-        load: None,
-        timeline: None,
-    };
+    let request = Request::new("selftest", ask);
     let (timebase, clock) = Timebase::calibrate();
     let mut machine = machine::this_machine();
     machine.clock = clock;

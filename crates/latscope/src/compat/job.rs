@@ -112,8 +112,10 @@ impl fmt::Debug for Job {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{wish}: not measured: {reason}")]
 pub struct NotMeasured {
-    wish: String,
-    reason: String,
+    /// The point.
+    pub wish: String,
+    /// Why, and what to do about it.
+    pub reason: String,
 }
 
 /// A report, asked for figures.

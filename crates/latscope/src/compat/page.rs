@@ -58,8 +58,11 @@ impl Page {
         for note in &self.notes {
             stderr += &format!("latscope: note: {note}\n");
         }
-        for missing in &self.missing {
-            stderr += &format!("latscope: {name}: {missing}\n");
+        // A whole curve is missing for one reason: that is one line.
+        for group in self.missing.chunk_by(|a, b| a.reason == b.reason) {
+            let more = if group.len() > 1 { format!(" and {} more", group.len() - 1) } else { String::new() };
+            let NotMeasured { wish, reason } = &group[0];
+            stderr += &format!("latscope: {name}: {wish}{more}: not measured: {reason}\n");
         }
         let exit_code = u8::from(!self.missing.is_empty());
         Output { stdout: self.stdout.clone(), stderr, exit_code }
@@ -124,6 +127,21 @@ mod tests {
         assert_eq!(bandwidth(524_288, 476_628.0), "0.524288 0.476628");
         assert_eq!(bandwidth(1 << 20, 17_652.11e6), "1.05 17652.11");
         assert_eq!(bandwidth(8 << 20, 17_941.8e6), "8.39 17941.80");
+    }
+
+    #[test]
+    fn points_missing_for_one_reason_share_a_line() {
+        let missing = |wish: &str, reason: &str| NotMeasured { wish: wish.into(), reason: reason.into() };
+        let page = Page {
+            missing: vec![missing("a", "x"), missing("b", "x"), missing("c", "y")],
+            ..Page::default()
+        };
+        let output = page.output("tlb");
+        assert_eq!(output.exit_code, 1);
+        assert_eq!(
+            output.stderr,
+            "latscope: tlb: a and 1 more: not measured: x\nlatscope: tlb: c: not measured: y\n"
+        );
     }
 
     #[test]

@@ -189,16 +189,7 @@ fn request(name: &str, wish: Option<&Wish>, ground: &Ground) -> Request {
         wish.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
     });
     let directories = ground.directories.clone();
-    Request {
-        job: name.to_owned(),
-        ask: Ask { profile: Profile::Normal, survey: false, values, directories },
-        cpus: Vec::new(),
-        seed: 1,
-        count: None,
-        duration: None,
-        load: None,
-        timeline: None,
-    }
+    Request::new(name, Ask { profile: Profile::Normal, survey: false, values, directories })
 }
 
 /// Points of one experiment are measured by one worker.

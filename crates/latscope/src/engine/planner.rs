@@ -28,6 +28,23 @@ pub struct Request {
     pub timeline: Option<PathBuf>,
 }
 
+impl Request {
+    /// A request without wishes beyond `ask`.
+    pub fn new(job: &str, ask: Ask) -> Request {
+        Request {
+            job: job.to_owned(),
+            notes: Vec::new(),
+            ask,
+            cpus: Vec::new(),
+            seed: 1,
+            count: None,
+            duration: None,
+            load: None,
+            timeline: None,
+        }
+    }
+}
+
 /// The plan to measure `probes` as asked on `machine`.
 pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
     let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
@@ -105,18 +122,7 @@ mod tests {
     fn request() -> Request {
         let ask =
             Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
-        let (cpus, load, timeline) = (vec![], None, None);
-        Request {
-            job: "survey".into(),
-            notes: vec![],
-            ask,
-            cpus,
-            seed: 1,
-            count: None,
-            duration: None,
-            load,
-            timeline,
-        }
+        Request::new("survey", ask)
     }
 
     #[test]
