@@ -12,6 +12,7 @@ mod run;
 mod select;
 mod storage;
 
+pub(crate) use memory::rounded;
 pub use memory::{LevelRow, level_rows};
 
 use crate::report::{Finding, Report};

@@ -27,6 +27,16 @@ pub struct LevelRow {
     pub declared: Option<u64>,
     /// Capacity found, bytes; `None` for memory.
     pub capacity: Option<u64>,
+    /// How the two compare.
+    pub agreement: Agreement,
+}
+
+impl LevelRow {
+    /// The size to call the level by: the declared one where the measurement
+    /// agrees with it, for that is exact, else the one found.
+    pub fn size(&self) -> Option<u64> {
+        self.declared.filter(|_| self.agreement == Agreement::Agrees).or(self.capacity)
+    }
 }
 
 /// The levels that the random pointer chase shows, fastest first: on 2 MiB
@@ -80,6 +90,7 @@ impl<'a> Chase<'a> {
             p90: typical_of(|m| m.summary.p90),
             declared: found.declared,
             capacity: level.capacity,
+            agreement: found.agreement,
         })
     }
 }
@@ -113,7 +124,7 @@ fn cache_levels(chase: &Chase) -> Option<Finding> {
     let mut values = Vec::new();
     for row in &rows {
         let name = row.name.to_lowercase();
-        let capacity = row.capacity.map_or(String::new(), |size| format!("{} ", rounded(size)));
+        let capacity = row.size().map_or(String::new(), |size| format!("{} ", rounded(size)));
         let cycles = row.cycles.map_or(String::new(), |c| format!(" ({} cycles)", cycles(c)));
         described.push(format!("{} {capacity}{}{cycles}", row.name, format_time(row.ns)));
         values.push((format!("{name}_ns"), row.ns));
@@ -143,7 +154,7 @@ fn cycles(cycles: f64) -> String {
 }
 
 /// A size that was read off a curve: two digits are known at most.
-fn rounded(size: u64) -> String {
+pub(crate) fn rounded(size: u64) -> String {
     let unit = [1u64 << 30, 1 << 20, 1 << 10, 1].into_iter().find(|unit| size >= *unit).unwrap_or(1);
     let count = size as f64 / unit as f64;
     let whole =

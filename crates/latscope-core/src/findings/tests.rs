@@ -38,10 +38,14 @@ fn levels_are_told_with_capacity_time_and_cycles() {
     let report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
     let found = only(&report, "cache-levels");
     assert!(
-        found.text.starts_with("4 levels of memory, from a random chase on 2 MiB pages: L1 3"),
+        found.text.starts_with("4 levels of memory, from a random chase on 2 MiB pages: L1 32 KiB "),
         "{found:?}"
     );
-    assert!(found.text.contains("1.00 ns (4.0 cycles), L2 1."), "{found:?}");
+    assert!(
+        found.text.contains("1.00 ns (4.0 cycles), L2 1 MiB 4.00 ns (16 cycles), L3 32 MiB"),
+        "{found:?}"
+    );
+    assert!(found.values["l3_capacity"] != (32 * MIB) as f64, "the value is the measured one");
     assert!(found.text.contains("memory 100 ns (400 cycles)."), "{found:?}");
     assert_eq!(found.values["memory_cycles"].round(), 400.0);
     let findings = findings(&report);
