@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod cpuid;
 pub mod kernels;
+pub mod memory;
 pub mod memory_lock;
 pub mod sched;
 pub mod shared;
