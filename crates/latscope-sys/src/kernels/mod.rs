@@ -12,11 +12,11 @@
 //! loop), so let a timed call last microseconds.
 
 pub mod arith;
-//pub mod atomics;
+pub mod atomics;
 //pub mod bandwidth;
-//pub mod branch;
-//pub mod call;
-//pub mod chase;
+pub mod branch;
+pub mod call;
+pub mod chase;
 pub mod cycle;
 pub mod empty;
 pub mod random;

@@ -1,0 +1,347 @@
+//! Atomic operations on one word, uncontended or contended.
+//!
+//! With the word in the cache of this core only, a loop shows what the operation itself costs; with other
+//! cores running on the same word it shows the fight for the line.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+#[cfg(any(test, not(target_arch = "x86_64")))]
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// The operations in one turn of a loop.
+pub const UNROLL: u64 = 8;
+
+/// An atomic operation, sequentially consistent where that is not said otherwise.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Atomic {
+    /// Adds one and returns what was there (`lock xadd`, `ldaddal`).
+    FetchAdd,
+    /// Adds one by one attempt of compare and exchange, with what the attempt before saw; fails when
+    /// another core came between (`lock cmpxchg`, `casal`).
+    CompareExchange,
+    /// Adds one by compare and exchange, tried again until it succeeds.
+    CompareExchangeLoop,
+    /// Exchanges the word (`xchg`, `swpal`).
+    Swap,
+    /// Stores the word (`xchg` on x86-64, as compilers emit it; `stlr` on AArch64).
+    StoreSeqCst,
+    /// Only orders all accesses before and after (`mfence`, `dmb ish`), after one plain store, so that there is
+    /// something to order.
+    Fence,
+    /// Loads the word (`mov`, `ldar`); loads need not wait for each other.
+    Load,
+}
+
+impl Atomic {
+    /// All operations.
+    pub const ALL: [Self; 7] = [
+        Self::FetchAdd,
+        Self::CompareExchange,
+        Self::CompareExchangeLoop,
+        Self::Swap,
+        Self::StoreSeqCst,
+        Self::Fence,
+        Self::Load,
+    ];
+
+    /// Returns the name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FetchAdd => "fetch-add",
+            Self::CompareExchange => "compare-exchange",
+            Self::CompareExchangeLoop => "compare-exchange-loop",
+            Self::Swap => "swap",
+            Self::StoreSeqCst => "store",
+            Self::Fence => "fence",
+            Self::Load => "load",
+        }
+    }
+
+    /// Returns the operation with this [name](Self::name).
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for Atomic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Runs `n` operations, rounded up to a multiple of [`UNROLL`], on `word`, and returns how many had an effect:
+/// all of them, but for [`Atomic::CompareExchange`], where it is those that found the word as expected.
+///
+/// [`Atomic::FetchAdd`] and the two of compare and exchange leave the word greater by the number returned;
+/// [`Atomic::Swap`], [`Atomic::StoreSeqCst`] and [`Atomic::Fence`] store numbers of no meaning.
+pub fn run(kind: Atomic, word: &AtomicU64, n: u64) -> u64 {
+    let turns = n.div_ceil(UNROLL);
+    if turns == 0 {
+        return 0;
+    }
+    let failures = match kind {
+        Atomic::FetchAdd => latscope_kernel_atomic_fetch_add(word, turns),
+        Atomic::CompareExchange => latscope_kernel_atomic_compare_exchange(word, turns),
+        Atomic::CompareExchangeLoop => latscope_kernel_atomic_compare_exchange_loop(word, turns),
+        Atomic::Swap => latscope_kernel_atomic_swap(word, turns),
+        Atomic::StoreSeqCst => latscope_kernel_atomic_store(word, turns),
+        Atomic::Fence => latscope_kernel_atomic_fence(word, turns),
+        Atomic::Load => latscope_kernel_atomic_load(word, turns),
+    };
+    turns * UNROLL - failures
+}
+
+/// Defines a kernel over `turns` > 0 turns, which returns how many operations failed, with the body of one
+/// operation for each architecture.
+///
+/// `{word}` is the address; `{one}` is 1; `{value}` and `{next}` start as 0 and are free to use. On x86-64 `rax` is
+/// free and starts as what is in the word. `{failed}` counts.
+macro_rules! kernel {
+    ($name:ident, x86_64: [$($x86:literal),+], aarch64: [$($arm:literal),+], $operation:expr) => {
+        #[unsafe(no_mangle)]
+        #[inline(never)]
+        fn $name(word: &AtomicU64, turns: u64) -> u64 {
+            #[cfg(target_arch = "x86_64")]
+            {
+                let mut failed = 0_u64;
+                // SAFETY: accesses only the word, which is valid and atomic, as whole words; changes only the
+                // declared registers and the flags; turns > 0 ends the loop.
+                unsafe {
+                    core::arch::asm!(
+                        "/* {word} {one} {value} {next} {failed} */",
+                        "mov rax, [{word}]",
+                        ".p2align 6",
+                        "2:",
+                        ".rept 8",
+                        $($x86,)+
+                        ".endr",
+                        "sub {n}, 1",
+                        "jnz 2b",
+                        n = inout(reg) turns => _,
+                        word = in(reg) word.as_ptr(),
+                        one = in(reg) 1_u64,
+                        value = inout(reg) 0_u64 => _,
+                        next = inout(reg) 0_u64 => _,
+                        failed = inout(reg) failed,
+                        out("rax") _,
+                        options(nostack),
+                    );
+                }
+                failed
+            }
+            #[cfg(target_arch = "aarch64")]
+            {
+                if !std::arch::is_aarch64_feature_detected!("lse") {
+                    return portable(word, turns, $operation);
+                }
+                let mut failed = 0_u64;
+                // SAFETY: accesses only the word, which is valid and atomic, as whole words; changes only the
+                // declared registers and the flags; turns > 0 ends the loop; the processor has the
+                // instructions.
+                unsafe {
+                    core::arch::asm!(
+                        ".arch_extension lse",
+                        "/* {word} {one} {value} {next} {seen} {failed} */",
+                        "ldr {value}, [{word}]",
+                        ".p2align 6",
+                        "2:",
+                        ".rept 8",
+                        $($arm,)+
+                        ".endr",
+                        "subs {n}, {n}, #1",
+                        "b.ne 2b",
+                        n = inout(reg) turns => _,
+                        word = in(reg) word.as_ptr(),
+                        one = in(reg) 1_u64,
+                        value = out(reg) _,
+                        next = inout(reg) 0_u64 => _,
+                        seen = out(reg) _,
+                        failed = inout(reg) failed,
+                        options(nostack),
+                    );
+                }
+                failed
+            }
+            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+            portable(word, turns, $operation)
+        }
+    };
+}
+
+/// Runs the operations of the standard library; each is handed the value that the one before returned.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn portable(
+    word: &AtomicU64,
+    turns: u64,
+    operation: fn(&AtomicU64, u64) -> Result<u64, u64>,
+) -> u64 {
+    let mut value = word.load(Relaxed);
+    let mut failed = 0;
+    for _ in 0..turns * UNROLL {
+        value = operation(word, value).unwrap_or_else(|seen| {
+            failed += 1;
+            seen
+        });
+        value = std::hint::black_box(value);
+    }
+    failed
+}
+
+kernel!(
+    latscope_kernel_atomic_fetch_add,
+    x86_64: ["mov {value:e}, 1", "lock xadd [{word}], {value}"],
+    aarch64: ["ldaddal {one}, {value}, [{word}]"],
+    |word, _| Ok(word.fetch_add(1, SeqCst))
+);
+
+kernel!(
+    latscope_kernel_atomic_compare_exchange,
+    x86_64: [
+        // rax is what is expected; a failure puts there what was seen.
+        "lea {next}, [rax + 1]",
+        "lock cmpxchg [{word}], {next}",
+        "setne {value:l}",
+        // After a success the next is expected.
+        "cmove rax, {next}",
+        "movzx {value:e}, {value:l}",
+        "add {failed}, {value}"
+    ],
+    aarch64: [
+        "add {next}, {value}, #1",
+        "mov {seen}, {value}",
+        "casal {seen}, {next}, [{word}]",
+        "cmp {seen}, {value}",
+        "cinc {failed}, {failed}, ne",
+        "csel {value}, {next}, {seen}, eq"
+    ],
+    |word, expected| word.compare_exchange(expected, expected.wrapping_add(1), SeqCst, SeqCst).map(|seen| seen + 1)
+);
+
+kernel!(
+    latscope_kernel_atomic_compare_exchange_loop,
+    x86_64: [
+        "3:",
+        "lea {next}, [rax + 1]",
+        "lock cmpxchg [{word}], {next}",
+        "jne 3b",
+        "mov rax, {next}"
+    ],
+    aarch64: [
+        "3:",
+        "add {next}, {value}, #1",
+        "mov {seen}, {value}",
+        "casal {seen}, {next}, [{word}]",
+        "cmp {seen}, {value}",
+        "mov {value}, {seen}",
+        "b.ne 3b",
+        "mov {value}, {next}"
+    ],
+    |word, expected| {
+        let mut expected = expected;
+        while let Err(seen) = word.compare_exchange_weak(expected, expected.wrapping_add(1), SeqCst, SeqCst) {
+            expected = seen;
+        }
+        Ok(expected.wrapping_add(1))
+    }
+);
+
+kernel!(
+    latscope_kernel_atomic_swap,
+    x86_64: ["xchg [{word}], {value}"],
+    aarch64: ["swpal {value}, {value}, [{word}]"],
+    |word, value| Ok(word.swap(value, SeqCst))
+);
+
+kernel!(
+    latscope_kernel_atomic_store,
+    x86_64: ["mov {value}, {one}", "xchg [{word}], {value}"],
+    aarch64: ["stlr {one}, [{word}]"],
+    |word, value| {
+        word.store(value, SeqCst);
+        Ok(value)
+    }
+);
+
+kernel!(
+    latscope_kernel_atomic_fence,
+    x86_64: ["mov [{word}], {one}", "mfence"],
+    aarch64: ["str {one}, [{word}]", "dmb ish"],
+    |word, value| {
+        word.store(value, Relaxed);
+        std::sync::atomic::fence(SeqCst);
+        Ok(value)
+    }
+);
+
+kernel!(
+    latscope_kernel_atomic_load,
+    x86_64: ["mov {value}, [{word}]"],
+    aarch64: ["ldar {value}, [{word}]"],
+    |word, _| Ok(word.load(SeqCst))
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for kind in Atomic::ALL {
+            assert_eq!(Atomic::from_name(kind.name()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn alone_every_operation_succeeds() {
+        for kind in Atomic::ALL {
+            for n in [0, 1, 8, 1_001] {
+                let word = AtomicU64::new(40);
+                let done = run(kind, &word, n);
+                assert_eq!(done, n.div_ceil(UNROLL) * UNROLL, "{kind}");
+                let value = word.into_inner();
+                match kind {
+                    Atomic::FetchAdd | Atomic::CompareExchange | Atomic::CompareExchangeLoop => {
+                        assert_eq!(value, 40 + done, "{kind}");
+                    }
+                    Atomic::Load => assert_eq!(value, 40),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn together_no_addition_is_lost() {
+        for kind in [
+            Atomic::FetchAdd,
+            Atomic::CompareExchange,
+            Atomic::CompareExchangeLoop,
+        ] {
+            let word = AtomicU64::new(0);
+            let done: u64 = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..3)
+                    .map(|_| scope.spawn(|| run(kind, &word, 100_000)))
+                    .collect();
+                threads
+                    .into_iter()
+                    .map(|thread| thread.join().unwrap())
+                    .sum()
+            });
+            assert_eq!(word.load(SeqCst), done, "{kind}");
+            if kind != Atomic::CompareExchange {
+                assert_eq!(done, 300_000);
+            }
+        }
+    }
+
+    #[test]
+    fn the_portable_loop_counts_failures() {
+        let word = AtomicU64::new(0);
+        assert_eq!(portable(&word, 1, |_, _| Err(0)), 8);
+        assert_eq!(
+            portable(&word, 2, |word, _| Ok(word.fetch_add(1, SeqCst))),
+            0
+        );
+        assert_eq!(word.into_inner(), 16);
+    }
+}

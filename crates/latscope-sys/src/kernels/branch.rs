@@ -1,0 +1,123 @@
+//! Branches that can be predicted and branches that can't.
+
+use super::random::Random;
+
+/// How many random bits are enough that no branch predictor of today learns them: a mebibit (128 KiB).
+///
+/// Some predictors learn sequences of tens of thousands of bits when they see them again and again.
+pub const UNPREDICTABLE_BITS: u64 = 1 << 20;
+
+/// Runs one conditional jump per bit of `bits`, from the lowest bit of the first word on, taken where the bit is
+/// clear, and returns how many are set.
+///
+/// Operations per call: 64 per word. It is a real jump and no conditional move. Run it over
+/// [`random_bits`] and over as many constant bits: the difference per bit, divided by the rate of
+/// mispredictions (one half for random bits), is the cost of a mispredicted branch. With the chain of shifts
+/// running ahead of the jumps, that is the refill of the pipeline and no wait for data.
+pub fn mispredict(bits: &[u64]) -> u64 {
+    latscope_kernel_branch(bits)
+}
+
+/// Returns at least [`UNPREDICTABLE_BITS`] random bits.
+pub fn random_bits(seed: u64) -> Vec<u64> {
+    let mut words = vec![0; (UNPREDICTABLE_BITS / 64) as usize];
+    Random::new(seed).fill(&mut words);
+    words
+}
+
+/// Returns as many clear bits as [`random_bits`] returns random ones: each jump is taken.
+pub fn clear_bits() -> Vec<u64> {
+    vec![0; (UNPREDICTABLE_BITS / 64) as usize]
+}
+
+/// Returns as many set bits as [`random_bits`] returns random ones: no jump is taken.
+pub fn set_bits() -> Vec<u64> {
+    vec![u64::MAX; (UNPREDICTABLE_BITS / 64) as usize]
+}
+
+#[unsafe(no_mangle)]
+#[inline(never)]
+fn latscope_kernel_branch(bits: &[u64]) -> u64 {
+    let mut count = 0_u64;
+    if bits.is_empty() {
+        return count;
+    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads as many words as the slice has, one at least, and changes only the declared registers and
+    // the flags.
+    unsafe {
+        core::arch::asm!(
+            ".p2align 6",
+            "2:",
+            "mov {word}, [{bits}]",
+            "add {bits}, 8",
+            ".rept 64",
+            "shr {word}, 1",
+            "jnc 3f",
+            "add {count}, 1",
+            "3:",
+            ".endr",
+            "sub {n}, 1",
+            "jnz 2b",
+            n = inout(reg) bits.len() => _,
+            bits = inout(reg) bits.as_ptr() => _,
+            word = out(reg) _,
+            count = inout(reg) count,
+            options(nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads as many words as the slice has, one at least, and changes only the declared registers and
+    // the flags.
+    unsafe {
+        core::arch::asm!(
+            ".p2align 6",
+            "2:",
+            "ldr {word}, [{bits}], #8",
+            ".rept 64",
+            "tbz {word}, #0, 3f",
+            "add {count}, {count}, #1",
+            "3:",
+            "lsr {word}, {word}, #1",
+            ".endr",
+            "subs {n}, {n}, #1",
+            "b.ne 2b",
+            n = inout(reg) bits.len() => _,
+            bits = inout(reg) bits.as_ptr() => _,
+            word = out(reg) _,
+            count = inout(reg) count,
+            options(nostack),
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    for word in bits {
+        for bit in 0..64 {
+            if std::hint::black_box(word >> bit & 1) == 1 {
+                count = std::hint::black_box(count + 1);
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_the_bits() {
+        let random = random_bits(1);
+        let ones = random.iter().map(|word| u64::from(word.count_ones())).sum();
+        assert_eq!(mispredict(&random), ones);
+        assert_eq!(mispredict(&clear_bits()), 0);
+        assert_eq!(mispredict(&set_bits()), UNPREDICTABLE_BITS);
+        assert_eq!(mispredict(&[]), 0);
+        assert_eq!(mispredict(&[1, 1 << 63, 0b101]), 4);
+    }
+
+    #[test]
+    fn random_bits_are_balanced() {
+        let share = mispredict(&random_bits(2)) as f64 / UNPREDICTABLE_BITS as f64;
+        assert!((share - 0.5).abs() < 0.01, "{share}");
+    }
+}
