@@ -1,6 +1,7 @@
 //! The probes: what latscope can measure. All stand in one constant registry,
 //! from which `list`, help, man page, completions and documentation are made.
 
+pub mod cpu;
 pub mod selftest;
 pub mod wake;
 
@@ -196,11 +197,18 @@ pub struct Family {
 }
 
 /// All families, in the order in which a survey measures them.
-pub static FAMILIES: &[Family] = &[Family {
-    name: "wake",
-    about: "Periodic wake-up: how late a sleeping thread runs",
-    probes: wake::PROBES,
-}];
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "cpu",
+        about: "The core: cycle, arithmetic, branches, calls, reading a clock",
+        probes: cpu::PROBES,
+    },
+    Family {
+        name: "wake",
+        about: "Periodic wake-up: how late a sleeping thread runs",
+        probes: wake::PROBES,
+    },
+];
 
 /// All probes.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
