@@ -2,6 +2,7 @@
 //! from which `list`, help, man page, completions and documentation are made.
 
 pub mod cpu;
+pub mod memory;
 pub mod selftest;
 pub mod wake;
 
@@ -204,10 +205,11 @@ pub static FAMILIES: &[Family] = &[
         probes: cpu::PROBES,
     },
     Family {
-        name: "wake",
-        about: "Periodic wake-up: how late a sleeping thread runs",
-        probes: wake::PROBES,
+        name: "memory",
+        about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
+        probes: memory::PROBES,
     },
+    Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
 ];
 
 /// All probes.

@@ -28,7 +28,12 @@ pub static LATENCY: Probe = Probe {
             kind: Kind::Choice(&ORDERS),
             axis: false,
         },
-        Param { name: "stride", help: "Bytes from one load to the next, for the order `stride`.", kind: Kind::Size, axis: false },
+        Param {
+            name: "stride",
+            help: "Bytes from one load to the next, for the order `stride`.",
+            kind: Kind::Size,
+            axis: false,
+        },
         PAGES,
     ],
     experiment: &EXPERIMENT,
@@ -133,10 +138,13 @@ fn run(bench: &mut Bench) -> Result<()> {
     for pages in ALL_PAGES {
         let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == pages).collect();
         let size = |point: &Point| point.number("size");
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(pages), size) else {
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(pages), size)
+        else {
             continue;
         };
-        let of = |order: &str| fitting.iter().copied().filter(|i| points[*i].text("order") == order).collect::<Vec<_>>();
+        let of = |order: &str| {
+            fitting.iter().copied().filter(|i| points[*i].text("order") == order).collect::<Vec<_>>()
+        };
         // Ascending sizes: the random chain grows from one to the next.
         let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
         for index in of("random") {
@@ -204,7 +212,7 @@ mod tests {
             ("random", "4KiB", 33),
             ("window", "4KiB", 33),
             ("stride", "2MiB", 33),
-            ("page", "4KiB", 26),
+            ("page", "4KiB", 27),
         ]);
         assert_eq!(curves(&points), expected);
         assert!(points.iter().all(|p| !p.row && p.number("size") <= 128 * MIB));
@@ -222,7 +230,8 @@ mod tests {
     fn only_a_survey_stops_at_its_cap_and_says_so() {
         let mut machine = machine();
         machine.caches.push(Cache { level: 4, kind: "Unified".into(), size: 256 * MIB, ..Cache::default() });
-        let last = |survey| plan(&ask(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max();
+        let last =
+            |survey| plan(&ask(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max();
         assert_eq!((last(true), last(false)), (Some(512 * MIB), Some(1024 * MIB)));
         let points = plan(&ask(Profile::Normal, true), &machine);
         let told = points.iter().filter(|p| p.title.contains("a survey ends here"));

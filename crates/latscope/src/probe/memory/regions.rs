@@ -97,6 +97,11 @@ pub fn doubt(region: &Region, pages: Pages) -> Option<Doubt> {
     judge(pages, region.huge_share(), rustix::param::page_size())
 }
 
+/// What there is to say of the regions of a team.
+pub fn doubts(regions: &[Region]) -> Option<Doubt> {
+    regions.iter().find_map(|region| doubt(region, Pages::Huge))
+}
+
 fn judge(pages: Pages, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
     match (pages, huge_share) {
         (Pages::Base, _) if base != 4096 => Some(Doubt {

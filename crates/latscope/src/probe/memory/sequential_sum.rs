@@ -71,7 +71,8 @@ fn decimal(bytes: u64) -> String {
 fn run(bench: &mut Bench) -> Result<()> {
     let points = bench.points();
     let all = (0..points.len()).collect();
-    let Some((mut region, fitting)) = regions::for_points(bench, all, Pages::Base, |p| p.number("size")) else {
+    let Some((mut region, fitting)) = regions::for_points(bench, all, Pages::Base, |p| p.number("size"))
+    else {
         return Ok(());
     };
     for index in fitting {

@@ -42,11 +42,11 @@ pub fn rounded(sizes: Vec<u64>, unit: u64) -> Vec<u64> {
 /// Half of each declared data cache, times the number of such caches that
 /// `threads` threads use: what all threads together find in that cache. The
 /// name of the level comes with it.
-pub fn inside_caches(machine: &Machine, threads: u64) -> Vec<(String, u64)> {
+pub fn inside_caches(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let data = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
     let half = |cache: &Cache| {
         let sharers = cache.shared.0.iter().filter(|cpu| machine.allowed.0.contains(cpu)).count() as u64;
-        (format!("L{}", cache.level), cache.size / 2 * threads.div_ceil(sharers.max(1)))
+        (cache.size / 2 * threads.div_ceil(sharers.max(1)), format!("L{}", cache.level))
     };
     data.map(half).collect()
 }
@@ -104,10 +104,12 @@ pub mod tests {
 
     #[test]
     fn private_caches_count_for_each_thread_and_shared_ones_once() {
-        let sizes = |threads| inside_caches(&machine(), threads).into_iter().map(|(_, size)| size).collect::<Vec<_>>();
+        let sizes = |threads| {
+            inside_caches(&machine(), threads).into_iter().map(|(size, _)| size).collect::<Vec<_>>()
+        };
         assert_eq!(sizes(1), [16 * KIB, 512 * KIB, 16 * MIB]);
         assert_eq!(sizes(4), [64 * KIB, 2 * MIB, 16 * MIB]);
-        assert_eq!(inside_caches(&machine(), 1)[2].0, "L3");
+        assert_eq!(inside_caches(&machine(), 1)[2].1, "L3");
         assert_eq!(inside_caches(&Machine::default(), 1), []);
     }
 }
