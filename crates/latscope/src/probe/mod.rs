@@ -3,8 +3,10 @@
 
 pub mod activity;
 pub mod available;
+pub mod cpu;
 pub mod failure;
 pub mod file;
+pub mod memory;
 pub mod process;
 pub mod selftest;
 pub mod sync;
@@ -205,6 +207,16 @@ pub struct Family {
 
 /// All families, in the order in which a survey measures them.
 pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "cpu",
+        about: "The core: cycle, arithmetic, branches, calls, reading a clock",
+        probes: cpu::PROBES,
+    },
+    Family {
+        name: "memory",
+        about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
+        probes: memory::PROBES,
+    },
     Family {
         name: "sync",
         about: "Locks, atomics, cache lines and hand-offs between threads",
