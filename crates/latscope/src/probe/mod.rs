@@ -9,6 +9,7 @@ pub mod process;
 pub mod selftest;
 pub mod sync;
 pub mod syscall;
+pub mod thread;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -208,6 +209,11 @@ pub static FAMILIES: &[Family] = &[
         name: "sync",
         about: "Locks, atomics, cache lines and hand-offs between threads",
         probes: sync::PROBES,
+    },
+    Family {
+        name: "thread",
+        about: "Threads: create, start, end, join; pools larger than the machine",
+        probes: thread::PROBES,
     },
     Family {
         name: "syscall",
