@@ -149,8 +149,9 @@ const MEMORY_READ: RowKey = RowKey::Probe(
     ],
 );
 const FILE_OPEN: RowKey = RowKey::Probe("file.open-close", &[]);
-const FILE_CREATE: RowKey = RowKey::Probe("file.create", &[]);
-const FILE_UNLINK: RowKey = RowKey::Probe("file.unlink", &[]);
+const FILE_CREATE: RowKey = RowKey::Probe("file.create", SMALL);
+const FILE_UNLINK: RowKey = RowKey::Probe("file.unlink", SMALL);
+const SMALL: &[(&str, Wanted)] = &[("size", Wanted::AtMost(1024))];
 const THREAD_OVERHEAD: RowKey = RowKey::Probe("thread.overhead", &[]);
 const THREAD_CREATE: RowKey = RowKey::Probe("thread.create", &[]);
 const THREAD_END: RowKey = RowKey::Probe("thread.end", &[]);

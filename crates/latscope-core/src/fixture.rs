@@ -373,7 +373,9 @@ fn files() -> Vec<Measurement> {
                 "name a directory on a disk: latscope file --dir DIR",
             )
         });
-        let direct = timed("file.read-direct", "read past the page cache, 4 KiB", 27e3);
+        let direct =
+            event("file.read-direct", &format!("read past the page cache, 4 KiB, {filesystem}"), [], 27e3);
+        let direct = placed(direct, &[("size", (4 * KIB).into())]);
         all.extend((filesystem == "ext4").then_some(direct));
     }
     all
@@ -444,7 +446,13 @@ fn plan(measurements: &[Measurement]) -> Plan {
                 points: vec![point],
                 cpus: vec![0],
                 policy: Policy::Other,
-                stop: Stop { samples: 200, batch_ns: 500_000, limit_ns: 500_000_000 },
+                stop: Stop {
+                    samples: 200,
+                    events: 2000,
+                    batch_ns: 500_000,
+                    budget_ns: 100_000_000,
+                    limit_ns: 500_000_000,
+                },
                 conditions: Conditions::default(),
                 seed: 1,
             }),

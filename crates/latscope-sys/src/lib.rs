@@ -6,6 +6,7 @@ pub mod clock;
 pub mod cpuid;
 pub mod futex;
 pub mod kernels;
+pub mod memory;
 pub mod memory_lock;
 pub mod monitor;
 pub mod page;

@@ -18,13 +18,28 @@ fn check(name: &str, text: &str) {
     assert!(golden == text, "{name} differs from its golden file; is now:\n{text}");
 }
 
+/// The fixture with findings of its own: what real ones say is not the
+/// business of these files.
+fn report() -> Report {
+    let mut report = fixture::report();
+    report.findings.truncate(2);
+    for (finding, text) in report.findings.iter_mut().zip([
+        "The L3 cache is declared as 105 MiB, but a random chase leaves it at 6.55 MiB: on this machine it is \
+         partitioned, or its neighbours use it.",
+        "Reading in sequence shows no cache steps: the prefetcher hides them.",
+    ]) {
+        finding.text = text.to_owned();
+    }
+    report
+}
+
 fn wide(width: usize) -> Options {
     Options { width, ..Options::default() }
 }
 
 #[test]
 fn tables() {
-    let report = fixture::report();
+    let report = report();
     for width in [80, 120, 200] {
         let text = table::table(&report, &[], &wide(width));
         check(&format!("table-{width}.txt"), &text);
@@ -36,29 +51,29 @@ fn tables() {
 #[test]
 fn human_scale() {
     let options = Options { scale: Scale::Human, ..Options::default() };
-    check("human-80.txt", &table::table(&fixture::report(), &[], &options));
+    check("human-80.txt", &table::table(&report(), &[], &options));
 }
 
 #[test]
 fn whole_survey() {
-    check("survey-100.txt", &survey::survey(&fixture::report(), &[], &wide(100)));
+    check("survey-100.txt", &survey::survey(&report(), &[], &wide(100)));
 }
 
 #[test]
 fn details() {
-    check("details-100.txt", &text::all(&fixture::report(), &wide(100)));
+    check("details-100.txt", &text::all(&report(), &wide(100)));
 }
 
 #[test]
 fn files() {
-    let report = fixture::report();
+    let report = report();
     check("survey.md", &markdown::markdown(&report, &[&fixture::other()], &Options::default()));
     check("survey.csv", &String::from_utf8(csv::csv(&report)).unwrap());
 }
 
 #[test]
 fn no_table_is_wider_than_the_terminal() {
-    let (report, other) = (fixture::report(), fixture::other());
+    let (report, other) = (report(), fixture::other());
     for width in [30, 44, 61, 79, 80, 99, 120, 149, 150, 201] {
         for scale in [Scale::Time, Scale::Human] {
             let options = Options { width, scale, ..Options::default() };
@@ -100,7 +115,7 @@ fn writable(report: &Report) -> HashSet<String> {
     }
     // Buckets of histograms are on no screen; with them any small number would
     // be in the JSON.
-    let mut json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    let mut json = serde_json::to_value(report).unwrap();
     for m in json["measurements"].as_array_mut().unwrap() {
         m.as_object_mut().unwrap().remove("histogram");
     }
@@ -130,21 +145,31 @@ fn numbers_in(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| part.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The cells of a line that belong to this machine, its name cut off.
-fn all_known(text: &str, known: &HashSet<String>, words: &str) {
+/// Checks that a view shows no number but known ones.
+fn all_known(text: &str, known: &HashSet<String>) {
     for number in numbers_in(text) {
-        let said = known.contains(number) || numbers_in(words).any(|word| word == number);
-        assert!(said, "{number} is not in the JSON; it is in\n{text}");
+        assert!(known.contains(number), "{number} is not in the JSON; it is in\n{text}");
+    }
+}
+
+/// The strings of a JSON value, numbers within them included.
+fn quoted(value: &serde_json::Value, words: &mut String) {
+    match value {
+        serde_json::Value::String(text) => *words += &format!(" {text}"),
+        serde_json::Value::Array(all) => all.iter().for_each(|value| quoted(value, words)),
+        serde_json::Value::Object(all) => all.values().for_each(|value| quoted(value, words)),
+        _ => {}
     }
 }
 
 #[test]
 fn every_number_on_the_screen_is_in_the_json() {
-    let report = fixture::report();
-    let known = writable(&report);
+    let report = report();
+    let mut known = writable(&report);
     // What is quoted as it stands, and what the references bring along.
-    let json = report.to_json();
-    let mut words = json.clone() + " 60 16.7 52.3 p10 p90 p95 p99 p99.9 p99.99 L1 1 s 1 ns ";
+    let mut words = String::new();
+    quoted(&serde_json::from_str(&report.to_json()).unwrap(), &mut words);
+    words += " 60 16.7 52.3 p10 p90 p95 p99 p99.9 p99.99 L1 1 s 1 ns ";
     for row in super::rows::rows(&report, &[]) {
         words += &format!("{} ", row.label);
         words += &format!("{} {} ", human::human(row.ns / human::second(&report)), human::per_frame(row.ns));
@@ -162,11 +187,14 @@ fn every_number_on_the_screen_is_in_the_json() {
     }
     let counted = super::unmeasured::missing(&report);
     words += &counted.iter().map(|group| group.what.as_str()).collect::<Vec<_>>().join(" ");
+    known.extend(numbers_in(&words).map(str::to_owned));
     for options in [wide(80), wide(120), wide(200), Options { scale: Scale::Human, ..wide(120) }] {
-        all_known(&table::table(&report, &[], &options), &known, &words);
+        all_known(&table::table(&report, &[], &options), &known);
         let markdown = markdown::markdown(&report, &[], &options);
-        all_known(&markdown.replace("&lt;", "").replace("&#64;", ""), &known, &words);
+        all_known(&markdown.replace("&lt;", "").replace("&#64;", ""), &known);
     }
-    all_known(&text::all(&report, &wide(200)).split("\nFindings").next().unwrap(), &known, &words);
-    all_known(&String::from_utf8(csv::csv(&report)).unwrap(), &known, &words);
+    all_known(text::all(&report, &wide(200)).split("\nFindings").next().unwrap(), &known);
+    let csv = String::from_utf8(csv::csv(&report)).unwrap();
+    all_known(csv.split_once('\n').unwrap().1, &known);
+    assert!(!known.contains("77.7"), "a number from nowhere would not be noticed");
 }

@@ -34,8 +34,8 @@ pub(super) fn head(report: &Report, options: &Options) -> String {
 /// What is wrong, and after an arrow what to do about it.
 pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
     match remedy {
-        Some(remedy) => format!("{text} → {remedy}"),
-        None => text.to_owned(),
+        Some(remedy) if !remedy.is_empty() => format!("{text} → {remedy}"),
+        _ => text.to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::Options;
 use super::cells::times_mark;
 use super::grid::{Column, Side, Text, grid, wrap};
 use super::rows::Row;
-use super::style::{BOLD, DIM, HEADING, PLAIN, magnitude};
+use super::style::{BOLD, DIM, HEADING, magnitude};
 use crate::findings::{FRAME_NS, level_rows};
 use crate::report::Report;
 use crate::units::{format_time, three_digits};
@@ -64,19 +64,20 @@ pub fn per_frame(ns: f64) -> String {
 /// The table on this scale.
 pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String {
     let second = second(report);
-    // The other columns are never wider than this together.
-    let room = options.width.saturating_sub(52).max(8);
     let column = |heading: &str, side, cell: &dyn Fn(&Row) -> Text| {
         Column::new(Text::styled(HEADING, heading), side, rows.iter().map(cell).collect())
     };
-    let columns = [
-        column("operation", Side::Left, &|row| Text::plain(&row.label).shortened(room)),
+    let mut columns = vec![
         column("family", Side::Left, &|row| Text::styled(DIM, &row.family)),
-        column("this machine", Side::Right, &|row| Text::styled(BOLD, format_time(row.ns))),
+        column("here", Side::Right, &|row| Text::styled(BOLD, format_time(row.ns))),
         column("", Side::Left, &|row| Text::styled(DIM, times_mark(row.times))),
         column("if L1 took 1 s", Side::Right, &|row| Text::styled(magnitude(row.ns), human(row.ns / second))),
         column("in a frame", Side::Right, &|row| Text::plain(per_frame(row.ns))),
     ];
+    let taken: usize = columns.iter().map(|column| column.width() + 2).sum();
+    let room = options.width.saturating_sub(taken).max(8);
+    let labels = column("operation", Side::Left, &|row| Text::plain(&row.label).shortened(room));
+    columns.insert(0, labels);
     let mut out = grid(&columns, 2, options.width, options.color);
     let scale = format!(
         "1 s stands for {}, {}; a frame at 60 frames a second is {}.",
@@ -84,13 +85,7 @@ pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String 
         if second == 1.0 { "for no L1 hit was measured" } else { "a hit in the L1 cache" },
         format_time(FRAME_NS)
     );
-    out += &wrap(
-        &Text::default(),
-        &scale,
-        if options.color { DIM } else { PLAIN },
-        options.width,
-        options.color,
-    );
+    out += &wrap(&Text::default(), &scale, DIM, options.width, options.color);
     out
 }
 

@@ -8,6 +8,10 @@ use crate::report::{Measurement, Report, Sampling, Support, Times, Value};
 use crate::units::format_size;
 use std::collections::HashMap;
 
+/// Two capacities this close, in octaves, are the same: a curve bends, it does
+/// not break.
+const SAME_CAPACITY: f64 = 0.3;
+
 /// One row of a table: an operation and what it costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -124,13 +128,20 @@ fn level_row(level: &LevelRow, others: &[Beside]) -> Row {
     }
 }
 
-/// `L2 hit, up to 2 MiB`; memory has no capacity that a chase could find.
+/// `L2 hit, 2 MiB`; where the capacity found is not the one declared,
+/// `L3 hit, 6.55 MiB of 105 MiB`; memory has no capacity.
 fn level_label(level: &LevelRow) -> String {
-    let cache = level.name.strip_prefix('L').is_some_and(|rest| rest.parse::<u32>().is_ok());
-    match level.capacity.filter(|_| cache) {
-        Some(capacity) => format!("{} hit, up to {}", level.name, format_size(capacity)),
-        None if cache => format!("{} hit", level.name),
-        None => format!("{} read", level.name),
+    let LevelRow { name, capacity, declared, .. } = level;
+    if name.strip_prefix('L').is_none_or(|rest| rest.parse::<u32>().is_err()) {
+        return format!("{name} read");
+    }
+    let agree = |found: u64, declared: u64| (found as f64 / declared as f64).log2().abs() < SAME_CAPACITY;
+    match (*capacity, *declared) {
+        (Some(found), Some(declared)) if !agree(found, declared) => {
+            format!("{name} hit, {} of {}", format_size(found), format_size(declared))
+        }
+        (_, Some(size)) | (Some(size), None) => format!("{name} hit, {}", format_size(size)),
+        (None, None) => format!("{name} hit"),
     }
 }
 
@@ -277,6 +288,7 @@ fn key(params: &Params, place: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::levels::Agreement;
 
     #[test]
     fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
@@ -293,6 +305,28 @@ mod tests {
         let report = fixture::report();
         let names = reference_names(&report, &[&report]);
         assert_eq!(names[4].0, "2026-11-21 10:00");
+    }
+
+    #[test]
+    fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
+        let level = |name: &str, capacity, declared| {
+            let (cycles, p10, p90) = (None, None, None);
+            let agreement = Agreement::Smaller;
+            level_label(&LevelRow {
+                name: name.to_owned(),
+                ns: 1.0,
+                cycles,
+                p10,
+                p90,
+                declared,
+                capacity,
+                agreement,
+            })
+        };
+        assert_eq!(level("L1", Some(53_000), Some(48 << 10)), "L1 hit, 48 KiB");
+        assert_eq!(level("L3", Some(6 << 20), Some(105 << 20)), "L3 hit, 6 MiB of 105 MiB");
+        assert_eq!(level("L2", Some(1 << 20), None), "L2 hit, 1 MiB");
+        assert_eq!(level("memory", None, None), "memory read");
     }
 
     #[test]

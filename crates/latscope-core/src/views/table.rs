@@ -135,15 +135,29 @@ impl Wish {
 /// What the signs in the table mean, as far as they occur, and the footnotes.
 fn legend(cells: &Cells, slots: &[Slot], options: &Options) -> String {
     let mut out = String::new();
-    let meaning = signs(cells, slots).join(" · ");
-    if !meaning.is_empty() {
-        out += &wrap(&Text::default(), &meaning, DIM, options.width, options.color);
+    for line in filled(signs(cells, slots), options.width) {
+        out += &wrap(&Text::default(), &line, DIM, options.width, options.color);
     }
     for (number, text) in cells.notes.iter() {
         let mark = Text::styled(DIM, format!("{:>3} ", superscript(number)));
         out += &wrap(&mark, text, DIM, options.width, options.color);
     }
     out
+}
+
+/// Lines of as many parts as `width` allows.
+fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines
+            .last_mut()
+            .filter(|line| Text::plain(&**line).width() + 3 + Text::plain(&part).width() <= width)
+        {
+            Some(line) => *line += &format!(" · {part}"),
+            None => lines.push(part),
+        }
+    }
+    lines
 }
 
 fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
@@ -171,7 +185,7 @@ fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
         any(&|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
     };
     say(cell(&|cell| !cell.same), "≠ not the same thing");
-    say(cell(&|cell| cell.same && cell.part == 0.5), "½ one way, compared with half the round trip");
+    say(cell(&|cell| cell.same && cell.part == 0.5), "½ one way, to compare with half the round trip");
     signs.extend(shown.iter().filter(odd).map(names));
     signs
 }

@@ -5,6 +5,8 @@
 //! touches every page and leaves the caches in a state that depends on the size, so walk once around (or, for a
 //! large region, a few milliseconds) before timing.
 
+pub mod growing;
+
 use super::random::Random;
 
 /// A walk is rounded up to a multiple of this many steps.

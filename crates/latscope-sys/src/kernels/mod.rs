@@ -13,11 +13,11 @@
 
 pub mod arith;
 pub mod atomics;
-//pub mod bandwidth;
+pub mod bandwidth;
 pub mod branch;
 pub mod call;
 pub mod chase;
 pub mod cycle;
 pub mod empty;
 pub mod random;
-//pub mod stream;
+pub mod stream;

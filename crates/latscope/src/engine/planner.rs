@@ -100,6 +100,11 @@ fn preferred(allowed: &[u32]) -> Vec<u32> {
 
 fn stop(request: &Request) -> latscope_core::plan::Stop {
     let mut stop = request.ask.profile.stop();
+    if request.timeline.is_some() {
+        // A time line is read by eyes: a few hundred events of each point tell all.
+        (stop.samples, stop.events) = (stop.samples.min(10), stop.events.min(200));
+        stop.budget_ns = stop.budget_ns.min(20_000_000);
+    }
     if let Some(count) = request.count {
         (stop.samples, stop.events, stop.budget_ns) = (count, count, u64::MAX);
         stop.limit_ns = u64::MAX;

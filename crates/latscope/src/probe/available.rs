@@ -1,5 +1,7 @@
 //! How much memory can be used now without swapping.
 
+use latscope_core::units::format_size;
+
 /// Bytes of memory available: `MemAvailable` of proc_meminfo(5), or what is
 /// free where there is no /proc.
 pub fn memory() -> u64 {
@@ -9,6 +11,17 @@ pub fn memory() -> u64 {
         #[allow(clippy::useless_conversion)] // its fields are narrower on 32-bit machines
         let free = u64::from(info.freeram);
         free * u64::from(info.mem_unit)
+    })
+}
+
+/// Why `bytes` of memory cannot be had together with their page tables and
+/// something left for others, and what to do about it; `None` if they can.
+pub fn shortage(bytes: u64) -> Option<(String, &'static str)> {
+    const OTHERS: u64 = 64 << 20;
+    let (needed, there) = (bytes.saturating_add(bytes / 8).saturating_add(OTHERS), memory());
+    (needed > there).then(|| {
+        let reason = format!("{} of memory needed, {} available", format_size(needed), format_size(there));
+        (reason, "free memory, or choose a smaller --size")
     })
 }
 
@@ -30,7 +43,10 @@ mod tests {
     }
 
     #[test]
-    fn there_is_some_memory() {
+    fn there_is_some_memory_but_not_any_amount() {
         assert!(memory() > 1 << 20);
+        let (reason, _) = shortage(1 << 60).unwrap();
+        assert!(reason.contains("available"), "{reason}");
+        assert!(shortage(u64::MAX).is_some());
     }
 }

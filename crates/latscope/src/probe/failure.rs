@@ -28,11 +28,12 @@ impl FirstError {
     }
 
     /// Closes `points` without numbers if there was an error: their times are
-    /// partly those of failing.
-    pub fn report(self, bench: &mut Bench, points: &[usize], operation: &str) {
+    /// partly those of failing. Returns whether all went well.
+    pub fn report(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
         if let Some(error) = self.0 {
             points.iter().for_each(|point| refuse(bench, *point, operation, error));
         }
+        self.0.is_none()
     }
 }
 

@@ -3,12 +3,15 @@
 
 pub mod activity;
 pub mod available;
+pub mod cpu;
 pub mod failure;
 pub mod file;
+pub mod memory;
 pub mod process;
 pub mod selftest;
 pub mod sync;
 pub mod syscall;
+pub mod thread;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -205,9 +208,24 @@ pub struct Family {
 /// All families, in the order in which a survey measures them.
 pub static FAMILIES: &[Family] = &[
     Family {
+        name: "cpu",
+        about: "The core: cycle, arithmetic, branches, calls, reading a clock",
+        probes: cpu::PROBES,
+    },
+    Family {
+        name: "memory",
+        about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
+        probes: memory::PROBES,
+    },
+    Family {
         name: "sync",
         about: "Locks, atomics, cache lines and hand-offs between threads",
         probes: sync::PROBES,
+    },
+    Family {
+        name: "thread",
+        about: "Threads: create, start, end, join; pools larger than the machine",
+        probes: thread::PROBES,
     },
     Family {
         name: "syscall",

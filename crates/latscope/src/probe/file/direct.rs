@@ -1,6 +1,6 @@
 //! Reading from the device itself, past the page cache.
 
-use super::scratch::{Filled, Scratch};
+use super::scratch::{Filled, Scratch, too_large};
 use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
 use crate::engine::bench::Bench;
 use crate::engine::gate::Gate;
@@ -67,6 +67,11 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             bench.unsupported(index, reason, "choose a directory on a disk (--dir)");
             continue;
         }
+        if scratch.room() < FILE_BYTES {
+            let (reason, remedy) = too_large(FILE_BYTES, scratch.room());
+            bench.unsupported(index, reason, remedy);
+            continue;
+        }
         read_directly(bench, &scratch, index, point)?;
     }
     Ok(())
@@ -121,8 +126,8 @@ fn time(
         first.check(read);
     })?;
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
-    first.report(bench, &[index], "read past the page cache");
-    if cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
+    let measured = first.report(bench, &[index], "read past the page cache");
+    if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
         let reason =
             format!("{} answered from its page cache although it was told not to", point.text("filesystem"));
         bench.degrade(index, reason, "choose a directory on another file system (--dir)");

@@ -1,7 +1,7 @@
 //! Making written data durable: fsync and fdatasync.
 
 use super::scratch::Scratch;
-use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
 use crate::engine::bench::Bench;
 use crate::engine::gate::Gate;
 use crate::probe::failure::{FirstError, explain, refuse};
@@ -19,12 +19,7 @@ static DURABLE: Experiment =
 const MODES: [&str; 2] = ["overwrite", "append"];
 
 static PARAMS: [Param; 4] = [
-    Param {
-        name: "mode",
-        help: "Whether the 4 KiB written before replace others or make the file longer",
-        kind: Kind::Choice(&MODES),
-        axis: false,
-    },
+    Param { name: "mode", help: MODE_HELP, kind: Kind::Choice(&MODES), axis: false },
     DIRECTORY,
     FILESYSTEM,
     DEVICE,

@@ -34,6 +34,10 @@ const FILESYSTEM: Param =
 const DEVICE: Param =
     Param { name: "device", help: "What the file system is mounted from", kind: Kind::Stated, axis: false };
 
+/// Two kinds of probes have modes, and on the command line they share an option.
+const MODE_HELP: &str = "Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written \
+                         before replace others or make the file longer";
+
 /// The points of a probe: `in_one` of them in each directory, as further
 /// parameters, title and row.
 fn in_each_directory(
@@ -112,6 +116,24 @@ mod tests {
         let measured = measure(&TIDY, planned.filter(|p| p.text("filesystem") == "tmpfs").collect());
         check(&measured[0]);
         assert_eq!(measured[0].support, Support::Unsupported);
+    }
+
+    #[test]
+    fn a_file_larger_than_what_may_be_filled_has_a_reason_and_the_others_are_measured() {
+        let mut ask = ask();
+        ask.values.insert("size".to_owned(), vec![4096.into(), (1u64 << 60).into()]);
+        for id in ["file.read", "file.write"] {
+            let mine = plan(&ask).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            for m in measure(&TIDY, mine.collect()) {
+                check(&m);
+                assert_eq!(
+                    m.support == Support::Unsupported,
+                    m.params["size"] != 4096.into(),
+                    "{:?}",
+                    m.reason
+                );
+            }
+        }
     }
 
     #[test]

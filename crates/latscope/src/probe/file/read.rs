@@ -1,11 +1,11 @@
 //! Reading a file that is in the page cache, by size.
 
-use super::scratch::{CHUNK, Scratch, gate};
-use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use super::scratch::{CHUNK, Scratch, gate, too_large};
+use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
 use crate::engine::bench::{Batch, Bench};
 use crate::engine::gate::Gate;
 use crate::probe::failure::{FirstError, explain, refuse};
-use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile, available};
+use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Times, Work};
 use latscope_core::units::format_size;
@@ -32,12 +32,7 @@ pub static READ: Probe = Probe {
     source: "pread(2), open(2)",
     params: &[
         SIZE,
-        Param {
-            name: "mode",
-            help: "Whether the file is opened each time",
-            kind: Kind::Choice(&MODES),
-            axis: false,
-        },
+        Param { name: "mode", help: MODE_HELP, kind: Kind::Choice(&MODES), axis: false },
         DIRECTORY,
         FILESYSTEM,
         DEVICE,
@@ -57,6 +52,9 @@ pub static READ_MMAP: Probe = Probe {
     experiment: &READS,
     plan: |ask, _| plan_mmap(ask),
 };
+
+/// A file whose reading takes milliseconds.
+const LONG: u64 = 16 * MIB;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -108,18 +106,16 @@ const NAME: &CStr = c"read";
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
     let points = bench.points();
-    let memory = available::memory() / 2;
-    let wanted = points.iter().map(|point| point.number("size")).max().unwrap_or(0);
-    let filled = scratch.filled(NAME, wanted.min(memory))?;
+    let room = scratch.room();
+    let sizes = points.iter().map(|point| point.number("size"));
+    let largest = sizes.filter(|size| *size <= room).max().unwrap_or(0);
+    let filled = scratch.filled(NAME, largest)?;
     for (index, point) in points.iter().enumerate() {
         let size = point.number("size");
         if size > filled.bytes {
             let (reason, remedy) = match filled.error {
                 Some(error) => explain("write the file to be read", error),
-                None => (
-                    format!("half of the available memory is {}", format_size(memory)),
-                    "choose a smaller --size",
-                ),
+                None => too_large(size, room),
             };
             bench.unsupported(index, reason, remedy);
             continue;
@@ -140,13 +136,17 @@ fn read_point(
     let size = point.number("size");
     let mut buffer = vec![0u8; CHUNK];
     let mut moved = 2 * size; // out of the page cache, into the buffer
-    match (point.probe.as_str(), point.params.contains_key("mode").then(|| point.text("mode"))) {
+    let measured = match (point.probe.as_str(), point.params.contains_key("mode").then(|| point.text("mode")))
+    {
         ("file.read-mmap", _) => {
             moved = size;
-            time(bench, index, point, || load_all(file, size as usize))?;
+            time(bench, index, point, || load_all(file, size as usize))?
         }
         (_, Some("kept-open")) => time(bench, index, point, || read_all(file, size, &mut buffer))?,
         _ => time(bench, index, point, || read_all(&scratch.file(NAME, OFlags::RDONLY)?, size, &mut buffer))?,
+    };
+    if !measured {
+        return Ok(());
     }
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
     match cached_share(file, size) {
@@ -154,23 +154,29 @@ fn read_point(
             let reason = format!("only {:.0} % of the file stayed in the page cache", share * 100.0);
             bench.degrade(index, reason, "free memory, or choose a smaller --size");
         }
-        _ => {}
+        Ok(_) => {}
+        Err(error) => {
+            let reason = format!("whether the file was in the page cache cannot be told: {error}");
+            bench.degrade(index, reason, "");
+        }
     }
     Ok(())
 }
 
 /// Times `operation` after a first try, which also brings the file into the
-/// page cache: in batches while it is short, one by one from 1 MiB on.
+/// page cache: in batches while it is short, one by one from 1 MiB on. Returns
+/// whether it succeeded.
 fn time(
     bench: &mut Bench,
     index: usize,
     point: &Point,
     mut operation: impl FnMut() -> Result<()>,
-) -> anyhow::Result<()> {
-    let gate: Gate = gate(point);
+) -> anyhow::Result<bool> {
+    // Longer than a turn of the scheduler: no sample could be expected to be undisturbed.
+    let gate = if point.number("size") >= LONG { Gate::Open } else { gate(point) };
     if let Err(error) = operation() {
         refuse(bench, index, "read a file", error);
-        return Ok(());
+        return Ok(false);
     }
     let mut first = FirstError::default();
     if point.number("size") < MIB {
@@ -184,8 +190,7 @@ fn time(
             first.check(operation());
         })?;
     }
-    first.report(bench, &[index], "read a file");
-    Ok(())
+    Ok(first.report(bench, &[index], "read a file"))
 }
 
 /// Reads the first `size` bytes through the buffer.

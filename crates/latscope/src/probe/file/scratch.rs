@@ -4,10 +4,12 @@
 use super::directory::waits_for_others;
 use crate::engine::bench::Bench;
 use crate::engine::gate::Gate;
+use crate::probe::available;
 use anyhow::{Context, Result};
 use latscope_core::plan::Point;
+use latscope_core::units::format_size;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 
@@ -63,6 +65,20 @@ impl Scratch {
         unlinkat(&self.0, name, AtFlags::empty())
     }
 
+    /// Bytes that files here may take: part of the free space and of the
+    /// available memory, so that neither runs out for others meanwhile.
+    pub fn room(&self) -> u64 {
+        let memory = available::memory() / 2;
+        match fstatvfs(&self.0) {
+            // Some file systems do not know how large they are.
+            Ok(space) if space.f_blocks > 0 => {
+                let free = space.f_bavail.saturating_mul(space.f_frsize);
+                memory.min(free - free / 16)
+            }
+            _ => memory,
+        }
+    }
+
     /// Makes a file of `bytes`, or as many as the file system takes.
     ///
     /// # Errors
@@ -84,8 +100,32 @@ impl Scratch {
     }
 }
 
+/// Why a file of `needed` bytes is not made where there is `room`, and what to
+/// do about it.
+pub fn too_large(needed: u64, room: u64) -> (String, &'static str) {
+    let (needed, room) = (format_size(needed), format_size(room));
+    let reason = format!(
+        "it needs a file of {needed}, and only {room} may be filled: half of the available memory, 15/16 of the free space"
+    );
+    (reason, "free some space or memory, or choose another directory (--dir) or size (--size)")
+}
+
 /// The gate for operations that are served from memory: strict where only this
 /// thread is at work, open where the file system waits for others.
 pub fn gate(point: &Point) -> Gate {
     if waits_for_others(point.text("filesystem")) { Gate::Open } else { Gate::Thread }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_says_how_much_there_is_and_what_to_do() {
+        let (reason, remedy) = too_large(64 << 20, 1 << 20);
+        assert!(
+            reason.contains("64 MiB") && reason.contains("1 MiB") && remedy.contains("--dir"),
+            "{reason}"
+        );
+    }
 }

@@ -72,12 +72,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 }
 
 fn fork(bench: &mut Bench, point: usize, size: u64) -> anyhow::Result<()> {
-    // Page tables of parent and child come on top, and others need memory too.
-    let needed = size.saturating_add(size / 8).saturating_add(64 * MIB);
-    let there = available::memory();
-    if needed > there {
-        let reason = format!("{} of memory needed, {} available", format_size(needed), format_size(there));
-        bench.unsupported(point, reason, "free memory, or choose a smaller --size");
+    if let Some((reason, remedy)) = available::shortage(size) {
+        bench.unsupported(point, reason, remedy);
         return Ok(());
     }
     match Mapping::anonymous(size as usize) {

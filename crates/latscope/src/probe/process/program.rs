@@ -21,7 +21,7 @@ const MODES: [&str; 2] = ["static", "dynamic"];
 /// posix_spawn(3).
 pub static SPAWN: Probe = Probe {
     id: "process.spawn",
-    title: "posix_spawn of a tiny static program, wait",
+    title: "posix_spawn, tiny static program",
     timed: "posix_spawn of a static program of one page that exits at once, and the wait for it, on one CPU.",
     times: Times::Operation,
     source: "posix_spawn(3), wait(2)",
@@ -63,8 +63,8 @@ pub static SHELL: Probe = Probe {
 fn plan_exec(ask: &Ask) -> Vec<Point> {
     let point = |mode: &str| {
         let title = match mode {
-            "static" => "fork, exec of a tiny static program, wait",
-            _ => "fork, exec of `true` (dynamic), wait",
+            "static" => "fork, exec, tiny static program",
+            _ => "fork, exec, `true` (dynamic)",
         };
         EXEC.point(params([("mode", mode.into())]), title, true)
     };

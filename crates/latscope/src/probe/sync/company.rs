@@ -90,6 +90,9 @@ impl Placement {
     }
 }
 
+/// What lets threads be set up that could not be.
+pub const REMEDY: &str = "allow the CPUs (cpuset), and sched_setattr(2) in the seccomp filter";
+
 /// Puts the calling thread on `cpu`, under the policy of the placement.
 ///
 /// # Errors

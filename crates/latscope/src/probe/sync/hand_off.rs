@@ -105,7 +105,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             other => anyhow::bail!("{other} is no hand-off"),
         };
         if let Err(error) = measured {
-            bench.unsupported(index, format!("{error:#}"), "");
+            bench.unsupported(index, format!("{error:#}"), company::REMEDY);
         }
     }
     Ok(())
@@ -142,6 +142,11 @@ fn measure<L: Link + 'static>(
     let started = Instant::now();
     while started.elapsed() < WARM_UP {
         call();
+    }
+    if partner.is_finished() {
+        // It could not be set up, and says why.
+        partner.join().expect("an echo does not panic").context("the other thread cannot be set up")?;
+        anyhow::bail!("the other thread was gone");
     }
     bench.each(point, placement.gate(), call)?;
     let slept = thread_counts().voluntary - before;

@@ -4,7 +4,7 @@ use crate::engine::bench::{Batch, Bench};
 use crate::engine::gate::Gate;
 use crate::probe::activity::Parts;
 use crate::probe::failure::{FirstError, refuse};
-use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile, available};
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::Times;
 use latscope_core::units::format_size;
@@ -71,23 +71,24 @@ fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let points = bench.points();
-    let sizes: BTreeSet<u64> = points.iter().map(|point| point.number("size")).collect();
-    for size in sizes {
-        map_and_unmap(bench, &points, size)?;
+    let mut sizes = BTreeSet::new();
+    for (index, point) in points.iter().enumerate() {
+        let size = point.number("size");
+        if let Some((reason, remedy)) = available::shortage(size) {
+            bench.unsupported(index, reason, remedy);
+        } else if point.probe == MPROTECT.id {
+            protect(bench, index, size)?;
+        } else {
+            sizes.insert(size);
+        }
     }
-    for (index, point) in points.iter().enumerate().filter(|(_, point)| point.probe == MPROTECT.id) {
-        protect(bench, index, point.number("size"))?;
-    }
-    Ok(())
+    sizes.into_iter().try_for_each(|size| map_and_unmap(bench, &points, size))
 }
 
 fn map_and_unmap(bench: &mut Bench, points: &[Point], size: u64) -> anyhow::Result<()> {
     let mut parts = Parts::default();
     let mut part = |probe: &Probe| parts.part(points, |p| p.probe == probe.id && p.number("size") == size);
     let (mmap, munmap) = (part(&MMAP), part(&MUNMAP));
-    if parts.points().is_empty() {
-        return Ok(());
-    }
     let mut first = FirstError::default();
     bench.laps(parts.points(), Gate::Thread, |laps| {
         // After an error there is nothing to learn: the loop only runs out.
@@ -156,7 +157,7 @@ mod tests {
             .map(|probe| probe.point(params([("size", (1u64 << 60).into())]), "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
             assert_eq!(m.support, Support::Unsupported);
-            assert!(m.reason.unwrap().starts_with("map memory: "));
+            assert!(m.reason.is_some() && m.remedy.is_some());
         }
     }
 }

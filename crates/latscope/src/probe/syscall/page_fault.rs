@@ -42,10 +42,8 @@ fn plan(ask: &Ask) -> Vec<Point> {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
             let known = MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
             if known {
-                let title = format!(
-                    "page fault, {mode}, {}",
-                    pages.replace("iB", " iB").replace("K ", " K").replace("M ", " M")
-                );
+                let title =
+                    format!("page fault, {mode}, {}", if pages == "2MiB" { "2 MiB" } else { "4 KiB" });
                 let values = params([("pages", pages.as_str().into()), ("mode", mode.as_str().into())]);
                 points.push(PAGE_FAULT.point(values, title, true));
             }

@@ -1,0 +1,321 @@
+//! Regions of memory to measure in: anonymous mappings of a known page size,
+//! every page of them present (mmap(2), madvise(2)).
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap};
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+/// The size of a huge page as asked for here: 2 MiB, the one behind a page
+/// middle directory entry on x86-64 and on arm64 with base pages of 4 KiB.
+pub const HUGE: usize = 2 << 20;
+
+/// Which pages a region is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pages {
+    /// The smallest pages of the machine, mostly 4 KiB; transparent huge pages are
+    /// ruled out (`MADV_NOHUGEPAGE`).
+    Base,
+    /// Pages of 2 MiB: reserved ones (`MAP_HUGETLB`) if there are enough, else
+    /// transparent ones (`MADV_HUGEPAGE`). The kernel may grant fewer: see
+    /// [`Region::huge_share`].
+    Huge,
+}
+
+/// Why there is no region of the size asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// No region has no bytes, or more than half of the address space.
+    Size(usize),
+    /// More than can be had without swapping or the out-of-memory killer.
+    Unavailable {
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes that are available.
+        available: u64,
+    },
+    /// The kernel refused.
+    Refused {
+        /// Bytes asked for.
+        wanted: usize,
+        /// Its answer.
+        errno: Errno,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Size(size) => write!(f, "{size} bytes are no size for a region of memory"),
+            Error::Unavailable { wanted, available } => {
+                write!(f, "{wanted} bytes of memory are wanted, and only {available} are available")
+            }
+            Error::Refused { wanted, errno } => write!(f, "{wanted} bytes of memory were refused: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Private memory, zero but for the first word of each page, given back when
+/// dropped.
+///
+/// It stands between inaccessible pages, so that it is a mapping of its own
+/// that the kernel does not merge with a neighbour.
+#[derive(Debug)]
+pub struct Region {
+    start: NonNull<u64>,
+    bytes: usize,
+    _mapping: Mapping,
+}
+
+// SAFETY: the region owns its memory; shared references to it reach nothing of it.
+unsafe impl Send for Region {}
+
+/// A range of address space, unmapped when dropped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<c_void>,
+    length: usize,
+}
+
+impl Mapping {
+    /// Maps a new range at an address of the kernel's choice.
+    fn new(length: usize, protection: ProtFlags, flags: MapFlags) -> Result<Mapping, Errno> {
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that exists.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags)? };
+        Ok(Mapping { start: NonNull::new(start).ok_or(Errno::NOMEM)?, length })
+    }
+
+    /// The first multiple of `alignment` that has a page of the mapping before it.
+    fn inner(&self, alignment: usize) -> NonNull<c_void> {
+        let address = self.start.as_ptr() as usize;
+        let offset = (address + 1).next_multiple_of(alignment) - address;
+        // SAFETY: callers map two alignments more than they use, so that the offset lies inside.
+        unsafe { self.start.byte_add(offset) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and whoever refers into it borrows its owner.
+        let _ = unsafe { munmap(self.start.as_ptr(), self.length) };
+    }
+}
+
+impl Region {
+    /// Maps at least `bytes` of memory (rounded up to whole pages of the kind
+    /// asked for) and touches every page of it.
+    ///
+    /// # Errors
+    /// No or an absurd size, more than is available (told before anything
+    /// is touched, so that the out-of-memory killer is not called), or the kernel refuses.
+    pub fn new(bytes: usize, pages: Pages) -> Result<Region, Error> {
+        let page = match pages {
+            Pages::Base => rustix::param::page_size(),
+            Pages::Huge => HUGE,
+        };
+        let rounded = bytes.checked_next_multiple_of(page).filter(|b| *b > 0 && *b < isize::MAX as usize / 2);
+        let rounded = rounded.ok_or(Error::Size(bytes))?;
+        let available = available_memory();
+        // Some must be left for everybody else.
+        if rounded as u64 > available - available / 16 {
+            return Err(Error::Unavailable { wanted: rounded, available });
+        }
+        let refused = |errno| Error::Refused { wanted: rounded, errno };
+        let mut region = match (pages, Region::reserved(rounded)) {
+            (Pages::Huge, Some(region)) => region,
+            _ => Region::advised(rounded, page, pages).map_err(refused)?,
+        };
+        region.touch();
+        Ok(region)
+    }
+
+    /// From the pool of reserved huge pages, if it holds enough.
+    fn reserved(bytes: usize) -> Option<Region> {
+        let flags = MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_2MB;
+        let mapping = Mapping::new(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
+        // A limit of the control group would show as SIGBUS at the first touch;
+        // populating tells it as an error instead (Linux 5.14).
+        // SAFETY: populating changes nothing that is visible.
+        unsafe { madvise(mapping.start.as_ptr(), bytes, Advice::LinuxPopulateWrite) }.ok()?;
+        Some(Region { start: mapping.start.cast(), bytes, _mapping: mapping })
+    }
+
+    /// Ordinary memory, with advice about huge pages.
+    fn advised(bytes: usize, page: usize, pages: Pages) -> Result<Region, Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let mapping = Mapping::new(bytes + 2 * page, ProtFlags::empty(), flags)?;
+        let start = mapping.inner(page);
+        let advice = match pages {
+            Pages::Base => Advice::LinuxNoHugepage,
+            Pages::Huge => Advice::LinuxHugepage,
+        };
+        // SAFETY: the range lies inside of the mapping just made, which nobody uses yet.
+        unsafe {
+            mprotect(start.as_ptr(), bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            // Kernels without transparent huge pages do not know the advice: no harm is done.
+            let _ = madvise(start.as_ptr(), bytes, advice);
+            // Only quicker than touching, and unknown before Linux 5.14.
+            let _ = madvise(start.as_ptr(), bytes, Advice::LinuxPopulateWrite);
+        }
+        Ok(Region { start: start.cast(), bytes, _mapping: mapping })
+    }
+
+    /// Writes to every page: a page only read would be the one page of zeroes.
+    fn touch(&mut self) {
+        let step = rustix::param::page_size() / size_of::<u64>();
+        for (page, words) in (1..).zip(self.words().chunks_mut(step)) {
+            words[0] = page;
+        }
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The memory as integers.
+    pub fn words(&mut self) -> &mut [u64] {
+        // SAFETY: `bytes` bytes from `start` are mapped, aligned to a page, initialised by the kernel, and borrowed through `self` only.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes / size_of::<u64>()) }
+    }
+
+    /// The memory as links of a chain: integers of the width of an address.
+    pub fn links(&mut self) -> &mut [usize] {
+        // SAFETY: as in `words`; all bit patterns are valid.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / size_of::<usize>()) }
+    }
+
+    /// The memory as floating-point numbers.
+    pub fn floats(&mut self) -> &mut [f64] {
+        // SAFETY: as in `words`; all bit patterns are valid.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / size_of::<f64>()) }
+    }
+
+    /// The part of the region, from 0 to 1, that is in pages of 2 MiB at this
+    /// moment, as `/proc/self/smaps` counts them (proc_pid_smaps(5)); `None` if that cannot be read.
+    pub fn huge_share(&self) -> Option<f64> {
+        let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+        let huge = huge_bytes(&maps, self.start.as_ptr() as usize)?;
+        Some(huge as f64 / self.bytes as f64)
+    }
+}
+
+/// The bytes in huge pages, reserved and transparent, of the mapping that starts
+/// at `address`, from the text of `/proc/self/smaps`.
+fn huge_bytes(maps: &str, address: usize) -> Option<u64> {
+    let mut lines = maps.lines();
+    let starts =
+        |line: &str| line.split_once('-').and_then(|(start, _)| usize::from_str_radix(start, 16).ok());
+    lines.find(|line| starts(line) == Some(address))?;
+    // The lines of a mapping are `Name:  number kB`, up to the heading of the next one.
+    let fields = lines.map_while(|line| {
+        let (name, rest) = line.split_once(':')?;
+        (!name.contains('-')).then_some((name, rest))
+    });
+    let huge = fields.filter(|(name, _)| matches!(*name, "AnonHugePages" | "Private_Hugetlb"));
+    huge.map(|(_, rest)| kilobytes(rest)).sum()
+}
+
+/// Reads `  1024 kB`, in bytes.
+fn kilobytes(text: &str) -> Option<u64> {
+    text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Bytes that can be had without swapping, as far as the machine and the
+/// control group of this process tell.
+pub fn available_memory() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = field(&meminfo, "MemAvailable:").and_then(kilobytes).unwrap_or_else(|| {
+        let info = rustix::system::sysinfo();
+        (info.freeram as u64).saturating_mul(u64::from(info.mem_unit))
+    });
+    group_memory().map_or(machine, |group| group.min(machine))
+}
+
+/// What follows the name at the start of a line.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name))
+}
+
+/// What the control groups (version 2) of this process leave of their limits:
+/// memory beyond `memory.max` calls the out-of-memory killer too.
+fn group_memory() -> Option<u64> {
+    let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = field(&membership, "0::")?.trim_end();
+    std::path::Path::new(path).ancestors().filter_map(|group| group_left(group.to_str()?)).min()
+}
+
+fn group_left(group: &str) -> Option<u64> {
+    let read = |name: &str| {
+        std::fs::read_to_string(format!("/sys/fs/cgroup{}/{name}", group.trim_end_matches('/'))).ok()
+    };
+    let limit: u64 = read("memory.max")?.trim().parse().ok()?;
+    let used: u64 = read("memory.current")?.trim().parse().ok()?;
+    // Cached files that were not used of late make room.
+    let cached = read("memory.stat").and_then(|stat| field(&stat, "inactive_file ")?.trim().parse().ok());
+    Some(limit.saturating_sub(used.saturating_sub(cached.unwrap_or(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_whole_pages_all_present_and_writable() {
+        for pages in [Pages::Base, Pages::Huge] {
+            let mut region = Region::new(3 << 20, pages).unwrap();
+            let page = if pages == Pages::Huge { HUGE } else { rustix::param::page_size() };
+            assert!(region.bytes() >= 3 << 20 && region.bytes().is_multiple_of(page), "{pages:?}");
+            assert_eq!(region.words().as_ptr() as usize % page, 0, "{pages:?}");
+            let step = rustix::param::page_size() / 8;
+            let first: Vec<u64> = region.words().iter().step_by(step).copied().collect();
+            assert_eq!(first, (1..=first.len() as u64).collect::<Vec<_>>());
+            region.links().fill(7);
+            region.floats().fill(1.5);
+            assert!(region.words().iter().all(|word| *word == 1.5_f64.to_bits()));
+        }
+    }
+
+    #[test]
+    fn base_pages_are_never_huge_and_huge_ones_are_counted() {
+        let base = Region::new(8 << 20, Pages::Base).unwrap();
+        let huge = Region::new(8 << 20, Pages::Huge).unwrap();
+        let beside = Region::new(8 << 20, Pages::Huge).unwrap();
+        if let Some(share) = base.huge_share() {
+            assert_eq!(share, 0.0);
+            for region in [huge, beside] {
+                assert!((0.0..=1.0).contains(&region.huge_share().unwrap()));
+            }
+        }
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_before_anything_is_touched() {
+        assert_eq!(Region::new(0, Pages::Base).unwrap_err(), Error::Size(0));
+        assert_eq!(Region::new(usize::MAX, Pages::Huge).unwrap_err(), Error::Size(usize::MAX));
+        let more = usize::try_from(available_memory()).unwrap() + (1 << 30);
+        for pages in [Pages::Base, Pages::Huge] {
+            let error = Region::new(more, pages).unwrap_err();
+            assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+            assert!(error.to_string().contains("available"));
+        }
+    }
+
+    #[test]
+    fn the_mapping_that_starts_there_is_the_one_that_counts() {
+        let maps = "7f0000000000-7f0000200000 rw-p 00000000 00:00 0 \n\
+                    Size:               2048 kB\nAnonHugePages:      2048 kB\nPrivate_Hugetlb:       0 kB\n\
+                    VmFlags: rd wr mr\n\
+                    7f0000400000-7f0000800000 rw-p 00000000 00:00 0 \n\
+                    Size:               4096 kB\nAnonHugePages:         0 kB\nPrivate_Hugetlb:    4096 kB\n\
+                    7f0000800000-7f0000900000 ---p 00000000 00:00 0 \nAnonHugePages:       100 kB\n";
+        assert_eq!(huge_bytes(maps, 0x7f00_0000_0000), Some(2 << 20));
+        assert_eq!(huge_bytes(maps, 0x7f00_0040_0000), Some(4 << 20));
+        assert_eq!(huge_bytes(maps, 0x7f00_0020_0000), None);
+        assert_eq!(huge_bytes("", 0), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Branches: what one costs when the processor guessed right, and when not.
+
+use crate::engine::bench::{Batch, Bench};
+use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_sys::kernels::branch;
+use std::hint::black_box;
+
+/// A conditional jump.
+pub static BRANCH: Probe = Probe {
+    id: "cpu.branch",
+    title: "branch",
+    timed: "One conditional jump on a bit, with the shift that brings the next bit: on bits that are all clear (predicted) or random (every other jump is mispredicted).",
+    times: Times::Operation,
+    source: "the processor's optimisation manual: branch misprediction penalty",
+    params: &[Param {
+        name: "mode",
+        help: "Whether the processor can know where the branch goes.",
+        kind: Kind::Choice(&["predicted", "mispredicted"]),
+        axis: false,
+    }],
+    experiment: &EXPERIMENT,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "cpu.branch", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// Words of bits in one iteration.
+const WORDS: usize = 64;
+
+/// Random bits are guessed wrong half of the time.
+const MISS_RATE: f64 = 0.5;
+
+fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+    let point = |mode: &String| {
+        let title = match mode.as_str() {
+            "predicted" => "branch, predicted",
+            _ => "branch on a random bit, every other one mispredicted",
+        };
+        BRANCH.point(params([("mode", mode.as_str().into())]), title, true)
+    };
+    ask.texts("mode", &["predicted", "mispredicted"]).iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut predicted = None;
+    for (index, point) in bench.points().iter().enumerate() {
+        let mispredicted = point.text("mode") == "mispredicted";
+        let bits = if mispredicted { branch::random_bits(bench.seed()) } else { branch::clear_bits() };
+        let mut next = bits.chunks_exact(WORDS).cycle();
+        let batch = Batch { ops: 64 * WORDS as u64, cycles: true, ..Batch::default() };
+        bench.batch(index, batch, |n| {
+            for _ in 0..n {
+                black_box(branch::mispredict(next.next().unwrap_or_default()));
+            }
+        })?;
+        if !mispredicted {
+            predicted = bench.median(index);
+        } else if let Some((hit, mean)) = predicted.zip(bench.median(index)) {
+            // mean = hit + MISS_RATE * miss
+            bench.value(index, "miss", (mean - hit) / MISS_RATE, "ns", Better::Less);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::harness;
+
+    #[test]
+    fn the_price_of_a_miss_is_twice_the_difference() {
+        let measured = harness::measure(&EXPERIMENT, harness::points(&BRANCH));
+        measured.iter().for_each(harness::check);
+        let p50 = |m: usize| measured[m].summary.p50.unwrap();
+        let miss = measured[1].values["miss"].value;
+        assert!((miss - 2.0 * (p50(1) - p50(0))).abs() < 1e-9);
+        assert!(!measured[0].values.contains_key("miss"));
+    }
+}
