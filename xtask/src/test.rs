@@ -93,8 +93,8 @@ impl Tally {
                 Some(emulator) => Command::new(emulator),
                 None => Command::new(&program),
             };
-            if emulator.is_some() {
-                command.arg(&program);
+            if let Some(emulator) = &emulator {
+                command.arg(&program).env("LATSCOPE_RUNNER", emulator);
             }
             let json = shell::output(command.args(["cpu", "cycle", "rdtsc", "--quick", "--json", "-"]))?;
             let report = Report::from_json(json.as_bytes())?;

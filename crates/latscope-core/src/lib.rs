@@ -6,9 +6,21 @@
 //! ([findings], [levels]) and the ways to show it ([views]).
 #![forbid(unsafe_code)]
 
+pub mod devices;
 pub mod doctor;
+pub mod figure;
+pub mod findings;
+#[cfg(any(test, feature = "fixture"))]
+#[doc(hidden)]
+pub mod fixture;
 pub mod histogram;
+pub mod levels;
 pub mod machine;
 pub mod plan;
 pub mod report;
+pub mod statistics;
+#[cfg(test)]
+mod testing;
+pub mod timeline;
 pub mod units;
+pub mod views;

@@ -1,13 +1,24 @@
 //! The only crate of latscope with unsafe code: kernel interfaces, one module
 //! each, and the timed assembly kernels. What it exports is safe.
 
+pub mod child;
 pub mod clock;
 pub mod cpuid;
+pub mod futex;
 pub mod kernels;
 pub mod memory;
 pub mod memory_lock;
+pub mod monitor;
+pub mod page;
+pub mod process_probe;
 pub mod sched;
+pub mod select;
+pub mod semaphore;
 pub mod shared;
+pub mod shared_cell;
 pub mod signal;
+pub mod signal_probe;
+mod syscall;
+pub mod thread;
 pub mod usage;
 pub mod worker;

@@ -13,6 +13,8 @@ pub enum Policy {
     Fifo(u32),
     /// SCHED_RR with a priority from 1 to 99.
     RoundRobin(u32),
+    /// SCHED_BATCH: time-shared, but a wake-up preempts nobody.
+    Batch,
     /// SCHED_IDLE: runs only when nothing else wants the CPU.
     Idle,
     /// Any other policy, by its number in the kernel.
@@ -59,6 +61,7 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
         Policy::Other => (libc::SCHED_OTHER as u32, 0),
         Policy::Fifo(priority) => (libc::SCHED_FIFO as u32, priority),
         Policy::RoundRobin(priority) => (libc::SCHED_RR as u32, priority),
+        Policy::Batch => (libc::SCHED_BATCH as u32, 0),
         Policy::Idle => (libc::SCHED_IDLE as u32, 0),
         Policy::Number(number) => (number, 0),
     };
@@ -75,12 +78,13 @@ pub fn policy() -> io::Result<Policy> {
         libc::SCHED_OTHER => Policy::Other,
         libc::SCHED_FIFO => Policy::Fifo(attr.sched_priority),
         libc::SCHED_RR => Policy::RoundRobin(attr.sched_priority),
+        libc::SCHED_BATCH => Policy::Batch,
         libc::SCHED_IDLE => Policy::Idle,
         other => Policy::Number(other as u32),
     })
 }
 
-/// Asks for a time slice of `ns` under SCHED_OTHER (sched_setattr(2),
+/// Asks for a time slice of `ns` under a time-sharing policy (sched_setattr(2),
 /// `sched_runtime`): with a shorter one a wake-up preempts a busy thread
 /// sooner. Needs no privilege; kernels before 6.12 accept and ignore it.
 ///
@@ -89,7 +93,7 @@ pub fn policy() -> io::Result<Policy> {
 pub fn set_slice(ns: u64) -> io::Result<()> {
     let now = get_attr()?;
     set_attr(SchedAttr {
-        sched_policy: libc::SCHED_OTHER as u32,
+        sched_policy: now.sched_policy,
         sched_nice: now.sched_nice,
         sched_runtime: ns,
         ..SchedAttr::default()

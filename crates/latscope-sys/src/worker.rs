@@ -18,6 +18,21 @@ pub enum Lifetime {
     OnItsOwn,
 }
 
+/// Environment variable that names the program which has to run our binary:
+/// an emulator of another architecture, whose kernel cannot execute it.
+pub const RUNNER: &str = "LATSCOPE_RUNNER";
+
+fn own_binary() -> Command {
+    match (std::env::var_os(RUNNER), std::env::current_exe()) {
+        (Some(runner), Ok(binary)) => {
+            let mut command = Command::new(runner);
+            command.arg(binary);
+            command
+        }
+        _ => Command::new("/proc/self/exe"),
+    }
+}
+
 /// Runs `/proc/self/exe ARGS`, with `descriptors` as 3, 4, … in a process
 /// group of its own, so that the terminal's signals do not reach it.
 ///
@@ -26,7 +41,7 @@ pub enum Lifetime {
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
     let parent = rustix::process::getpid();
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = own_binary();
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
     let prepare = move || {
         inherit(&fds)?;

@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
+pub mod compat;
 pub mod conditions;
 pub mod engine;
+pub mod exchange;
 pub mod machine;
 pub mod probe;

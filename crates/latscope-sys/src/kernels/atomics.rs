@@ -170,11 +170,7 @@ macro_rules! kernel {
 
 /// Runs the operations of the standard library; each is handed the value that the one before returned.
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn portable(
-    word: &AtomicU64,
-    turns: u64,
-    operation: fn(&AtomicU64, u64) -> Result<u64, u64>,
-) -> u64 {
+fn portable(word: &AtomicU64, turns: u64, operation: fn(&AtomicU64, u64) -> Result<u64, u64>) -> u64 {
     let mut value = word.load(Relaxed);
     let mut failed = 0;
     for _ in 0..turns * UNROLL {
@@ -312,20 +308,11 @@ mod tests {
 
     #[test]
     fn together_no_addition_is_lost() {
-        for kind in [
-            Atomic::FetchAdd,
-            Atomic::CompareExchange,
-            Atomic::CompareExchangeLoop,
-        ] {
+        for kind in [Atomic::FetchAdd, Atomic::CompareExchange, Atomic::CompareExchangeLoop] {
             let word = AtomicU64::new(0);
             let done: u64 = std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..3)
-                    .map(|_| scope.spawn(|| run(kind, &word, 100_000)))
-                    .collect();
-                threads
-                    .into_iter()
-                    .map(|thread| thread.join().unwrap())
-                    .sum()
+                let threads: Vec<_> = (0..3).map(|_| scope.spawn(|| run(kind, &word, 100_000))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum()
             });
             assert_eq!(word.load(SeqCst), done, "{kind}");
             if kind != Atomic::CompareExchange {
@@ -338,10 +325,7 @@ mod tests {
     fn the_portable_loop_counts_failures() {
         let word = AtomicU64::new(0);
         assert_eq!(portable(&word, 1, |_, _| Err(0)), 8);
-        assert_eq!(
-            portable(&word, 2, |word, _| Ok(word.fetch_add(1, SeqCst))),
-            0
-        );
+        assert_eq!(portable(&word, 2, |word, _| Ok(word.fetch_add(1, SeqCst))), 0);
         assert_eq!(word.into_inner(), 16);
     }
 }

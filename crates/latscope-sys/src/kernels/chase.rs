@@ -20,11 +20,7 @@ pub const MAX_CHAINS: usize = 32;
 /// Beyond, each step also takes its cursor from the stack and puts it back. This store and load adds some five
 /// cycles to a step, which the other chains hide, but makes each step three operations in place of one: right
 /// where the latency is that of L2 or further away; in L1 the count of load ports makes 12 chains enough.
-pub const REGISTER_CHAINS: usize = if cfg!(target_arch = "aarch64") {
-    24
-} else {
-    12
-};
+pub const REGISTER_CHAINS: usize = if cfg!(target_arch = "aarch64") { 24 } else { 12 };
 
 const WORD: usize = size_of::<usize>();
 
@@ -59,10 +55,7 @@ impl<'a> ChaseMap<'a> {
     pub fn random(memory: &'a mut [usize], line: usize, seed: u64) -> Self {
         let step = words(line);
         let length = memory.len() / step;
-        assert!(
-            length > 0,
-            "the region is smaller than one line of {line} bytes"
-        );
+        assert!(length > 0, "the region is smaller than one line of {line} bytes");
         let base = address(memory);
         for element in 0..length {
             memory[element * step] = base + element * line;
@@ -92,10 +85,7 @@ impl<'a> ChaseMap<'a> {
         );
         let per_window = window_bytes / line;
         let length = memory.len() / step;
-        assert!(
-            length > 0,
-            "the region is smaller than one line of {line} bytes"
-        );
+        assert!(length > 0, "the region is smaller than one line of {line} bytes");
         let mut random = Random::new(seed);
         let mut windows: Vec<usize> = (0..length.div_ceil(per_window)).collect();
         random.shuffle(&mut windows);
@@ -131,10 +121,7 @@ impl<'a> ChaseMap<'a> {
         );
         let (per_page, lines) = (words(page_bytes), page_bytes / line);
         let length = memory.len() / per_page;
-        assert!(
-            length > 0,
-            "the region is smaller than one page of {page_bytes} bytes"
-        );
+        assert!(length > 0, "the region is smaller than one page of {page_bytes} bytes");
         let mut pages: Vec<usize> = (0..length).collect();
         Random::new(seed).shuffle(&mut pages);
         let mut path = Path::new(memory);
@@ -156,10 +143,7 @@ impl<'a> ChaseMap<'a> {
     pub fn stride(memory: &'a mut [usize], stride_bytes: usize) -> Self {
         let step = words(stride_bytes);
         let length = memory.len() / step;
-        assert!(
-            length > 0,
-            "the region is smaller than one stride of {stride_bytes} bytes"
-        );
+        assert!(length > 0, "the region is smaller than one stride of {stride_bytes} bytes");
         let mut path = Path::new(memory);
         for element in 0..length {
             path.visit(element * step);
@@ -172,19 +156,11 @@ impl<'a> ChaseMap<'a> {
         let memory: &'a [usize] = memory;
         // The assembly follows addresses, not references.
         memory.as_ptr().expose_provenance();
-        Self {
-            memory,
-            start,
-            length,
-            bytes,
-        }
+        Self { memory, start, length, bytes }
     }
 
     /// Returns how many elements the cycle has.
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "a cycle has at least one element"
-    )]
+    #[expect(clippy::len_without_is_empty, reason = "a cycle has at least one element")]
     pub fn len(&self) -> usize {
         self.length
     }
@@ -201,18 +177,14 @@ impl<'a> ChaseMap<'a> {
 
     /// Returns the offset in bytes of a place from the start of the region.
     pub fn offset(&self, cursor: Cursor<'a>) -> usize {
-        std::ptr::from_ref(cursor.0)
-            .addr()
-            .wrapping_sub(self.memory.as_ptr().addr())
+        std::ptr::from_ref(cursor.0).addr().wrapping_sub(self.memory.as_ptr().addr())
     }
 
     /// Returns the offsets in bytes of all elements, in the order of one walk around.
     pub fn offsets(&self) -> impl Iterator<Item = usize> + use<'a> {
         let (memory, base) = (self.memory, address(self.memory));
-        std::iter::successors(Some(self.start * WORD), move |offset| {
-            Some(memory[offset / WORD] - base)
-        })
-        .take(self.length)
+        std::iter::successors(Some(self.start * WORD), move |offset| Some(memory[offset / WORD] - base))
+            .take(self.length)
     }
 
     /// Follows the pointers from `start` for `steps` steps, rounded up to a multiple of [`UNROLL`], and returns
@@ -251,11 +223,7 @@ impl<'a> ChaseMap<'a> {
             }
             *cursor = base + word * WORD;
         }
-        Chains {
-            cursors,
-            count,
-            map: *self,
-        }
+        Chains { cursors, count, map: *self }
     }
 }
 
@@ -276,9 +244,7 @@ impl Chains<'_> {
     /// Returns the offsets in bytes of the places from the start of the region.
     pub fn offsets(&self) -> impl Iterator<Item = usize> {
         let base = address(self.map.memory);
-        self.cursors[..self.count]
-            .iter()
-            .map(move |cursor| cursor - base)
+        self.cursors[..self.count].iter().map(move |cursor| cursor - base)
     }
 
     /// Moves each chain on by `steps` steps, rounded up to a multiple of [`UNROLL`]; returns the steps of all
@@ -307,12 +273,7 @@ struct Path<'m> {
 impl<'m> Path<'m> {
     fn new(memory: &'m mut [usize]) -> Self {
         let base = address(memory);
-        Self {
-            memory,
-            base,
-            first: None,
-            last: 0,
-        }
+        Self { memory, base, first: None, last: 0 }
     }
 
     fn visit(&mut self, word: usize) {
@@ -440,10 +401,7 @@ fn walk_many(chains: usize) -> Walk {
 }
 
 #[inline(never)]
-unsafe fn latscope_kernel_chase_many<const CHAINS: usize>(
-    cursors: &mut [usize; MAX_CHAINS],
-    rounds: u64,
-) {
+unsafe fn latscope_kernel_chase_many<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if CHAINS <= REGISTER_CHAINS {
         // SAFETY: handed on to the caller.
@@ -456,8 +414,7 @@ unsafe fn latscope_kernel_chase_many<const CHAINS: usize>(
     for _ in 0..rounds * ROUNDS {
         for cursor in &mut cursors[..CHAINS] {
             // SAFETY: the caller vouches for the cycle.
-            *cursor =
-                unsafe { std::ptr::with_exposed_provenance::<usize>(*cursor).read_volatile() };
+            *cursor = unsafe { std::ptr::with_exposed_provenance::<usize>(*cursor).read_volatile() };
         }
     }
 }
@@ -469,10 +426,7 @@ mod machine {
     use super::MAX_CHAINS;
 
     #[inline(always)]
-    pub(super) unsafe fn registers<const CHAINS: usize>(
-        cursors: &mut [usize; MAX_CHAINS],
-        rounds: u64,
-    ) {
+    pub(super) unsafe fn registers<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
         // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the
         // flags.
         unsafe {
@@ -540,10 +494,7 @@ mod machine {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn stack<const CHAINS: usize>(
-        cursors: &mut [usize; MAX_CHAINS],
-        rounds: u64,
-    ) {
+    pub(super) unsafe fn stack<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
         // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers, the flags
         // and the array.
         unsafe {
@@ -578,10 +529,7 @@ mod machine {
     use super::MAX_CHAINS;
 
     #[inline(always)]
-    pub(super) unsafe fn registers<const CHAINS: usize>(
-        cursors: &mut [usize; MAX_CHAINS],
-        rounds: u64,
-    ) {
+    pub(super) unsafe fn registers<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
         // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the
         // flags.
         unsafe {
@@ -697,10 +645,7 @@ mod machine {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn stack<const CHAINS: usize>(
-        cursors: &mut [usize; MAX_CHAINS],
-        rounds: u64,
-    ) {
+    pub(super) unsafe fn stack<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
         // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers, the flags
         // and the array.
         unsafe {
@@ -741,22 +686,10 @@ mod tests {
         let order: Vec<usize> = map.offsets().collect();
         assert_eq!(order.len(), length);
         assert_eq!(map.len(), length);
-        assert!(
-            order
-                .iter()
-                .all(|offset| offset % element == 0 && *offset < map.bytes())
-        );
-        assert_eq!(
-            order.iter().collect::<HashSet<_>>().len(),
-            length,
-            "an element is visited twice"
-        );
+        assert!(order.iter().all(|offset| offset % element == 0 && *offset < map.bytes()));
+        assert_eq!(order.iter().collect::<HashSet<_>>().len(), length, "an element is visited twice");
         let base = address(map.memory);
-        assert_eq!(
-            map.memory[order[length - 1] / WORD] - base,
-            order[0],
-            "the walk does not return"
-        );
+        assert_eq!(map.memory[order[length - 1] / WORD] - base, order[0], "the walk does not return");
         order
     }
 
@@ -779,10 +712,8 @@ mod tests {
             for window in [64, 1_024, 4_096, 1 << 20] {
                 let mut memory = vec![0; words];
                 let map = ChaseMap::window(&mut memory, 64, window, 5);
-                let mut windows: Vec<usize> = order(&map, words / 8, 64)
-                    .into_iter()
-                    .map(|offset| offset / window)
-                    .collect();
+                let mut windows: Vec<usize> =
+                    order(&map, words / 8, 64).into_iter().map(|offset| offset / window).collect();
                 windows.dedup();
                 assert_eq!(windows.len(), (words / 8 * 64).div_ceil(window));
             }
@@ -796,13 +727,7 @@ mod tests {
         let order: Vec<usize> = map.offsets().collect();
         let ascending = |items: &[usize]| items.is_sorted();
         assert!(!ascending(&order[..64]));
-        assert!(!ascending(
-            &order
-                .iter()
-                .step_by(64)
-                .map(|o| o / 4_096)
-                .collect::<Vec<_>>()
-        ));
+        assert!(!ascending(&order.iter().step_by(64).map(|o| o / 4_096).collect::<Vec<_>>()));
     }
 
     #[test]
@@ -824,19 +749,14 @@ mod tests {
     fn strides_go_forward() {
         let mut memory = vec![0; 1_000];
         let map = ChaseMap::stride(&mut memory, 128);
-        assert_eq!(
-            order(&map, 62, 128),
-            (0..62).map(|i| i * 128).collect::<Vec<_>>()
-        );
+        assert_eq!(order(&map, 62, 128), (0..62).map(|i| i * 128).collect::<Vec<_>>());
     }
 
     #[test]
     fn seeds_repeat_and_differ() {
         let of = |seed| {
             let mut memory = vec![0; 8_000];
-            ChaseMap::random(&mut memory, 64, seed)
-                .offsets()
-                .collect::<Vec<_>>()
+            ChaseMap::random(&mut memory, 64, seed).offsets().collect::<Vec<_>>()
         };
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
@@ -847,14 +767,7 @@ mod tests {
         let mut memory = vec![0; 8 * 1_000];
         let map = ChaseMap::random(&mut memory, 64, 3);
         let order: Vec<usize> = map.offsets().collect();
-        for (steps, taken) in [
-            (0, 0),
-            (1, 64),
-            (64, 64),
-            (65, 128),
-            (1_000, 1_024),
-            (64_000, 64_000),
-        ] {
+        for (steps, taken) in [(0, 0), (1, 64), (64, 64), (65, 128), (1_000, 1_024), (64_000, 64_000)] {
             let reached = map.walk(map.start(), steps);
             assert_eq!(map.offset(reached), order[taken % 1_000], "{steps} steps");
         }
@@ -869,26 +782,15 @@ mod tests {
             let mut chains = map.spread(count);
             assert_eq!(chains.count(), count);
             let places: Vec<usize> = (0..count).map(|chain| chain * 1_000 / count).collect();
-            assert!(
-                chains
-                    .offsets()
-                    .eq(places.iter().map(|&place| order[place]))
-            );
+            assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
             for (steps, taken) in [(0, 0), (1, 64), (130, 192)] {
                 let mut chains = chains.clone();
                 assert_eq!(chains.walk(steps), taken as u64 * count as u64);
                 let expected = places.iter().map(|&place| order[(place + taken) % 1_000]);
-                assert!(
-                    chains.offsets().eq(expected),
-                    "{count} chains, {steps} steps"
-                );
+                assert!(chains.offsets().eq(expected), "{count} chains, {steps} steps");
             }
             chains.walk(64_000);
-            assert!(
-                chains
-                    .offsets()
-                    .eq(places.iter().map(|&place| order[place]))
-            );
+            assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
         }
         assert_eq!(map.spread(0).count(), 1);
         assert_eq!(map.spread(99).count(), MAX_CHAINS);

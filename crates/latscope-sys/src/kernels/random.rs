@@ -99,16 +99,7 @@ mod tests {
     fn xoshiro_follows_its_published_sequence() {
         let mut random = Random([1, 2, 3, 4]);
         let first: [u64; 5] = std::array::from_fn(|_| random.next_u64());
-        assert_eq!(
-            first,
-            [
-                11_520,
-                0,
-                1_509_978_240,
-                1_215_971_899_390_074_240,
-                1_216_172_134_540_287_360
-            ]
-        );
+        assert_eq!(first, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240, 1_216_172_134_540_287_360]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The output cannot be written.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let machine = machine::snapshot();
+    let machine = machine::this_machine();
     if let Some(path) = matches.get_one::<PathBuf>("json") {
         let text = serde_json::to_string_pretty(&machine)? + "\n";
         if path == Path::new("-") {

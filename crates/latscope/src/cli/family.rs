@@ -2,8 +2,8 @@
 
 use super::measure::{self, Job};
 use super::{Exit, arguments};
-use crate::probe::file::directory;
-use crate::probe::{Ask, Directory, FAMILIES, Probe, Profile};
+use crate::probe::file::directory::{self, Defaults};
+use crate::probe::{Ask, FAMILIES, Probe, Profile};
 use anyhow::{Result, anyhow, bail};
 use clap::ArgMatches;
 use latscope_core::plan::ParamValue;
@@ -24,10 +24,10 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     for (parameter, values) in &values {
         check(parameter, values)?;
     }
-    let directories = directories(matches, &probes)?;
+    let Defaults { directories, notes } = directories(matches, &probes)?;
     let ask =
         Ask { profile: profile(matches), survey: false, values: values.into_iter().collect(), directories };
-    measure::run(Job { name: name.to_owned(), probes, ask, in_full: true }, matches)
+    measure::run(Job { name: name.to_owned(), probes, ask, notes, in_full: true }, matches)
 }
 
 /// Sizes that no machine has are told before anything is measured.
@@ -62,12 +62,15 @@ pub fn profile(matches: &ArgMatches) -> Profile {
 ///
 /// # Errors
 /// A directory that was asked for does not exist or cannot be written to.
-pub fn directories(matches: &ArgMatches, probes: &[&Probe]) -> Result<Vec<Directory>> {
+pub fn directories(matches: &ArgMatches, probes: &[&Probe]) -> Result<Defaults> {
     if !probes.iter().any(|probe| probe.family() == "file") {
-        return Ok(Vec::new());
+        return Ok(Defaults::default());
     }
     match matches.get_many::<PathBuf>("dir") {
-        Some(paths) => paths.map(|path| directory::resolve(path)).collect(),
+        Some(paths) => {
+            let directories = paths.map(|path| directory::resolve(path)).collect::<Result<_>>()?;
+            Ok(Defaults { directories, notes: Vec::new() })
+        }
         None => Ok(directory::defaults()),
     }
 }

@@ -79,20 +79,11 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
         profile: Profile::Quick,
         survey: true,
         values: Default::default(),
-        directories: directory::defaults(),
+        directories: directory::defaults().directories,
     };
-    let request = Request {
-        job: "check".to_owned(),
-        ask,
-        cpus: Vec::new(),
-        seed: 1,
-        count: None,
-        duration: Some(1_000_000),
-        load: None,
-        timeline: None,
-    };
+    let request = Request { duration: Some(1_000_000), ..Request::new("check", ask) };
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     let plan = planner::plan(probes, &request, &machine);
     runner::run(Run { plan, machine, timebase, observers: Vec::new() })

@@ -25,6 +25,8 @@ pub struct Job {
     pub probes: Vec<&'static Probe>,
     /// What was asked of them.
     pub ask: Ask,
+    /// What is left out of what is usual, and why.
+    pub notes: Vec<String>,
     /// Show every point, not only the table.
     pub in_full: bool,
 }
@@ -38,7 +40,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
     let request = request(&job, matches);
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     check_cpus(&request.cpus, &machine)?;
     let plan = planner::plan(&job.probes, &request, &machine);
@@ -69,6 +71,7 @@ fn request(job: &Job, matches: &ArgMatches) -> Request {
     let timeline = matches.try_get_one::<PathBuf>("timeline").ok().flatten();
     Request {
         job: job.name.clone(),
+        notes: job.notes.clone(),
         ask: job.ask.clone(),
         cpus: matches.get_one::<CpuList>("cpus").map(|list| list.0.clone()).unwrap_or_default(),
         seed: matches.get_one("seed").copied().unwrap_or(1),

@@ -67,28 +67,26 @@ impl Output {
     /// The first one that failed.
     pub fn show(&self, report: &Report, in_full: bool) -> Result<()> {
         let beside: Vec<&Report> = self.beside.iter().collect();
-        let files = [
-            (self.csv.as_deref(), views::csv::csv as fn(&Report) -> String),
-            (self.markdown.as_deref(), |report| views::markdown::markdown(report, &[])),
-            (self.json.as_deref().filter(|path| is_stdout(path)), Report::to_json),
-        ];
-        let to_stdout = files.iter().any(|(path, _)| path.is_some_and(is_stdout));
+        let json = self.json.as_deref().filter(|path| is_stdout(path));
+        let to_stdout =
+            [json, self.csv.as_deref(), self.markdown.as_deref()].into_iter().flatten().any(is_stdout);
         let table = if self.quiet || to_stdout { Ok(()) } else { self.table(report, &beside, in_full) };
-        let written: Vec<Result<()>> =
-            files
-                .iter()
-                .filter_map(|(path, view)| path.map(|path| (path, view(report))))
-                .map(|(path, text)| {
-                    if is_stdout(path) { write_stdout(&text) } else { saver::replace(path, text.as_bytes()) }
-                })
-                .collect();
-        written.into_iter().fold(table, Result::and)
+        let csv = write(self.csv.as_deref(), || views::csv::csv(report));
+        let markdown = write(self.markdown.as_deref(), || {
+            views::markdown::markdown(report, &beside, &self.options(false)).into_bytes()
+        });
+        let json = write(json, || report.to_json().into_bytes());
+        table.and(csv).and(markdown).and(json)
+    }
+
+    fn options(&self, color: bool) -> Options {
+        Options { width: width(), color, scale: self.scale }
     }
 
     fn table(&self, report: &Report, beside: &[&Report], in_full: bool) -> Result<()> {
-        let options = Options { width: width(), color: true, scale: self.scale };
+        let options = self.options(true);
         let text = if in_full {
-            views::text::text(report, &options)
+            views::text::all(report, &options)
         } else {
             views::survey::survey(report, beside, &options)
         };
@@ -96,6 +94,14 @@ impl Output {
         let mut stdout = anstream::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?;
         Ok(())
+    }
+}
+
+fn write(path: Option<&Path>, view: impl FnOnce() -> Vec<u8>) -> Result<()> {
+    match path {
+        None => Ok(()),
+        Some(path) if is_stdout(path) => write_stdout(&String::from_utf8_lossy(&view())),
+        Some(path) => saver::replace(path, &view()),
     }
 }
 

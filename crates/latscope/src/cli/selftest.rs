@@ -36,18 +36,9 @@ pub fn run(_: &ArgMatches) -> Result<Exit> {
 fn measure() -> Result<Report> {
     let ask =
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
-    let request = Request {
-        job: "selftest".to_owned(),
-        ask,
-        cpus: Vec::new(),
-        seed: 1,
-        count: None,
-        duration: None,
-        load: None,
-        timeline: None,
-    };
+    let request = Request::new("selftest", ask);
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot();
+    let mut machine = machine::this_machine();
     machine.clock = clock;
     let plan = planner::plan(selftest::PROBES, &request, &machine);
     runner::run(Run { plan, machine, timebase, observers: Vec::new() })

@@ -2,6 +2,7 @@
 
 use super::measure::{self, Job};
 use super::{Exit, family};
+use crate::probe::file::directory::Defaults;
 use crate::probe::{self, FAMILIES, Probe};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
@@ -16,9 +17,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         Some(names) => chosen(names)?,
     };
     let profile = family::profile(matches);
-    let directories = family::directories(matches, &probes)?;
+    let Defaults { directories, notes } = family::directories(matches, &probes)?;
     let ask = probe::Ask { profile, survey: true, values: Default::default(), directories };
-    measure::run(Job { name: "survey".to_owned(), probes, ask, in_full: false }, matches)
+    measure::run(Job { name: "survey".to_owned(), probes, ask, notes, in_full: false }, matches)
 }
 
 /// The probes of families and probe ids, in the order of the registry.

@@ -2,3 +2,4 @@
 
 pub mod guardian;
 pub mod load;
+pub mod trace;

@@ -5,6 +5,8 @@ use super::protocol::{Assignment, Closing, Message};
 use super::recorder::{Slots, Writer};
 use super::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
 use super::timebase::{AnyClock, Timebase};
+use super::timeline::signpost;
+use crate::conditions::trace::Marker;
 use anyhow::Result;
 use latscope_core::plan::{Point, Stop};
 use latscope_core::report::{Better, Sampling, Support, Value, Work};
@@ -46,6 +48,7 @@ pub struct Bench<'a> {
     assignment: Assignment,
     points: Arc<[Point]>,
     slots: Slots,
+    marker: Option<Marker>,
     closings: Vec<Option<Closing>>,
     tell: &'a mut Report<'a>,
 }
@@ -154,7 +157,9 @@ impl<'a> Bench<'a> {
     pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
         let points: Arc<[Point]> = assignment.step.points.clone().into();
         let closings = points.iter().map(|_| None).collect();
-        Bench { assignment, points, slots, closings, tell }
+        // Without its signposts a time line still shows the threads.
+        let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
+        Bench { assignment, points, slots, marker, closings, tell }
     }
 
     /// The points of the step.
@@ -193,8 +198,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Where signposts go while a time line is recorded.
-    pub fn trace_marker(&self) -> Option<&Path> {
-        self.assignment.trace_marker.as_deref()
+    pub fn marker(&self) -> Option<&Marker> {
+        self.marker.as_ref()
     }
 
     /// The directory for files: empty at first, removed after the step.
@@ -213,7 +218,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// None today; a probe passes it on.
     pub fn batch(&mut self, point: usize, batch: Batch, event: impl FnMut(u64)) -> Result<()> {
-        (self.tell)(Message::Started(point));
+        self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
         let shape = Shape { ops: batch.ops, warm: batch.warm };
         let (timebase, stop) = (self.timebase(), self.stop());
@@ -240,7 +245,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// None today; a probe passes it on.
     pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) -> Result<()> {
-        (self.tell)(Message::Started(point));
+        self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let outcome = match timebase.clock() {
@@ -281,7 +286,7 @@ impl<'a> Bench<'a> {
     /// None today; a probe passes it on.
     pub fn laps(&mut self, parts: &[usize], gate: Gate, mut activity: impl FnMut(&mut Laps)) -> Result<()> {
         assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
-        parts.iter().for_each(|point| (self.tell)(Message::Started(*point)));
+        self.begin(parts);
         let mut sink = self.recorders(parts, Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let clock = timebase.clock();
@@ -355,7 +360,19 @@ impl<'a> Bench<'a> {
         Recorders { writers, timebase: self.assignment.timebase, epoch: self.assignment.epoch }
     }
 
+    /// Says that points are being measured, also on the time line.
+    fn begin(&mut self, points: &[usize]) {
+        for index in points {
+            (self.tell)(Message::Started(*index));
+            if let Some(marker) = &self.marker {
+                let point = &self.points[*index];
+                marker.begin(&signpost(&point.probe, &point.title));
+            }
+        }
+    }
+
     fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome) {
+        points.iter().for_each(|_| self.marker.iter().for_each(Marker::end));
         for (point, writer) in points.iter().zip(sink.writers) {
             if outcome.disturbed {
                 let reason = "every sample was disturbed: something else ran on the CPU each time";

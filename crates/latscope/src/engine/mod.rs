@@ -14,4 +14,5 @@ pub mod runner;
 pub mod sampler;
 pub mod saver;
 pub mod timebase;
+pub mod timeline;
 pub mod worker;

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub struct Request {
     /// `survey`, or a family's name.
     pub job: String,
+    /// What is left out of what is usual, and why.
+    pub notes: Vec<String>,
     /// For the planning of probes.
     pub ask: Ask,
     /// CPUs to measure on, in this order; empty for a choice of ours.
@@ -24,6 +26,23 @@ pub struct Request {
     pub load: Option<Load>,
     /// File for the time line.
     pub timeline: Option<PathBuf>,
+}
+
+impl Request {
+    /// A request without wishes beyond `ask`.
+    pub fn new(job: &str, ask: Ask) -> Request {
+        Request {
+            job: job.to_owned(),
+            notes: Vec::new(),
+            ask,
+            cpus: Vec::new(),
+            seed: 1,
+            count: None,
+            duration: None,
+            load: None,
+            timeline: None,
+        }
+    }
 }
 
 /// The plan to measure `probes` as asked on `machine`.
@@ -61,7 +80,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         load: request.load.clone(),
         timeline: request.timeline.clone(),
         cpus: machine.allowed.clone(),
-        notes: Vec::new(),
+        notes: request.notes.clone(),
     }
 }
 
@@ -81,6 +100,11 @@ fn preferred(allowed: &[u32]) -> Vec<u32> {
 
 fn stop(request: &Request) -> latscope_core::plan::Stop {
     let mut stop = request.ask.profile.stop();
+    if request.timeline.is_some() {
+        // A time line is read by eyes: a few hundred events of each point tell all.
+        (stop.samples, stop.events) = (stop.samples.min(10), stop.events.min(200));
+        stop.budget_ns = stop.budget_ns.min(20_000_000);
+    }
     if let Some(count) = request.count {
         (stop.samples, stop.events, stop.budget_ns) = (count, count, u64::MAX);
         stop.limit_ns = u64::MAX;
@@ -103,8 +127,7 @@ mod tests {
     fn request() -> Request {
         let ask =
             Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
-        let (cpus, load, timeline) = (vec![], None, None);
-        Request { job: "survey".into(), ask, cpus, seed: 1, count: None, duration: None, load, timeline }
+        Request::new("survey", ask)
     }
 
     #[test]

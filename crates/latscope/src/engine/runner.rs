@@ -5,10 +5,12 @@ use super::observers::{Event, Observer};
 use super::protocol::{Assignment, Closing, Message};
 use super::recorder::Slots;
 use super::timebase::Timebase;
+use super::timeline;
 use crate::conditions::guardian::{Guardian, Ticket};
 use crate::conditions::load::{self, Loaded};
 use crate::probe;
 use anyhow::{Context, Result, anyhow};
+use latscope_core::findings;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step};
@@ -50,6 +52,7 @@ struct Coordinator<'a> {
     observers: Vec<&'a mut dyn Observer>,
     guardian: Guardian,
     signals: Signals,
+    timeline: Option<timeline::Recorder>,
     /// Points begun in all steps before the present one.
     begun: usize,
 }
@@ -73,6 +76,7 @@ pub fn run(run: Run) -> Result<Report> {
         observers: run.observers,
         guardian: Guardian::start()?,
         signals,
+        timeline: None,
         begun: 0,
     };
     coordinator.run()?;
@@ -103,6 +107,13 @@ impl Coordinator<'_> {
         let plan = self.report.plan.clone();
         tell(&mut self.observers, &Event::Started(&plan));
         let mut loaded = plan.load.as_ref().map(|load| load::start(load, &plan.cpus.0)).transpose()?;
+        if let Some(path) = &plan.timeline {
+            self.timeline = Some(timeline::Recorder::start(path, &mut self.guardian)?);
+            self.warn(
+                "timeline",
+                "a time line is recorded: the durations of this run include the cost of recording",
+            );
+        }
         let mut complete = true;
         for step in &plan.steps {
             self.stay_off(&step.cpus, &plan.cpus.0);
@@ -115,6 +126,10 @@ impl Coordinator<'_> {
             }
         }
         self.check_load(loaded.as_mut());
+        if let Some(timeline) = self.timeline.take() {
+            timeline.finish(&mut self.guardian)?;
+        }
+        self.report.findings.extend(findings::findings(&self.report));
         self.report.finished = complete.then(now);
         tell(&mut self.observers, &Event::Finished(&self.report));
         Ok(())
@@ -147,13 +162,16 @@ impl Coordinator<'_> {
         let outcome = self.in_scratch(step, |coordinator, scratch| {
             let mut link = Link::start(step.points.len())?;
             slots = Some(link.slots.clone());
+            if let Some(timeline) = &mut coordinator.timeline {
+                timeline.follow(link.child.id())?;
+            }
             link.assign(&Assignment {
                 step: step.clone(),
                 timebase: coordinator.timebase,
                 epoch: coordinator.epoch,
                 allowed: allowed.to_vec(),
                 scratch,
-                trace_marker: None,
+                trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker),
             })?;
             coordinator.listen(step, &mut link, &mut closings)
         });
@@ -162,14 +180,30 @@ impl Coordinator<'_> {
             Ok(End::Interrupted) => Some("the run was interrupted".to_owned()),
             Err(error) => Some(format!("{error:#}")),
         };
-        let measured: Vec<_> = (0..step.points.len())
+        let mut measured: Vec<_> = (0..step.points.len())
             .zip(closings)
             .map(|(point, closing)| measurement(step, point, slots.as_ref(), closing, failure.as_deref()))
             .collect();
+        self.add_timeline(step, &mut measured);
         let merged = merged_over_cpus(&measured);
         self.report.measurements.extend(measured);
         self.report.measurements.extend(merged);
         outcome.unwrap_or(End::Finished)
+    }
+
+    /// Takes what was recorded of a step: into the file, and its shares into
+    /// the measurements and findings.
+    fn add_timeline(&mut self, step: &Step, measured: &mut [Measurement]) {
+        let Some(recorder) = &mut self.timeline else { return };
+        match recorder.take() {
+            Ok(recorded) => {
+                measured.iter_mut().for_each(|m| timeline::add_shares(m, &recorded));
+                self.report.findings.extend(latscope_core::timeline::finding(&recorded, &step.name));
+            }
+            Err(error) => {
+                self.warn("timeline-lost", &format!("the time line of {} is lost: {error:#}", step.name))
+            }
+        }
     }
 
     /// Runs `body` with the step's scratch directory, if it wants one.

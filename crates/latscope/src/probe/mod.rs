@@ -1,9 +1,17 @@
 //! The probes: what latscope can measure. All stand in one constant registry,
 //! from which `list`, help, man page, completions and documentation are made.
 
+pub mod activity;
+pub mod available;
 pub mod cpu;
+pub mod failure;
+pub mod file;
 pub mod memory;
+pub mod process;
 pub mod selftest;
+pub mod sync;
+pub mod syscall;
+pub mod thread;
 pub mod wake;
 
 use crate::engine::bench::Bench;
@@ -208,6 +216,27 @@ pub static FAMILIES: &[Family] = &[
         name: "memory",
         about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
         probes: memory::PROBES,
+    },
+    Family {
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        probes: sync::PROBES,
+    },
+    Family {
+        name: "thread",
+        about: "Threads: create, start, end, join; pools larger than the machine",
+        probes: thread::PROBES,
+    },
+    Family {
+        name: "syscall",
+        about: "The kernel's own cost: system calls, signals, page faults, mappings",
+        probes: syscall::PROBES,
+    },
+    Family { name: "process", about: "Processes: fork, spawn, exec, the shell", probes: process::PROBES },
+    Family {
+        name: "file",
+        about: "Files: read, create, write, remove, make durable; in a given directory",
+        probes: file::PROBES,
     },
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
 ];

@@ -44,86 +44,46 @@ macro_rules! integer_latency {
     };
 }
 
-integer_latency!(
-    latscope_kernel_latency_add_i32,
-    0xffff_ffff,
-    "add {value:w}, {value:w}, {other:w}"
-);
+integer_latency!(latscope_kernel_latency_add_i32, 0xffff_ffff, "add {value:w}, {value:w}, {other:w}");
 integer_latency!(
     latscope_kernel_latency_add_i64,
     0xffff_ffff_ffff_ffff,
     "add {value:x}, {value:x}, {other:x}"
 );
-integer_latency!(
-    latscope_kernel_latency_sub_i32,
-    0xffff_ffff,
-    "sub {value:w}, {value:w}, {other:w}"
-);
+integer_latency!(latscope_kernel_latency_sub_i32, 0xffff_ffff, "sub {value:w}, {value:w}, {other:w}");
 integer_latency!(
     latscope_kernel_latency_sub_i64,
     0xffff_ffff_ffff_ffff,
     "sub {value:x}, {value:x}, {other:x}"
 );
-integer_latency!(
-    latscope_kernel_latency_mul_i32,
-    0xffff_ffff,
-    "mul {value:w}, {value:w}, {other:w}"
-);
+integer_latency!(latscope_kernel_latency_mul_i32, 0xffff_ffff, "mul {value:w}, {value:w}, {other:w}");
 integer_latency!(
     latscope_kernel_latency_mul_i64,
     0xffff_ffff_ffff_ffff,
     "mul {value:x}, {value:x}, {other:x}"
 );
-integer_latency!(
-    latscope_kernel_latency_and_i32,
-    0xffff_ffff,
-    "and {value:w}, {value:w}, {other:w}"
-);
+integer_latency!(latscope_kernel_latency_and_i32, 0xffff_ffff, "and {value:w}, {value:w}, {other:w}");
 integer_latency!(
     latscope_kernel_latency_and_i64,
     0xffff_ffff_ffff_ffff,
     "and {value:x}, {value:x}, {other:x}"
 );
-integer_latency!(
-    latscope_kernel_latency_or_i32,
-    0xffff_ffff,
-    "orr {value:w}, {value:w}, {other:w}"
-);
+integer_latency!(latscope_kernel_latency_or_i32, 0xffff_ffff, "orr {value:w}, {value:w}, {other:w}");
 integer_latency!(
     latscope_kernel_latency_or_i64,
     0xffff_ffff_ffff_ffff,
     "orr {value:x}, {value:x}, {other:x}"
 );
-integer_latency!(
-    latscope_kernel_latency_xor_i32,
-    0xffff_ffff,
-    "eor {value:w}, {value:w}, {other:w}"
-);
+integer_latency!(latscope_kernel_latency_xor_i32, 0xffff_ffff, "eor {value:w}, {value:w}, {other:w}");
 integer_latency!(
     latscope_kernel_latency_xor_i64,
     0xffff_ffff_ffff_ffff,
     "eor {value:x}, {value:x}, {other:x}"
 );
-integer_latency!(
-    latscope_kernel_latency_shift_i32,
-    0xffff_ffff,
-    "lsl {value:w}, {value:w}, #3"
-);
-integer_latency!(
-    latscope_kernel_latency_shift_i64,
-    0xffff_ffff_ffff_ffff,
-    "lsl {value:x}, {value:x}, #3"
-);
-integer_latency!(
-    latscope_kernel_latency_rotate_i32,
-    0xffff_ffff,
-    "ror {value:w}, {value:w}, #5"
-);
-integer_latency!(
-    latscope_kernel_latency_rotate_i64,
-    0xffff_ffff_ffff_ffff,
-    "ror {value:x}, {value:x}, #5"
-);
+integer_latency!(latscope_kernel_latency_shift_i32, 0xffff_ffff, "lsl {value:w}, {value:w}, #3");
+integer_latency!(latscope_kernel_latency_shift_i64, 0xffff_ffff_ffff_ffff, "lsl {value:x}, {value:x}, #3");
+integer_latency!(latscope_kernel_latency_rotate_i32, 0xffff_ffff, "ror {value:w}, {value:w}, #5");
+integer_latency!(latscope_kernel_latency_rotate_i64, 0xffff_ffff_ffff_ffff, "ror {value:x}, {value:x}, #5");
 integer_latency!(
     latscope_kernel_latency_popcount_i32,
     0xffff_ffff,
@@ -271,48 +231,18 @@ macro_rules! throughput_i64 {
     };
 }
 
-throughput_i32!(
-    latscope_kernel_throughput_add_i32,
-    "add \\c, \\c, {other:w}"
-);
-throughput_i64!(
-    latscope_kernel_throughput_add_i64,
-    "add \\c, \\c, {other:x}"
-);
-throughput_i32!(
-    latscope_kernel_throughput_sub_i32,
-    "sub \\c, \\c, {other:w}"
-);
-throughput_i64!(
-    latscope_kernel_throughput_sub_i64,
-    "sub \\c, \\c, {other:x}"
-);
-throughput_i32!(
-    latscope_kernel_throughput_mul_i32,
-    "mul \\c, \\c, {other:w}"
-);
-throughput_i64!(
-    latscope_kernel_throughput_mul_i64,
-    "mul \\c, \\c, {other:x}"
-);
-throughput_i32!(
-    latscope_kernel_throughput_and_i32,
-    "and \\c, \\c, {other:w}"
-);
-throughput_i64!(
-    latscope_kernel_throughput_and_i64,
-    "and \\c, \\c, {other:x}"
-);
+throughput_i32!(latscope_kernel_throughput_add_i32, "add \\c, \\c, {other:w}");
+throughput_i64!(latscope_kernel_throughput_add_i64, "add \\c, \\c, {other:x}");
+throughput_i32!(latscope_kernel_throughput_sub_i32, "sub \\c, \\c, {other:w}");
+throughput_i64!(latscope_kernel_throughput_sub_i64, "sub \\c, \\c, {other:x}");
+throughput_i32!(latscope_kernel_throughput_mul_i32, "mul \\c, \\c, {other:w}");
+throughput_i64!(latscope_kernel_throughput_mul_i64, "mul \\c, \\c, {other:x}");
+throughput_i32!(latscope_kernel_throughput_and_i32, "and \\c, \\c, {other:w}");
+throughput_i64!(latscope_kernel_throughput_and_i64, "and \\c, \\c, {other:x}");
 throughput_i32!(latscope_kernel_throughput_or_i32, "orr \\c, \\c, {other:w}");
 throughput_i64!(latscope_kernel_throughput_or_i64, "orr \\c, \\c, {other:x}");
-throughput_i32!(
-    latscope_kernel_throughput_xor_i32,
-    "eor \\c, \\c, {other:w}"
-);
-throughput_i64!(
-    latscope_kernel_throughput_xor_i64,
-    "eor \\c, \\c, {other:x}"
-);
+throughput_i32!(latscope_kernel_throughput_xor_i32, "eor \\c, \\c, {other:w}");
+throughput_i64!(latscope_kernel_throughput_xor_i64, "eor \\c, \\c, {other:x}");
 throughput_i32!(latscope_kernel_throughput_shift_i32, "lsl \\c, \\c, #3");
 throughput_i64!(latscope_kernel_throughput_shift_i64, "lsl \\c, \\c, #3");
 throughput_i32!(latscope_kernel_throughput_rotate_i32, "ror \\c, \\c, #5");
@@ -712,17 +642,8 @@ pub(super) fn latency(op: Op, number: Number) -> Option<Entry> {
         (Op::Fma, Number::F64) => latscope_kernel_latency_fma_f64,
         _ => return None,
     };
-    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() {
-        1.0
-    } else {
-        0.0
-    };
-    Some(Entry {
-        run,
-        ops: LATENCY_OPS,
-        chains: 1,
-        extra_adds_per_op,
-    })
+    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() { 1.0 } else { 0.0 };
+    Some(Entry { run, ops: LATENCY_OPS, chains: 1, extra_adds_per_op })
 }
 
 pub(super) fn throughput(op: Op, number: Number) -> Option<Entry> {
@@ -761,15 +682,6 @@ pub(super) fn throughput(op: Op, number: Number) -> Option<Entry> {
         (Op::Fma, Number::F64) => latscope_kernel_throughput_fma_f64,
         _ => return None,
     };
-    let chains = if number.is_float() {
-        FLOAT_CHAINS
-    } else {
-        INTEGER_CHAINS
-    };
-    Some(Entry {
-        run,
-        ops: THROUGHPUT_OPS,
-        chains,
-        extra_adds_per_op: 0.0,
-    })
+    let chains = if number.is_float() { FLOAT_CHAINS } else { INTEGER_CHAINS };
+    Some(Entry { run, ops: THROUGHPUT_OPS, chains, extra_adds_per_op: 0.0 })
 }

@@ -152,13 +152,9 @@ impl Op {
     pub const fn applies_to(self, number: Number) -> bool {
         match self {
             Self::Add | Self::Sub | Self::Mul | Self::Div => true,
-            Self::Mod
-            | Self::And
-            | Self::Or
-            | Self::Xor
-            | Self::Shift
-            | Self::Rotate
-            | Self::PopCount => !number.is_float(),
+            Self::Mod | Self::And | Self::Or | Self::Xor | Self::Shift | Self::Rotate | Self::PopCount => {
+                !number.is_float()
+            }
             Self::Fma => number.is_float(),
         }
     }
@@ -218,20 +214,8 @@ fn kernel(op: Op, number: Number, table: fn(Op, Number) -> Option<Entry>) -> Opt
     if !op.applies_to(number) {
         return None;
     }
-    let Entry {
-        run,
-        ops,
-        chains,
-        extra_adds_per_op,
-    } = table(op, number)?;
-    Some(Kernel {
-        op,
-        number,
-        ops,
-        chains,
-        extra_adds_per_op,
-        run,
-    })
+    let Entry { run, ops, chains, extra_adds_per_op } = table(op, number)?;
+    Some(Kernel { op, number, ops, chains, extra_adds_per_op, run })
 }
 
 /// Operands, the same for all architectures.
@@ -283,11 +267,7 @@ mod tests {
     fn all(table: Table) -> Vec<Kernel> {
         Op::ALL
             .into_iter()
-            .flat_map(|op| {
-                Number::ALL
-                    .into_iter()
-                    .filter_map(move |number| kernel(op, number, table))
-            })
+            .flat_map(|op| Number::ALL.into_iter().filter_map(move |number| kernel(op, number, table)))
             .collect()
     }
 
@@ -332,10 +312,7 @@ mod tests {
                 let known = latency(op, number).is_some();
                 assert_eq!(known, throughput(op, number).is_some(), "{op} {number}");
                 let optional = matches!(op, Op::Fma | Op::PopCount);
-                assert!(
-                    known == op.applies_to(number) || (optional && !known),
-                    "{op} {number}"
-                );
+                assert!(known == op.applies_to(number) || (optional && !known), "{op} {number}");
             }
         }
         assert!(latency(Op::Fma, Number::I64).is_none());
@@ -379,15 +356,10 @@ mod tests {
     #[test]
     fn divisions_keep_a_large_dividend() {
         use operand::*;
-        for (number, large, divisor) in [
-            (Number::I32, LARGE_I32, DIVISOR_I32),
-            (Number::I64, LARGE_I64, DIVISOR_I64),
-        ] {
-            let limit = if number == Number::I32 {
-                1 << 31
-            } else {
-                1 << 63
-            };
+        for (number, large, divisor) in
+            [(Number::I32, LARGE_I32, DIVISOR_I32), (Number::I64, LARGE_I64, DIVISOR_I64)]
+        {
+            let limit = if number == Number::I32 { 1 << 31 } else { 1 << 63 };
             for op in [Op::Div, Op::Mod] {
                 for table in [machine::latency, portable::latency] {
                     let kernel = kernel(op, number, table).unwrap();
@@ -395,11 +367,7 @@ mod tests {
                     for _ in 0..kernel.ops {
                         let dividend = value + large;
                         assert!(dividend < limit);
-                        value = if op == Op::Div {
-                            dividend / divisor
-                        } else {
-                            dividend % divisor
-                        };
+                        value = if op == Op::Div { dividend / divisor } else { dividend % divisor };
                     }
                     assert_eq!(kernel.run(1), value, "{op} {number}");
                 }
@@ -410,24 +378,11 @@ mod tests {
     #[test]
     fn float_values_stay_normal() {
         for (name, table) in tables() {
-            for kernel in all(table)
-                .into_iter()
-                .filter(|kernel| kernel.number.is_float())
-            {
+            for kernel in all(table).into_iter().filter(|kernel| kernel.number.is_float()) {
                 for iterations in [0, 1, 2, 1_000] {
                     let value = float(kernel.number, kernel.run(iterations));
-                    assert!(
-                        value.is_normal(),
-                        "{name} {} {}: {value}",
-                        kernel.op,
-                        kernel.number
-                    );
-                    assert!(
-                        value.abs() < 1e6,
-                        "{name} {} {}: {value}",
-                        kernel.op,
-                        kernel.number
-                    );
+                    assert!(value.is_normal(), "{name} {} {}: {value}", kernel.op, kernel.number);
+                    assert!(value.abs() < 1e6, "{name} {} {}: {value}", kernel.op, kernel.number);
                 }
             }
         }
@@ -437,23 +392,14 @@ mod tests {
     fn float_chains_compute_what_they_say() {
         use operand::*;
         for (name, table) in tables() {
-            for kernel in all(table)
-                .into_iter()
-                .filter(|kernel| kernel.number.is_float())
-            {
+            for kernel in all(table).into_iter().filter(|kernel| kernel.number.is_float()) {
                 let each = (kernel.ops / kernel.chains) as f64;
                 let one = match kernel.op {
                     Op::Add => SUM_START + each * ADDEND,
                     Op::Sub => -SUM_START - each * ADDEND,
                     // Two operations lead back to the start, so that no number of them leads away.
                     Op::Mul | Op::Div => {
-                        assert_eq!(
-                            kernel.run(1),
-                            kernel.run(0),
-                            "{name} {} {}",
-                            kernel.op,
-                            kernel.number
-                        );
+                        assert_eq!(kernel.run(1), kernel.run(0), "{name} {} {}", kernel.op, kernel.number);
                         FLOAT_START
                     }
                     _ => {
@@ -462,12 +408,7 @@ mod tests {
                     }
                 };
                 let value = float(kernel.number, kernel.run(1)) / kernel.chains as f64;
-                assert!(
-                    (value / one - 1.0).abs() < 1e-5,
-                    "{name} {} {}: {value}",
-                    kernel.op,
-                    kernel.number
-                );
+                assert!((value / one - 1.0).abs() < 1e-5, "{name} {} {}: {value}", kernel.op, kernel.number);
             }
         }
     }

@@ -12,21 +12,14 @@ const CHAINS: u64 = 4;
 
 macro_rules! kernels {
     ($chains:expr, $op:expr, $number:expr) => {{
-        fn integer<T: Copy>(
-            n: u64,
-            start: T,
-            step: impl Fn(T) -> T,
-            end: impl Fn(T) -> u64,
-        ) -> u64 {
+        fn integer<T: Copy>(n: u64, start: T, step: impl Fn(T) -> T, end: impl Fn(T) -> u64) -> u64 {
             let mut chains = [start; $chains as usize];
             for _ in 0..n * OPS {
                 for value in &mut chains {
                     *value = black_box(step(*value));
                 }
             }
-            chains
-                .into_iter()
-                .fold(0, |sum: u64, value| sum.wrapping_add(end(value)))
+            chains.into_iter().fold(0, |sum: u64, value| sum.wrapping_add(end(value)))
         }
         fn i32(n: u64, step: impl Fn(u32) -> u32) -> u64 {
             integer(n, START as u32, step, u64::from)
@@ -78,52 +71,32 @@ macro_rules! kernels {
             (Op::Rotate, Number::I64) => |n| i64(n, |v| v.rotate_right(5)),
             (Op::PopCount, Number::I32) => |n| i32(n, |v| v.count_ones()),
             (Op::PopCount, Number::I64) => |n| i64(n, |v| v.count_ones().into()),
-            (Op::Div, Number::I32) => {
-                |n| i32_from_zero(n, |v| (v + LARGE_I32 as i32) / DIVISOR_I32 as i32)
-            }
-            (Op::Div, Number::I64) => {
-                |n| i64_from_zero(n, |v| (v + LARGE_I64 as i64) / DIVISOR_I64 as i64)
-            }
-            (Op::Mod, Number::I32) => {
-                |n| i32_from_zero(n, |v| (v + LARGE_I32 as i32) % DIVISOR_I32 as i32)
-            }
-            (Op::Mod, Number::I64) => {
-                |n| i64_from_zero(n, |v| (v + LARGE_I64 as i64) % DIVISOR_I64 as i64)
-            }
+            (Op::Div, Number::I32) => |n| i32_from_zero(n, |v| (v + LARGE_I32 as i32) / DIVISOR_I32 as i32),
+            (Op::Div, Number::I64) => |n| i64_from_zero(n, |v| (v + LARGE_I64 as i64) / DIVISOR_I64 as i64),
+            (Op::Mod, Number::I32) => |n| i32_from_zero(n, |v| (v + LARGE_I32 as i32) % DIVISOR_I32 as i32),
+            (Op::Mod, Number::I64) => |n| i64_from_zero(n, |v| (v + LARGE_I64 as i64) % DIVISOR_I64 as i64),
             (Op::Add, Number::F32) => |n| f32(n, SUM_START as f32, |v, _| v + ADDEND as f32),
             (Op::Sub, Number::F32) => |n| f32(n, -SUM_START as f32, |v, _| v - ADDEND as f32),
-            (Op::Mul, Number::F32) => |n| {
-                f32(n, FLOAT_START as f32, |v, first| {
-                    v * (if first { FACTOR } else { INVERSE }) as f32
-                })
-            },
-            (Op::Div, Number::F32) => |n| {
-                f32(n, FLOAT_START as f32, |v, first| {
-                    v / (if first { FACTOR } else { INVERSE }) as f32
-                })
-            },
-            (Op::Fma, Number::F32) => |n| {
-                f32(n, FLOAT_START as f32, |v, _| {
-                    v.mul_add(FUSED_FACTOR as f32, FUSED_ADDEND as f32)
-                })
-            },
+            (Op::Mul, Number::F32) => {
+                |n| f32(n, FLOAT_START as f32, |v, first| v * (if first { FACTOR } else { INVERSE }) as f32)
+            }
+            (Op::Div, Number::F32) => {
+                |n| f32(n, FLOAT_START as f32, |v, first| v / (if first { FACTOR } else { INVERSE }) as f32)
+            }
+            (Op::Fma, Number::F32) => {
+                |n| f32(n, FLOAT_START as f32, |v, _| v.mul_add(FUSED_FACTOR as f32, FUSED_ADDEND as f32))
+            }
             (Op::Add, Number::F64) => |n| f64(n, SUM_START as f64, |v, _| v + ADDEND as f64),
             (Op::Sub, Number::F64) => |n| f64(n, -SUM_START as f64, |v, _| v - ADDEND as f64),
-            (Op::Mul, Number::F64) => |n| {
-                f64(n, FLOAT_START as f64, |v, first| {
-                    v * (if first { FACTOR } else { INVERSE }) as f64
-                })
-            },
-            (Op::Div, Number::F64) => |n| {
-                f64(n, FLOAT_START as f64, |v, first| {
-                    v / (if first { FACTOR } else { INVERSE }) as f64
-                })
-            },
-            (Op::Fma, Number::F64) => |n| {
-                f64(n, FLOAT_START as f64, |v, _| {
-                    v.mul_add(FUSED_FACTOR as f64, FUSED_ADDEND as f64)
-                })
-            },
+            (Op::Mul, Number::F64) => {
+                |n| f64(n, FLOAT_START as f64, |v, first| v * (if first { FACTOR } else { INVERSE }) as f64)
+            }
+            (Op::Div, Number::F64) => {
+                |n| f64(n, FLOAT_START as f64, |v, first| v / (if first { FACTOR } else { INVERSE }) as f64)
+            }
+            (Op::Fma, Number::F64) => {
+                |n| f64(n, FLOAT_START as f64, |v, _| v.mul_add(FUSED_FACTOR as f64, FUSED_ADDEND as f64))
+            }
             _ => return None,
         };
         run
@@ -132,25 +105,11 @@ macro_rules! kernels {
 
 pub(super) fn latency(op: Op, number: Number) -> Option<Entry> {
     let run = kernels!(1, op, number);
-    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() {
-        1.0
-    } else {
-        0.0
-    };
-    Some(Entry {
-        run,
-        ops: OPS,
-        chains: 1,
-        extra_adds_per_op,
-    })
+    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() { 1.0 } else { 0.0 };
+    Some(Entry { run, ops: OPS, chains: 1, extra_adds_per_op })
 }
 
 pub(super) fn throughput(op: Op, number: Number) -> Option<Entry> {
     let run = kernels!(CHAINS, op, number);
-    Some(Entry {
-        run,
-        ops: OPS * CHAINS,
-        chains: CHAINS,
-        extra_adds_per_op: 0.0,
-    })
+    Some(Entry { run, ops: OPS * CHAINS, chains: CHAINS, extra_adds_per_op: 0.0 })
 }

@@ -43,96 +43,24 @@ macro_rules! integer_latency {
     };
 }
 
-integer_latency!(
-    latscope_kernel_latency_add_i32,
-    0xffff_ffff,
-    "add {value:e}, {other:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_add_i64,
-    0xffff_ffff_ffff_ffff,
-    "add {value:r}, {other:r}"
-);
-integer_latency!(
-    latscope_kernel_latency_sub_i32,
-    0xffff_ffff,
-    "sub {value:e}, {other:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_sub_i64,
-    0xffff_ffff_ffff_ffff,
-    "sub {value:r}, {other:r}"
-);
-integer_latency!(
-    latscope_kernel_latency_mul_i32,
-    0xffff_ffff,
-    "imul {value:e}, {other:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_mul_i64,
-    0xffff_ffff_ffff_ffff,
-    "imul {value:r}, {other:r}"
-);
-integer_latency!(
-    latscope_kernel_latency_and_i32,
-    0xffff_ffff,
-    "and {value:e}, {other:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_and_i64,
-    0xffff_ffff_ffff_ffff,
-    "and {value:r}, {other:r}"
-);
-integer_latency!(
-    latscope_kernel_latency_or_i32,
-    0xffff_ffff,
-    "or {value:e}, {other:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_or_i64,
-    0xffff_ffff_ffff_ffff,
-    "or {value:r}, {other:r}"
-);
-integer_latency!(
-    latscope_kernel_latency_xor_i32,
-    0xffff_ffff,
-    "xor {value:e}, {other:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_xor_i64,
-    0xffff_ffff_ffff_ffff,
-    "xor {value:r}, {other:r}"
-);
-integer_latency!(
-    latscope_kernel_latency_shift_i32,
-    0xffff_ffff,
-    "shl {value:e}, 3"
-);
-integer_latency!(
-    latscope_kernel_latency_shift_i64,
-    0xffff_ffff_ffff_ffff,
-    "shl {value:r}, 3"
-);
-integer_latency!(
-    latscope_kernel_latency_rotate_i32,
-    0xffff_ffff,
-    "ror {value:e}, 5"
-);
-integer_latency!(
-    latscope_kernel_latency_rotate_i64,
-    0xffff_ffff_ffff_ffff,
-    "ror {value:r}, 5"
-);
-integer_latency!(
-    latscope_kernel_latency_popcount_i32,
-    0xffff_ffff,
-    "popcnt {value:e}, {value:e}"
-);
-integer_latency!(
-    latscope_kernel_latency_popcount_i64,
-    0xffff_ffff_ffff_ffff,
-    "popcnt {value:r}, {value:r}"
-);
+integer_latency!(latscope_kernel_latency_add_i32, 0xffff_ffff, "add {value:e}, {other:e}");
+integer_latency!(latscope_kernel_latency_add_i64, 0xffff_ffff_ffff_ffff, "add {value:r}, {other:r}");
+integer_latency!(latscope_kernel_latency_sub_i32, 0xffff_ffff, "sub {value:e}, {other:e}");
+integer_latency!(latscope_kernel_latency_sub_i64, 0xffff_ffff_ffff_ffff, "sub {value:r}, {other:r}");
+integer_latency!(latscope_kernel_latency_mul_i32, 0xffff_ffff, "imul {value:e}, {other:e}");
+integer_latency!(latscope_kernel_latency_mul_i64, 0xffff_ffff_ffff_ffff, "imul {value:r}, {other:r}");
+integer_latency!(latscope_kernel_latency_and_i32, 0xffff_ffff, "and {value:e}, {other:e}");
+integer_latency!(latscope_kernel_latency_and_i64, 0xffff_ffff_ffff_ffff, "and {value:r}, {other:r}");
+integer_latency!(latscope_kernel_latency_or_i32, 0xffff_ffff, "or {value:e}, {other:e}");
+integer_latency!(latscope_kernel_latency_or_i64, 0xffff_ffff_ffff_ffff, "or {value:r}, {other:r}");
+integer_latency!(latscope_kernel_latency_xor_i32, 0xffff_ffff, "xor {value:e}, {other:e}");
+integer_latency!(latscope_kernel_latency_xor_i64, 0xffff_ffff_ffff_ffff, "xor {value:r}, {other:r}");
+integer_latency!(latscope_kernel_latency_shift_i32, 0xffff_ffff, "shl {value:e}, 3");
+integer_latency!(latscope_kernel_latency_shift_i64, 0xffff_ffff_ffff_ffff, "shl {value:r}, 3");
+integer_latency!(latscope_kernel_latency_rotate_i32, 0xffff_ffff, "ror {value:e}, 5");
+integer_latency!(latscope_kernel_latency_rotate_i64, 0xffff_ffff_ffff_ffff, "ror {value:r}, 5");
+integer_latency!(latscope_kernel_latency_popcount_i32, 0xffff_ffff, "popcnt {value:e}, {value:e}");
+integer_latency!(latscope_kernel_latency_popcount_i64, 0xffff_ffff_ffff_ffff, "popcnt {value:r}, {value:r}");
 
 /// The dividend is one addition away from the result before; `xor edx, edx` breaks the dependency on the other
 /// result while registers are renamed.
@@ -671,17 +599,8 @@ pub(super) fn latency(op: Op, number: Number) -> Option<Entry> {
         (Op::Fma, Number::F64) => latscope_kernel_latency_fma_f64,
         _ => return None,
     };
-    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() {
-        1.0
-    } else {
-        0.0
-    };
-    Some(Entry {
-        run,
-        ops: LATENCY_OPS,
-        chains: 1,
-        extra_adds_per_op,
-    })
+    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() { 1.0 } else { 0.0 };
+    Some(Entry { run, ops: LATENCY_OPS, chains: 1, extra_adds_per_op })
 }
 
 pub(super) fn throughput(op: Op, number: Number) -> Option<Entry> {
@@ -723,15 +642,6 @@ pub(super) fn throughput(op: Op, number: Number) -> Option<Entry> {
         (Op::Fma, Number::F64) => latscope_kernel_throughput_fma_f64,
         _ => return None,
     };
-    let chains = if number.is_float() {
-        FLOAT_CHAINS
-    } else {
-        INTEGER_CHAINS
-    };
-    Some(Entry {
-        run,
-        ops: THROUGHPUT_OPS,
-        chains,
-        extra_adds_per_op: 0.0,
-    })
+    let chains = if number.is_float() { FLOAT_CHAINS } else { INTEGER_CHAINS };
+    Some(Entry { run, ops: THROUGHPUT_OPS, chains, extra_adds_per_op: 0.0 })
 }

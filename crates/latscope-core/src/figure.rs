@@ -1,0 +1,116 @@
+//! Figures as values: what is to be drawn, not how. Back ends turn them into
+//! pictures; the one for terminals is [`terminal`].
+
+mod latency;
+mod terminal;
+mod ticks;
+
+pub use latency::latency_figure;
+pub use terminal::terminal;
+
+/// A plot of curves over one pair of axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// The curves.
+    pub series: Vec<Series>,
+    /// Places worth naming.
+    pub marks: Vec<Mark>,
+}
+
+/// One axis. Its range is that of the points.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What is along it.
+    pub label: String,
+    /// How values become places.
+    pub scale: Scale,
+    /// How its ticks are placed and written.
+    pub unit: Unit,
+}
+
+/// How values become places on an axis. On a logarithmic one, values that are
+/// not positive have no place and are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal differences are equally far apart.
+    Linear,
+    /// Octaves are equally far apart.
+    Log2,
+    /// Decades are equally far apart.
+    Log10,
+}
+
+/// What the numbers along an axis are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes, written `32 KiB`.
+    Bytes,
+    /// Nanoseconds, written `10 ns`, `1 µs`.
+    Nanoseconds,
+    /// Plain numbers.
+    Number,
+}
+
+/// A curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What a legend calls it.
+    pub name: String,
+    /// Its points (x, y), in ascending x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A value on an axis worth naming: a line across the figure on the x axis, a
+/// level of the curve on the y axis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// Which axis it is on.
+    pub axis: MarkAxis,
+    /// The value.
+    pub at: f64,
+    /// Its name.
+    pub label: String,
+}
+
+/// The axis of a [`Mark`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkAxis {
+    /// The horizontal one.
+    X,
+    /// The vertical one.
+    Y,
+}
+
+impl Scale {
+    /// The place of a value: itself or its logarithm; `None` if it has none.
+    pub fn place(self, value: f64) -> Option<f64> {
+        let place = match self {
+            Scale::Linear => value,
+            Scale::Log2 => value.log2(),
+            Scale::Log10 => value.log10(),
+        };
+        place.is_finite().then_some(place)
+    }
+}
+
+impl Figure {
+    /// The smallest and the largest place on each axis, `[x, y]`, of all
+    /// points; `None` without a point that can be drawn.
+    pub fn range(&self) -> Option<[(f64, f64); 2]> {
+        let mut places = self.series.iter().flat_map(|series| &series.points).filter_map(|p| self.place(*p));
+        let (x, y) = places.next()?;
+        let wider = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+        Some(places.fold([(x, x), (y, y)], |[of_x, of_y], (x, y)| [wider(of_x, x), wider(of_y, y)]))
+    }
+
+    /// The place of a point on both axes.
+    pub fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+        Some((self.x.scale.place(x)?, self.y.scale.place(y)?))
+    }
+}

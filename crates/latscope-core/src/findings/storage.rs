@@ -1,0 +1,79 @@
+//! Files: the page cache beside the device.
+
+use super::finding;
+use super::select::{is, is_slower, measured, number, text, times, typical};
+use crate::report::{Finding, Measurement, Report, Support};
+use crate::units::{format_size, format_time};
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    [cached_and_direct, written_and_durable].iter().filter_map(|conclusion| conclusion(report)).collect()
+}
+
+/// A file system that has no device: nothing there is more durable than
+/// memory.
+fn in_memory(m: &Measurement) -> bool {
+    is(m, "filesystem", "tmpfs") || is(m, "filesystem", "ramfs")
+}
+
+/// The point of a probe in the same directory, nearest to 4 KiB in size.
+fn beside<'a>(report: &'a Report, probe: &'a str, other: &Measurement) -> Option<&'a Measurement> {
+    let place = |m: &Measurement| ["directory", "filesystem"].map(|name| text(m, name).map(str::to_owned));
+    measured(report, probe)
+        .filter(|m| place(m) == place(other) && !is(m, "mode", "open-close"))
+        .filter(|m| number(m, "size").is_none_or(|size| (1024..=16384).contains(&size)))
+        .min_by_key(|m| number(m, "size").map_or(0, |size| size.abs_diff(4096)))
+}
+
+/// ` on ext4`, where the file system is known.
+fn on_filesystem(m: &Measurement) -> String {
+    text(m, "filesystem").map_or(String::new(), |name| format!(" on {name}"))
+}
+
+fn cached_and_direct(report: &Report) -> Option<Finding> {
+    // Degraded, it was answered from the page cache.
+    let direct = measured(report, "file.read-direct")
+        .filter(|m| !in_memory(m) && m.support == Support::Ok)
+        .min_by_key(|m| number(m, "size").map_or(0, |size| size.abs_diff(4096)))?;
+    let cached = beside(report, "file.read", direct)?;
+    let (memory, device) = (typical(cached), typical(direct));
+    if !is_slower(direct, cached) {
+        return None;
+    }
+    let size = |m: &Measurement| format_size(number(m, "size").unwrap_or(4096));
+    let text = format!(
+        "Reading {}{} takes {} from the page cache, {} from the device (O_DIRECT, {}): {}. A file read in \
+         microseconds reads memory; only the second figure compares with a disk.",
+        size(cached),
+        on_filesystem(direct),
+        format_time(memory),
+        format_time(device),
+        size(direct),
+        times(device / memory),
+    );
+    Some(finding("page-cache", text, &[("cached_ns", memory), ("direct_ns", device)]))
+}
+
+fn written_and_durable(report: &Report) -> Option<Finding> {
+    let sync = ["file.fsync", "file.fdatasync"]
+        .into_iter()
+        .find_map(|probe| measured(report, probe).find(|m| !in_memory(m)))?;
+    let write = beside(report, "file.write", sync)?;
+    if !is_slower(sync, write) {
+        return None;
+    }
+    let call = sync.probe.trim_start_matches("file.");
+    let mut text = format!(
+        "Writing {}{} returns after {}, but only {call} makes it durable, which takes {} ({})",
+        format_size(number(write, "size").unwrap_or(4096)),
+        on_filesystem(sync),
+        format_time(typical(write)),
+        format_time(typical(sync)),
+        times(typical(sync) / typical(write)),
+    );
+    let mut values = vec![("write_ns", typical(write)), ("sync_ns", typical(sync))];
+    if let Some(tail) = sync.summary.p99 {
+        text += &format!(", and one in a hundred takes {} or more", format_time(tail));
+        values.push(("sync_p99_ns", tail));
+    }
+    Some(finding("durable-write", text + ".", &values))
+}

@@ -1,0 +1,146 @@
+//! Detected levels beside the caches a machine declares.
+
+use super::{Level, plateaus};
+use crate::machine::Machine;
+
+/// Capacities closer than this, in octaves, are the same (19 %).
+const SAME_OCTAVES: f64 = 0.25;
+
+/// What leaving a level or a declared cache without a partner costs, in
+/// octaves: partners up to 64 times apart are still taken for partners.
+const ALONE_OCTAVES: f64 = 3.0;
+
+/// How a detected capacity compares with the declared one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// The same within 19 %.
+    Agrees,
+    /// Less than declared: the cache is partitioned, shared or contended, and
+    /// the capacity is the *effective* one.
+    Smaller,
+    /// More than declared, and about the sum with the level before: the two
+    /// hold different lines (an exclusive or victim cache).
+    ExclusiveSum,
+    /// More than declared: the declaration is wrong, or the edge is soft.
+    Larger,
+    /// Detected, but nothing is declared for it.
+    Undeclared,
+    /// Declared, but the curve shows no step for it.
+    NotSeen,
+    /// The slowest level: memory, which declares no cache.
+    Memory,
+}
+
+/// A level and the declared cache it is taken for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LevelMatch {
+    /// `L1`, `L2`, …, or `memory`.
+    pub name: String,
+    /// The detected level; `None` for [`Agreement::NotSeen`].
+    pub level: Option<Level>,
+    /// Declared bytes.
+    pub declared: Option<u64>,
+    /// How the two compare.
+    pub agreement: Agreement,
+}
+
+/// Names the levels found by [`detect`](super::detect) after the machine's
+/// declared caches, and compares the capacities. In order of level; declared
+/// caches of which the curve shows nothing stand among them.
+pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
+    let declared = declared_caches(machine);
+    let bounded: Vec<(&Level, u64)> =
+        plateaus(levels).filter_map(|level| level.capacity.map(|size| (level, size))).collect();
+    let mut matches = Vec::new();
+    let mut last_number = 0;
+    for (detected, cache) in align(&bounded, &declared) {
+        let before = cache.and_then(|cache| cache.checked_sub(1)).map(|before| declared[before].1);
+        let cache = cache.map(|cache| declared[cache]);
+        let detected = detected.map(|at| bounded[at]);
+        last_number = cache.map_or(last_number + 1, |(number, _)| number);
+        matches.push(LevelMatch {
+            name: format!("L{last_number}"),
+            level: detected.map(|(level, _)| level.clone()),
+            declared: cache.map(|(_, size)| size),
+            agreement: compare(detected.map(|(_, size)| size), cache.map(|(_, size)| size), before),
+        });
+    }
+    matches.extend(plateaus(levels).filter(|level| level.capacity.is_none()).map(|level| LevelMatch {
+        name: "memory".to_owned(),
+        level: Some(level.clone()),
+        declared: None,
+        agreement: Agreement::Memory,
+    }));
+    matches
+}
+
+/// Level number and size of each declared data cache, one for each level.
+fn declared_caches(machine: &Machine) -> Vec<(u32, u64)> {
+    let mut caches: Vec<(u32, u64)> = machine
+        .caches
+        .iter()
+        .filter(|cache| cache.kind != "Instruction" && cache.size > 0)
+        .map(|cache| (cache.level, cache.size))
+        .collect();
+    caches.sort_unstable();
+    caches.dedup_by_key(|(level, _)| *level);
+    caches
+}
+
+fn compare(detected: Option<u64>, declared: Option<u64>, before: Option<u64>) -> Agreement {
+    let (detected, declared) = match (detected, declared) {
+        (Some(detected), Some(declared)) => (detected, declared),
+        (Some(_), None) => return Agreement::Undeclared,
+        (None, _) => return Agreement::NotSeen,
+    };
+    let distance = octaves(detected, declared);
+    if distance.abs() < SAME_OCTAVES {
+        return Agreement::Agrees;
+    }
+    if distance < 0.0 {
+        return Agreement::Smaller;
+    }
+    let sum = before.map(|before| before.saturating_add(declared));
+    match sum.is_some_and(|sum| octaves(detected, sum).abs() < SAME_OCTAVES) {
+        true => Agreement::ExclusiveSum,
+        false => Agreement::Larger,
+    }
+}
+
+fn octaves(a: u64, b: u64) -> f64 {
+    (a as f64).log2() - (b as f64).log2()
+}
+
+/// Pairs levels with declared caches, both in ascending order, so that the
+/// sum of distances is least; either may stay alone.
+fn align(bounded: &[(&Level, u64)], declared: &[(u32, u64)]) -> Vec<(Option<usize>, Option<usize>)> {
+    let (m, n) = (bounded.len(), declared.len());
+    // cost[i][j]: of what remains from level i and cache j on.
+    let mut cost = vec![vec![0.0f64; n + 1]; m + 1];
+    let pair = |i: usize, j: usize| octaves(bounded[i].1.max(1), declared[j].1).abs();
+    for i in (0..=m).rev() {
+        for j in (0..=n).rev() {
+            let alone = (m - i + n - j) as f64 * ALONE_OCTAVES;
+            cost[i][j] = match (i < m, j < n) {
+                (true, true) => (pair(i, j) + cost[i + 1][j + 1])
+                    .min(ALONE_OCTAVES + cost[i + 1][j])
+                    .min(ALONE_OCTAVES + cost[i][j + 1]),
+                _ => alone,
+            };
+        }
+    }
+    let (mut i, mut j, mut path) = (0, 0, Vec::new());
+    while i < m || j < n {
+        if i < m && j < n && cost[i][j] == pair(i, j) + cost[i + 1][j + 1] {
+            path.push((Some(i), Some(j)));
+            (i, j) = (i + 1, j + 1);
+        } else if i < m && (j == n || cost[i][j] == ALONE_OCTAVES + cost[i + 1][j]) {
+            path.push((Some(i), None));
+            i += 1;
+        } else {
+            path.push((None, Some(j)));
+            j += 1;
+        }
+    }
+    path
+}

@@ -1,0 +1,105 @@
+//! Reports made by hand, for the tests of what reads reports.
+
+use crate::histogram::Histogram;
+use crate::machine::{Cache, Machine};
+use crate::plan::{Params, Plan, params};
+use crate::report::{
+    Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Work,
+};
+use crate::units::CpuList;
+use std::collections::BTreeMap;
+
+/// A report of these points from a machine of two CPUs, 32 KiB, 1 MiB and
+/// 32 MiB of cache.
+pub(crate) fn report(measurements: Vec<Measurement>) -> Report {
+    let cache = |(level, size)| Cache { level, size, kind: "Unified".to_owned(), ..Cache::default() };
+    Report {
+        schema: SCHEMA.to_owned(),
+        tool: Tool::default(),
+        started: "2026-01-01T00:00:00Z".to_owned(),
+        finished: None,
+        plan: Plan {
+            job: "survey".to_owned(),
+            steps: Vec::new(),
+            load: None,
+            timeline: None,
+            cpus: CpuList(vec![0, 1]),
+            notes: Vec::new(),
+        },
+        machine: Machine {
+            allowed: CpuList(vec![0, 1]),
+            caches: [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)].map(cache).to_vec(),
+            ..Machine::default()
+        },
+        warnings: Vec::new(),
+        findings: Vec::new(),
+        measurements,
+    }
+}
+
+/// A point whose samples spread by 1 % around `ns`.
+pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> Measurement {
+    let mut histogram = Histogram::new(1);
+    for sample in 0..200u32 {
+        let spread = 0.99 + 0.0001 * f64::from(sample);
+        histogram.record((ns * spread * 1000.0).round() as u64);
+    }
+    let mut summary = Summary::of(&histogram, &Summary::default());
+    summary.p50 = Some(ns); // not the middle of its bucket: tests quote it
+    Measurement {
+        title: format!("{probe} of a test"),
+        probe: probe.to_owned(),
+        params: parameters,
+        row: true,
+        sampling: Sampling::Batch { ops: 100 },
+        times,
+        support: Support::Ok,
+        reason: None,
+        remedy: None,
+        incomplete: false,
+        summary,
+        values: BTreeMap::new(),
+        work: None,
+        histogram,
+        blocks: Vec::new(),
+        outliers: Vec::new(),
+    }
+}
+
+/// The same with a named value.
+pub(crate) fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
+    m.values.insert(name.to_owned(), Value { value, unit: "count".to_owned(), better: Better::Less });
+    m
+}
+
+/// The same with this many bytes touched by an operation.
+pub(crate) fn with_bytes(mut m: Measurement, bytes: u64) -> Measurement {
+    m.work = Some(Work { ops: 1, bytes_touched: bytes, bytes_moved: bytes });
+    m
+}
+
+/// A chase over sizes of 2 KiB to 512 MiB through caches of 32 KiB, 1 MiB and
+/// `last` bytes; `walk` ns are added beyond 2 MiB. Cycles are those of 4 GHz.
+pub(crate) fn chase(order: &str, pages: &str, per_octave: u32, last: u64, walk: f64) -> Vec<Measurement> {
+    let latency = |size: u64| {
+        let caches = [(32u64 << 10, 1.0), (1 << 20, 4.0), (last, 13.0)];
+        let (mut left, mut ns) = (1.0, 0.0);
+        for (capacity, hit) in caches {
+            let hits = (1.0 - (size as f64 / capacity as f64).log2() / 0.6).clamp(0.0, 1.0);
+            ns += left * hits * hit;
+            left *= 1.0 - hits;
+        }
+        ns + left * 100.0 + if size > 2 << 20 { walk } else { 0.0 }
+    };
+    (0..=18 * per_octave)
+        .map(|step| {
+            let size = (2048.0 * (f64::from(step) / f64::from(per_octave)).exp2()).round() as u64;
+            let parameters =
+                params([("size", size.into()), ("order", order.into()), ("pages", pages.into())]);
+            let mut m = point("memory.latency", parameters, Times::Operation, latency(size));
+            m.row = false;
+            m.summary.cycles = m.summary.p50.map(|ns| ns * 4.0);
+            m
+        })
+        .collect()
+}

@@ -1,0 +1,325 @@
+//! Files that Perfetto opens.
+
+use super::ftrace::{self, Event, stamp_text};
+use super::syscalls::syscall_name;
+use super::{Interval, Recording, Thread, Timeline, Why};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+/// The format of a time line's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// ftrace text, as [`ftrace_text`] writes it.
+    Ftrace,
+    /// Chrome trace-event JSON, as [`chrome_json`] writes it.
+    Json,
+}
+
+impl Format {
+    /// JSON for a file whose name ends in `.json`, else ftrace text.
+    pub fn of(path: &Path) -> Format {
+        match path.extension() {
+            Some(extension) if extension.eq_ignore_ascii_case("json") => Format::Json,
+            _ => Format::Ftrace,
+        }
+    }
+}
+
+/// Writes a file step by step, so that no more than one recording need be in
+/// memory: [`Export::begin`], [`Export::step`] for each in order of time,
+/// [`Export::end`].
+#[derive(Debug)]
+pub struct Export {
+    format: Format,
+    empty: bool,
+}
+
+impl Export {
+    /// A file of a format.
+    pub fn new(format: Format) -> Export {
+        Export { format, empty: true }
+    }
+
+    /// How the file begins.
+    pub fn begin(&self) -> &'static str {
+        match self.format {
+            Format::Ftrace => FTRACE_HEAD,
+            Format::Json => "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
+        }
+    }
+
+    /// What follows for one step, which need not end with a line.
+    pub fn step(&mut self, recording: &Recording, timeline: &Timeline) -> String {
+        let text = match self.format {
+            Format::Ftrace => ftrace_step(recording, timeline),
+            Format::Json => json_step(timeline),
+        };
+        let separator = if self.format == Format::Json && !self.empty && !text.is_empty() { "," } else { "" };
+        self.empty &= text.is_empty();
+        format!("{separator}{text}")
+    }
+
+    /// How the file ends.
+    pub fn end(&self) -> &'static str {
+        match self.format {
+            Format::Ftrace => "",
+            Format::Json => "]}\n",
+        }
+    }
+}
+
+fn whole(format: Format, steps: &[(&Recording, &Timeline)]) -> String {
+    let mut export = Export::new(format);
+    let body: String = steps.iter().map(|(recording, timeline)| export.step(recording, timeline)).collect();
+    format!("{}{body}{}", export.begin(), export.end())
+}
+
+const FTRACE_HEAD: &str = "\
+# tracer: nop
+#
+#           TASK-PID       TGID    CPU#  FLAGS  TIMESTAMP  FUNCTION
+#              | |           |       |    |        |         |
+";
+
+/// Writes recordings as one ftrace text file, which ui.perfetto.dev opens. The
+/// recordings follow each other in time, each with its time line.
+///
+/// It holds the kernel's own events, and some more for Perfetto's text importer:
+/// - system calls of the followed threads a second time as slices, since it
+///   knows no `sys_enter`;
+/// - a `sched_waking` beside each `sched_wakeup_new`, for the same reason;
+/// - switches that close the gaps on a CPU. Only switches from and to the
+///   followed threads are recorded; of other threads the file tells no more
+///   than when they gave way to a followed one or took its place.
+pub fn ftrace_text(steps: &[(&Recording, &Timeline)]) -> String {
+    whole(Format::Ftrace, steps)
+}
+
+fn ftrace_step(recording: &Recording, timeline: &Timeline) -> String {
+    let mut out = String::with_capacity(recording.text.len() * 3 / 2);
+    let mut writer = Writer::new(timeline);
+    for text in recording.text.lines() {
+        if let Some(line) = ftrace::line(text).filter(|line| line.at >= timeline.from) {
+            writer.line(&line, &mut out);
+        }
+    }
+    writer.end(timeline.until, &mut out);
+    out
+}
+
+/// Writes the lines of one step.
+struct Writer<'a> {
+    followed: HashSet<u32>,
+    slices: Slices,
+    /// Who is on each CPU, as far as the file tells.
+    current: BTreeMap<u32, (u32, &'a str)>,
+}
+
+const IDLE: (u32, &str) = (0, "swapper");
+
+impl<'a> Writer<'a> {
+    fn new(timeline: &Timeline) -> Self {
+        let followed = timeline.threads.iter().map(|thread| thread.tid).collect();
+        Writer { followed, slices: slices(timeline), current: BTreeMap::new() }
+    }
+
+    fn line(&mut self, line: &ftrace::Line<'a>, out: &mut String) {
+        let event = line.event();
+        match event {
+            Some(Event::Switch { from, from_name, to, to_name, .. }) => {
+                if self.current.contains_key(&line.cpu) {
+                    self.on_cpu(line.cpu, line.at, (from, from_name), out);
+                }
+                self.current.insert(line.cpu, (to, to_name));
+            }
+            _ if self.followed.contains(&line.tid) => {
+                self.on_cpu(line.cpu, line.at, (line.tid, line.task), out);
+            }
+            _ => {}
+        }
+        let edges = match event {
+            Some(Event::Enter { .. } | Event::Exit { .. }) => self.slices.remove(&(line.tid, line.at)),
+            _ => None,
+        };
+        let marks = edges.unwrap_or_default().into_iter().map(|mark| row(line, "tracing_mark_write", &mark));
+        // The slice of a call lies inside its entry and exit.
+        match event {
+            Some(Event::Exit { .. }) => {
+                *out += &(marks.collect::<String>() + &row(line, line.name, line.fields))
+            }
+            _ => *out += &(row(line, line.name, line.fields) + &marks.collect::<String>()),
+        }
+        if let Some(Event::WakeNew { .. }) = event {
+            *out += &row(line, "sched_waking", line.fields);
+        }
+    }
+
+    /// Writes the switch to the thread that is seen on a CPU, if it was not recorded.
+    fn on_cpu(&mut self, cpu: u32, at: u64, thread: (u32, &'a str), out: &mut String) {
+        let before = *self.current.get(&cpu).unwrap_or(&IDLE);
+        if before.0 != thread.0 {
+            *out += &switch(cpu, at, before, "S", thread);
+            self.current.insert(cpu, thread);
+        }
+    }
+
+    /// Takes the threads that are still running off their CPUs: their process
+    /// ends with the step.
+    fn end(self, at: u64, out: &mut String) {
+        for (cpu, thread) in self.current {
+            if thread.0 != IDLE.0 {
+                *out += &switch(cpu, at, thread, "X", IDLE);
+            }
+        }
+    }
+}
+
+/// A switch that was not recorded.
+fn switch(cpu: u32, at: u64, from: (u32, &str), state: &str, to: (u32, &str)) -> String {
+    let state = if from.0 == IDLE.0 { "R" } else { state };
+    let fields = format!(
+        "prev_comm={} prev_pid={} prev_prio=120 prev_state={state} ==> next_comm={} next_pid={} next_prio=120",
+        from.1, from.0, to.1, to.0
+    );
+    let (tid, task) = from;
+    row(&ftrace::Line { task, tid, process: None, cpu, at, name: "", fields: "" }, "sched_switch", &fields)
+}
+
+/// One line, in the form that all importers know: with a process column and
+/// four flags.
+fn row(line: &ftrace::Line, name: &str, fields: &str) -> String {
+    let process = line.process.map_or("-------".to_owned(), |process| format!("{process:>7}"));
+    format!(
+        "{:>16}-{:<7} ({process}) [{:03}] .... {:>12}: {name}: {fields}\n",
+        line.task,
+        line.tid,
+        line.cpu,
+        stamp_text(line.at)
+    )
+}
+
+/// Begins and ends of the calls by thread and instant.
+type Slices = HashMap<(u32, u64), Vec<String>>;
+
+fn slices(timeline: &Timeline) -> Slices {
+    let mut slices = Slices::new();
+    for thread in &timeline.threads {
+        for call in thread.calls.iter().filter(|call| call.result.is_some()) {
+            let name = syscall_name(&timeline.architecture, call.number);
+            slices.entry((thread.tid, call.from)).or_default().push(format!("B|{}|{name}", thread.process));
+            slices.entry((thread.tid, call.until)).or_default().push(format!("E|{}", thread.process));
+        }
+    }
+    slices
+}
+
+/// Offset of the made-up thread ids under which the states of threads stand in
+/// the JSON file: a track cannot hold states and calls, which overlap freely.
+/// Above every real thread id (at most 2^22, proc_sys_kernel(5)).
+const STATE_TRACKS: u32 = 1 << 23;
+
+/// Writes time lines as Chrome trace-event JSON, which ui.perfetto.dev and
+/// chrome://tracing open: two tracks for each thread, one with its system calls
+/// and signposts, one with its states.
+pub fn chrome_json(steps: &[(&Recording, &Timeline)]) -> String {
+    whole(Format::Json, steps)
+}
+
+fn json_step(timeline: &Timeline) -> String {
+    let others = timeline.others.iter().map(|(tid, name)| (*tid, name.as_str()));
+    let own = timeline.threads.iter().map(|thread| (thread.tid, thread.name.as_str()));
+    let known: Names = others.chain(own).collect();
+    let mut events = Events::default();
+    for thread in &timeline.threads {
+        names(thread, &mut events);
+        spans(timeline, &known, thread, &mut events);
+    }
+    events.0
+}
+
+/// The text of JSON events, with commas between.
+#[derive(Default)]
+struct Events(String);
+
+impl Events {
+    fn push(&mut self, event: &Value) {
+        let separator = if self.0.is_empty() { "\n" } else { ",\n" };
+        self.0 += separator;
+        self.0 += &event.to_string();
+    }
+}
+
+/// Names of threads by id.
+type Names<'a> = HashMap<u32, &'a str>;
+
+fn names(thread: &Thread, events: &mut Events) {
+    let mut name = |kind: &str, tid: u32, name: String| {
+        events.push(
+            &json!({ "ph": "M", "name": kind, "pid": thread.process, "tid": tid, "args": { "name": name } }),
+        );
+    };
+    if thread.is_main() {
+        name("process_name", thread.tid, thread.name.clone());
+    }
+    name("thread_name", thread.tid, thread.name.clone());
+    name("thread_name", thread.tid + STATE_TRACKS, format!("{} {} states", thread.name, thread.tid));
+}
+
+/// A finished slice. The format's times are in µs.
+fn slice(pid: u32, tid: u32, category: &str, name: &str, (from, until): (u64, u64), args: Value) -> Value {
+    let micros = |ns: u64| ns as f64 / 1e3;
+    json!({
+        "ph": "X", "pid": pid, "tid": tid, "cat": category, "name": name,
+        "ts": micros(from), "dur": micros(until.saturating_sub(from)), "args": args,
+    })
+}
+
+fn spans(timeline: &Timeline, known: &Names, thread: &Thread, events: &mut Events) {
+    let pid = thread.process;
+    for interval in &thread.intervals {
+        let args = json!({ "why": reason(timeline, known, interval), "cpu": interval.cpu });
+        let times = (interval.from, interval.until);
+        events.push(&slice(pid, thread.tid + STATE_TRACKS, "state", interval.state.name(), times, args));
+    }
+    for call in &thread.calls {
+        let name = syscall_name(&timeline.architecture, call.number);
+        let args = json!({ "number": call.number, "result": call.result });
+        events.push(&slice(pid, thread.tid, "syscall", &name, (call.from, call.until), args));
+    }
+    for signpost in &thread.signposts {
+        let args = json!({ "closed": signpost.closed });
+        let times = (signpost.from, signpost.until);
+        events.push(&slice(pid, thread.tid, "signpost", &signpost.name, times, args));
+    }
+}
+
+/// What began an interval, in words.
+fn reason(timeline: &Timeline, known: &Names, interval: &Interval) -> String {
+    let who = |tid: u32| match known.get(&tid) {
+        _ if tid == 0 => "an interrupt".to_owned(),
+        Some(name) => format!("{name} {tid}"),
+        None => format!("thread {tid}"),
+    };
+    match interval.why {
+        Why::Scheduled => "a CPU took it up".to_owned(),
+        Why::Woken { by } => format!("woken by {}", who(by)),
+        Why::Created { by } => format!("created by {}", who(by)),
+        Why::Yielded => "called sched_yield".to_owned(),
+        Why::Preempted { by: 0 } => "its CPU was taken".to_owned(),
+        Why::Preempted { by } => format!("{} got its CPU", who(by)),
+        Why::Slept { kind, call } => {
+            let sleep = match kind {
+                'S' => "sleeps",
+                'D' => "sleeps, not to be interrupted",
+                'T' => "stopped",
+                't' => "traced",
+                _ => "waits",
+            };
+            match call {
+                Some(number) => format!("{sleep} in {}", syscall_name(&timeline.architecture, number)),
+                None => format!("{sleep} ({kind})"),
+            }
+        }
+    }
+}

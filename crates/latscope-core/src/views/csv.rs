@@ -1,0 +1,144 @@
+//! A line for each measurement, for spreadsheets and scripts. Durations are in
+//! ns, rates in bytes per second, all digits kept.
+
+use super::rows::family;
+use crate::report::{Measurement, Report, Sampling};
+
+const COLUMNS: [&str; 37] = [
+    "probe",
+    "family",
+    "title",
+    "params",
+    "sampling",
+    "batch_ops",
+    "times",
+    "support",
+    "reason",
+    "remedy",
+    "incomplete",
+    "row",
+    "count",
+    "rejected",
+    "missed",
+    "min_ns",
+    "p10_ns",
+    "p50_ns",
+    "p90_ns",
+    "p95_ns",
+    "p99_ns",
+    "p99_9_ns",
+    "p99_99_ns",
+    "p99_999_ns",
+    "p99_9999_ns",
+    "max_ns",
+    "mean_ns",
+    "cycles",
+    "ops",
+    "bytes_touched",
+    "bytes_moved",
+    "touched_bytes_per_s",
+    "moved_bytes_per_s",
+    "values",
+    "machine",
+    "started",
+    "finished",
+];
+
+/// The report as CSV with a header line; what is not there is an empty field.
+pub fn csv(report: &Report) -> Vec<u8> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let written = writer
+        .write_record(COLUMNS)
+        .and_then(|()| report.measurements.iter().try_for_each(|m| writer.write_record(record(report, m))));
+    written.expect("memory takes any record of the same length");
+    writer.into_inner().expect("memory can be flushed")
+}
+
+/// The fields of a measurement, in the order of [`COLUMNS`].
+fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
+    let s = &m.summary;
+    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let work = |bytes: fn(&crate::report::Work) -> u64| m.work.as_ref().map(|w| bytes(w).to_string());
+    let (sampling, batch_ops) = match m.sampling {
+        Sampling::Event => ("event", String::new()),
+        Sampling::Batch { ops } => ("batch", ops.to_string()),
+    };
+    [
+        m.probe.clone(),
+        family(&m.probe).to_owned(),
+        m.title.clone(),
+        joined(m.params.iter().map(|(name, value)| format!("{name}={value}"))),
+        sampling.to_owned(),
+        batch_ops,
+        name(&m.times),
+        name(&m.support),
+        text(&m.reason),
+        text(&m.remedy),
+        m.incomplete.to_string(),
+        m.row.to_string(),
+        s.count.to_string(),
+        s.rejected.to_string(),
+        s.missed.to_string(),
+        number(s.min),
+        number(s.p10),
+        number(s.p50),
+        number(s.p90),
+        number(s.p95),
+        number(s.p99),
+        number(s.p99_9),
+        number(s.p99_99),
+        number(s.p99_999),
+        number(s.p99_9999),
+        number(s.max),
+        number(s.mean),
+        number(s.cycles),
+        work(|w| w.ops).unwrap_or_default(),
+        work(|w| w.bytes_touched).unwrap_or_default(),
+        work(|w| w.bytes_moved).unwrap_or_default(),
+        number(m.rate_touched()),
+        number(m.rate_moved()),
+        joined(m.values.iter().map(|(name, v)| format!("{name}={}{}", v.value, spaced(&v.unit)))),
+        report.machine.name.clone(),
+        report.started.clone(),
+        text(&report.finished),
+    ]
+}
+
+fn spaced(unit: &str) -> String {
+    if unit.is_empty() { String::new() } else { format!(" {unit}") }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(";")
+}
+
+/// The name a value has in the JSON.
+fn name(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn each_measurement_has_a_line_that_reads_back() {
+        let report = fixture::report();
+        let bytes = csv(&report);
+        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
+        let column = |name: &str| COLUMNS.iter().position(|c| *c == name).unwrap();
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        assert_eq!(lines.len(), report.measurements.len());
+        for (line, m) in lines.iter().zip(&report.measurements) {
+            assert_eq!(&line[column("probe")], m.probe);
+            assert_eq!(line[column("p50_ns")].parse().ok(), m.summary.p50);
+            assert_eq!(line[column("touched_bytes_per_s")].parse().ok(), m.rate_touched());
+            assert_eq!(line[column("count")], m.summary.count.to_string());
+        }
+    }
+}

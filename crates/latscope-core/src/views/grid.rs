@@ -1,0 +1,303 @@
+//! Text of known width on a terminal: styled cells, columns, wrapped prose.
+
+use super::style::PLAIN;
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Pieces of text, each in its style. Control characters never get in: a
+/// result file from elsewhere must not move the cursor.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Text(Vec<(Style, String)>);
+
+impl Text {
+    /// Plain text.
+    pub fn plain(text: impl AsRef<str>) -> Text {
+        Text::styled(PLAIN, text)
+    }
+
+    /// Text in one style.
+    pub fn styled(style: Style, text: impl AsRef<str>) -> Text {
+        Text::default().with(style, text)
+    }
+
+    /// The same with more text after it.
+    pub fn with(mut self, style: Style, text: impl AsRef<str>) -> Text {
+        if !text.as_ref().is_empty() {
+            self.0.push((style, clean(text.as_ref())));
+        }
+        self
+    }
+
+    /// Columns it takes.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.width()).sum()
+    }
+
+    /// The same with another text after it.
+    pub fn and(mut self, other: Text) -> Text {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// The same, no wider than `width`; what is cut off leaves an ellipsis.
+    pub fn fitted(&self, width: usize) -> Text {
+        if self.width() <= width {
+            return self.clone();
+        }
+        let mut left = width.saturating_sub(1);
+        let mut fitted = Text::default();
+        for (style, text) in &self.0 {
+            let kept = prefix(text, left);
+            left -= kept.width();
+            fitted.0.push((*style, kept.to_owned()));
+            if kept.len() < text.len() {
+                break;
+            }
+        }
+        fitted.with(PLAIN, if width > 0 { "…" } else { "" })
+    }
+
+    /// Like [`fitted`](Self::fitted), for plain text: what is cut out is in the
+    /// middle, for names often differ at their end.
+    pub fn shortened(&self, width: usize) -> Text {
+        let whole: String = self.0.iter().map(|(_, text)| text.as_str()).collect();
+        if self.width() <= width || width < 8 {
+            return self.fitted(width);
+        }
+        let head = prefix(&whole, (width - 1).div_ceil(2)).trim_end();
+        let mut tail = whole.as_str();
+        while tail.width() > width - 1 - head.width() {
+            tail = tail.get(tail.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
+        }
+        Text::plain(format!("{head}…{}", tail.trim_start()))
+    }
+
+    /// Whether nothing of it can be seen.
+    fn is_blank(&self) -> bool {
+        self.0.iter().all(|(_, text)| text.trim().is_empty())
+    }
+
+    /// Drops blanks at the end.
+    fn trim_end(&mut self) {
+        while let Some((_, text)) = self.0.last_mut() {
+            text.truncate(text.trim_end().len());
+            if !text.is_empty() {
+                break;
+            }
+            self.0.pop();
+        }
+    }
+
+    fn write(&self, out: &mut String, color: bool) {
+        for (style, text) in &self.0 {
+            if color && *style != PLAIN {
+                out.push_str(&format!("{style}{text}{style:#}"));
+            } else {
+                out.push_str(text);
+            }
+        }
+    }
+}
+
+/// Text without control characters.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// As much of the start of `text` as takes at most `width` columns.
+fn prefix(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// The first column of a grid is not cut below this width.
+const SHORTEST: usize = 6;
+
+/// On which side of its column a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+/// A column: its heading and a cell for each row.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub heading: Text,
+    pub side: Side,
+    pub cells: Vec<Text>,
+}
+
+impl Column {
+    pub fn new(heading: Text, side: Side, cells: Vec<Text>) -> Column {
+        Column { heading, side, cells }
+    }
+
+    /// Columns its widest cell or its heading takes.
+    pub fn width(&self) -> usize {
+        let cells = self.cells.iter().map(Text::width).max().unwrap_or(0);
+        cells.max(self.heading.width())
+    }
+
+    /// Whether no row has anything in it.
+    pub fn is_empty(&self) -> bool {
+        self.cells.iter().all(|cell| cell.0.is_empty())
+    }
+}
+
+/// Columns side by side with `gap` blanks between, a rule under the headings.
+/// `width` is the widest a line may be: the first column gives way, and where
+/// that is not enough the last ones are left out.
+pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) -> String {
+    let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    let sum = |widths: &[usize]| widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1);
+    while widths.len() > 1 && sum(&widths) - widths[0] + widths[0].min(SHORTEST) > width {
+        widths.pop();
+    }
+    let columns = &columns[..widths.len()];
+    let total = sum(&widths);
+    if let Some(first) = widths.first_mut() {
+        *first = first.saturating_sub(total.saturating_sub(width)).max(1);
+    }
+    let mut out = String::new();
+    let headings: Vec<&Text> = columns.iter().map(|c| &c.heading).collect();
+    line(&mut out, &headings, columns, &widths, gap, color);
+    let rule = Text::styled(super::style::DIM, "─".repeat(total.min(width)));
+    rule.write(&mut out, color);
+    out.push('\n');
+    for row in 0..columns.first().map_or(0, |c| c.cells.len()) {
+        let cells: Vec<&Text> = columns.iter().map(|c| &c.cells[row]).collect();
+        line(&mut out, &cells, columns, &widths, gap, color);
+    }
+    out
+}
+
+fn line(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], gap: usize, color: bool) {
+    let mut blanks = 0;
+    let last = cells.iter().rposition(|cell| !cell.is_blank());
+    for (at, ((cell, column), width)) in cells.iter().zip(columns).zip(widths).enumerate() {
+        let mut cell = cell.fitted(*width);
+        let free = width - cell.width().min(*width);
+        if Some(at) >= last {
+            cell.trim_end();
+        }
+        let (before, after) = if column.side == Side::Right { (free, 0) } else { (0, free) };
+        blanks += before;
+        if cell.width() > 0 {
+            out.push_str(&" ".repeat(blanks));
+            cell.write(out, color);
+            blanks = 0;
+        }
+        blanks += after + gap;
+    }
+    out.push('\n');
+}
+
+/// A line of text by itself, cut to `width`.
+pub(super) fn single(text: &Text, width: usize, color: bool) -> String {
+    let mut out = String::new();
+    text.fitted(width).write(&mut out, color);
+    out.push('\n');
+    out
+}
+
+/// Prose wrapped at blanks to `width` columns: `first` before the first line,
+/// as many blanks before the others. A word longer than a line is split.
+pub(super) fn wrap(first: &Text, prose: &str, style: Style, width: usize, color: bool) -> String {
+    let indent = first.width();
+    let room = width.saturating_sub(indent).max(8);
+    let mut out = String::new();
+    for (at, content) in broken(&clean(prose), room).iter().enumerate() {
+        match at {
+            0 => first.write(&mut out, color),
+            _ => out.push_str(&" ".repeat(indent)),
+        }
+        Text::styled(style, content).write(&mut out, color);
+        out.push('\n');
+    }
+    out
+}
+
+/// Prose as lines of at most `room` columns.
+fn broken(prose: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for mut word in prose.split_whitespace() {
+        while !word.is_empty() {
+            let line = lines.last_mut().expect("there is always a line");
+            let gap = usize::from(!line.is_empty());
+            if line.width() + gap + word.width() <= room {
+                line.push_str(&" "[..gap]);
+                line.push_str(word);
+                break;
+            }
+            if gap == 1 {
+                lines.push(String::new());
+                continue;
+            }
+            let part = prefix(word, room);
+            line.push_str(part);
+            word = &word[part.len()..];
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cells_are_cut_with_an_ellipsis_and_padded_to_their_side() {
+        let columns = [
+            Column::new(Text::plain("operation"), Side::Left, vec![Text::plain("a rather long label")]),
+            Column::new(Text::plain("ns"), Side::Right, vec![Text::plain("1")]),
+        ];
+        assert_eq!(grid(&columns, 1, 12, false), "operation ns\n────────────\na rather…  1\n");
+    }
+
+    #[test]
+    fn a_shortened_name_keeps_both_ends() {
+        let name = Text::plain("read, open, read, close, 64 KiB, tmpfs");
+        let mut line = String::new();
+        name.shortened(27).write(&mut line, false);
+        assert_eq!(line, "read, open, r…64 KiB, tmpfs");
+        assert!(name.shortened(27).width() <= 27);
+        assert_eq!(name.shortened(80).width(), name.width());
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        let text = single(&Text::plain("a\u{1b}[31mb\nc"), 80, false);
+        assert_eq!(text, "a [31mb c\n");
+    }
+
+    #[test]
+    fn styles_do_not_count() {
+        let bold = Text::styled(super::super::style::BOLD, "abc");
+        assert_eq!(bold.width(), 3);
+        assert!(single(&bold, 80, true).contains("\u{1b}[1mabc\u{1b}[0m"));
+    }
+
+    proptest! {
+        #[test]
+        fn wrapped_prose_keeps_its_words_and_its_width(
+            words in proptest::collection::vec("[a-zé漢]{1,12}", 0..40),
+            width in 20usize..60,
+        ) {
+            let prose = words.join(" ");
+            let wrapped = wrap(&Text::plain("  - "), &prose, PLAIN, width, false);
+            for line in wrapped.lines() {
+                prop_assert!(line.width() <= width, "{:?}", line);
+            }
+            let whole: String = wrapped.replacen("  - ", "", 1).split_whitespace().collect();
+            prop_assert_eq!(whole, words.concat());
+        }
+    }
+}

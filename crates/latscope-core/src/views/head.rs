@@ -1,0 +1,150 @@
+//! What stands above a table: the machine, the clock, and what a reader has to
+//! know before trusting a number.
+
+use super::grid::{Text, wrap};
+use super::style::{ALARM, BOLD, DIM, WARNING};
+use super::{Options, grid};
+use crate::plan::Load;
+use crate::report::Report;
+use crate::units::{format_size, format_time, three_digits};
+use std::time::Duration;
+
+/// The header of a terminal view.
+pub(super) fn head(report: &Report, options: &Options) -> String {
+    let Options { width, color, .. } = *options;
+    let title = Text::styled(BOLD, format!("latscope {}", report.plan.job));
+    let title = title.with(DIM, "  ").with(BOLD, processor(report));
+    let mut out = grid::single(&title, width, color);
+    for line in [system(report), clock(report), run(report)] {
+        out += &wrap(&Text::plain("  "), &line, DIM, width, color);
+    }
+    if let Some(text) = unfinished(report) {
+        out += &wrap(&Text::styled(ALARM, "INCOMPLETE  "), &text, ALARM, width, color);
+    }
+    for warning in &report.warnings {
+        let text = with_remedy(&warning.text, warning.remedy.as_deref());
+        out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, width, color);
+    }
+    for note in &report.plan.notes {
+        out += &wrap(&Text::styled(DIM, "note  "), note, DIM, width, color);
+    }
+    out
+}
+
+/// What is wrong, and after an arrow what to do about it.
+pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
+    match remedy {
+        Some(remedy) if !remedy.is_empty() => format!("{text} → {remedy}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// `Intel Xeon, 2 CPUs`.
+pub(super) fn processor(report: &Report) -> String {
+    let machine = &report.machine;
+    let model = if machine.cpu_model.is_empty() { "unknown processor" } else { &machine.cpu_model };
+    let cpus = match (machine.online.0.len(), machine.allowed.0.len()) {
+        (0, _) => return model.to_owned(),
+        (1, _) => "1 CPU".to_owned(),
+        (all, allowed) if allowed > 0 && allowed < all => format!("{allowed} of {all} CPUs"),
+        (all, _) => format!("{all} CPUs"),
+    };
+    format!("{model}, {cpus}")
+}
+
+/// Kernel, hypervisor, caches and memory.
+pub(super) fn system(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut parts = vec![format!("Linux {} {}", machine.kernel, machine.architecture)];
+    parts.push(match &machine.hypervisor {
+        Some(hypervisor) => format!("virtual ({hypervisor})"),
+        None => "no hypervisor seen".to_owned(),
+    });
+    let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction");
+    parts.extend(caches.map(|cache| format!("L{} {}", cache.level, format_size(cache.size))));
+    if machine.memory > 0 {
+        parts.push(format!("memory {}", format_size(machine.memory)));
+    }
+    parts.join(" · ")
+}
+
+/// The clock and its limits.
+pub(super) fn clock(report: &Report) -> String {
+    let clock = &report.machine.clock;
+    let mut text = format!("clock {}", clock.source);
+    if clock.frequency_hz > 0.0 {
+        text += &format!(" {} GHz", three_digits(clock.frequency_hz / 1e9));
+    }
+    text += &format!(
+        ", resolution {}, overhead {} (subtracted)",
+        format_time(clock.resolution_ns),
+        format_time(clock.overhead_ns)
+    );
+    if !clock.reason.is_empty() {
+        text += &format!(": {}", clock.reason);
+    }
+    text
+}
+
+/// When it was measured, how long it took, under what load.
+pub(super) fn run(report: &Report) -> String {
+    let mut text = report.started.clone();
+    if let Some(took) = took(report) {
+        text += &format!(" · took {}", format_time(took.as_nanos() as f64));
+    }
+    text += &format!(" · load average {}", three_digits(report.machine.load_average));
+    match &report.plan.load {
+        None => {}
+        Some(Load::Cpu) => text += " · beside a load of busy loops (--load cpu)",
+        Some(Load::Memory) => text += " · beside a load of memory copies (--load memory)",
+        Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
+    }
+    text
+}
+
+/// Wall time of the run.
+fn took(report: &Report) -> Option<Duration> {
+    let start = humantime::parse_rfc3339_weak(&report.started).ok()?;
+    let end = humantime::parse_rfc3339_weak(report.finished.as_ref()?).ok()?;
+    end.duration_since(start).ok()
+}
+
+/// How much of an interrupted run is there; `None` for a finished one.
+pub(super) fn unfinished(report: &Report) -> Option<String> {
+    if report.finished.is_some() {
+        return None;
+    }
+    let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
+    let done = report.measurements.iter().filter(|m| !m.incomplete).count();
+    Some(match planned {
+        0 => format!("the run ended early, after {done} points"),
+        _ => format!("the run ended early: {done} of {planned} points are complete"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_header_names_machine_clock_and_doubts() {
+        let report = fixture::report();
+        let head = head(&report, &Options { width: 100, ..Options::default() });
+        for part in
+            ["Xeon", "2 CPUs", "virtual (KVM)", "L3 105 MiB", "took 52.3 s", "warning", "tsc 2.60 GHz"]
+        {
+            assert!(head.contains(part), "{part} in\n{head}");
+        }
+        assert!(!head.contains("INCOMPLETE"));
+    }
+
+    #[test]
+    fn an_interrupted_run_says_so_and_has_no_wall_time() {
+        let mut report = fixture::report();
+        report.finished = None;
+        let head = head(&report, &Options::default());
+        assert!(head.contains("INCOMPLETE  the run ended early"), "{head}");
+        assert!(!head.contains("took"));
+    }
+}

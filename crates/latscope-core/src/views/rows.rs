@@ -1,0 +1,370 @@
+//! The rows of the survey, fastest to slowest, with what reference devices and
+//! other reports have for the same operation.
+
+use crate::devices::{DEVICES, Part, Reference};
+use crate::findings::{LevelRow, level_rows};
+use crate::plan::{ParamValue, Params};
+use crate::report::{Measurement, Report, Sampling, Support, Times, Value};
+use crate::units::format_size;
+use std::collections::HashMap;
+
+/// Two capacities this close, in octaves, are the same: a curve bends, it does
+/// not break.
+const SAME_CAPACITY: f64 = 0.3;
+
+/// One row of a table: an operation and what it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Probe family: `memory`, `sync`.
+    pub family: String,
+    /// What a reader calls the operation.
+    pub label: String,
+    /// One way, round trip or operation.
+    pub times: Times,
+    /// The typical duration on this machine, ns: the median.
+    pub ns: f64,
+    /// How far durations scatter.
+    pub spread: Option<Spread>,
+    /// Core cycles of the typical duration.
+    pub cycles: Option<f64>,
+    /// How far the row can be trusted.
+    pub support: Support,
+    /// Why not fully.
+    pub reason: Option<String>,
+    /// What to do about it.
+    pub remedy: Option<String>,
+    /// The run ended before the row was measured in full.
+    pub incomplete: bool,
+    /// What the references have, one for each of [`reference_names`].
+    pub references: Vec<Option<ReferenceCell>>,
+    /// Bytes touched per second.
+    pub rate: Option<f64>,
+    /// Share of the time the parties were blocked, %.
+    pub blocked: Option<f64>,
+    /// Share of the samples that were rejected, 0 to 1.
+    pub rejected: f64,
+}
+
+/// How far the durations of a row scatter, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Spread {
+    /// From the 10th to the 90th percentile of batch means.
+    Between(f64, f64),
+    /// A high quantile of single events, and its name.
+    Tail(&'static str, f64),
+}
+
+/// What a reference has for a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReferenceCell {
+    /// Its duration, ns.
+    pub ns: f64,
+    /// Which part of this machine's duration it is compared with.
+    pub part: f64,
+    /// How many times as long it takes as this machine.
+    pub ratio: f64,
+    /// Whether both are the same thing; if not, the ratio means nothing.
+    pub same: bool,
+    /// In what it differs, or how it was measured.
+    pub note: Option<String>,
+}
+
+/// The headings of the reference columns: short and full name of each device,
+/// then of each report beside.
+pub fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, String)> {
+    let mut names: Vec<(String, String)> =
+        DEVICES.iter().map(|d| (d.short.to_owned(), d.name.to_owned())).collect();
+    for other in beside {
+        let name = if other.machine.name.is_empty() { "beside" } else { &other.machine.name };
+        let taken = name == report.machine.name || names.iter().any(|(short, _)| short == name);
+        // A result of the same machine is told apart by the time it was made.
+        let short =
+            if taken { other.started.replace('T', " ").chars().take(16).collect() } else { name.to_owned() };
+        names.push((short, format!("{name}, {}", other.started)));
+    }
+    names
+}
+
+/// The rows of a report: its memory levels, and each measurement that wants a
+/// row and has a number; fastest first.
+pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {
+    let others: Vec<Beside> = beside.iter().map(|other| Beside::new(other)).collect();
+    let levels = level_rows(report);
+    let mut rows: Vec<Row> = levels.iter().map(|level| level_row(level, &others)).collect();
+    rows.extend(report.measurements.iter().filter(|m| m.row).filter_map(|m| measured_row(m, &others)));
+    rows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    rows
+}
+
+/// The part of a probe id before the point.
+pub fn family(probe: &str) -> &str {
+    probe.split_once('.').map_or(probe, |(family, _)| family)
+}
+
+fn level_row(level: &LevelRow, others: &[Beside]) -> Row {
+    let devices = DEVICES.iter().map(|device| {
+        let reference = device.for_level(&level.name)?;
+        Some(published(reference, level.ns, None))
+    });
+    let beside = others.iter().map(|other| {
+        let theirs = other.levels.iter().find(|theirs| theirs.name == level.name)?;
+        Some(compared(theirs.ns, level.ns))
+    });
+    Row {
+        family: "memory".to_owned(),
+        label: level_label(level),
+        times: Times::Operation,
+        ns: level.ns,
+        spread: level.p10.zip(level.p90).map(|(low, high)| Spread::Between(low, high)),
+        cycles: level.cycles,
+        support: Support::Ok,
+        reason: None,
+        remedy: None,
+        incomplete: false,
+        references: devices.chain(beside).collect(),
+        rate: None,
+        blocked: None,
+        rejected: 0.0,
+    }
+}
+
+/// `L2 hit, 2 MiB`; where the capacity found is not the one declared,
+/// `L3 hit, 6.55 MiB of 105 MiB`; memory has no capacity.
+fn level_label(level: &LevelRow) -> String {
+    let LevelRow { name, capacity, declared, .. } = level;
+    if name.strip_prefix('L').is_none_or(|rest| rest.parse::<u32>().is_err()) {
+        return format!("{name} read");
+    }
+    let agree = |found: u64, declared: u64| (found as f64 / declared as f64).log2().abs() < SAME_CAPACITY;
+    match (*capacity, *declared) {
+        (Some(found), Some(declared)) if !agree(found, declared) => {
+            format!("{name} hit, {} of {}", format_size(found), format_size(declared))
+        }
+        (_, Some(size)) | (Some(size), None) => format!("{name} hit, {}", format_size(size)),
+        (None, None) => format!("{name} hit"),
+    }
+}
+
+fn measured_row(m: &Measurement, others: &[Beside]) -> Option<Row> {
+    let ns = m.typical().filter(|_| m.support != Support::Unsupported)?;
+    let devices = DEVICES.iter().map(|device| {
+        let reference = device.for_probe(&m.probe, &m.params)?;
+        Some(published(reference, ns, m.work.map(|work| work.bytes_touched)))
+    });
+    let beside = others.iter().map(|other| other.cell(m, ns));
+    Some(Row {
+        family: family(&m.probe).to_owned(),
+        label: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
+        times: m.times,
+        ns,
+        spread: spread(m),
+        cycles: m.summary.cycles,
+        support: m.support,
+        reason: m.reason.clone(),
+        remedy: m.remedy.clone(),
+        incomplete: m.incomplete,
+        references: devices.chain(beside).collect(),
+        rate: m.rate_touched(),
+        blocked: m.values.get("blocked").filter(|v| v.unit == "%").map(|v: &Value| v.value),
+        rejected: rejected_share(m),
+    })
+}
+
+/// Share of the samples that were rejected, 0 to 1.
+pub(super) fn rejected_share(m: &Measurement) -> f64 {
+    let all = m.summary.count + m.summary.rejected;
+    if all == 0 { 0.0 } else { m.summary.rejected as f64 / all as f64 }
+}
+
+/// Batches scatter about their median; of single events the tail matters, as
+/// far out as there are samples enough.
+fn spread(m: &Measurement) -> Option<Spread> {
+    let s = &m.summary;
+    match m.sampling {
+        Sampling::Batch { .. } => {
+            let batches = s.p10.zip(s.p90).map(|(low, high)| Spread::Between(low, high));
+            batches.or(s.max.map(|max| Spread::Tail("max", max)))
+        }
+        Sampling::Event => {
+            let tails = [("p99", s.p99), ("p95", s.p95), ("p90", s.p90), ("max", s.max)];
+            tails.into_iter().find_map(|(name, ns)| Some(Spread::Tail(name, ns?)))
+        }
+    }
+}
+
+/// A device's number beside ours.
+fn published(reference: &Reference, ours: f64, bytes: Option<u64>) -> ReferenceCell {
+    let part = match reference.part {
+        Part::Whole => 1.0,
+        Part::Half => 0.5,
+        Part::Bytes(wanted) => bytes.filter(|b| *b > 0).map_or(1.0, |b| wanted as f64 / b as f64),
+    };
+    let known = reference.part == Part::Whole || reference.part == Part::Half || bytes.is_some_and(|b| b > 0);
+    ReferenceCell {
+        ns: reference.ns,
+        part,
+        ratio: ratio(reference.ns, ours * part),
+        same: reference.same && known,
+        note: Some(reference.note).filter(|note| !note.is_empty()).map(str::to_owned),
+    }
+}
+
+/// Another report's number for the same point.
+fn compared(theirs: f64, ours: f64) -> ReferenceCell {
+    ReferenceCell { ns: theirs, part: 1.0, ratio: ratio(theirs, ours), same: true, note: None }
+}
+
+/// 1 where both are nothing, infinite where only ours is.
+fn ratio(theirs: f64, ours: f64) -> f64 {
+    if theirs == ours { 1.0 } else { theirs / ours }
+}
+
+/// Another report, its points at hand by what they are.
+struct Beside<'a> {
+    points: HashMap<(&'a str, String), &'a Measurement>,
+    levels: Vec<LevelRow>,
+}
+
+impl<'a> Beside<'a> {
+    fn new(report: &'a Report) -> Self {
+        let measured = report.measurements.iter().filter(|m| m.typical().is_some());
+        let mut points = HashMap::new();
+        for m in measured {
+            let place = place(&m.params);
+            // A file point answers for its own file system, and for any other
+            // of its kind where that one is not there.
+            for key in [key(&m.params, place.name), key(&m.params, place.kind)] {
+                points.entry((m.probe.as_str(), key)).or_insert(m);
+            }
+        }
+        Beside { points, levels: level_rows(report) }
+    }
+
+    fn cell(&self, ours: &Measurement, ns: f64) -> Option<ReferenceCell> {
+        let here = place(&ours.params);
+        let exact = self.points.get(&(ours.probe.as_str(), key(&ours.params, here.name)));
+        let theirs =
+            exact.or_else(|| self.points.get(&(ours.probe.as_str(), key(&ours.params, here.kind))))?;
+        let mut cell = compared(theirs.typical()?, ns);
+        if exact.is_none() {
+            cell.same = false;
+            cell.note = Some(format!("measured on {}, not on {}", place(&theirs.params).name, here.name));
+        } else if theirs.support == Support::Degraded {
+            let reason = theirs.reason.as_deref().unwrap_or("no reason is given");
+            cell.same = false;
+            cell.note = Some(format!("degraded there: {reason}"));
+        }
+        Some(cell)
+    }
+}
+
+/// Where a file point was measured.
+struct Place<'a> {
+    name: &'a str,
+    kind: &'static str,
+}
+
+fn place(params: &Params) -> Place<'_> {
+    match params.get("filesystem") {
+        Some(ParamValue::Text(name)) if name == "tmpfs" => Place { name, kind: "in memory" },
+        Some(ParamValue::Text(name)) => Place { name, kind: "on a device" },
+        _ => Place { name: "", kind: "" },
+    }
+}
+
+/// What a point is, directories and device names aside: they differ from
+/// machine to machine and say nothing about the operation.
+fn key(params: &Params, place: &str) -> String {
+    let mut key = String::from(place);
+    for (name, value) in params {
+        if !["directory", "device", "filesystem"].contains(&name.as_str()) {
+            key.push_str(&format!("\0{name}={value}"));
+        }
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
+        let (report, other) = (fixture::report(), fixture::other());
+        let rows = rows(&report, &[&other]);
+        assert!(rows.is_sorted_by(|a, b| a.ns <= b.ns));
+        let names = reference_names(&report, &[&other]);
+        assert!(rows.iter().all(|row| row.references.len() == names.len()));
+        assert_eq!(names[4].0, "thinker");
+    }
+
+    #[test]
+    fn a_result_of_the_same_machine_is_named_by_its_time() {
+        let report = fixture::report();
+        let names = reference_names(&report, &[&report]);
+        assert_eq!(names[4].0, "2026-11-21 10:00");
+    }
+
+    #[test]
+    fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
+        let level = |name: &str, capacity, declared| {
+            let (cycles, p10, p90) = (None, None, None);
+            level_label(&LevelRow { name: name.to_owned(), ns: 1.0, cycles, p10, p90, declared, capacity })
+        };
+        assert_eq!(level("L1", Some(53_000), Some(48 << 10)), "L1 hit, 48 KiB");
+        assert_eq!(level("L3", Some(6 << 20), Some(105 << 20)), "L3 hit, 6 MiB of 105 MiB");
+        assert_eq!(level("L2", Some(1 << 20), None), "L2 hit, 1 MiB");
+        assert_eq!(level("memory", None, None), "memory read");
+    }
+
+    #[test]
+    fn what_has_no_number_has_no_row() {
+        let report = fixture::report();
+        assert!(rows(&report, &[]).iter().all(|row| row.support != Support::Unsupported));
+    }
+
+    #[test]
+    fn a_semaphore_round_trip_is_halved_for_the_phones() {
+        let report = fixture::report();
+        let rows = rows(&report, &[]);
+        let row = rows.iter().find(|row| row.label.starts_with("semaphore, same core")).unwrap();
+        let phone = row.references[3].as_ref().unwrap();
+        assert_eq!((phone.ns, phone.part), (3.2e3, 0.5));
+        assert!((phone.ratio - 3.2e3 / (row.ns / 2.0)).abs() < 1e-9);
+        assert!(!row.references[0].as_ref().unwrap().same);
+    }
+
+    #[test]
+    fn directories_do_not_matter_but_file_systems_do() {
+        let report = fixture::report();
+        let mut other = fixture::report();
+        for m in &mut other.measurements {
+            if m.params.get("filesystem") == Some(&"ext4".into()) {
+                m.params.insert("filesystem".to_owned(), "btrfs".into());
+            }
+            if m.params.contains_key("directory") {
+                m.params.insert("directory".to_owned(), "/elsewhere".into());
+            }
+        }
+        let rows = rows(&report, &[&other]);
+        let cell = |label: &str| {
+            let row = rows.iter().find(|row| row.label == label).unwrap();
+            row.references[4].clone().unwrap()
+        };
+        assert!(cell("read, kept open, 4 KiB, tmpfs").same);
+        let on_device = cell("read, kept open, 4 KiB, ext4");
+        assert!(!on_device.same);
+        assert_eq!(on_device.note.as_deref(), Some("measured on btrfs, not on ext4"));
+    }
+
+    #[test]
+    fn events_show_the_farthest_quantile_that_samples_allow() {
+        let report = fixture::report();
+        let fsync = report.of_probe("file.fsync").next().unwrap();
+        assert!(matches!(spread(fsync), Some(Spread::Tail("p99", _))));
+        let mut few = fsync.clone();
+        (few.summary.p99, few.summary.p95, few.summary.p90) = (None, None, None);
+        assert!(matches!(spread(&few), Some(Spread::Tail("max", _))));
+    }
+}

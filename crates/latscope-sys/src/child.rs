@@ -1,0 +1,229 @@
+//! Small child processes that keep company to a measurement: they make system
+//! calls and nothing else, so that they can be forked from a process with
+//! threads, and they die with the thread that made them.
+//!
+//! Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, close_range(2), signal-safety(7).
+
+use crate::sched::{self, Policy};
+use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::process::{Pid, Signal, WaitOptions};
+use std::hint::black_box;
+use std::io;
+
+/// A child process; killed when this is dropped.
+#[derive(Debug)]
+pub struct Child(Pid);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // A process dies on its own CPU time, which under SCHED_IDLE a busy
+        // machine may withhold for seconds: no waiting for such a one. It does
+        // nothing any more, and its parent's end reaps it.
+        let wait = if self.hurry() { WaitOptions::empty() } else { WaitOptions::NOHANG };
+        // They can only fail for a child that is gone and reaped, which it is not.
+        let _ = rustix::process::kill_process(self.0, Signal::KILL);
+        let _ = rustix::process::waitpid(Some(self.0), wait);
+    }
+}
+
+impl Child {
+    /// Gives the child the normal policy; without privilege (RLIMIT_NICE) one
+    /// that has SCHED_IDLE must keep it.
+    fn hurry(&self) -> bool {
+        let normal = libc::sched_param { sched_priority: 0 };
+        let pid = self.0.as_raw_nonzero().get();
+        // SAFETY: the parameters are valid, and the child is ours.
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, pid, libc::SCHED_OTHER, &normal) == 0 }
+    }
+}
+
+/// Starts a process that keeps `cpu` from idling: it computes for ever under
+/// SCHED_IDLE, and so only when nothing else wants the CPU (sched(7)).
+///
+/// # Errors
+/// No process can be made, as fork(2). A CPU that is not permitted ends the
+/// child at once.
+pub fn keep_awake(cpu: u32) -> io::Result<Child> {
+    fork(move || {
+        close_from(0);
+        sched::pin(&[cpu])?;
+        sched::set_policy(Policy::Idle)?;
+        // Plain arithmetic: in a virtual machine a loop of pauses makes the
+        // hypervisor take the CPU away.
+        let mut count = 0u64;
+        loop {
+            count = black_box(count.wrapping_add(1));
+        }
+    })
+}
+
+/// Starts a process that receives a byte on `input`, sums `words` 64-bit words
+/// of its own memory and sends the byte on to `output`, until `input` ends.
+/// It runs on `cpu` under `policy`.
+///
+/// # Errors
+/// No process can be made, as fork(2). What it cannot get later (the CPU, the
+/// policy, memory) ends the child: its `output` closes.
+pub fn relay(
+    cpu: u32,
+    policy: Policy,
+    input: BorrowedFd,
+    output: BorrowedFd,
+    words: usize,
+) -> io::Result<Child> {
+    let (input, output) = (input.as_raw_fd(), output.as_raw_fd());
+    fork(move || {
+        keep_only(input, output)?;
+        sched::pin(&[cpu])?;
+        sched::set_policy(policy)?;
+        let memory = own_words(words)?;
+        let mut token = [0u8];
+        loop {
+            // SAFETY: 0 and 1 are open (keep_only), and `token` has room for a byte.
+            let got = unsafe { libc::read(0, token.as_mut_ptr().cast(), 1) };
+            if got != 1 {
+                return Ok(());
+            }
+            black_box(sum(memory));
+            // SAFETY: as above.
+            unsafe { libc::write(1, token.as_ptr().cast(), 1) };
+        }
+    })
+}
+
+/// The sum of all words, modulo 2^64: the work between two hand-overs.
+#[inline(never)]
+pub fn sum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// Runs `body` in a child that ends with it. `body` may only make system calls
+/// and touch its own memory: another thread may hold any lock of the process,
+/// the allocator's too, and there is nobody in the child to release it.
+fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Child> {
+    let parent = rustix::process::getpid();
+    // SAFETY: the child runs only `body` and the calls below, all of which are
+    // plain system calls (signal-safety(7)), and leaves by _exit.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let mortal = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok()
+                && rustix::process::getppid() == Some(parent);
+            let done = mortal && body().is_ok();
+            // SAFETY: _exit runs no destructors and no handlers of the parent's.
+            unsafe { libc::_exit(i32::from(!done)) }
+        }
+        pid => Ok(Child(Pid::from_raw(pid).expect("fork returns a positive process id"))),
+    }
+}
+
+/// Moves two descriptors to 0 and 1 and closes all others.
+fn keep_only(input: i32, output: i32) -> io::Result<()> {
+    // SAFETY: duplicating descriptors changes the child's table only.
+    unsafe {
+        // Both out of the way first: either may be 0 or 1.
+        let (input, output) = (libc::fcntl(input, libc::F_DUPFD, 3), libc::fcntl(output, libc::F_DUPFD, 3));
+        if input < 0 || output < 0 || libc::dup2(input, 0) < 0 || libc::dup2(output, 1) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    close_from(2);
+    Ok(())
+}
+
+/// Closes all descriptors from `first` up: one held by accident would keep a
+/// pipe open whose end somebody waits for.
+fn close_from(first: u32) {
+    // SAFETY: it changes the child's table only, and nothing in the child uses
+    // the closed descriptors.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0u32) };
+    if closed != 0 {
+        // Before Linux 5.9, or filtered: as many as a process usually may have.
+        for descriptor in first..1024 {
+            // SAFETY: as above.
+            unsafe { libc::close(descriptor as i32) };
+        }
+    }
+}
+
+/// Anonymous memory of this process alone, every page touched.
+fn own_words(words: usize) -> io::Result<&'static [u64]> {
+    if words == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: a new private mapping at an address the kernel chooses; it is
+    // never unmapped, holds `words` zeroed words, and only this process has it.
+    let memory = unsafe {
+        let address = rustix::mm::mmap_anonymous(
+            std::ptr::null_mut(),
+            words * size_of::<u64>(),
+            rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
+            rustix::mm::MapFlags::PRIVATE,
+        )?;
+        std::slice::from_raw_parts_mut(address.cast::<u64>(), words)
+    };
+    // Written, not read: reading untouched pages would map one zero page for all.
+    for word in memory.iter_mut() {
+        *word = 1;
+    }
+    Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::AsFd;
+    use rustix::io::{read, write};
+    use rustix::pipe::pipe;
+
+    #[test]
+    fn a_relay_hands_on_and_ends_with_its_input() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let (input, ours) = pipe().unwrap();
+        let (result, output) = pipe().unwrap();
+        let child = relay(cpu, Policy::Batch, input.as_fd(), output.as_fd(), 1000).unwrap();
+        drop((input, output));
+        let mut token = [0];
+        for value in [7, 9] {
+            write(&ours, &[value]).unwrap();
+            assert_eq!(read(&result, &mut token), Ok(1));
+            assert_eq!(token, [value]);
+        }
+        drop(ours);
+        // The child ends and with it the last writer: end of file.
+        assert_eq!(read(&result, &mut token), Ok(0));
+        drop(child);
+    }
+
+    #[test]
+    fn a_child_that_keeps_a_cpu_awake_has_the_idle_policy_and_goes_when_dropped() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let child = keep_awake(cpu).unwrap();
+        let pid = child.0;
+        // SAFETY: a query by process id.
+        let policy = || unsafe { libc::syscall(libc::SYS_sched_getscheduler, pid.as_raw_nonzero().get()) };
+        while policy() != i64::from(libc::SCHED_IDLE) {
+            std::thread::yield_now();
+        }
+        drop(child);
+        match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
+            Err(error) => assert_eq!(error, rustix::io::Errno::CHILD, "reaped already"),
+            Ok(ended) => assert_eq!(ended.unwrap().1.terminating_signal(), Some(libc::SIGKILL)),
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_ends_the_child() {
+        let child = keep_awake(8191).unwrap();
+        let state = rustix::process::waitpid(Some(child.0), WaitOptions::empty()).unwrap().unwrap().1;
+        assert_eq!(state.exit_status(), Some(1));
+        // Reaped already: there is nothing left to kill.
+        std::mem::forget(child);
+    }
+
+    #[test]
+    fn sums_wrap() {
+        assert_eq!(sum(&[1, 2, u64::MAX]), 2);
+    }
+}

@@ -1,0 +1,111 @@
+//! A count in memory with sleeping and waking by futex(2) directly.
+
+use crate::shared_cell::{Scope, Shareable};
+use rustix::thread::futex;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Tokens to be taken; a taker sleeps in the kernel while there are none.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Tokens {
+    count: AtomicU32,
+    /// FUTEX_PRIVATE_FLAG or 0; on the line the count brings in anyway.
+    flags: AtomicU32,
+}
+
+// SAFETY: atomic integers accept every bit pattern and any concurrent use;
+// foreign bits in `flags` are cut off where they are used.
+unsafe impl Shareable for Tokens {
+    fn initialise(&self, scope: Scope) -> io::Result<()> {
+        let flags = match scope {
+            Scope::Threads => futex::Flags::PRIVATE,
+            Scope::Processes => futex::Flags::empty(),
+        };
+        self.flags.store(flags.bits(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Tokens {
+    /// Adds one and wakes one sleeper (FUTEX_WAKE), with a system call whether
+    /// somebody sleeps or not.
+    #[inline]
+    pub fn give(&self) {
+        self.count.fetch_add(1, Ordering::Release);
+        // It fails only for an address that is none.
+        let _ = futex::wake(&self.count, self.flags(), 1);
+    }
+
+    /// Takes one, sleeping (FUTEX_WAIT) while there is none.
+    #[inline]
+    pub fn take(&self) {
+        while !self.try_take() {
+            // EAGAIN (a token came in between) and EINTR lead to another try.
+            let _ = futex::wait(&self.count, self.flags(), 0, None);
+        }
+    }
+
+    /// Takes one if there is one.
+    #[inline]
+    pub fn try_take(&self) -> bool {
+        let mut count = self.count.load(Ordering::Relaxed);
+        while count > 0 {
+            match self.count.compare_exchange_weak(count, count - 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => count = now,
+            }
+        }
+        false
+    }
+
+    /// What can be taken at this moment.
+    pub fn value(&self) -> u32 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn flags(&self) -> futex::Flags {
+        futex::Flags::from_bits_truncate(self.flags.load(Ordering::Relaxed)) & futex::Flags::PRIVATE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared_cell::SharedCell;
+
+    #[test]
+    fn counts_what_is_given_and_taken() {
+        for scope in [Scope::Threads, Scope::Processes] {
+            let tokens = SharedCell::<Tokens>::create(scope).unwrap();
+            assert!(!tokens.try_take());
+            tokens.give();
+            tokens.give();
+            tokens.take();
+            assert_eq!(tokens.value(), 1);
+            assert!(tokens.try_take());
+            assert!(!tokens.try_take());
+        }
+    }
+
+    #[test]
+    fn two_takers_get_each_token_once() {
+        let tokens = SharedCell::<Tokens>::create(Scope::Threads).unwrap();
+        let taken = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..1_000 {
+                        tokens.take();
+                        taken.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            for _ in 0..2_000 {
+                tokens.give();
+            }
+        });
+        assert_eq!((taken.into_inner(), tokens.value()), (2_000, 0));
+    }
+}

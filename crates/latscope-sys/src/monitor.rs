@@ -1,0 +1,205 @@
+//! The pthread mutex and condition variable (pthread_mutex_lock(3),
+//! pthread_cond_wait(3)), as applications use them: a mutex around a count,
+//! and a condition that the count is not zero.
+
+use crate::shared_cell::{Scope, Shareable};
+use std::cell::UnsafeCell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// A default (normal, neither robust nor priority-inheriting) pthread mutex.
+#[repr(transparent)]
+pub struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
+
+// SAFETY: a mutex is made to be used by several threads.
+unsafe impl Sync for Mutex {}
+// SAFETY: it is bound to no thread while unlocked, and moving needs ownership.
+unsafe impl Send for Mutex {}
+
+impl std::fmt::Debug for Mutex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mutex")
+    }
+}
+
+// SAFETY: a normal mutex holds a futex word, an owner and flags; the links it
+// has room for are used by robust mutexes only, which this is not.
+unsafe impl Shareable for Mutex {
+    fn initialise(&self, scope: Scope) -> io::Result<()> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: pthread_mutexattr_init fills the attributes before the other
+        // calls use them; the mutex pointer is valid and the caller is its
+        // only holder.
+        unsafe {
+            check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
+            let set = check(libc::pthread_mutexattr_setpshared(attributes.as_mut_ptr(), shared(scope)));
+            let made = set.and_then(|()| check(libc::pthread_mutex_init(self.0.get(), attributes.as_ptr())));
+            libc::pthread_mutexattr_destroy(attributes.as_mut_ptr());
+            made
+        }
+    }
+}
+
+impl Mutex {
+    /// Locks, runs `inside` and unlocks.
+    ///
+    /// # Panics
+    /// If this thread holds the mutex already (it would wait for itself) or
+    /// libc refuses, which a normal mutex gives it no reason for.
+    #[inline]
+    pub fn with<R>(&self, inside: impl FnOnce() -> R) -> R {
+        let held = self.lock();
+        let result = inside();
+        drop(held);
+        result
+    }
+
+    #[inline]
+    fn lock(&self) -> Held<'_> {
+        // SAFETY: the mutex is initialised and valid as long as self.
+        let result = unsafe { libc::pthread_mutex_lock(self.0.get()) };
+        assert_eq!(result, 0, "pthread_mutex_lock");
+        Held(self)
+    }
+}
+
+/// Proof that this thread holds the mutex.
+struct Held<'a>(&'a Mutex);
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: this thread locked it in `lock`; it cannot fail then.
+        unsafe { libc::pthread_mutex_unlock(self.0.0.get()) };
+    }
+}
+
+/// A count guarded by a mutex, with a condition variable to wait for it.
+#[repr(C)]
+pub struct Monitor {
+    mutex: Mutex,
+    condition: UnsafeCell<libc::pthread_cond_t>,
+    /// Only touched under the mutex; atomic because other processes may write.
+    count: AtomicU32,
+}
+
+// SAFETY: the condition is made to be used by several threads.
+unsafe impl Sync for Monitor {}
+// SAFETY: as for Mutex.
+unsafe impl Send for Monitor {}
+
+impl std::fmt::Debug for Monitor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Monitor").field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
+// SAFETY: as for Mutex; a condition variable holds counters only.
+unsafe impl Shareable for Monitor {
+    fn initialise(&self, scope: Scope) -> io::Result<()> {
+        self.mutex.initialise(scope)?;
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: pthread_condattr_init fills the attributes before the other
+        // calls use them; the condition is valid and the caller its only holder.
+        unsafe {
+            check(libc::pthread_condattr_init(attributes.as_mut_ptr()))?;
+            let set = check(libc::pthread_condattr_setpshared(attributes.as_mut_ptr(), shared(scope)));
+            let made =
+                set.and_then(|()| check(libc::pthread_cond_init(self.condition.get(), attributes.as_ptr())));
+            libc::pthread_condattr_destroy(attributes.as_mut_ptr());
+            made
+        }
+    }
+}
+
+impl Monitor {
+    /// Adds one under the mutex, unlocks, then signals the condition.
+    #[inline]
+    pub fn give(&self) {
+        self.mutex.with(|| self.count.store(self.count.load(Relaxed).wrapping_add(1), Relaxed));
+        // SAFETY: the condition is initialised and valid as long as self; the
+        // call has no failure then.
+        unsafe { libc::pthread_cond_signal(self.condition.get()) };
+    }
+
+    /// Takes one, waiting on the condition while there is none.
+    #[inline]
+    pub fn take(&self) {
+        self.mutex.with(|| {
+            while !self.take_locked() {
+                // SAFETY: this thread holds the mutex, which is given up and
+                // held again by the call; both are valid as long as self.
+                unsafe { libc::pthread_cond_wait(self.condition.get(), self.mutex.0.get()) };
+            }
+        });
+    }
+
+    /// Takes one if there is one.
+    #[inline]
+    pub fn try_take(&self) -> bool {
+        self.mutex.with(|| self.take_locked())
+    }
+
+    /// What can be taken at this moment.
+    pub fn value(&self) -> u32 {
+        self.mutex.with(|| self.count.load(Relaxed))
+    }
+
+    #[inline]
+    fn take_locked(&self) -> bool {
+        let count = self.count.load(Relaxed);
+        if count > 0 {
+            self.count.store(count - 1, Relaxed);
+        }
+        count > 0
+    }
+}
+
+fn shared(scope: Scope) -> libc::c_int {
+    match scope {
+        Scope::Threads => libc::PTHREAD_PROCESS_PRIVATE,
+        Scope::Processes => libc::PTHREAD_PROCESS_SHARED,
+    }
+}
+
+/// pthread functions return the error instead of setting errno.
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared_cell::SharedCell;
+
+    #[test]
+    fn counts_what_is_given_and_taken() {
+        for scope in [Scope::Threads, Scope::Processes] {
+            let monitor = SharedCell::<Monitor>::create(scope).unwrap();
+            assert!(!monitor.try_take());
+            monitor.give();
+            monitor.give();
+            monitor.take();
+            assert_eq!(monitor.value(), 1);
+            assert!(monitor.try_take());
+            assert!(!monitor.try_take());
+        }
+    }
+
+    #[test]
+    fn a_mutex_excludes() {
+        let mutex = SharedCell::<Mutex>::create(Scope::Threads).unwrap();
+        let total = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        mutex.with(|| total.store(total.load(Relaxed) + 1, Relaxed));
+                    }
+                });
+            }
+        });
+        assert_eq!(total.into_inner(), 20_000);
+    }
+}

@@ -1,0 +1,366 @@
+//! Mappings whose page faults and protection changes are the thing measured:
+//! mmap(2), munmap(2), mprotect(2), madvise(2), mincore(2).
+
+use crate::syscall::syscall;
+use rustix::io::Result;
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
+use std::ffi::c_void;
+use std::os::fd::AsFd;
+use std::ptr::{self, NonNull};
+
+/// Size of a huge page, bytes: what the second level of the page table maps
+/// with 4 KiB pages.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// Size of a page of this kernel, bytes.
+pub fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+/// What the program may do with the pages of a [`Mapping`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Loads only.
+    Read,
+    /// Loads and stores.
+    ReadWrite,
+}
+
+/// A stretch of this process's address space, unmapped when dropped.
+///
+/// A mapped file must not be made shorter meanwhile: touching a page beyond
+/// its end raises SIGBUS.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+    access: Access,
+    anonymous: bool,
+}
+
+// SAFETY: the mapping belongs to its owner alone; nothing in it is bound to
+// the thread that made it.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` of private anonymous memory, not yet backed by pages.
+    ///
+    /// # Errors
+    /// ENOMEM, EAGAIN (a limit on locked memory), EINVAL (`bytes` is 0).
+    #[inline]
+    pub fn anonymous(bytes: usize) -> Result<Mapping> {
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe {
+            mm::mmap_anonymous(
+                ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        Ok(Mapping::of(start, bytes, Access::ReadWrite, true))
+    }
+
+    /// Maps private anonymous memory that starts on a boundary of
+    /// [`HUGE_PAGE`], so that huge pages fit in.
+    ///
+    /// # Errors
+    /// As [`anonymous`](Self::anonymous).
+    pub fn huge_aligned(bytes: usize) -> Result<Mapping> {
+        let wide = Mapping::anonymous(bytes + HUGE_PAGE)?;
+        let (first, end) = (wide.start.as_ptr(), wide.bytes);
+        let before = first.align_offset(HUGE_PAGE);
+        std::mem::forget(wide);
+        // SAFETY: `before` is less than HUGE_PAGE, so all three pieces lie in
+        // the mapping just made, whose owner is forgotten: each byte is
+        // unmapped here or owned by what is returned, never both.
+        unsafe {
+            if before > 0 {
+                mm::munmap(first.cast(), before)?;
+            }
+            let start = first.add(before);
+            let after = end - before - bytes;
+            if after > 0 {
+                mm::munmap(start.add(bytes).cast(), after)?;
+            }
+            Ok(Mapping::of(start.cast(), bytes, Access::ReadWrite, true))
+        }
+    }
+
+    /// Maps the first `bytes` of a file for reading, shared with the page
+    /// cache.
+    ///
+    /// # Errors
+    /// ENODEV (the file system cannot), EACCES, ENOMEM.
+    #[inline]
+    pub fn shared(file: impl AsFd, bytes: usize) -> Result<Mapping> {
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe { mm::mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
+        Ok(Mapping::of(start, bytes, Access::Read, false))
+    }
+
+    /// Maps the first `bytes` of a file copy-on-write: a store makes a private
+    /// copy of its page.
+    ///
+    /// # Errors
+    /// As [`shared`](Self::shared).
+    pub fn private(file: impl AsFd, bytes: usize) -> Result<Mapping> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe { mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE, file, 0)? };
+        Ok(Mapping::of(start, bytes, Access::ReadWrite, false))
+    }
+
+    /// Maps the first `pages` pages of a file for reading, each page by a
+    /// mapping of its own, in reverse order so that the kernel cannot join
+    /// them. A fault is then served for one page only: the kernel's
+    /// fault-around (16 pages at once) stays within a mapping.
+    ///
+    /// # Errors
+    /// As [`shared`](Self::shared); ENOMEM also when there are too many
+    /// mappings (`vm.max_map_count`).
+    pub fn page_by_page(file: impl AsFd, pages: usize) -> Result<Mapping> {
+        let page = page_size();
+        let whole = Mapping { access: Access::Read, anonymous: false, ..Mapping::anonymous(pages * page)? };
+        for slot in 0..pages {
+            let offset = ((pages - 1 - slot) * page) as u64;
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            // SAFETY: replaces a page of `whole`, which nobody has seen yet.
+            unsafe {
+                let address = whole.start.as_ptr().add(slot * page).cast();
+                mm::mmap(address, page, ProtFlags::READ, flags, file.as_fd(), offset)?;
+            }
+        }
+        Ok(whole)
+    }
+
+    fn of(start: *mut c_void, bytes: usize, access: Access, anonymous: bool) -> Mapping {
+        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
+        Mapping { start, bytes, access, anonymous }
+    }
+
+    /// Where it starts.
+    pub(crate) fn as_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+
+    /// Length in bytes.
+    #[allow(clippy::len_without_is_empty)] // a mapping is never empty
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Stores one byte at `offset`: faults if the page is not there yet.
+    ///
+    /// # Panics
+    /// If the offset is outside or the mapping is for reading only.
+    #[inline(always)]
+    pub fn write(&mut self, offset: usize) {
+        assert!(offset < self.bytes && self.access == Access::ReadWrite);
+        // SAFETY: inside a writable mapping that `self` borrows exclusively.
+        unsafe { self.start.as_ptr().add(offset).write_volatile(1) }
+    }
+
+    /// Loads the byte at `offset`.
+    ///
+    /// # Panics
+    /// If the offset is outside.
+    #[inline(always)]
+    pub fn read(&self, offset: usize) -> u8 {
+        assert!(offset < self.bytes);
+        // SAFETY: inside a readable mapping; volatile, because a shared file
+        // may be written by others.
+        unsafe { self.start.as_ptr().add(offset).read_volatile() }
+    }
+
+    /// Loads one word of every `step` bytes and returns their sum.
+    ///
+    /// # Panics
+    /// If `step` is no multiple of 8.
+    pub fn sum(&self, step: usize) -> u64 {
+        assert!(step > 0 && step.is_multiple_of(8));
+        let mut sum = 0u64;
+        for offset in (0..self.bytes.saturating_sub(7)).step_by(step) {
+            // SAFETY: a whole aligned word inside a readable mapping, which
+            // starts on a page.
+            let word = unsafe { self.start.as_ptr().add(offset).cast::<u64>().read_volatile() };
+            sum = sum.wrapping_add(word);
+        }
+        sum
+    }
+
+    /// Stores one byte in each page, so that all of them are there.
+    pub fn populate(&mut self) {
+        for offset in (0..self.bytes).step_by(page_size()) {
+            self.write(offset);
+        }
+    }
+
+    /// The memory as a slice of bytes, aligned to a page.
+    ///
+    /// # Panics
+    /// If it is not writable anonymous memory: nobody else may change what a
+    /// slice shows.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        assert!(self.anonymous && self.access == Access::ReadWrite);
+        // SAFETY: private memory of this length, zeroed by the kernel and
+        // borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+
+    /// Changes what may be done with all pages: mprotect(2).
+    ///
+    /// # Errors
+    /// ENOMEM (too many mappings), EACCES (the file was not opened so).
+    #[inline]
+    pub fn protect(&mut self, access: Access) -> Result<()> {
+        let flags = match access {
+            Access::Read => MprotectFlags::READ,
+            Access::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+        };
+        // SAFETY: `self` is borrowed exclusively, so no slice of it is alive.
+        unsafe { mm::mprotect(self.start.as_ptr().cast(), self.bytes, flags)? };
+        self.access = access;
+        Ok(())
+    }
+
+    /// Asks for huge pages (MADV_HUGEPAGE); [`resident`](Self::resident) tells
+    /// whether they came.
+    ///
+    /// # Errors
+    /// EINVAL: the kernel has no transparent huge pages.
+    pub fn want_huge_pages(&self) -> Result<()> {
+        self.advise(Advice::LinuxHugepage)
+    }
+
+    /// Asks for pages of the normal size only (MADV_NOHUGEPAGE).
+    ///
+    /// # Errors
+    /// EINVAL: the kernel has no transparent huge pages, and then there is
+    /// nothing to forbid.
+    pub fn refuse_huge_pages(&self) -> Result<()> {
+        self.advise(Advice::LinuxNoHugepage)
+    }
+
+    /// Gives the pages back (MADV_DONTNEED): the next touch faults, and finds
+    /// zeroes, or in a mapping of a file the file.
+    ///
+    /// # Errors
+    /// EINVAL: the pages are locked.
+    pub fn discard(&mut self) -> Result<()> {
+        self.advise(Advice::LinuxDontNeed)
+    }
+
+    fn advise(&self, advice: Advice) -> Result<()> {
+        // SAFETY: the advices above leave the contents alone or (DONTNEED,
+        // with `self` borrowed exclusively) replace them by what mmap gives.
+        unsafe { mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }
+    }
+
+    /// How many pages of `bytes` from `offset` are in memory: mincore(2). For a
+    /// mapped file that is the page cache, for anonymous memory this mapping.
+    ///
+    /// # Errors
+    /// EINVAL (`offset` is not that of a page), ENOMEM, EAGAIN (the kernel is
+    /// out of memory).
+    ///
+    /// # Panics
+    /// If the range leaves the mapping.
+    pub fn resident(&self, offset: usize, bytes: usize) -> Result<usize> {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        let mut flags = vec![0u8; bytes.div_ceil(page_size())];
+        let start = self.start.as_ptr() as usize + offset;
+        // SAFETY: the kernel writes one byte for each page of the range, and
+        // `flags` has as many.
+        unsafe { syscall(libc::SYS_mincore, [start, bytes, flags.as_mut_ptr() as usize, 0, 0, 0])? };
+        Ok(flags.iter().filter(|flag| **flag & 1 == 1).count())
+    }
+
+    /// Unmaps: munmap(2). The same as dropping, with the answer.
+    ///
+    /// # Errors
+    /// ENOMEM: too many mappings.
+    #[inline]
+    pub fn unmap(self) -> Result<()> {
+        let (start, bytes) = (self.start, self.bytes);
+        std::mem::forget(self);
+        // SAFETY: the owner is gone, so nothing refers to this range.
+        unsafe { mm::munmap(start.as_ptr().cast(), bytes) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the owner goes, so nothing refers to this range. An error
+        // would only leave it mapped.
+        let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    fn file(pages: usize) -> std::os::fd::OwnedFd {
+        let file = memfd_create("page-test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, (pages * page_size()) as u64).unwrap();
+        for page in 0..pages {
+            rustix::io::pwrite(&file, &[page as u8], (page * page_size()) as u64).unwrap();
+        }
+        file
+    }
+
+    #[test]
+    fn anonymous_pages_come_with_the_first_touch_and_go_with_discard() {
+        let mut mapping = Mapping::anonymous(8 * page_size()).unwrap();
+        mapping.refuse_huge_pages().unwrap_or(());
+        mapping.write(0);
+        mapping.write(5 * page_size());
+        assert_eq!(mapping.resident(0, 8 * page_size()), Ok(2));
+        assert_eq!(mapping.read(5 * page_size()), 1);
+        mapping.discard().unwrap();
+        assert_eq!((mapping.resident(0, 8 * page_size()), mapping.read(0)), (Ok(0), 0));
+    }
+
+    #[test]
+    fn huge_alignment_holds_and_all_of_it_is_usable() {
+        let mut mapping = Mapping::huge_aligned(2 * HUGE_PAGE).unwrap();
+        assert_eq!(mapping.start.as_ptr() as usize % HUGE_PAGE, 0);
+        mapping.write(0);
+        mapping.write(2 * HUGE_PAGE - 1);
+        assert_eq!(mapping.as_mut_slice().iter().map(|byte| usize::from(*byte)).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn a_private_mapping_leaves_the_file_alone() {
+        let file = file(2);
+        let mut mapping = Mapping::private(&file, 2 * page_size()).unwrap();
+        mapping.write(0);
+        let mut byte = [9];
+        rustix::io::pread(&file, &mut byte, 0).unwrap();
+        assert_eq!((byte, mapping.read(0)), ([0], 1));
+    }
+
+    #[test]
+    fn page_by_page_shows_the_file_in_reverse() {
+        let mapping = Mapping::page_by_page(file(4), 4).unwrap();
+        let seen: Vec<u8> = (0..4).map(|page| mapping.read(page * page_size())).collect();
+        assert_eq!(seen, [3, 2, 1, 0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "ReadWrite")]
+    fn a_store_to_a_read_only_mapping_is_refused_before_it_faults() {
+        let mut mapping = Mapping::anonymous(page_size()).unwrap();
+        mapping.protect(Access::Read).unwrap();
+        mapping.write(0);
+    }
+
+    #[test]
+    fn the_sum_takes_one_word_a_step() {
+        let mut mapping = Mapping::anonymous(page_size()).unwrap();
+        mapping.as_mut_slice().fill(1);
+        assert_eq!(mapping.sum(64), (page_size() as u64 / 64) * 0x0101_0101_0101_0101);
+    }
+}

@@ -1,0 +1,325 @@
+//! Children that only exit or only run another program: fork(2), vfork(2),
+//! execve(2), posix_spawn(3).
+//!
+//! A forked child executes nothing but the few instructions in here: no Rust
+//! code, no library, no stack. It therefore cannot meet a lock that another
+//! thread of the parent held.
+
+use rustix::io::{Errno, Result};
+use rustix::process::{Pid, WaitOptions, waitpid};
+use std::ffi::{CStr, c_char};
+use std::ptr;
+
+/// Exit code of a child that could not execute its program.
+pub const NOT_EXECUTED: i32 = 127;
+
+/// How a child shares the parent's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Its page tables are copied: fork(2).
+    Copied,
+    /// It is shared, and the parent sleeps until the child exits: vfork(2).
+    Shared,
+}
+
+impl Memory {
+    fn flags(self) -> usize {
+        let flags = match self {
+            Memory::Copied => libc::SIGCHLD,
+            Memory::Shared => libc::SIGCHLD | libc::CLONE_VM | libc::CLONE_VFORK,
+        };
+        flags as usize
+    }
+}
+
+/// A program with its arguments, in the form execve(2) wants. Its environment
+/// is empty.
+#[derive(Debug)]
+pub struct Program<'a> {
+    path: &'a CStr,
+    /// Ends with a null pointer; points into what `'a` borrows.
+    arguments: Vec<*const c_char>,
+}
+
+impl<'a> Program<'a> {
+    /// The program at `path`; `arguments` begin with its name.
+    pub fn new(path: &'a CStr, arguments: &[&'a CStr]) -> Program<'a> {
+        let arguments = arguments.iter().map(|argument| argument.as_ptr()).chain([ptr::null()]).collect();
+        Program { path, arguments }
+    }
+}
+
+const NO_ENVIRONMENT: [*const c_char; 1] = [ptr::null()];
+
+/// Makes children of this process waitable: whoever started it may have left
+/// SIGCHLD ignored, and then the kernel forgets children as they exit.
+pub fn keep_children() {
+    // SAFETY: the default action runs no code.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// Forks a child that exits at once, and waits for it.
+///
+/// # Errors
+/// EAGAIN (limit on processes), ENOMEM (overcommit), ENOSYS on architectures
+/// other than x86-64 and arm64.
+#[inline]
+pub fn fork_exit(memory: Memory) -> Result<()> {
+    // SAFETY: the child does nothing but exit.
+    let child = unsafe { clone_exit(memory.flags())? };
+    wait(child).map(drop)
+}
+
+/// Forks a child with a copy of the memory, which executes `program`; waits
+/// for it and returns its exit code, [`NOT_EXECUTED`] if it did not start.
+///
+/// # Errors
+/// As [`fork_exit`].
+#[inline]
+pub fn fork_execute(program: &Program<'_>) -> Result<i32> {
+    let flags = Memory::Copied.flags();
+    let execve = [
+        program.path.as_ptr() as usize,
+        program.arguments.as_ptr() as usize,
+        NO_ENVIRONMENT.as_ptr() as usize,
+    ];
+    // SAFETY: the pointers are those of a path and two null-terminated lists
+    // that live as long as `program`; the child reads its own copy of them.
+    let child = unsafe { clone_execute(flags, execve)? };
+    wait(child)
+}
+
+/// Starts `program` by posix_spawn(3), which shares the memory until the new
+/// program runs; waits for it and returns its exit code.
+///
+/// # Errors
+/// Why it could not be started: ENOENT, EACCES (no execute permission, or the
+/// file system is mounted noexec), EAGAIN, ENOMEM.
+#[inline]
+pub fn spawn(program: &Program<'_>) -> Result<i32> {
+    let mut child = 0;
+    // SAFETY: the lists end with a null pointer, and the C library only reads
+    // them, mutable as their C type may be.
+    let code = unsafe {
+        libc::posix_spawn(
+            &mut child,
+            program.path.as_ptr(),
+            ptr::null(),
+            ptr::null(),
+            program.arguments.as_ptr().cast(),
+            NO_ENVIRONMENT.as_ptr().cast(),
+        )
+    };
+    match code {
+        0 => wait(Pid::from_raw(child).ok_or(Errno::SRCH)?),
+        code => Err(Errno::from_raw_os_error(code)),
+    }
+}
+
+/// Waits for a child and returns its exit code; 128 and the signal's number if
+/// a signal ended it, as a shell does.
+#[inline]
+fn wait(child: Pid) -> Result<i32> {
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) => {
+                let signal = || status.terminating_signal().map(|signal| 128 + signal);
+                return Ok(status.exit_status().or_else(signal).unwrap_or(NOT_EXECUTED));
+            }
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The child's id, or the error, from what the kernel left in the register.
+fn child(answer: isize) -> Result<Pid> {
+    match i32::try_from(answer) {
+        Ok(id) if id > 0 => Pid::from_raw(id).ok_or(Errno::SRCH),
+        Ok(error) => Err(Errno::from_raw_os_error(-error)),
+        Err(_) => Err(Errno::INVAL),
+    }
+}
+
+/// clone(2) with these flags; the child exits with 0.
+///
+/// # Safety
+/// The flags make a process, not a thread.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn clone_exit(flags: usize) -> Result<Pid> {
+    let answer: isize;
+    // SAFETY: only registers are used between the two calls of the child, so
+    // it disturbs no memory even if it shares the parent's.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor edi, edi",
+            "mov eax, {exit_group}",
+            "syscall",
+            "2:",
+            exit_group = const libc::SYS_exit_group,
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            inlateout("rdi") flags => _,
+            in("rsi") 0usize, in("rdx") 0usize, in("r10") 0usize, in("r8") 0usize,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    child(answer)
+}
+
+/// clone(2) with these flags; the child executes a program or exits with
+/// [`NOT_EXECUTED`].
+///
+/// # Safety
+/// The flags make a process, not a thread; `execve` are valid arguments of
+/// execve(2).
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn clone_execute(flags: usize, execve: [usize; 3]) -> Result<Pid> {
+    let answer: isize;
+    // SAFETY: as in `clone_exit`; the program's arguments wait in registers
+    // that system calls preserve.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "mov rdi, r12",
+            "mov rsi, r13",
+            "mov rdx, r14",
+            "mov eax, {execve}",
+            "syscall",
+            "mov edi, {not_executed}",
+            "mov eax, {exit_group}",
+            "syscall",
+            "2:",
+            execve = const libc::SYS_execve,
+            not_executed = const NOT_EXECUTED,
+            exit_group = const libc::SYS_exit_group,
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            inlateout("rdi") flags => _,
+            inlateout("rsi") 0usize => _, inlateout("rdx") 0usize => _,
+            in("r10") 0usize, in("r8") 0usize,
+            in("r12") execve[0], in("r13") execve[1], in("r14") execve[2],
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    child(answer)
+}
+
+/// clone(2) with these flags; the child exits with 0.
+///
+/// # Safety
+/// The flags make a process, not a thread.
+#[cfg(target_arch = "aarch64")]
+#[inline]
+unsafe fn clone_exit(flags: usize) -> Result<Pid> {
+    let answer: isize;
+    // SAFETY: only registers are used between the two calls of the child, so
+    // it disturbs no memory even if it shares the parent's.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x8, {exit_group}",
+            "svc #0",
+            "2:",
+            exit_group = const libc::SYS_exit_group,
+            inlateout("x8") libc::SYS_clone => _,
+            inlateout("x0") flags => answer,
+            in("x1") 0usize, in("x2") 0usize, in("x3") 0usize, in("x4") 0usize,
+        );
+    }
+    child(answer)
+}
+
+/// clone(2) with these flags; the child executes a program or exits with
+/// [`NOT_EXECUTED`].
+///
+/// # Safety
+/// The flags make a process, not a thread; `execve` are valid arguments of
+/// execve(2).
+#[cfg(target_arch = "aarch64")]
+#[inline]
+unsafe fn clone_execute(flags: usize, execve: [usize; 3]) -> Result<Pid> {
+    let answer: isize;
+    // SAFETY: as in `clone_exit`; the program's arguments wait in registers
+    // that system calls preserve.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x0, x9",
+            "mov x1, x10",
+            "mov x2, x11",
+            "mov x8, {execve}",
+            "svc #0",
+            "mov x0, {not_executed}",
+            "mov x8, {exit_group}",
+            "svc #0",
+            "2:",
+            execve = const libc::SYS_execve,
+            not_executed = const NOT_EXECUTED,
+            exit_group = const libc::SYS_exit_group,
+            inlateout("x8") libc::SYS_clone => _,
+            inlateout("x0") flags => answer,
+            inlateout("x1") 0usize => _, inlateout("x2") 0usize => _,
+            in("x3") 0usize, in("x4") 0usize,
+            in("x9") execve[0], in("x10") execve[1], in("x11") execve[2],
+        );
+    }
+    child(answer)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn clone_exit(_: usize) -> Result<Pid> {
+    Err(Errno::NOSYS)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn clone_execute(_: usize, _: [usize; 3]) -> Result<Pid> {
+    Err(Errno::NOSYS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_exit_and_are_waited_for() {
+        keep_children();
+        for memory in [Memory::Copied, Memory::Shared] {
+            assert_eq!(fork_exit(memory), Ok(()));
+        }
+    }
+
+    #[test]
+    fn exit_codes_of_executed_programs_come_back() {
+        keep_children();
+        let code = |script| {
+            let program = Program::new(c"/bin/sh", &[c"sh", c"-c", script]);
+            [fork_execute(&program), spawn(&program)]
+        };
+        assert_eq!(code(c":"), [Ok(0), Ok(0)]);
+        assert_eq!(code(c"exit 3"), [Ok(3), Ok(3)]);
+        assert_eq!(code(c"kill -9 $$"), [Ok(137), Ok(137)]);
+    }
+
+    #[test]
+    fn a_missing_program_is_told() {
+        keep_children();
+        let program = Program::new(c"/nonexistent/program", &[c"program"]);
+        assert_eq!(fork_execute(&program), Ok(NOT_EXECUTED));
+        assert_eq!(spawn(&program), Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn the_environment_is_empty() {
+        keep_children();
+        let program = Program::new(c"/bin/sh", &[c"sh", c"-c", c"test -z \"$HOME\""]);
+        assert_eq!(spawn(&program), Ok(0));
+    }
+}

@@ -1,0 +1,248 @@
+//! LMbench's command lines: one-letter options as getopt(3) reads them, then
+//! operands; sizes with a binary suffix.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Repetitions LMbench makes when `-N` is not given.
+pub const USUAL_REPETITIONS: u64 = 11;
+
+/// How a personality was called: everything its reading depends on.
+#[derive(Debug, Clone, Default)]
+pub struct Call {
+    /// The arguments, without the program's name.
+    pub arguments: Vec<OsString>,
+    /// `LMBENCH_SCHED` of the environment: where LMbench would put processes.
+    pub scheduling: Option<String>,
+}
+
+impl Call {
+    /// A call with these arguments and no environment.
+    pub fn new<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Call {
+        Call { arguments: arguments.into_iter().map(Into::into).collect(), scheduling: None }
+    }
+}
+
+/// Why a call is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// Not the arguments the old program takes: its usage line is the answer.
+    #[error("wrong arguments")]
+    Usage,
+    /// Arguments that the old program takes and no probe here covers.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Refuses a call, saying what there is instead.
+pub fn refuse<T>(text: impl Into<String>) -> Result<T, CallError> {
+    Err(CallError::Refused(text.into()))
+}
+
+/// The options and operands of a call.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// `-P`: callers at the same time.
+    pub parallelism: u64,
+    /// `-W`: warm-up asked for, µs.
+    pub warmup: u64,
+    /// `-N`: repetitions, where the default is not wanted.
+    pub repetitions: Option<u64>,
+    /// What is no option, in order.
+    pub operands: Vec<String>,
+    letters: BTreeMap<char, Option<String>>,
+}
+
+impl Options {
+    /// Reads a call by a getopt(3) string such as `"tP:W:N:"`: letters, those
+    /// with a value followed by a colon. `-P`, `-W` and `-N` are understood in
+    /// all programs that list them.
+    ///
+    /// # Errors
+    /// An unknown option, a missing value, a number that is none.
+    pub fn read(call: &Call, letters: &str) -> Result<Options, CallError> {
+        let mut options = Options { parallelism: 1, ..Options::default() };
+        let mut parser = lexopt::Parser::from_args(call.arguments.iter().cloned());
+        while let Some(argument) = parser.next().map_err(|_| CallError::Usage)? {
+            match argument {
+                lexopt::Arg::Value(operand) => options.operands.push(text(operand)?),
+                lexopt::Arg::Short(letter) => {
+                    let at = letters.find(letter).filter(|_| letter != ':').ok_or(CallError::Usage)?;
+                    let takes_value = letters[at + letter.len_utf8()..].starts_with(':');
+                    let value = match takes_value {
+                        true => Some(text(parser.value().map_err(|_| CallError::Usage)?)?),
+                        false => None,
+                    };
+                    options.accept(letter, value)?;
+                }
+                lexopt::Arg::Long(_) => return Err(CallError::Usage),
+            }
+        }
+        Ok(options)
+    }
+
+    fn accept(&mut self, letter: char, value: Option<String>) -> Result<(), CallError> {
+        match (letter, value) {
+            ('P', Some(value)) => {
+                self.parallelism = number(&value).filter(|count| *count > 0).ok_or(CallError::Usage)?;
+            }
+            ('W', Some(value)) => self.warmup = number(&value).ok_or(CallError::Usage)?,
+            // LMbench's own default is written -1: "as many as usual".
+            ('N', Some(value)) if value.starts_with('-') => self.repetitions = None,
+            ('N', Some(value)) => {
+                self.repetitions = Some(number(&value).ok_or(CallError::Usage)?).filter(|count| *count > 0);
+            }
+            (letter, value) => {
+                self.letters.insert(letter, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a flag such as `-t` was given.
+    pub fn flag(&self, letter: char) -> bool {
+        self.letters.contains_key(&letter)
+    }
+
+    /// The value of an option such as `-s`, if it was given.
+    pub fn value(&self, letter: char) -> Option<&str> {
+        self.letters.get(&letter)?.as_deref()
+    }
+
+    /// The value of an option that is a size in bytes, else `default`.
+    ///
+    /// # Errors
+    /// The value is no size.
+    pub fn size(&self, letter: char, default: u64) -> Result<u64, CallError> {
+        match self.value(letter) {
+            None => Ok(default),
+            Some(text) => bytes(text).filter(|size| *size > 0).ok_or(CallError::Usage),
+        }
+    }
+
+    /// Refuses more than one caller: `-P` is never silently ignored.
+    ///
+    /// # Errors
+    /// `-P` is more than 1.
+    pub fn one_caller(&self, probe: &str) -> Result<(), CallError> {
+        match self.parallelism {
+            1 => Ok(()),
+            many => refuse(format!(
+                "-P {many} is not covered: {probe} measures one caller at a time; give -P 1, or put load \
+                 beside it with `latscope {} --load cpu`",
+                probe.split('.').next().unwrap_or(probe)
+            )),
+        }
+    }
+
+    /// The operands, if there are exactly `N`.
+    ///
+    /// # Errors
+    /// There are more or fewer.
+    pub fn exactly<const N: usize>(&self) -> Result<[&str; N], CallError> {
+        let operands: Vec<&str> = self.operands.iter().map(String::as_str).collect();
+        operands.try_into().map_err(|_| CallError::Usage)
+    }
+}
+
+fn text(argument: OsString) -> Result<String, CallError> {
+    argument.into_string().map_err(|_| CallError::Refused("an argument is not UTF-8".to_owned()))
+}
+
+/// The number a text begins with, as atoi(3) would find it: `256M` is 256.
+pub fn number(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+/// A size in bytes: `512`, `8k`, `4m`, `1g`, in powers of 1024.
+pub fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale)
+}
+
+/// The directory a file lies in: where a probe puts a file of its own to
+/// measure the same file system.
+pub fn directory_of(file: &str) -> PathBuf {
+    match PathBuf::from(file).parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn options_and_operands_are_told_apart() {
+        let call = Call::new(["-P", "2", "-W5", "-tN", "7", "128", "64", "1k"]);
+        let options = Options::read(&call, "tP:W:N:").unwrap();
+        assert_eq!((options.parallelism, options.warmup, options.repetitions), (2, 5, Some(7)));
+        assert!(options.flag('t'));
+        assert_eq!(options.operands, ["128", "64", "1k"]);
+    }
+
+    #[test]
+    fn what_the_old_program_rejects_is_a_usage_error() {
+        for wrong in [&["-x"][..], &["-P", "0"], &["-P"], &["-P", "two"], &["-:"], &["--help"], &["-N", "x"]]
+        {
+            let read = Options::read(&Call::new(wrong.iter().copied()), "P:W:N:");
+            assert_eq!(read.err(), Some(CallError::Usage), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_negative_or_zero_repetition_count_means_the_usual() {
+        for usual in ["-1", "0"] {
+            let options = Options::read(&Call::new(["-N", usual]), "N:").unwrap();
+            assert_eq!(options.repetitions, None, "{usual}");
+        }
+    }
+
+    #[test]
+    fn parallelism_that_is_not_covered_is_refused_in_words() {
+        let options = Options::read(&Call::new(["-P", "4"]), "P:").unwrap();
+        let refusal = options.one_caller("syscall.read").unwrap_err().to_string();
+        assert!(refusal.contains("-P 4") && refusal.contains("latscope syscall --load"), "{refusal}");
+    }
+
+    #[test]
+    fn sizes_take_binary_suffixes() {
+        let cases = [("512", 512), ("8k", 8192), ("8K", 8192), ("2m", 2 << 20), ("1G", 1 << 30)];
+        for (text, size) in cases {
+            assert_eq!(bytes(text), Some(size), "{text}");
+        }
+        for wrong in ["", "k", "1kb", "1x", "-1", "99999999999g"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_directory_lies_in_the_current_one() {
+        assert_eq!(directory_of("XXX"), PathBuf::from("."));
+        assert_eq!(directory_of("/var/tmp/XXX"), PathBuf::from("/var/tmp"));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(arguments in proptest::collection::vec("[-a-zA-Z0-9:=é ]{0,6}", 0..6)) {
+            let read = Options::read(&Call::new(arguments), "tCP:W:N:s:");
+            prop_assert!(read.is_err() || read.is_ok_and(|options| options.parallelism >= 1));
+        }
+
+        #[test]
+        fn numbers_are_read_as_atoi_does(value in 0u64..1_000_000, rest in "[a-zA-Z]{0,3}") {
+            prop_assert_eq!(number(&format!("{value}{rest}")), Some(value));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
+
+use super::arguments::{Call, CallError, Options, bytes, directory_of, refuse};
+use super::job::{Figures, Job, NotMeasured, Source, Wish};
+use super::page::bandwidth;
+use std::path::PathBuf;
+
+/// `lat_fs [-s size] [-n files] [dir]`: files created and deleted in a
+/// second, by size.
+///
+/// # Errors
+/// More than one directory, a size that is none, `-P`.
+pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "s:n:P:W:N:")?;
+    options.one_caller("file.create")?;
+    let directory = match options.operands.as_slice() {
+        [] => PathBuf::from("."),
+        [directory] => PathBuf::from(directory),
+        _ => return Err(CallError::Usage),
+    };
+    let sizes = match options.value('s') {
+        None => vec![0, 1 << 10, 4 << 10, 10 << 10],
+        Some(text) => vec![bytes(text).ok_or(CallError::Usage)?],
+    };
+    let part = |probe: &'static str, size: u64| Wish::new(probe, [("size", size.into())]);
+    let parts = ["file.create", "file.write", "file.close", "file.unlink"];
+    let all = sizes.iter().flat_map(|size| parts.map(|probe| (probe, *size)));
+    // An empty file is not written.
+    let timed = all.filter(|(probe, size)| *size > 0 || *probe != "file.write");
+    let wishes = timed.map(|(probe, size)| part(probe, size)).collect();
+    let mut job = Job::new(&options, wishes, move |figures, page| {
+        for size in &sizes {
+            page.line(files_per_second(figures, *size, |probe| part(probe, *size)));
+        }
+    });
+    if options.value('n').is_some() {
+        job.notes.push("-n has no effect: the files of a size lie in one directory".to_owned());
+    }
+    job.directory = Some(directory);
+    Ok(job)
+}
+
+/// `0k\t469\t84505\t138552`: size, files, creates/s, deletes/s. A file is
+/// created when it has been opened, written and closed.
+fn files_per_second(
+    figures: &Figures<'_>,
+    size: u64,
+    part: impl Fn(&'static str) -> Wish,
+) -> Result<String, NotMeasured> {
+    let created = figures.measurement(&part("file.create"))?.summary.count;
+    let written = if size == 0 { 0.0 } else { figures.ns(&part("file.write"))? };
+    let create = figures.ns(&part("file.create"))? + written + figures.ns(&part("file.close"))?;
+    let unlink = figures.ns(&part("file.unlink"))?;
+    Ok(format!("{}k\t{created}\t{:.0}\t{:.0}", size >> 10, 1e9 / create, 1e9 / unlink))
+}
+
+/// `bw_file_rd [-C] size open2close|io_only file`.
+///
+/// # Errors
+/// Other operands, `-P`.
+pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:C")?;
+    options.one_caller("file.read")?;
+    let [size, what, file] = options.exactly()?;
+    let mode = match what {
+        "open2close" => "open-close",
+        "io_only" => "kept-open",
+        _ => return Err(CallError::Usage),
+    };
+    read_bandwidth(&options, size, file, |size| {
+        Wish::new("file.read", [("size", size.into()), ("mode", mode.into())])
+    })
+}
+
+/// `bw_mmap_rd [-C] size open2close|mmap_only file`.
+///
+/// # Errors
+/// `mmap_only`, other operands, `-P`.
+pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:C")?;
+    options.one_caller("file.read-mmap")?;
+    let [size, what, file] = options.exactly()?;
+    match what {
+        "open2close" => {}
+        "mmap_only" => {
+            return refuse(
+                "`mmap_only` is not covered: file.read-mmap maps, reads and unmaps; for memory already mapped use bw_mem frd",
+            );
+        }
+        _ => return Err(CallError::Usage),
+    }
+    read_bandwidth(&options, size, file, |size| Wish::new("file.read-mmap", [("size", size.into())]))
+}
+
+fn read_bandwidth(
+    options: &Options,
+    size: &str,
+    file: &str,
+    wish: impl Fn(u64) -> Wish,
+) -> Result<Job, CallError> {
+    let size = bytes(size).filter(|size| *size > 0).ok_or(CallError::Usage)?;
+    let wish = wish(size);
+    let mut job = Job::new(options, vec![wish.clone()], move |figures, page| {
+        let ns = figures.ns(&wish);
+        page.line(ns.map(|ns| bandwidth(size, size as f64 / ns * 1e9)));
+    });
+    job.source = Some(Source { path: PathBuf::from(file), at_least: size });
+    job.directory = Some(directory_of(file));
+    Ok(job)
+}

@@ -1,0 +1,168 @@
+//! `lat_pipe`, `lat_unix`, `lat_sem`, `lat_ctx`, `bw_pipe`, `bw_unix`,
+//! `bw_tcp`.
+
+use super::arguments::{Call, CallError, Options, number, refuse};
+use super::job::{Job, Wish};
+use super::page::{megabytes_per_second, microseconds};
+
+/// Where the two parties run: LMbench leaves it to the scheduler, which
+/// mixes both; here it is one or the other, as `LMBENCH_SCHED` says.
+fn placement(call: &Call) -> Result<&'static str, CallError> {
+    match call.scheduling.as_deref().unwrap_or("DEFAULT") {
+        "" | "DEFAULT" | "SINGLE" | "BALANCED" | "BALANCED_SPREAD" => Ok("same-core"),
+        "UNIQUE" | "UNIQUE_SPREAD" => Ok("two-cores"),
+        other => refuse(format!(
+            "LMBENCH_SCHED={other} is not covered: use DEFAULT (both on one CPU), UNIQUE (one CPU each), or \
+             `latscope sync --cpus LIST`"
+        )),
+    }
+}
+
+/// `lat_pipe`: a byte there and back.
+///
+/// # Errors
+/// Operands, `-P`.
+pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let [] = options.exactly()?;
+    round_trip(&options, "sync.pipe", placement(call)?, "Pipe latency")
+}
+
+/// `lat_unix [-m size]`: a byte there and back through a Unix stream socket.
+///
+/// # Errors
+/// Operands, messages of another size than one byte, `-P`.
+pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "m:P:W:N:")?;
+    let [] = options.exactly()?;
+    match options.size('m', 1)? {
+        1 => round_trip(&options, "sync.unix-stream", placement(call)?, "AF_UNIX sock stream latency"),
+        size => refuse(format!(
+            "-m {size} is not covered: sync.unix-stream sends 1 byte; see `latscope ipc --payload`"
+        )),
+    }
+}
+
+fn round_trip(
+    options: &Options,
+    probe: &'static str,
+    placement: &str,
+    label: &'static str,
+) -> Result<Job, CallError> {
+    options.one_caller(probe)?;
+    let wish = Wish::new(probe, [("placement", placement.into())]);
+    Ok(Job::new(options, vec![wish.clone()], move |figures, page| {
+        page.line(figures.round_trip_ns(&wish).map(|ns| microseconds(label, ns)));
+    }))
+}
+
+/// `lat_sem`: a semaphore passed on, one way.
+///
+/// # Errors
+/// Operands, `-P`.
+pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let [] = options.exactly()?;
+    options.one_caller("sync.semaphore")?;
+    let wish = Wish::new("sync.semaphore", [("placement", placement(call)?.into())]);
+    Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
+        page.line(figures.one_way_ns(&wish).map(|ns| microseconds("Semaphore latency", ns)));
+    }))
+}
+
+/// `lat_ctx [-s KB] processes...`: a token round a ring of processes, each
+/// with its working set; µs for a switch.
+///
+/// # Errors
+/// No numbers of processes of 2 to 2048, `-P`.
+pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "s:P:W:N:")?;
+    options.one_caller("sync.ring")?;
+    let kib = options.value('s').map_or(Some(0), number).ok_or(CallError::Usage)?;
+    let counts: Vec<u64> = options
+        .operands
+        .iter()
+        .map(|text| number(text).filter(|count| (2..=2048).contains(count)).ok_or(CallError::Usage))
+        .collect::<Result<_, _>>()?;
+    if counts.is_empty() {
+        return Err(CallError::Usage);
+    }
+    let wish = move |processes: u64| {
+        Wish::new("sync.ring", [("processes", processes.into()), ("size", (kib << 10).into())])
+    };
+    let wishes = counts.iter().map(|count| wish(*count)).collect();
+    Ok(Job::new(&options, wishes, move |figures, page| {
+        let overhead = counts.iter().find_map(|count| {
+            let measurement = figures.measurement(&wish(*count)).ok()?;
+            measurement.values.get("overhead").map(|overhead| overhead.value)
+        });
+        page.text(&format!("\n\"size={kib}k ovr={:.2}\n", overhead.unwrap_or(0.0) / 1e3));
+        for count in &counts {
+            page.line(figures.ns(&wish(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
+        }
+    }))
+}
+
+/// `bw_pipe [-m size] [-M total]`.
+///
+/// # Errors
+/// Operands, sizes that are none, `-P`.
+pub fn bw_pipe(call: &Call) -> Result<Job, CallError> {
+    local_bandwidth(call, "sync.pipe-bandwidth", "Pipe bandwidth")
+}
+
+/// `bw_unix [-m size] [-M total]`.
+///
+/// # Errors
+/// Operands, sizes that are none, `-P`.
+pub fn bw_unix(call: &Call) -> Result<Job, CallError> {
+    local_bandwidth(call, "sync.unix-bandwidth", "AF_UNIX sock stream bandwidth")
+}
+
+fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Result<Job, CallError> {
+    let options = Options::read(call, "m:M:P:W:N:")?;
+    let [] = options.exactly()?;
+    options.one_caller(probe)?;
+    let wish = Wish::new(probe, [("size", options.size('m', 64 << 10)?.into())]);
+    let mut job = Job::new(&options, vec![wish.clone()], move |figures, page| {
+        page.line(figures.bytes_per_second(&wish).map(|rate| megabytes_per_second(label, rate)));
+    });
+    if options.value('M').is_some() {
+        job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
+    }
+    Ok(job)
+}
+
+const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop rule takes";
+
+/// `bw_tcp [-m size] [-M total] localhost`, and the calls that start and stop
+/// its server, which is not needed here.
+///
+/// # Errors
+/// Another host, sizes that are none, `-P`.
+pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "sS:m:M:P:W:N:")?;
+    if options.flag('s') || options.flag('S') {
+        let mut job = Job::new(&options, Vec::new(), |_, _| {});
+        job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
+        return Ok(job);
+    }
+    let [host] = options.exactly()?;
+    if !matches!(host, "localhost" | "127.0.0.1" | "::1") {
+        return refuse(format!(
+            "{host} is not covered: sync.tcp-bandwidth measures loopback; give localhost"
+        ));
+    }
+    options.one_caller("sync.tcp-bandwidth")?;
+    // As there: the message is as long as all that is moved, unless told.
+    let size = options.size('m', options.size('M', 10 << 20)?)?;
+    let wish = Wish::new("sync.tcp-bandwidth", [("size", size.into())]);
+    let mut job = Job::new(&options, vec![wish.clone()], move |figures, page| {
+        let rate = figures.bytes_per_second(&wish);
+        page.line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));
+    });
+    if options.value('m').is_some() && options.value('M').is_some() {
+        job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
+    }
+    Ok(job)
+}

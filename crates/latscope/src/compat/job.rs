@@ -1,0 +1,194 @@
+//! What a personality asks of the engine, and how it finds the answers in the
+//! report.
+
+use super::arguments::Options;
+use super::page::Page;
+use latscope_core::plan::{ParamValue, Params, params};
+use latscope_core::report::{Measurement, Report, Support, Times};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A point wanted: a probe, and the parameters that matter. What is left out
+/// is left to the probe's default, the first of them where there are several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// Probe id.
+    pub probe: &'static str,
+    /// Parameters that matter.
+    pub params: Params,
+}
+
+impl Wish {
+    /// A wish for a probe with these parameters.
+    pub fn new<const N: usize>(probe: &'static str, pairs: [(&str, ParamValue); N]) -> Wish {
+        Wish { probe, params: params(pairs) }
+    }
+
+    /// Whether a point or measurement with this probe and these parameters is
+    /// what was wished for.
+    pub fn is_met_by(&self, probe: &str, found: &Params) -> bool {
+        self.probe == probe && self.params.iter().all(|(name, value)| found.get(name) == Some(value))
+    }
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.probe)?;
+        for (name, value) in &self.params {
+            write!(f, " {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A file that the old program would read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its path.
+    pub path: PathBuf,
+    /// Bytes it has to have.
+    pub at_least: u64,
+}
+
+type Print = Box<dyn Fn(&Figures<'_>, &mut Page) + Send + Sync>;
+
+/// A call understood: what to measure, and how to print it.
+pub struct Job {
+    /// The points.
+    pub wishes: Vec<Wish>,
+    /// Directory for the files of file probes.
+    pub directory: Option<PathBuf>,
+    /// A file the old program would fail without.
+    pub source: Option<Source>,
+    /// `-N`, where given.
+    pub repetitions: Option<u64>,
+    /// `-W`, µs.
+    pub warmup: u64,
+    /// What of the arguments has no effect, in words.
+    pub notes: Vec<String>,
+    print: Print,
+}
+
+impl Job {
+    /// A job that measures `wishes` and prints with `print`.
+    pub fn new(
+        options: &Options,
+        wishes: Vec<Wish>,
+        print: impl Fn(&Figures<'_>, &mut Page) + Send + Sync + 'static,
+    ) -> Job {
+        Job {
+            wishes,
+            directory: None,
+            source: None,
+            repetitions: options.repetitions,
+            warmup: options.warmup,
+            notes: Vec::new(),
+            print: Box::new(print),
+        }
+    }
+
+    /// The old program's text for a report: a pure function of both.
+    pub fn print(&self, report: &Report) -> Page {
+        let mut page = Page::default();
+        (self.print)(&Figures(report), &mut page);
+        page.degraded(self.wishes.iter().filter_map(|wish| {
+            let found = Figures(report).find(wish)?;
+            (found.support == Support::Degraded).then_some(found)
+        }));
+        page
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("wishes", &self.wishes)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A point that has no number, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{wish}: not measured: {reason}")]
+pub struct NotMeasured {
+    /// The point.
+    pub wish: String,
+    /// Why, and what to do about it.
+    pub reason: String,
+}
+
+/// A report, asked for figures.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures<'a>(
+    /// The report.
+    pub &'a Report,
+);
+
+impl<'a> Figures<'a> {
+    fn find(&self, wish: &Wish) -> Option<&'a Measurement> {
+        self.0.measurements.iter().find(|m| wish.is_met_by(&m.probe, &m.params))
+    }
+
+    fn why_absent(&self, wish: &Wish) -> String {
+        let mut points = self.0.plan.steps.iter().flat_map(|step| &step.points);
+        match points.any(|point| wish.is_met_by(&point.probe, &point.params)) {
+            true => "the run ended before it".to_owned(),
+            false => "it is not offered on this machine; `latscope list` shows what is".to_owned(),
+        }
+    }
+
+    /// The measurement that meets a wish.
+    ///
+    /// # Errors
+    /// There is none, or it has no numbers.
+    pub fn measurement(&self, wish: &Wish) -> Result<&'a Measurement, NotMeasured> {
+        let failed = |reason: String| NotMeasured { wish: wish.to_string(), reason };
+        let found = self.find(wish).ok_or_else(|| failed(self.why_absent(wish)))?;
+        if found.support != Support::Unsupported && found.typical().is_some() {
+            return Ok(found);
+        }
+        let reason = found.reason.clone().unwrap_or_else(|| "no clean sample".to_owned());
+        Err(failed(match &found.remedy {
+            Some(remedy) => format!("{reason}; {remedy}"),
+            None => reason,
+        }))
+    }
+
+    /// The median of a point, ns.
+    ///
+    /// # Errors
+    /// As [`Figures::measurement`].
+    pub fn ns(&self, wish: &Wish) -> Result<f64, NotMeasured> {
+        // `measurement` returns none without a median.
+        Ok(self.measurement(wish)?.typical().unwrap_or(f64::NAN))
+    }
+
+    /// The median of a hand-over, ns, one way: half of a round trip.
+    ///
+    /// # Errors
+    /// As [`Figures::measurement`].
+    pub fn one_way_ns(&self, wish: &Wish) -> Result<f64, NotMeasured> {
+        let share = if self.measurement(wish)?.times == Times::RoundTrip { 0.5 } else { 1.0 };
+        Ok(self.ns(wish)? * share)
+    }
+
+    /// The median of a hand-over, ns, there and back: twice a one-way time.
+    ///
+    /// # Errors
+    /// As [`Figures::measurement`].
+    pub fn round_trip_ns(&self, wish: &Wish) -> Result<f64, NotMeasured> {
+        let times = if self.measurement(wish)?.times == Times::OneWay { 2.0 } else { 1.0 };
+        Ok(self.ns(wish)? * times)
+    }
+
+    /// Bytes the program asked for, per second.
+    ///
+    /// # Errors
+    /// As [`Figures::measurement`], or the point states no bytes.
+    pub fn bytes_per_second(&self, wish: &Wish) -> Result<f64, NotMeasured> {
+        self.measurement(wish)?
+            .rate_touched()
+            .ok_or_else(|| NotMeasured { wish: wish.to_string(), reason: "it states no bytes".to_owned() })
+    }
+}

@@ -1,0 +1,98 @@
+//! `lat_ops`, `par_ops`, `mhz`.
+
+use super::arguments::{Call, CallError, Options};
+use super::job::{Job, Wish};
+use super::page::nanoseconds;
+
+/// The number types, by LMbench's names, and the operations it times on them.
+/// Its "bit" is an exclusive or.
+static TYPES: &[(&str, &str, &[&str])] = &[
+    ("integer", "i32", &["bit", "add", "mul", "div", "mod"]),
+    ("int64", "i64", &["bit", "add", "mul", "div", "mod"]),
+    ("float", "f32", &["add", "mul", "div"]),
+    ("double", "f64", &["add", "mul", "div"]),
+];
+
+/// An operation on a type: what LMbench calls it, and our wish for it.
+fn operations() -> impl Iterator<Item = (String, &'static str, &'static str)> {
+    TYPES.iter().flat_map(|(name, kind, operations)| {
+        operations.iter().map(move |operation| {
+            let probe = match *operation {
+                "bit" => "cpu.xor",
+                "add" => "cpu.add",
+                "mul" => "cpu.mul",
+                "div" => "cpu.div",
+                _ => "cpu.mod",
+            };
+            (format!("{name} {operation}"), probe, *kind)
+        })
+    })
+}
+
+fn wish(probe: &'static str, kind: &str, mode: &str) -> Wish {
+    Wish::new(probe, [("type", kind.into()), ("mode", mode.into())])
+}
+
+/// `lat_ops`: ns for an operation that waits for the one before.
+///
+/// # Errors
+/// Operands, `-P`.
+pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let [] = options.exactly()?;
+    options.one_caller("cpu.add")?;
+    let wishes = operations().map(|(_, probe, kind)| wish(probe, kind, "latency")).collect();
+    Ok(Job::new(&options, wishes, |figures, page| {
+        for (label, probe, kind) in operations() {
+            let ns = figures.ns(&wish(probe, kind, "latency"));
+            page.line(ns.map(|ns| nanoseconds(&label, ns)));
+        }
+    }))
+}
+
+/// `par_ops`: how many independent operations are under way at once.
+///
+/// # Errors
+/// Operands, `-P`.
+pub fn par_ops(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let [] = options.exactly()?;
+    options.one_caller("cpu.add")?;
+    let wishes = operations()
+        .flat_map(|(_, probe, kind)| ["latency", "throughput"].map(|mode| wish(probe, kind, mode)))
+        .collect();
+    Ok(Job::new(&options, wishes, |figures, page| {
+        for (label, probe, kind) in operations() {
+            let waiting = figures.ns(&wish(probe, kind, "latency"));
+            let free = figures.ns(&wish(probe, kind, "throughput"));
+            let factor = waiting.and_then(|waiting| Ok(waiting / free?));
+            page.line(factor.map(|factor| format!("{label} parallelism: {factor:.2}")));
+        }
+    }))
+}
+
+/// `mhz [-c]`: the core clock; with `-c` only the length of a cycle. On
+/// standard output: LMbench's scripts take it by command substitution.
+///
+/// # Errors
+/// Operands.
+pub fn mhz(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "cd")?;
+    let [] = options.exactly()?;
+    let cycle = Wish::new("cpu.cycle", []);
+    let only_cycle = options.flag('c');
+    let mut job = Job::new(&options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
+        Err(missing) => page.line(Err(missing)),
+        Ok(ns) => {
+            let mhz = (1e3 / ns).round();
+            page.stdout += &match only_cycle {
+                true => format!("{:.4}\n", 1e3 / mhz),
+                false => format!("{mhz:.0} MHz, {:.4} nanosec clock\n", 1e3 / mhz),
+            };
+        }
+    });
+    if options.flag('d') {
+        job.notes.push("-d has no effect: the samples are in `latscope cpu --json FILE`".to_owned());
+    }
+    Ok(job)
+}

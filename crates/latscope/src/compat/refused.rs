@@ -1,0 +1,62 @@
+//! LMbench's programs for which there is no probe, and what there is instead.
+
+/// A program that is not stood in for.
+pub struct Refused {
+    /// Its name.
+    pub name: &'static str,
+    /// What there is instead.
+    pub instead: &'static str,
+}
+
+const NETWORK: &str =
+    "round trips over the network are not measured; the nearest are lat_unix and bw_tcp localhost";
+const HARNESS: &str =
+    "it belongs to LMbench's harness; `latscope cpu` shows what our clock resolves and costs";
+const DISK: &str = "raw disks are not measured; see `latscope file` (file.read-direct, file.fsync)";
+const MEMORY: &str = "see `latscope memory`, whose findings name the cache levels with size and latency";
+
+/// All of them, by name.
+pub static REFUSED: &[Refused] = &[
+    Refused { name: "bw_udp", instead: NETWORK },
+    Refused { name: "cache", instead: MEMORY },
+    Refused { name: "disk", instead: DISK },
+    Refused { name: "enough", instead: HARNESS },
+    Refused { name: "flushdisk", instead: DISK },
+    Refused { name: "lat_cmd", instead: "commands are not timed; the nearest is lat_proc exec" },
+    Refused { name: "lat_connect", instead: NETWORK },
+    Refused { name: "lat_dram_page", instead: MEMORY },
+    Refused {
+        name: "lat_fcntl",
+        instead: "record locks are not measured; the nearest hand-overs are lat_sem and lat_pipe",
+    },
+    Refused {
+        name: "lat_fifo",
+        instead: "named pipes are not measured; once open they are pipes to the kernel: lat_pipe",
+    },
+    Refused { name: "lat_http", instead: NETWORK },
+    Refused { name: "lat_pmake", instead: "job mixes are not measured; see `latscope thread` (thread.pool)" },
+    Refused {
+        name: "lat_rand",
+        instead: "library calls are not measured; see `latscope cpu` (cpu.call, cpu.mul)",
+    },
+    Refused { name: "lat_rpc", instead: NETWORK },
+    Refused { name: "lat_tcp", instead: NETWORK },
+    Refused { name: "lat_udp", instead: NETWORK },
+    Refused { name: "lat_unix_connect", instead: NETWORK },
+    Refused {
+        name: "lat_usleep",
+        instead: "sleeps are measured as wake-ups, with their distribution: `latscope wake`",
+    },
+    Refused {
+        name: "line",
+        instead: "the line size is not measured; `latscope doctor` shows what the machine declares",
+    },
+    Refused { name: "lmdd", instead: DISK },
+    Refused { name: "lmhttp", instead: NETWORK },
+    Refused { name: "loop_o", instead: HARNESS },
+    Refused { name: "memsize", instead: "see `free -b`: the kernel says what memory can be had" },
+    Refused { name: "msleep", instead: HARNESS },
+    Refused { name: "par_list", instead: "see par_mem" },
+    Refused { name: "seek", instead: DISK },
+    Refused { name: "timing_o", instead: HARNESS },
+];

@@ -1,0 +1,161 @@
+//! The conditions under which two threads hand over.
+//!
+//! Found by experiment (Linux 6.18, two CPUs, semaphores; idle, and with four
+//! busy loops beside it):
+//!
+//! * Under SCHED_OTHER a woken thread may preempt the one that wakes it. Then
+//!   the token is there before the receiver looks, and half of the hand-offs
+//!   on one CPU never sleep; beside a busy loop they all do: 3.7 and 6.3 µs
+//!   for the round trip. Under SCHED_BATCH a wake-up preempts nobody, so that
+//!   each hand-off is what it is meant to be, a sleep and a switch.
+//! * Two threads alone on a CPU get another cost still: each sleeps while it
+//!   is ahead of its fair share, so that the kernel leaves it on the run queue
+//!   for the moment (delayed dequeue, Linux 6.12) and the wake-up is cheap: 5.2
+//!   µs, and 6.2 beside a busy loop. With a SCHED_IDLE process on the same CPU
+//!   it is 6.2 in both cases: what a hand-off costs on a CPU that has other
+//!   work too.
+//! * On two CPUs the same SCHED_IDLE process keeps each CPU from idling. A
+//!   wake-up preempts it at once: 21.2 µs and 22.1 beside the busy loops. With
+//!   a short time slice a wake-up preempts the busy loops more often, and three
+//!   times as many round trips get done.
+//!
+//! None of it takes a privilege. SCHED_FIFO gives the same figures, but only
+//! to those who may.
+
+use crate::engine::bench::Bench;
+use crate::engine::gate::Gate;
+use latscope_sys::child::{self, Child};
+use latscope_sys::sched::{self, Policy};
+
+/// Where the two threads run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Both on one CPU.
+    SameCore,
+    /// Each on its own, which idles while its thread waits.
+    TwoCores,
+    /// Each on its own, both kept from idling.
+    TwoCoresAwake,
+}
+
+/// The names of the placements in results and on the command line.
+pub const PLACEMENTS: &[&str] = &["same-core", "two-cores", "two-cores-awake"];
+
+/// A slice as short as the kernel grants.
+const SLICE_NS: u64 = 100_000;
+
+impl Placement {
+    /// The placement of this name.
+    ///
+    /// # Panics
+    /// There is none: names are checked before they come here.
+    pub fn named(name: &str) -> Placement {
+        match name {
+            "same-core" => Placement::SameCore,
+            "two-cores" => Placement::TwoCores,
+            "two-cores-awake" => Placement::TwoCoresAwake,
+            other => panic!("no placement is called {other:?}"),
+        }
+    }
+
+    /// CPUs of the two threads; `None` where there are not enough.
+    pub fn cpus(self, granted: &[u32]) -> Option<[u32; 2]> {
+        match (self, granted) {
+            (_, []) => None,
+            (Placement::SameCore, [first, ..]) => Some([*first; 2]),
+            (_, [first, second, ..]) => Some([*first, *second]),
+            _ => None,
+        }
+    }
+
+    /// What makes a group of round trips clean.
+    pub fn gate(self) -> Gate {
+        match self {
+            Placement::SameCore => Gate::OneCpu,
+            // The waiting side sleeps while the other works: no CPU time is missing that could be asked for.
+            _ => Gate::Open,
+        }
+    }
+
+    /// The scheduling policy of both threads.
+    pub fn policy(self) -> Policy {
+        match self {
+            Placement::SameCore => Policy::Batch,
+            _ => Policy::Other,
+        }
+    }
+
+    fn awake(self) -> bool {
+        self != Placement::TwoCores
+    }
+}
+
+/// What lets threads be set up that could not be.
+pub const REMEDY: &str = "allow the CPUs (cpuset), and sched_setattr(2) in the seccomp filter";
+
+/// Puts the calling thread on `cpu`, under the policy of the placement.
+///
+/// # Errors
+/// The CPU or the policy is refused.
+pub fn settle(placement: Placement, cpu: u32) -> std::io::Result<()> {
+    sched::pin(&[cpu])?;
+    sched::set_policy(placement.policy())?;
+    // Kernels that know no slices ignore it; nothing measured depends on it
+    // but how often a busy machine lets us measure.
+    let _ = sched::set_slice(SLICE_NS);
+    Ok(())
+}
+
+/// Starts what keeps the CPUs of a placement from idling, until it is dropped.
+/// A point for which that fails is marked.
+pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [u32; 2]) -> Vec<Child> {
+    let mut children = Vec::new();
+    if placement.awake() {
+        let second = if cpus[0] == cpus[1] { 1 } else { 2 };
+        for cpu in &cpus[..second] {
+            match child::keep_awake(*cpu) {
+                Ok(child) => children.push(child),
+                Err(error) => {
+                    let reason = format!("CPU {cpu} was not kept from idling: no process for it: {error}");
+                    bench.degrade(point, reason, "raise the limit on processes (ulimit -u, pids.max)");
+                }
+            }
+        }
+    }
+    children
+}
+
+/// Says that a point needs a second CPU.
+pub fn lacks_a_cpu(bench: &mut Bench, point: usize) {
+    let reason = "it takes two CPUs, and this run may use only one";
+    bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placement_takes_the_cpus_it_needs() {
+        let cpus = |name, granted: &[u32]| Placement::named(name).cpus(granted);
+        assert_eq!(cpus("same-core", &[3, 5]), Some([3, 3]));
+        assert_eq!(cpus("two-cores", &[3, 5]), Some([3, 5]));
+        assert_eq!(cpus("two-cores-awake", &[3]), None);
+        assert_eq!(cpus("same-core", &[]), None);
+        assert!(PLACEMENTS.iter().all(|name| cpus(name, &[0, 1]).is_some()));
+    }
+
+    #[test]
+    fn a_settled_thread_has_its_cpu_and_policy() {
+        std::thread::spawn(|| {
+            let cpu = sched::allowed_cpus().unwrap()[0];
+            for placement in [Placement::SameCore, Placement::TwoCores] {
+                settle(placement, cpu).unwrap();
+                assert_eq!(sched::allowed_cpus().unwrap(), [cpu]);
+                assert_eq!(sched::policy().unwrap(), placement.policy());
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,31 @@
+//! What it costs when threads meet: locks, atomics, cache lines, hand-offs.
+
+mod atomic;
+mod bandwidth;
+mod company;
+mod context_switch;
+mod core_to_core;
+mod hand_off;
+mod mutex;
+mod pipes;
+mod team;
+
+use super::Probe;
+
+/// The probes of the family.
+pub static PROBES: &[&Probe] = &[
+    &mutex::MUTEX,
+    &atomic::ATOMIC,
+    &core_to_core::CORE_TO_CORE,
+    &hand_off::SEMAPHORE,
+    &hand_off::FUTEX,
+    &hand_off::CONDVAR,
+    &hand_off::EVENTFD,
+    &hand_off::PIPE,
+    &hand_off::UNIX_STREAM,
+    &context_switch::CONTEXT_SWITCH,
+    &context_switch::RING,
+    &bandwidth::PIPE,
+    &bandwidth::UNIX,
+    &bandwidth::TCP,
+];

@@ -1,0 +1,31 @@
+//! What it costs to ask the kernel: system calls, signals, page faults and
+//! mappings.
+
+mod calls;
+mod mapping;
+mod page_fault;
+mod ready;
+mod signal;
+
+use super::Probe;
+
+/// The probes of the family.
+pub static PROBES: &[&Probe] = &[
+    &calls::GETPPID,
+    &calls::READ,
+    &calls::WRITE,
+    &calls::STAT,
+    &calls::FSTAT,
+    &calls::OPEN_CLOSE,
+    &calls::YIELD,
+    &ready::SELECT,
+    &ready::POLL,
+    &ready::EPOLL,
+    &signal::INSTALL,
+    &signal::DELIVER,
+    &signal::FAULT,
+    &page_fault::PAGE_FAULT,
+    &mapping::MMAP,
+    &mapping::MUNMAP,
+    &mapping::MPROTECT,
+];
