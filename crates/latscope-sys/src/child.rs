@@ -30,8 +30,9 @@ impl Child {
     /// Gives the child the normal policy; without privilege (RLIMIT_NICE) one
     /// that has SCHED_IDLE must keep it.
     fn hurry(&self) -> bool {
-        let normal = libc::sched_param { sched_priority: 0 };
         let pid = self.0.as_raw_nonzero().get();
+        // SAFETY: sched_param is plain data for which zeroes are valid (its other fields differ between C libraries).
+        let normal: libc::sched_param = unsafe { std::mem::zeroed() };
         // SAFETY: the parameters are valid, and the child is ours.
         unsafe { libc::syscall(libc::SYS_sched_setscheduler, pid, libc::SCHED_OTHER, &normal) == 0 }
     }

@@ -97,35 +97,18 @@ fn parse(text: &str) -> Functions {
     let mut functions = Functions::new();
     let mut current: Option<String> = None;
     for line in text.lines() {
-        if let Some(name) = line
-            .strip_suffix(">:")
-            .and_then(|line| line.split_once(" <"))
-        {
-            current = name
-                .1
-                .contains("latscope_kernel_")
-                .then(|| name.1.to_owned());
+        if let Some(name) = line.strip_suffix(">:").and_then(|line| line.split_once(" <")) {
+            current = name.1.contains("latscope_kernel_").then(|| name.1.to_owned());
         } else if let (Some(name), Some((_, instruction))) = (&current, line.split_once(":\t")) {
-            let instruction = instruction
-                .split(['#', '<'])
-                .next()
-                .unwrap_or_default()
-                .trim();
+            let instruction = instruction.split(['#', '<']).next().unwrap_or_default().trim();
             // Immediates of AArch64 begin with '#', and so would be cut off.
-            let instruction = if X86 {
-                instruction
-            } else {
-                line.split_once(":\t").unwrap().1.trim()
-            };
-            let (name_of, operands) = instruction
-                .split_once(char::is_whitespace)
-                .unwrap_or((instruction, ""));
+            let instruction = if X86 { instruction } else { line.split_once(":\t").unwrap().1.trim() };
+            let (name_of, operands) =
+                instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
             let (name_of, operands) = match name_of {
                 "lock" => {
                     let operands = operands.trim();
-                    let (name, operands) = operands
-                        .split_once(char::is_whitespace)
-                        .unwrap_or((operands, ""));
+                    let (name, operands) = operands.split_once(char::is_whitespace).unwrap_or((operands, ""));
                     (format!("lock {name}"), operands)
                 }
                 _ => (name_of.to_owned(), operands),
@@ -133,10 +116,7 @@ fn parse(text: &str) -> Functions {
             functions
                 .entry(name.clone())
                 .or_default()
-                .push(Instruction {
-                    name: name_of,
-                    operands: operands.trim().to_owned(),
-                });
+                .push(Instruction { name: name_of, operands: operands.trim().to_owned() });
         }
     }
     functions
@@ -189,9 +169,7 @@ fn kernels() -> Vec<Kernel> {
 }
 
 fn function(name: &str) -> &'static [Instruction] {
-    functions()
-        .get(name)
-        .unwrap_or_else(|| panic!("{name} is not in this program"))
+    functions().get(name).unwrap_or_else(|| panic!("{name} is not in this program"))
 }
 
 /// The longest run of instructions that all pass, and what stands behind it.
@@ -216,38 +194,24 @@ fn longest(
 fn assert_loop_ends(name: &str, behind: &[Instruction]) {
     let names: Vec<&str> = behind.iter().take(2).map(|i| i.name.as_str()).collect();
     if X86 {
-        assert_eq!(
-            names,
-            ["sub", "jne"],
-            "{name}: not the end of a loop: {behind:.4?}"
-        );
+        assert_eq!(names, ["sub", "jne"], "{name}: not the end of a loop: {behind:.4?}");
     } else {
-        assert_eq!(
-            names,
-            ["subs", "b.ne"],
-            "{name}: not the end of a loop: {behind:.4?}"
-        );
+        assert_eq!(names, ["subs", "b.ne"], "{name}: not the end of a loop: {behind:.4?}");
     }
 }
 
 fn count(code: &[Instruction], name: &str) -> usize {
-    code.iter()
-        .filter(|instruction| instruction.name == name)
-        .count()
+    code.iter().filter(|instruction| instruction.name == name).count()
 }
 
 #[test]
 fn adds_are_one_chain_of_registers() {
     let name = "latscope_kernel_adds";
     let code = function(name);
-    let (run, behind) = longest(code, |i| {
-        i.name == "add" && i.list().iter().all(|o| !o.contains(['$', '#']))
-    });
+    let (run, behind) =
+        longest(code, |i| i.name == "add" && i.list().iter().all(|o| !o.contains(['$', '#'])));
     assert_eq!(run.len() as u64, cycle::ADDS_PER_ITERATION);
-    assert!(
-        run.iter().all(|i| *i == run[0]),
-        "the additions are not all the same"
-    );
+    assert!(run.iter().all(|i| *i == run[0]), "the additions are not all the same");
     let list = run[0].list();
     if X86 {
         assert_ne!(list[0], list[1]);
@@ -263,10 +227,7 @@ fn a_chase_is_nothing_but_loads() {
     let name = "latscope_kernel_chase";
     let (run, behind) = longest(function(name), Instruction::follows);
     assert_eq!(run.len(), 64);
-    assert!(
-        run.iter().all(|i| *i == run[0]),
-        "the loads are not all the same"
-    );
+    assert!(run.iter().all(|i| *i == run[0]), "the loads are not all the same");
     assert_loop_ends(name, &behind);
 }
 
@@ -274,24 +235,13 @@ fn a_chase_is_nothing_but_loads() {
 fn many_chains_take_turns_in_registers() {
     let mut chains_seen = BTreeSet::new();
     let mut on_stack = BTreeSet::new();
-    for (name, code) in functions()
-        .iter()
-        .filter(|(name, _)| name.contains("latscope_kernel_chase_many"))
-    {
+    for (name, code) in functions().iter().filter(|(name, _)| name.contains("latscope_kernel_chase_many")) {
         let (run, behind) = longest(code, Instruction::follows);
         if run.len() >= 8 {
-            let chains = run
-                .iter()
-                .map(|i| i.result().to_owned())
-                .collect::<BTreeSet<_>>()
-                .len();
+            let chains = run.iter().map(|i| i.result().to_owned()).collect::<BTreeSet<_>>().len();
             assert_eq!(run.len(), 8 * chains, "{name}");
             for (turn, load) in run.iter().enumerate() {
-                assert_eq!(
-                    *load,
-                    run[turn % chains],
-                    "{name}: the chains do not take turns"
-                );
+                assert_eq!(*load, run[turn % chains], "{name}: the chains do not take turns");
             }
             assert_loop_ends(name, &behind);
             chains_seen.insert(chains);
@@ -361,18 +311,10 @@ fn fits(number: Number, register: &str) -> bool {
 #[test]
 fn arithmetic_is_the_operation_as_often_as_told() {
     for kernel in kernels() {
-        let (op, number, name) = (
-            kernel.op,
-            kernel.number,
-            instruction(kernel.op, kernel.number),
-        );
+        let (op, number, name) = (kernel.op, kernel.number, instruction(kernel.op, kernel.number));
         let symbol = format!(
             "latscope_kernel_{}_{op}_{number}",
-            if kernel.chains == 1 {
-                "latency"
-            } else {
-                "throughput"
-            }
+            if kernel.chains == 1 { "latency" } else { "throughput" }
         );
         let code = function(&symbol);
         let vector = op == Op::PopCount && !X86;
@@ -380,20 +322,13 @@ fn arithmetic_is_the_operation_as_often_as_told() {
             // Others stand between; only those with this name count.
             assert_eq!(count(code, &name) as u64, kernel.ops, "{symbol}: {name}");
             if !vector {
-                assert!(
-                    code.iter()
-                        .filter(|i| i.name == name)
-                        .all(|i| fits(number, i.result())),
-                    "{symbol}"
-                );
+                assert!(code.iter().filter(|i| i.name == name).all(|i| fits(number, i.result())), "{symbol}");
             }
             continue;
         }
         // `sub $0x1` is the counter of the loop.
         let counter = |i: &Instruction| X86 && i.operands.starts_with("$0x1,");
-        let (run, behind) = longest(code, |i| {
-            i.name == name && fits(number, i.result()) && !counter(i)
-        });
+        let (run, behind) = longest(code, |i| i.name == name && fits(number, i.result()) && !counter(i));
         assert_eq!(run.len() as u64, kernel.ops, "{symbol}: {name}");
         let chains: BTreeSet<&str> = run.iter().map(|i| i.result()).collect();
         assert_eq!(chains.len() as u64, kernel.chains, "{symbol}: {chains:?}");
@@ -406,26 +341,18 @@ fn a_data_dependent_branch_is_a_jump() {
     let code = function("latscope_kernel_branch");
     assert_eq!(count(code, if X86 { "jae" } else { "tbz" }), 64);
     assert_eq!(count(code, if X86 { "shr" } else { "lsr" }), 64);
-    assert!(
-        !code
-            .iter()
-            .any(|i| i.name.starts_with("cmov") || i.name.starts_with("csel"))
-    );
+    assert!(!code.iter().any(|i| i.name.starts_with("cmov") || i.name.starts_with("csel")));
 }
 
 #[test]
 fn calls_are_calls() {
     let (direct, indirect) = if X86 { ("call", "call") } else { ("bl", "blr") };
-    for (symbol, name) in [
-        ("latscope_kernel_call_direct", direct),
-        ("latscope_kernel_call_indirect", indirect),
-    ] {
+    for (symbol, name) in
+        [("latscope_kernel_call_direct", direct), ("latscope_kernel_call_indirect", indirect)]
+    {
         let (run, behind) = longest(function(symbol), |i| i.name == name);
         assert_eq!(run.len() as u64, call::CALLS_PER_ITERATION, "{symbol}");
-        assert_eq!(
-            run[0].operands.starts_with('*'),
-            X86 && symbol.ends_with("indirect")
-        );
+        assert_eq!(run[0].operands.starts_with('*'), X86 && symbol.ends_with("indirect"));
         assert_loop_ends(symbol, &behind);
     }
 }
@@ -453,13 +380,8 @@ fn atomics_are_as_many_as_told() {
     };
     for (kernel, name) in expected {
         let code = function(&format!("latscope_kernel_atomic_{kernel}"));
-        let memory =
-            |i: &&Instruction| i.name == name && (i.name != "xchg" || i.operands.contains('('));
-        assert_eq!(
-            code.iter().filter(memory).count() as u64,
-            atomics::UNROLL,
-            "{kernel}"
-        );
+        let memory = |i: &&Instruction| i.name == name && (i.name != "xchg" || i.operands.contains('('));
+        assert_eq!(code.iter().filter(memory).count() as u64, atomics::UNROLL, "{kernel}");
     }
 }
 
@@ -469,8 +391,7 @@ fn passes_store_by_the_width_told() {
         function(symbol)
             .iter()
             .filter(|i| {
-                names.contains(&i.name.as_str())
-                    && i.list()[0].trim_start_matches('%').starts_with(register)
+                names.contains(&i.name.as_str()) && i.list()[0].trim_start_matches('%').starts_with(register)
             })
             .count()
     };
@@ -499,10 +420,9 @@ fn passes_store_by_the_width_told() {
 
 #[test]
 fn sequences_are_one_chain() {
-    for (symbol, x86, arm) in [
-        ("latscope_kernel_sequential_sum", "add", "add"),
-        ("latscope_kernel_sequential_xor", "xor", "eor"),
-    ] {
+    for (symbol, x86, arm) in
+        [("latscope_kernel_sequential_sum", "add", "add"), ("latscope_kernel_sequential_xor", "xor", "eor")]
+    {
         let code = function(symbol);
         let fold = |i: &&Instruction| {
             if X86 {
@@ -525,9 +445,6 @@ fn the_empty_loop_is_a_counter() {
     let symbol = "latscope_kernel_empty";
     let code = function(symbol);
     let end = if X86 { "jne" } else { "b.ne" };
-    let jump = code
-        .iter()
-        .position(|i| i.name == end)
-        .expect("the loop has an end");
+    let jump = code.iter().position(|i| i.name == end).expect("the loop has an end");
     assert_loop_ends(symbol, &code[jump - 1..]);
 }

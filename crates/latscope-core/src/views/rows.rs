@@ -288,6 +288,7 @@ fn key(params: &Params, place: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::levels::Agreement;
 
     #[test]
     fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
@@ -310,7 +311,17 @@ mod tests {
     fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
         let level = |name: &str, capacity, declared| {
             let (cycles, p10, p90) = (None, None, None);
-            level_label(&LevelRow { name: name.to_owned(), ns: 1.0, cycles, p10, p90, declared, capacity })
+            let agreement = Agreement::Smaller;
+            level_label(&LevelRow {
+                name: name.to_owned(),
+                ns: 1.0,
+                cycles,
+                p10,
+                p90,
+                declared,
+                capacity,
+                agreement,
+            })
         };
         assert_eq!(level("L1", Some(53_000), Some(48 << 10)), "L1 hit, 48 KiB");
         assert_eq!(level("L3", Some(6 << 20), Some(105 << 20)), "L3 hit, 6 MiB of 105 MiB");

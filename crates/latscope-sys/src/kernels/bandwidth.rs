@@ -44,13 +44,7 @@ pub enum Operation {
 
 impl Operation {
     /// All operations.
-    pub const ALL: [Self; 5] = [
-        Self::Read,
-        Self::Write,
-        Self::Modify,
-        Self::Copy,
-        Self::NonTemporalWrite,
-    ];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Modify, Self::Copy, Self::NonTemporalWrite];
 
     /// Returns the name in lower case.
     pub const fn name(self) -> &'static str {
@@ -65,9 +59,7 @@ impl Operation {
 
     /// Returns the operation with this [name](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|operation| operation.name() == name)
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 }
 
@@ -134,11 +126,7 @@ impl Width {
 
     /// Returns the widest that this processor has.
     pub fn widest() -> Self {
-        Self::ALL
-            .into_iter()
-            .rev()
-            .find(|width| width.is_available())
-            .unwrap_or(Self::Scalar)
+        Self::ALL.into_iter().rev().find(|width| width.is_available()).unwrap_or(Self::Scalar)
     }
 
     /// Returns the name of the instruction set on this architecture.
@@ -188,18 +176,8 @@ pub fn repeat(
     source: &[u64],
     passes: u64,
 ) -> u64 {
-    let width = if width.is_available() {
-        width
-    } else {
-        Width::widest()
-    };
-    passes_of(
-        machine::pass(operation, step, width),
-        operation,
-        destination,
-        source,
-        passes,
-    )
+    let width = if width.is_available() { width } else { Width::widest() };
+    passes_of(machine::pass(operation, step, width), operation, destination, source, passes)
 }
 
 /// One pass over `blocks` > 0 blocks of [`BLOCK_BYTES`].
@@ -210,13 +188,7 @@ pub fn repeat(
 /// [`ALIGNMENT`], and the processor has the instructions.
 type Pass = unsafe fn(destination: *mut u8, source: *const u8, blocks: u64) -> u64;
 
-fn passes_of(
-    pass: Pass,
-    operation: Operation,
-    destination: &mut [u64],
-    source: &[u64],
-    passes: u64,
-) -> u64 {
+fn passes_of(pass: Pass, operation: Operation, destination: &mut [u64], source: &[u64], passes: u64) -> u64 {
     let to = aligned(destination.as_ptr().addr(), destination.len());
     let from = aligned(source.as_ptr().addr(), source.len());
     let to = &mut destination[to];
@@ -383,11 +355,7 @@ mod tests {
             let mut memory = vec![0; words + 16];
             Random::new(seed).fill(&mut memory);
             let first = memory.as_ptr().addr().wrapping_neg() % 64 / 8 + offset;
-            Self {
-                memory,
-                first,
-                words,
-            }
+            Self { memory, first, words }
         }
 
         fn words(&mut self) -> &mut [u64] {
@@ -425,9 +393,7 @@ mod tests {
         if operation == Operation::Read {
             let whole = from.len() / 64 * 64;
             sum = match step {
-                Step::Every => from[..whole]
-                    .iter()
-                    .fold(0, |sum: u64, word| sum.wrapping_add(*word)),
+                Step::Every => from[..whole].iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)),
                 Step::EveryFourth => from32[..2 * whole]
                     .iter()
                     .step_by(4)
@@ -449,12 +415,7 @@ mod tests {
                 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
                 {
                     let pass = portable::pass(operation, step, Width::Scalar);
-                    all.push((
-                        format!("{operation} {step} portable"),
-                        operation,
-                        step,
-                        pass,
-                    ));
+                    all.push((format!("{operation} {step} portable"), operation, step, pass));
                 }
             }
         }
@@ -464,28 +425,14 @@ mod tests {
     #[test]
     fn each_pass_does_what_it_says_and_no_more() {
         for (name, operation, step, pass) in passes() {
-            for (to_words, from_words) in [
-                (0, 0),
-                (63, 64),
-                (64, 63),
-                (64, 64),
-                (200, 320),
-                (1_024, 640),
-            ] {
-                let (mut to, mut from) =
-                    (Region::new(0, to_words, 1), Region::new(0, from_words, 2));
+            for (to_words, from_words) in [(0, 0), (63, 64), (64, 63), (64, 64), (200, 320), (1_024, 640)] {
+                let (mut to, mut from) = (Region::new(0, to_words, 1), Region::new(0, from_words, 2));
                 let source = from.words();
                 let (after, sum) = expected(operation, step, to.words(), source);
-                let (head, tail) = (
-                    to.memory[..to.first].to_vec(),
-                    to.memory[to.first + to_words..].to_vec(),
-                );
+                let (head, tail) =
+                    (to.memory[..to.first].to_vec(), to.memory[to.first + to_words..].to_vec());
                 let result = passes_of(pass, operation, to.words(), source, 1);
-                assert_eq!(
-                    integers(to.words()),
-                    after,
-                    "{name} {to_words} {from_words}"
-                );
+                assert_eq!(integers(to.words()), after, "{name} {to_words} {from_words}");
                 assert_eq!(to.memory[..to.first], head);
                 assert_eq!(to.memory[to.first + to_words..], tail);
                 assert_eq!(result, sum, "{name} {to_words} {from_words}");
@@ -502,11 +449,7 @@ mod tests {
                 let skip = 8 - offset;
                 let (source, before) = (from.words(), to.words().to_vec());
                 let (after, sum) = expected(operation, step, &before[skip..], &source[skip..]);
-                assert_eq!(
-                    passes_of(pass, operation, to.words(), source, 1),
-                    sum,
-                    "{name}"
-                );
+                assert_eq!(passes_of(pass, operation, to.words(), source, 1), sum, "{name}");
                 assert_eq!(to.words()[..skip], before[..skip], "{name}");
                 assert_eq!(integers(&to.words()[skip..]), after, "{name}");
             }
@@ -519,25 +462,11 @@ mod tests {
         let mut from = Region::new(0, 64, 2);
         let source = from.words();
         let sum: u64 = source.iter().fold(0, |sum, word| sum.wrapping_add(*word));
-        let read = repeat(
-            Operation::Read,
-            Step::Every,
-            Width::Bits512,
-            to.words(),
-            source,
-            3,
-        );
+        let read = repeat(Operation::Read, Step::Every, Width::Bits512, to.words(), source, 3);
         assert_eq!(read, sum.wrapping_mul(3));
         assert_eq!(run(Operation::Read, Step::Every, to.words(), source), sum);
         let doubled: Vec<u32> = integers(to.words()).into_iter().map(|n| n << 3).collect();
-        repeat(
-            Operation::Modify,
-            Step::Every,
-            Width::widest(),
-            to.words(),
-            source,
-            3,
-        );
+        repeat(Operation::Modify, Step::Every, Width::widest(), to.words(), source, 3);
         assert_eq!(integers(to.words()), doubled);
     }
 
@@ -560,14 +489,9 @@ mod tests {
             let whole = &region[..words / 64 * 64];
             assert_eq!(
                 sequential_sum(region),
-                whole
-                    .iter()
-                    .fold(0, |sum: u64, word| sum.wrapping_add(*word))
+                whole.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word))
             );
-            assert_eq!(
-                sequential_xor(region),
-                whole.iter().fold(0, |xor, word| xor ^ word)
-            );
+            assert_eq!(sequential_xor(region), whole.iter().fold(0, |xor, word| xor ^ word));
         }
     }
 
@@ -580,10 +504,6 @@ mod tests {
             assert_eq!(Step::from_name(step.name()), Some(step));
         }
         assert!(Width::Scalar.is_available());
-        assert!(
-            Width::ALL
-                .iter()
-                .any(|width| width.name() == vector_width())
-        );
+        assert!(Width::ALL.iter().any(|width| width.name() == vector_width()));
     }
 }

@@ -89,15 +89,7 @@ fn pass(kind: Stream, width: Width, to: &mut [f64], x: &[f64], y: &[f64], scalar
     if blocks > 0 {
         let kernel = machine::kernel(kind, width);
         // SAFETY: the arrays in use have so many blocks, and the width is one that the processor has.
-        unsafe {
-            kernel(
-                to.as_mut_ptr(),
-                x.as_ptr(),
-                y.as_ptr(),
-                scalar,
-                blocks as u64,
-            )
-        };
+        unsafe { kernel(to.as_mut_ptr(), x.as_ptr(), y.as_ptr(), scalar, blocks as u64) };
     }
     blocks * BLOCK
 }
@@ -452,8 +444,7 @@ mod portable {
                     // SAFETY: inside the blocks that the caller vouches for; y is read only where it is used.
                     unsafe {
                         let second = if $both { y.add(i).read_volatile() } else { 0.0 };
-                        to.add(i)
-                            .write_volatile(element(x.add(i).read_volatile(), second, scalar));
+                        to.add(i).write_volatile(element(x.add(i).read_volatile(), second, scalar));
                     }
                 }
             }
@@ -536,10 +527,7 @@ mod tests {
     #[test]
     fn bytes_are_counted_both_ways() {
         assert_eq!(Stream::ALL.map(Stream::bytes_per_element), [16, 16, 24, 24]);
-        assert_eq!(
-            Stream::ALL.map(Stream::bytes_per_element_moved),
-            [24, 24, 32, 32]
-        );
+        assert_eq!(Stream::ALL.map(Stream::bytes_per_element_moved), [24, 24, 32, 32]);
         for kind in Stream::ALL {
             assert_eq!(Stream::from_name(kind.name()), Some(kind));
         }

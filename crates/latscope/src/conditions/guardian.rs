@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub enum Undo {
 enum Entry {
     Journal(u64, Undo),
     Undo(u64),
+    Forget(u64),
 }
 
 /// The coordinator's end of the guardian.
@@ -77,9 +79,13 @@ impl Guardian {
     /// # Errors
     /// The directory cannot be made; the text names it.
     pub fn scratch_directory(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
-        let path = parent.join(format!(".latscope-{}-{}", std::process::id(), self.next + 1));
+        let path = parent.join(format!(".latscope-{:016x}", random()));
         let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
-        fs::create_dir(&path).with_context(|| format!("cannot make a directory in {}", parent.display()))?;
+        if let Err(error) = fs::create_dir(&path) {
+            // Not made by us: it must not be removed either.
+            self.say(&Entry::Forget(ticket.0))?;
+            return Err(error).with_context(|| format!("cannot make a directory in {}", parent.display()));
+        }
         Ok((path, ticket))
     }
 
@@ -119,6 +125,7 @@ pub fn main() -> Result<()> {
             Ok(Entry::Undo(id)) => {
                 journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| revert(&change));
             }
+            Ok(Entry::Forget(id)) => journal.retain(|(entry, _)| *entry != id),
             Err(_) => break,
         }
         if socket.write_all(b"done\n").is_err() {
@@ -127,6 +134,11 @@ pub fn main() -> Result<()> {
     }
     journal.iter().rev().for_each(|(_, change)| revert(change));
     Ok(())
+}
+
+/// A name that nobody can have taken before, not even on purpose.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 const SIGHUP: i32 = 1;

@@ -337,6 +337,10 @@ impl<'a> Bench<'a> {
 
     fn mark(&mut self, point: usize, support: Support, reason: String, remedy: String) {
         let closing = self.closing(point);
+        // The worse verdict stays: what could not be measured is not merely degraded.
+        if closing.support == Support::Unsupported {
+            return;
+        }
         closing.support = support;
         closing.reason = Some(reason);
         closing.remedy = Some(remedy).filter(|remedy| !remedy.is_empty());

@@ -355,6 +355,8 @@ pub(super) fn measurement(
     let snapshot = slots.map(|slots| slots.snapshot(point));
     let incomplete = closing.is_none();
     let mut closing = closing.unwrap_or_default();
+    // A point that turned out to be unsupported on the way has no numbers.
+    let snapshot = snapshot.filter(|_| closing.support != Support::Unsupported);
     let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
     if closing.support != Support::Unsupported && (histogram.count() == 0 || incomplete) {
         closing.support = if histogram.count() == 0 { Support::Unsupported } else { Support::Degraded };

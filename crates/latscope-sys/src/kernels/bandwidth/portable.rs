@@ -66,10 +66,7 @@ unsafe fn copy<const STEP: usize>(destination: *mut u8, source: *const u8, block
     for i in (0..integers(blocks)).step_by(STEP) {
         // SAFETY: inside the blocks that the caller vouches for.
         unsafe {
-            destination
-                .cast::<u32>()
-                .add(i)
-                .write_volatile(source.cast::<u32>().add(i).read_volatile())
+            destination.cast::<u32>().add(i).write_volatile(source.cast::<u32>().add(i).read_volatile())
         };
     }
     0

@@ -505,9 +505,7 @@ pub(super) fn pass(operation: Operation, step: Step, width: Width) -> Pass {
         (Step::EveryFourth, _, Operation::Write) => latscope_kernel_bandwidth_write_fourth,
         (Step::EveryFourth, _, Operation::Modify) => latscope_kernel_bandwidth_modify_fourth,
         (Step::EveryFourth, _, Operation::Copy) => latscope_kernel_bandwidth_copy_fourth,
-        (Step::EveryFourth, _, Operation::NonTemporalWrite) => {
-            latscope_kernel_bandwidth_nontemporal_fourth
-        }
+        (Step::EveryFourth, _, Operation::NonTemporalWrite) => latscope_kernel_bandwidth_nontemporal_fourth,
         (Step::Every, Width::Scalar, Operation::Read) => latscope_kernel_bandwidth_read_scalar,
         (Step::Every, Width::Scalar, Operation::Write) => latscope_kernel_bandwidth_write_scalar,
         (Step::Every, Width::Scalar, Operation::Modify) => latscope_kernel_bandwidth_modify_scalar,
