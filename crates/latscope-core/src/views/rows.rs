@@ -132,7 +132,7 @@ fn level_label(level: &LevelRow) -> String {
     if level.agreement == Agreement::Memory {
         return format!("{name} read");
     }
-    let Some(size) = level.size().map(format_size) else { return format!("{name} hit") };
+    let Some(size) = level.capacity.map(format_size) else { return format!("{name} hit") };
     match level.declared.filter(|_| level.agreement == Agreement::Smaller) {
         Some(declared) => format!("{name} hit, {size} of {}", format_size(declared)),
         None => format!("{name} hit, {size}"),
@@ -305,9 +305,19 @@ mod tests {
         let level = |name: &str, capacity, declared, agreement| {
             let name = name.to_owned();
             let (cycles, p10, p90) = (None, None, None);
-            level_label(&LevelRow { name, ns: 1.0, cycles, p10, p90, declared, capacity, agreement })
+            level_label(&LevelRow {
+                name,
+                ns: 1.0,
+                cycles,
+                p10,
+                p90,
+                declared,
+                capacity,
+                measured: None,
+                agreement,
+            })
         };
-        assert_eq!(level("L1", Some(53_000), Some(48 << 10), Agreement::Agrees), "L1 hit, 48 KiB");
+        assert_eq!(level("L1", Some(48 << 10), Some(48 << 10), Agreement::Agrees), "L1 hit, 48 KiB");
         let less = level("L3", Some(6 << 20), Some(105 << 20), Agreement::Smaller);
         assert_eq!(less, "L3 hit, 6 MiB of 105 MiB");
         assert_eq!(level("L2", Some(1 << 20), None, Agreement::Undeclared), "L2 hit, 1 MiB");
