@@ -124,14 +124,15 @@ fn measure<L: Link + 'static>(
     ends: std::io::Result<(L, L)>,
 ) -> Result<()> {
     let (mut near, far) = ends.context("the two ends cannot be connected")?;
-    let _awake = company::keep_awake(bench, point, placement, cpus);
+    let awake = company::keep_awake(bench, point, placement, cpus);
     company::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
     let partner = std::thread::Builder::new().spawn(move || -> std::io::Result<u64> {
         company::settle(placement, cpus[1])?;
         let before = thread_counts().voluntary;
         echo(far);
         Ok(thread_counts().voluntary - before)
-    })?;
+    });
+    let partner = partner.context("no thread can be created")?;
     let mut trips = 0u64;
     let mut lost = false;
     let before = thread_counts().voluntary;
@@ -149,6 +150,7 @@ fn measure<L: Link + 'static>(
         anyhow::bail!("the other thread was gone");
     }
     bench.each(point, placement.gate(), call)?;
+    company::check_awake(bench, point, &awake);
     let slept = thread_counts().voluntary - before;
     drop(near);
     let partner_slept = partner.join().expect("an echo does not panic").context("the other thread")?;
