@@ -47,6 +47,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
+    output.check_files()?;
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }

@@ -47,6 +47,16 @@ impl Output {
         self.json.as_deref().filter(|path| !is_stdout(path))
     }
 
+    /// Tries whether all files can be written, so that nobody measures for a
+    /// minute to learn it then.
+    ///
+    /// # Errors
+    /// One of them cannot; the text names it.
+    pub fn check_files(&self) -> Result<()> {
+        let files = [&self.json, &self.csv, &self.markdown].into_iter().flatten();
+        files.filter(|path| !is_stdout(path)).try_for_each(|path| saver::check(path))
+    }
+
     /// Shows a plan instead of carrying it out.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Saves the report as results come in, at most once a second.
 
 use super::observers::{Event, Observer};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use latscope_core::report::Report;
 use std::fs;
 use std::io::Write;
@@ -24,13 +24,7 @@ impl Saver {
     /// # Errors
     /// The directory does not exist or must not be written to.
     pub fn new(path: &Path) -> Result<Saver> {
-        let directory = directory_of(path);
-        if !is_special(path) {
-            tempfile::Builder::new()
-                .prefix(".latscope-")
-                .tempfile_in(directory)
-                .with_context(|| unwritable(path))?;
-        }
+        check(path)?;
         Ok(Saver { path: path.to_owned(), saved: None, failure: None })
     }
 
@@ -61,6 +55,23 @@ impl Observer for Saver {
             _ => {}
         }
     }
+}
+
+/// Tries whether [`replace`] could write a file, and leaves nothing.
+///
+/// # Errors
+/// It is a directory, or in one that does not exist or must not be written to.
+pub fn check(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        bail!("cannot write {}: it is a directory, choose a file", path.display());
+    }
+    if !is_special(path) {
+        tempfile::Builder::new()
+            .prefix(".latscope-")
+            .tempfile_in(directory_of(path))
+            .with_context(|| unwritable(path))?;
+    }
+    Ok(())
 }
 
 fn unwritable(path: &Path) -> String {
