@@ -1,0 +1,169 @@
+//! Arguments and files that cannot be: one clear line, exit 1, nothing left.
+
+use crate::support::{NOBODY, Place, end, latscope, names, program, public_binary, root, run};
+use std::fs;
+use std::os::unix::process::CommandExt;
+
+/// Asserts that these words are refused before anything is measured, in a
+/// line that has all of `parts` in it.
+#[track_caller]
+fn refused(words: &[&str], parts: &[&str]) {
+    let ran = run(words);
+    let line = ran.refused();
+    assert_eq!(ran.out, "", "{words:?}");
+    assert!(!ran.err.contains("measuring"), "{words:?}: {}", ran.err);
+    for part in parts {
+        assert!(line.contains(part), "{words:?} is refused without {part:?}: {line}");
+    }
+}
+
+#[test]
+fn unknown_words_are_named_and_others_offered() {
+    refused(&["nosuch"], &["'nosuch'", "latscope --help"]);
+    refused(&["survvey"], &["'survvey'", "survey"]);
+    refused(&["--nosuch"], &["'--nosuch'"]);
+    refused(&["doctor", "--jsno", "x"], &["--jsno", "--json", "latscope doctor --help"]);
+    refused(&["survey", "--only", "nosuch"], &["nosuch", "memory", "latscope list"]);
+    refused(&["survey", "--only", "sync,memory.nosuch"], &["memory.nosuch"]);
+    refused(&["memory", "nosuch"], &["nosuch", "latency", "bandwidth"]);
+    refused(&["sync", "--placement", "nowhere"], &["nowhere", "same-core"]);
+    refused(&["survey", "--scale", "weird"], &["weird", "human"]);
+    refused(&["list", "nosuch"], &["nosuch", "cpu"]);
+    refused(&["selftest", "nosuch"], &["nosuch", "survey"]);
+    refused(&["generate", "nosuch"], &["nosuch", "man"]);
+    refused(&["generate", "completions", "nosuch"], &["bash"]);
+    refused(&["as", "lat_nosuch"], &["lat_nosuch"]);
+    refused(&["show"], &["RESULT", "latscope show --help"]);
+    refused(&["survey", "--quick", "--full"], &["--quick", "--full"]);
+}
+
+#[test]
+fn values_that_are_none_are_refused() {
+    refused(&["memory", "latency", "--size", "big"], &["big", "4KiB"]);
+    refused(&["memory", "latency", "--size", "-1"], &["-1"]);
+    refused(&["sync", "mutex", "--count", "0"], &["--count"]);
+    refused(&["sync", "mutex", "--count", "many"], &["many"]);
+    refused(&["sync", "mutex", "--duration", "soon"], &["soon"]);
+    refused(&["sync", "mutex", "--seed", "-3"], &["-3"]);
+    refused(&["sync", "mutex", "--cpus", "x"], &["x", "0-3,6"]);
+    refused(&["sync", "mutex", "--cpus", "3-1"], &["3-1"]);
+    refused(&["sync", "mutex", "--cpus", "1023"], &["1023", "not online"]);
+    refused(&["wake", "timer", "--interval", "1parsec"], &["1parsec"]);
+}
+
+#[test]
+fn sizes_and_numbers_that_cannot_be_are_refused() {
+    refused(&["memory", "latency", "--size", "0"], &["--size 0", "1 or more"]);
+    refused(&["memory", "bandwidth", "--size", "4KiB,0"], &["--size 0"]);
+    refused(&["memory", "latency", "--size", "4000000GiB"], &["more than", "memory"]);
+    refused(&["memory", "latency", "--size", "99999999999999999999"], &["is not a size"]);
+    refused(&["memory", "latency", "--order", "stride", "--stride", "0"], &["--stride 0"]);
+    refused(&["memory", "parallelism", "--chains", "0"], &["--chains 0"]);
+    refused(&["syscall", "poll", "--descriptors", "0"], &["--descriptors 0"]);
+    refused(&["syscall", "mmap", "--size", "0"], &["--size 0"]);
+    refused(&["thread", "pool", "--threads", "0"], &["--threads 0"]);
+    refused(&["wake", "timer", "--interval", "0s"], &["--interval 0"]);
+}
+
+#[test]
+fn directories_that_cannot_be_used_are_refused() {
+    let place = Place::new();
+    let file = place.file("file", "");
+    for directory in ["/nonexistent/directory", "/proc", &file] {
+        refused(&["file", "--dir", directory], &[directory, "choose a directory"]);
+        refused(&["survey", "--quick", "--dir", directory], &[directory, "choose a directory"]);
+    }
+    assert_eq!(names(place.path()), ["file"]);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
+    let place = Place::new();
+    let missing = place.at("missing/result");
+    let directory = place.directory("directory");
+    for option in ["--json", "--csv", "--markdown"] {
+        for path in [&missing, &directory] {
+            refused(&["cpu", "cycle", option, path], &[path, "choose a file"]);
+        }
+    }
+    refused(&["sync", "mutex", "--timeline", &missing], &[&missing]);
+    assert_eq!(names(place.path()), ["directory"]);
+    assert!(names(&directory).is_empty());
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused() {
+    if !root("a_directory_of_somebody_else_is_refused") {
+        return;
+    }
+    let place = Place::new();
+    let (result, path) = (place.at("result.json"), place.at(""));
+    for words in [["cpu", "cycle", "--json", result.as_str()], ["file", "stat", "--dir", path.as_str()]] {
+        let ran = end(program([public_binary()]).args(words).uid(NOBODY).gid(NOBODY));
+        let line = ran.refused();
+        assert!(line.contains("ermission denied") && line.contains("choose a"), "{line}");
+        assert_eq!(ran.out, "");
+    }
+    assert!(names(place.path()).is_empty());
+}
+
+#[test]
+fn other_files_than_results_are_refused() {
+    let place = Place::new();
+    let good = place.at("good.json");
+    run(&["cpu", "cycle", "--count", "2", "--json", &good, "--quiet"]).done();
+    let text = fs::read_to_string(&good).unwrap();
+    let bad = [
+        ("empty", String::new(), "damaged"),
+        ("text", "a table of numbers\n".into(), "damaged"),
+        ("binary", "\u{0}\u{1}\u{2}".into(), "damaged"),
+        ("number", "12".into(), "damaged"),
+        ("list", "[]".into(), "damaged"),
+        ("foreign", r#"{"results": [1, 2, 3]}"#.into(), "no \"schema\""),
+        ("newer", text.replace("latscope/1", "latscope/2"), "latscope/2"),
+        ("other", r#"{"schema": "fio/3"}"#.into(), "fio/3"),
+        ("bare", r#"{"schema": "latscope/1"}"#.into(), "damaged"),
+        ("wrong", text.replace("\"probe\": \"cpu.cycle\"", "\"probe\": 7"), "damaged"),
+        ("counts", text.replace("\"overflow\": 0", "\"overflow\": 18446744073709551615"), "damaged"),
+        ("negative", text.replace("\"overflow\": 0", "\"overflow\": -1"), "damaged"),
+        ("tick", text.replace("\"tick_ps\": 1,", "\"tick_ps\": 0,"), "damaged"),
+    ];
+    for (name, text, word) in bad {
+        let path = place.file(name, text);
+        refused(&["show", &path], &[&path, word]);
+        refused(&["cpu", "cycle", "--beside", &path], &[&path, word]);
+    }
+    refused(&["show", "/nonexistent/result.json"], &["/nonexistent/result.json"]);
+    refused(&["show", "/"], &["cannot read /"]);
+    // Cut off anywhere, as by a crash of another writer.
+    for tenth in 1..20 {
+        let path = place.file("cut", &text.as_bytes()[..text.len() * tenth / 20]);
+        refused(&["show", &path], &["cut", "damaged"]);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error_of_ours() {
+    let script = "set -o pipefail; \"$0\" list | head -n 1";
+    let ran = end(&mut program(["bash", "-c", script, crate::support::BINARY]));
+    ran.no_panic();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.err, "");
+}
+
+#[test]
+fn a_worker_started_by_hand_says_what_it_is() {
+    for name in ["__worker", "__guardian"] {
+        let ran = end(&mut latscope([name]));
+        ran.no_panic();
+        assert!(ran.refused().contains("started by latscope itself"), "{ran:?}");
+    }
+    // Descriptors that are open, but are none of a coordinator's.
+    let script = "exec \"$0\" __worker 3</dev/null 4</dev/null";
+    let ran = end(&mut program(["sh", "-c", script, crate::support::BINARY]));
+    ran.no_panic();
+    assert!(ran.refused().contains("started by latscope itself"), "{ran:?}");
+    let ran = end(&mut latscope(["__load"]));
+    ran.no_panic();
+    ran.refused();
+}

@@ -1,0 +1,91 @@
+//! Full disks: nothing that was measured is lost, nothing is left behind.
+
+use crate::support::{
+    Place, end, has_reason, json, measured, measurements, of_probe, root, run, with_mounts,
+};
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+
+#[test]
+fn a_full_device_costs_the_file_and_not_the_table() {
+    for option in ["--json", "--csv", "--markdown"] {
+        let ran = run(&["cpu", "cycle", "--count", "2", option, "/dev/full"]);
+        let line = ran.refused();
+        assert!(line.contains("/dev/full") && line.contains("No space left"), "{line}");
+        assert!(ran.out.contains("core cycle"), "{}", ran.out);
+        assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+    }
+    // Every file is tried, whatever becomes of the others.
+    let place = Place::new();
+    let ran = run(&["cpu", "cycle", "--count", "2", "--json", "/dev/full", "--csv", &place.at("table.csv")]);
+    assert_eq!(ran.code, Some(1));
+    assert!(fs::read_to_string(place.at("table.csv")).unwrap().contains("cpu.cycle"));
+}
+
+#[test]
+fn a_full_stdout_is_an_error() {
+    let script = "exec \"$0\" list > /dev/full";
+    let ran = end(&mut crate::support::program(["sh", "-c", script, crate::support::BINARY]));
+    assert!(ran.refused().contains("No space left"), "{ran:?}");
+}
+
+#[test]
+fn a_result_on_a_full_disk_leaves_the_old_one() {
+    if !root("a_result_on_a_full_disk_leaves_the_old_one") {
+        return;
+    }
+    let place = Place::new();
+    let disk = place.directory("disk");
+    let script = "
+        mount -t tmpfs -o size=64k none \"$2\"
+        echo old > \"$2/result.json\"
+        head -c 1M /dev/zero > \"$2/filler\" 2>/dev/null || true
+        code=0
+        \"$1\" cpu add --count 20 --json \"$2/result.json\" || code=$?
+        echo \"left: $(ls -A \"$2\" | tr '\\n' ' ')\"
+        echo \"content: $(cat \"$2/result.json\")\"
+        exit $code";
+    let ran = end(&mut with_mounts(script, &[&disk]));
+    let line = ran.refused();
+    assert!(line.contains("result.json") && line.contains("No space left"), "{line}");
+    assert!(ran.out.contains("cpu.add"), "{}", ran.out);
+    assert!(ran.out.contains("left: filler result.json \ncontent: old\n"), "{}", ran.out);
+}
+
+#[test]
+fn file_probes_on_a_small_disk_say_so_and_the_rest_runs() {
+    if !root("file_probes_on_a_small_disk_say_so_and_the_rest_runs") {
+        return;
+    }
+    let place = Place::new();
+    let (disk, result) = (place.directory("disk"), place.at("result.json"));
+    let script = "
+        mount -t tmpfs -o size=\"$4\" none \"$2\"
+        test \"$5\" = empty || head -c 1M /dev/zero > \"$2/filler\" 2>/dev/null || true
+        code=0
+        \"$1\" survey --quick --only sync.mutex,file --count 2 --dir \"$2\" --json \"$3\" || code=$?
+        echo \"left: $(ls -A \"$2\")\"
+        exit $code";
+
+    // Small: what fits is measured, and what does not is told.
+    let out = end(&mut with_mounts(script, &[&disk, &result, "64k", "empty"])).done();
+    assert!(out.ends_with("left: \n"), "{out}");
+    let found = json(&result);
+    measured(&found, "sync.mutex");
+    measured(&found, "file.stat");
+    let large: Vec<_> =
+        of_probe(&found, "file.read").into_iter().filter(|m| m["params"]["size"] == 1 << 20).collect();
+    has_reason(&large, "unsupported", "only");
+
+    // Full: whatever has to write is told.
+    let out = end(&mut with_mounts(script, &[&disk, &result, "16k", "full"])).done();
+    assert!(out.ends_with("left: filler\n"), "{out}");
+    let found = json(&result);
+    measured(&found, "sync.mutex");
+    for m in measurements(&found).iter().filter(|m| m["support"] == "unsupported") {
+        assert!(m["reason"].is_string() && m["remedy"].is_string(), "{m:#}");
+        assert_eq!(m["summary"]["count"], 0, "{m:#}");
+    }
+    has_reason(&of_probe(&found, "file.fsync"), "unsupported", "No space left");
+    assert!(out.contains("No space left"), "{out}");
+}

@@ -1,0 +1,157 @@
+//! What is made from the description of the command, and the commands that do
+//! not measure for a result.
+
+use crate::support::{BINARY, NOBODY, Place, end, program, public_binary, root, run};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+
+const FAMILIES: [&str; 8] = ["cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake"];
+
+/// Whether a program is on this machine.
+fn has(name: &str) -> bool {
+    end(&mut program(["sh", "-c", &format!("command -v {name}")])).code == Some(0)
+}
+
+#[test]
+fn help_is_on_stdout_and_names_everything() {
+    let help = run(&["--help"]).done();
+    for word in
+        FAMILIES.iter().chain(&["survey", "doctor", "list", "show", "selftest", "generate", "as", "--json"])
+    {
+        assert!(help.contains(word), "{word} is not in the help:\n{help}");
+    }
+    assert_eq!(run(&["--version"]).done().trim(), format!("latscope {}", env!("CARGO_PKG_VERSION")));
+    let memory = run(&["memory", "--help"]).done();
+    for word in ["--size", "--order", "--stride", "--pages", "--threads", "latency", "stream"] {
+        assert!(memory.contains(word), "{word} is not in the help:\n{memory}");
+    }
+}
+
+#[test]
+fn the_man_page_is_one_that_man_can_show() {
+    let page = run(&["generate", "man"]).done();
+    assert!(page.contains(".TH latscope 1"), "{page}");
+    for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "LATSCOPE MEMORY", "LATSCOPE SHOW"] {
+        let heading =
+            page.lines().find(|line| line.starts_with(".SH") && line.replace('"', "").ends_with(section));
+        assert!(heading.is_some(), "no section {section}");
+    }
+    if has("groff") {
+        let place = Place::new();
+        let file = place.file("latscope.1", &page);
+        let ran = end(&mut program(["groff", "-Kutf8", "-man", "-Tutf8", "-ww", &file]));
+        assert_eq!(ran.err, "");
+        let shown = ran.done();
+        assert!(shown.contains("latency numbers of this machine"), "{shown}");
+    }
+}
+
+#[test]
+fn completions_are_scripts_of_their_shells() {
+    for (shell, check) in [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")] {
+        let script = run(&["generate", "completions", shell]).done();
+        for word in ["latscope", "survey", "memory", "only", "placement"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        if has(shell) {
+            let place = Place::new();
+            let file = place.file("completions", &script);
+            let ran = end(&mut program([shell, check, &file]));
+            assert_eq!(ran.err, "", "{shell}");
+            ran.done();
+        }
+    }
+    let place = Place::new();
+    let file = place.file("completions", run(&["generate", "completions", "bash"]).done());
+    let ask = format!(
+        ". {file}; COMP_WORDS=(latscope sur); COMP_CWORD=1; _latscope latscope sur latscope; echo \"${{COMPREPLY[@]}}\""
+    );
+    assert!(end(&mut program(["bash", "-c", &ask])).done().contains("survey"));
+}
+
+#[test]
+fn the_list_can_be_narrowed_and_checked() {
+    let list = run(&["list"]).done();
+    for family in FAMILIES {
+        assert!(list.lines().any(|line| line.starts_with(&format!("{family}: "))), "{family}");
+    }
+    let wake = run(&["list", "wake"]).done();
+    assert!(wake.contains("wake.timer") && !wake.contains("cpu.cycle"));
+    let checked = run(&["list", "wake", "--check"]).done();
+    let verdict =
+        |line: &str| ["ok", "degraded: ", "unsupported: "].iter().any(|word| line.trim().starts_with(word));
+    assert!(checked.lines().any(verdict), "{checked}");
+}
+
+#[test]
+fn the_doctor_runs_with_root_and_without() {
+    let out = run(&["doctor"]).done();
+    assert!(out.contains("clock-source") && out.contains("governor"), "{out}");
+    assert!(out.trim_end().lines().last().unwrap().contains(" good"), "{out}");
+    let machine: Value = serde_json::from_str(&run(&["doctor", "--json", "-"]).done()).unwrap();
+    for check in machine["checks"].as_array().unwrap() {
+        assert!(check["id"].is_string() && check["found"].is_string(), "{check:#}");
+    }
+    if root("the_doctor_runs_with_root_and_without") {
+        let out =
+            end(program([public_binary()]).arg("doctor").current_dir("/").uid(NOBODY).gid(NOBODY)).done();
+        assert!(out.contains("SCHED_FIFO"), "{out}");
+    }
+}
+
+#[test]
+fn the_self_test_finds_what_is_there() {
+    // Another program on the same CPUs may spoil one of its trials.
+    let found = (0..3).any(|_| {
+        let ran = run(&["selftest", "survey"]);
+        ran.no_panic();
+        let lines: Vec<&str> = ran.out.lines().collect();
+        assert_eq!(lines.len(), 3, "{ran:#?}");
+        assert!(
+            lines.iter().all(|line| line.starts_with("pass  ") || line.starts_with("FAIL  ")),
+            "{ran:#?}"
+        );
+        let delays = lines.iter().find(|line| line.contains("injected")).unwrap();
+        let numbers: Vec<u64> = delays.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert!(numbers[0] > 0 && delays.contains("are found"), "{delays}");
+        let passed = lines.iter().all(|line| line.starts_with("pass"));
+        assert_eq!(ran.code, Some(if passed { 0 } else { 1 }), "{ran:#?}");
+        passed
+    });
+    assert!(found, "the self-test failed three times");
+}
+
+#[test]
+fn older_tools_are_played_by_argument_and_by_name() {
+    let ran = run(&["as", "lat_syscall", "null"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
+    let words: Vec<&str> = ran.err.split_whitespace().collect();
+    let ["Simple", "syscall:", number, "microseconds"] = words[..] else { panic!("{ran:?}") };
+    assert!(number.parse::<f64>().unwrap() > 0.0);
+
+    let place = Place::new();
+    let tool = place.at("lat_mem_rd");
+    symlink(BINARY, &tool).unwrap();
+    let ran = end(&mut program([&tool, "1", "64"]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut lines = ran.err.lines();
+    assert_eq!(lines.next(), Some("\"stride=64"), "{ran:?}");
+    let curve: Vec<(f64, f64)> = lines
+        .filter_map(|line| line.split_once(' '))
+        .map(|(size, ns)| (size.parse().unwrap(), ns.parse().unwrap()))
+        .collect();
+    assert!(curve.len() > 20 && curve.iter().all(|(_, ns)| *ns > 0.0), "{ran:?}");
+    assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0), "{ran:?}");
+    assert_eq!(curve.last().unwrap().0, 1.0);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn no_argument_is_the_survey() {
+    let plan = run(&["--quick", "--dry-run"]).done();
+    assert!(plan.starts_with("survey: "), "{plan}");
+    let named = run(&["survey", "--quick", "--dry-run"]).done();
+    assert_eq!(plan, named);
+}

@@ -1,0 +1,16 @@
+//! The built command, end to end: what scripts and people see of it.
+//!
+//! No test here judges a time. What needs root says `SKIPPED` on stdout
+//! where there is none.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod bad_machines;
+mod full_disk;
+mod generated;
+mod process;
+mod refused_calls;
+mod result;
+mod signals;
+mod support;
+mod views;

@@ -1,0 +1,167 @@
+//! Seccomp filters, as containers have them: what needs a refused call is
+//! degraded or unsupported with the reason, the rest runs.
+
+use crate::support::{BINARY, Place, Ran, end, has_reason, json, measured, of_probe, program};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// The example of latscope-sys that refuses calls, built beside the binary.
+fn deny() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let profile = Path::new(BINARY).parent().expect("the binary is in a directory");
+        let target = profile.parent().expect("a profile is in a target directory");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "--offline", "-p", "latscope-sys", "--example", "deny"]);
+        cargo.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().expect("cargo can be run").success());
+        profile.join("examples/deny")
+    })
+}
+
+/// Runs a survey of `only` while `calls` are answered with `error`.
+fn survey(error: &str, calls: &str, only: &str) -> (Ran, Option<Value>) {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let deny = deny().to_str().expect("target paths are UTF-8");
+    let words = ["survey", "--quick", "--count", "2", "--only", only, "--json", &result];
+    let ran = end(program([deny, error, calls, BINARY]).args(words));
+    ran.no_panic();
+    let found = Path::new(&result).exists().then(|| json(&result));
+    (ran, found)
+}
+
+/// As [`survey`], for what must succeed.
+#[track_caller]
+fn result(error: &str, calls: &str, only: &str) -> Value {
+    let (ran, found) = survey(error, calls, only);
+    ran.done();
+    found.expect("a survey that is done has a result")
+}
+
+#[test]
+fn without_policies_timers_are_degraded() {
+    for error in ["EPERM", "ENOSYS"] {
+        let found =
+            result(error, "sched_setattr,sched_setscheduler", "cpu.cycle,sync.futex,thread.create,wake");
+        measured(&found, "cpu.cycle");
+        measured(&found, "thread.create");
+        let timers = of_probe(&found, "wake.timer");
+        has_reason(&timers, "degraded", "SCHED_OTHER");
+        assert!(timers.iter().all(|m| m["remedy"].is_string()));
+        for m in of_probe(&found, "sync.futex") {
+            match m["params"]["placement"].as_str().unwrap() {
+                "two-cores" if m["support"] == "ok" => {}
+                // There is one CPU only, or it is not kept awake.
+                _ => assert!(m["support"] != "ok" && m["remedy"].is_string(), "{m:#}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_choice_of_cpus_what_runs_anywhere_is_degraded() {
+    for error in ["EPERM", "ENOSYS"] {
+        let found = result(error, "sched_setaffinity", "cpu.cycle,memory.tlb,syscall.getppid,sync.futex");
+        for probe in ["cpu.cycle", "memory.tlb", "syscall.getppid"] {
+            measured(&found, probe);
+            has_reason(&of_probe(&found, probe), "degraded", "not kept on CPU");
+        }
+        for m in of_probe(&found, "sync.futex") {
+            assert!(m["support"] == "unsupported" && m["remedy"].is_string(), "{m:#}");
+        }
+    }
+}
+
+#[test]
+fn without_memfd_histograms_have_another_home() {
+    for error in ["EPERM", "ENOSYS"] {
+        let found = result(error, "memfd_create", "cpu.cycle,syscall.getppid,sync.pipe,sync.futex");
+        for probe in ["cpu.cycle", "syscall.getppid", "sync.pipe"] {
+            measured(&found, probe);
+        }
+        for m in of_probe(&found, "sync.futex") {
+            assert!(m["support"] != "unsupported" || m["reason"].is_string(), "{m:#}");
+        }
+    }
+}
+
+#[test]
+fn without_clone3_threads_are_made_otherwise_or_it_is_told() {
+    let only =
+        "cpu.cycle,sync.mutex,sync.futex,thread.create,memory.bandwidth,memory.loaded,process.fork,wake";
+    // The C library knows this answer and calls clone instead.
+    let found = result("ENOSYS", "clone3", only);
+    for probe in ["cpu.cycle", "sync.mutex", "thread.create", "process.fork", "wake.timer"] {
+        measured(&found, probe);
+    }
+    // This one it does not: there are no threads at all.
+    let found = result("EPERM", "clone3", only);
+    measured(&found, "cpu.cycle");
+    measured(&found, "process.fork");
+    for probe in ["sync.mutex", "thread.create", "wake.timer"] {
+        has_reason(&of_probe(&found, probe), "unsupported", "thread");
+    }
+}
+
+#[test]
+fn without_descriptors_of_events_only_their_probes_are_closed() {
+    for error in ["EPERM", "ENOSYS"] {
+        let found =
+            result(error, "eventfd2,epoll_create1", "sync.eventfd,sync.pipe,syscall.epoll,syscall.getppid");
+        measured(&found, "sync.pipe");
+        measured(&found, "syscall.getppid");
+        for probe in ["sync.eventfd", "syscall.epoll"] {
+            let points = of_probe(&found, probe);
+            assert!(!points.is_empty());
+            for m in points {
+                assert!(m["support"] == "unsupported" && m["reason"].is_string(), "{m:#}");
+                assert!(m["remedy"].is_string(), "{m:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_that_only_help_are_not_missed() {
+    let calls = "mlockall,perf_event_open,pidfd_open,statx,timer_create,timerfd_create,madvise";
+    for error in ["EPERM", "ENOSYS"] {
+        let found = result(
+            error,
+            calls,
+            "cpu.cycle,syscall.getppid,sync.futex,process.fork,process.spawn,file.stat,wake",
+        );
+        for probe in ["cpu.cycle", "syscall.getppid", "process.fork", "process.spawn", "wake.timer"] {
+            measured(&found, probe);
+        }
+    }
+}
+
+#[test]
+fn what_the_engine_cannot_do_without_is_told_in_a_line() {
+    for calls in ["socketpair", "signalfd4"] {
+        let (ran, found) = survey("EPERM", calls, "cpu.cycle");
+        let line = ran.refused();
+        assert!(line.contains("not permitted") && line.len() > 60, "{line}");
+        assert!(found.is_none());
+    }
+}
+
+#[test]
+fn without_huge_pages_points_that_want_them_are_degraded() {
+    let found = result("EPERM", "huge-pages", "memory.stream,memory.tlb,cpu.cycle");
+    measured(&found, "cpu.cycle");
+    let wants = of_probe(&found, "memory.stream");
+    assert!(!wants.is_empty());
+    for m in wants {
+        // Only where somebody reserved huge pages are there any.
+        let reserved = m["support"] == "ok";
+        assert!(reserved || m["reason"].as_str().unwrap().contains("2 MiB"), "{m:#}");
+        assert!(reserved || m["remedy"].is_string(), "{m:#}");
+    }
+}

@@ -1,0 +1,243 @@
+//! The result file of a whole quick survey, held against its own histograms,
+//! the plan, the registry and the screen.
+
+use crate::support::{Place, Ran, end, json, latscope, measurements, of_probe, run};
+use latscope_core::report::Report;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::OnceLock;
+
+/// A quick survey of this machine, run once for all tests.
+pub struct Survey {
+    _place: Place,
+    pub ran: Ran,
+    pub path: String,
+    pub found: Value,
+    files: Vec<String>,
+}
+
+pub fn survey() -> &'static Survey {
+    static SURVEY: OnceLock<Survey> = OnceLock::new();
+    SURVEY.get_or_init(|| {
+        let place = Place::new();
+        let (path, home) = (place.at("result.json"), place.directory("home"));
+        let ran = end(latscope(["survey", "--quick", "--json", &path]).current_dir(&home));
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let files = crate::support::names(&home);
+        Survey { found: json(&path), _place: place, ran, path, files }
+    })
+}
+
+fn float(value: &Value) -> Option<f64> {
+    value.as_f64()
+}
+
+fn words(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value:#}")).to_owned()
+}
+
+#[test]
+fn it_is_complete_and_names_what_wrote_it() {
+    let survey = survey();
+    let found = &survey.found;
+    survey.ran.no_panic();
+    assert_eq!(found["schema"], "latscope/1");
+    assert_eq!(
+        (&found["tool"]["name"], &found["tool"]["version"]),
+        (&"latscope".into(), &env!("CARGO_PKG_VERSION").into())
+    );
+    let time = |name| humantime::parse_rfc3339(&words(found, name)).unwrap();
+    assert!(time("started") <= time("finished"));
+    assert_eq!(found["plan"]["job"], "survey");
+    assert!(found["machine"]["clock"]["resolution_ns"].as_f64() > Some(0.0));
+    assert!(survey.files.is_empty(), "{:?}", survey.files);
+}
+
+#[test]
+fn summaries_follow_from_histograms() {
+    let text = fs::read(&survey().path).unwrap();
+    let report = Report::from_json(&text).unwrap();
+    // Loading computes the summaries anew, so that writing again changes nothing.
+    assert_eq!(serde_json::from_str::<Value>(&report.to_json()).unwrap(), survey().found);
+    for m in measurements(&survey().found) {
+        let (summary, histogram) = (&m["summary"], &m["histogram"]);
+        let buckets: Vec<[u64; 3]> = serde_json::from_value(histogram["buckets"].clone()).unwrap();
+        let counted =
+            buckets.iter().map(|[_, _, n]| n).sum::<u64>() + histogram["overflow"].as_u64().unwrap();
+        let count = summary["count"].as_u64().unwrap();
+        assert_eq!(counted, count, "{m:#}");
+        assert_eq!(histogram["tick_ps"], if m["sampling"] == "event" { 1000 } else { 1 }, "{m:#}");
+        assert!(buckets.windows(2).all(|pair| pair[0][1] < pair[1][0]), "buckets in order: {m:#}");
+        assert!(
+            buckets
+                .iter()
+                .all(|[low, high, n]| low <= high && *n > 0 && (high - low) as f64 <= *low as f64 / 100.0)
+        );
+        ordered(summary, count);
+        let tick = histogram["tick_ps"].as_f64().unwrap() / 1000.0;
+        if count > 0 {
+            let mean = histogram["sum"].as_f64().unwrap() / count as f64 * tick;
+            assert!((mean - float(&summary["mean"]).unwrap()).abs() <= mean * 1e-9, "{m:#}");
+            let (min, max) = (&histogram["min"], &histogram["max"]);
+            assert!((float(min).unwrap() * tick - float(&summary["min"]).unwrap()).abs() < 1e-6);
+            assert!(
+                (float(max).unwrap() * tick - float(&summary["max"]).unwrap()).abs()
+                    < max.as_f64().unwrap() * 1e-9
+            );
+        }
+    }
+}
+
+/// Quantiles rise, and from p90 up are there only with ten samples beyond.
+fn ordered(summary: &Value, count: u64) {
+    let names = ["min", "p10", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_999", "p99_9999", "max"];
+    let values: Vec<f64> = names.iter().filter_map(|name| float(&summary[*name])).collect();
+    assert!(values.windows(2).all(|pair| pair[0] <= pair[1]), "{summary:#}");
+    for name in ["min", "p10", "p50", "max", "mean"] {
+        assert_eq!(summary[name].is_number(), count > 0, "{name}: {summary:#}");
+    }
+    let tails = [10, 20, 100, 1_000, 10_000, 100_000, 1_000_000];
+    for (name, one_in) in names[3..10].iter().zip(tails) {
+        // The sample of rank ⌈q·n⌉ has ⌊n / one_in⌋ above it.
+        assert_eq!(summary[*name].is_number(), count / one_in >= 10, "{name}: {summary:#}");
+    }
+}
+
+#[test]
+fn what_is_not_fully_measured_says_why() {
+    for m in measurements(&survey().found) {
+        let count = m["summary"]["count"].as_u64().unwrap();
+        match m["support"].as_str().unwrap() {
+            "ok" => assert!(count > 0 && m["reason"].is_null() && m["remedy"].is_null(), "{m:#}"),
+            "degraded" => assert!(count > 0 && m["reason"].is_string(), "{m:#}"),
+            "unsupported" => assert!(count == 0 && m["reason"].is_string(), "{m:#}"),
+            other => panic!("{other}"),
+        }
+        assert!(m["incomplete"].is_null(), "{m:#}");
+        assert!(["one-way", "round-trip", "operation"].contains(&m["times"].as_str().unwrap()));
+        assert!(m["sampling"] == "event" || m["sampling"]["batch"]["ops"].as_u64() > Some(0), "{m:#}");
+        for (name, value) in m["values"].as_object().unwrap() {
+            assert!(value["value"].is_number() && value["unit"].is_string(), "{name}: {m:#}");
+        }
+    }
+}
+
+#[test]
+fn every_point_of_the_plan_is_measured_once() {
+    let found = &survey().found;
+    let key = |point: &Value| format!("{} {}", point["probe"], point["params"]);
+    let steps = found["plan"]["steps"].as_array().unwrap();
+    let planned: Vec<String> =
+        steps.iter().flat_map(|step| step["points"].as_array().unwrap()).map(key).collect();
+    let unique: BTreeSet<&String> = planned.iter().collect();
+    assert_eq!(unique.len(), planned.len(), "a point is planned twice");
+    // Points of single CPUs are merged in one more.
+    let measured: Vec<String> =
+        measurements(found).iter().filter(|m| m["params"]["cpu"] != "all").map(key).collect();
+    assert_eq!(measured, planned);
+    let merged: Vec<&Value> = measurements(found).iter().filter(|m| m["params"]["cpu"] == "all").collect();
+    for all in merged {
+        let one = of_probe(found, all["probe"].as_str().unwrap())
+            .into_iter()
+            .filter(|m| m["params"]["cpu"].is_u64());
+        let counts: u64 = one.map(|m| m["summary"]["count"].as_u64().unwrap()).sum();
+        assert_eq!(all["summary"]["count"], counts, "{all:#}");
+    }
+}
+
+/// The ids that scripts rely on.
+const IDS: &[&str] = &[
+    "cpu.cycle cpu.add cpu.sub cpu.mul cpu.div cpu.mod cpu.and cpu.or cpu.xor cpu.shift cpu.rotate cpu.popcount",
+    "cpu.fma cpu.branch cpu.call cpu.rdtsc cpu.clock-vdso cpu.clock-syscall",
+    "memory.latency memory.sequential-sum memory.bandwidth memory.stream memory.parallelism memory.loaded memory.tlb",
+    "sync.mutex sync.atomic sync.core-to-core sync.semaphore sync.futex sync.condvar sync.eventfd sync.pipe",
+    "sync.unix-stream sync.context-switch sync.ring sync.pipe-bandwidth sync.unix-bandwidth sync.tcp-bandwidth",
+    "thread.create thread.start thread.end thread.join thread.total thread.std thread.overhead thread.pool",
+    "syscall.getppid syscall.read syscall.write syscall.stat syscall.fstat syscall.open-close syscall.select",
+    "syscall.poll syscall.epoll syscall.signal-install syscall.signal-deliver syscall.signal-fault",
+    "syscall.page-fault syscall.mmap syscall.munmap syscall.mprotect syscall.yield",
+    "process.fork process.vfork process.spawn process.exec process.shell",
+    "file.read file.create file.write file.close file.unlink file.rename file.stat file.open-close file.fsync",
+    "file.fdatasync file.read-direct file.read-mmap",
+    "wake.timer",
+];
+
+#[test]
+fn every_probe_is_listed_and_in_the_survey() {
+    let list = run(&["list"]).done();
+    // An entry is an id, a title, and in the next line what exactly is timed.
+    let entry = |line: &str| Some(line.strip_prefix("  ")?.split_whitespace().next()?.to_owned());
+    let listed: BTreeSet<String> = list
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(entry)
+        .collect();
+    let relied_on: BTreeSet<String> =
+        IDS.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect();
+    let missing: Vec<_> = relied_on.difference(&listed).collect();
+    assert!(missing.is_empty(), "not listed: {missing:?}");
+    let surveyed: BTreeSet<String> =
+        measurements(&survey().found).iter().map(|m| words(m, "probe")).collect();
+    let unsurveyed: Vec<_> = listed.difference(&surveyed).collect();
+    assert!(unsurveyed.is_empty(), "listed, but not in the survey: {unsurveyed:?}");
+    assert!(surveyed.is_subset(&listed));
+    for id in &listed {
+        let line = list.lines().position(|line| line.split_whitespace().next() == Some(id)).unwrap();
+        let timed = list.lines().nth(line + 1).unwrap();
+        assert!(timed.starts_with("      ") && timed.trim().len() > 15, "{id}: {timed}");
+    }
+}
+
+#[test]
+fn parameters_are_named_as_settled() {
+    let found = &survey().found;
+    let names = |probe: &str| -> BTreeSet<String> {
+        of_probe(found, probe).iter().flat_map(|m| m["params"].as_object().unwrap().keys().cloned()).collect()
+    };
+    let settled = [
+        ("cpu.add", "mode type"),
+        ("cpu.branch", "mode"),
+        ("memory.sequential-sum", "mode size"),
+        ("memory.bandwidth", "operation size step threads"),
+        ("memory.stream", "operation size threads"),
+        ("memory.parallelism", "chains pages size"),
+        ("memory.tlb", "pages size"),
+        ("sync.mutex", ""),
+        ("sync.atomic", "operation sharing threads"),
+        ("sync.core-to-core", "mode pair"),
+        ("sync.futex", "placement"),
+        ("sync.ring", "processes size"),
+        ("thread.create", "mode"),
+        ("thread.pool", "size threads"),
+        ("syscall.epoll", "descriptors"),
+        ("syscall.mmap", "size"),
+        ("process.fork", "size"),
+        ("process.exec", "mode"),
+        ("file.write", "device directory filesystem size"),
+        ("file.read", "device directory filesystem mode size"),
+        ("wake.timer", "cpu interval policy"),
+    ];
+    for (probe, expected) in settled {
+        let expected: BTreeSet<String> = expected.split_whitespace().map(str::to_owned).collect();
+        // A probe may say more, never less.
+        assert!(expected.is_subset(&names(probe)), "{probe}: {:?} and not {expected:?}", names(probe));
+    }
+    let latency = names("memory.latency");
+    assert!(["order", "pages", "size"].iter().all(|name| latency.contains(*name)), "{latency:?}");
+}
+
+#[test]
+fn a_plan_is_what_is_then_done() {
+    let words =
+        ["sync", "mutex", "futex", "--placement", "same-core", "--count", "3", "--seed", "7", "--quick"];
+    let plan = end(latscope(words).args(["--dry-run", "--json", "-"])).done();
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    let done: Value = serde_json::from_str(&end(latscope(words).args(["--json", "-"])).done()).unwrap();
+    assert_eq!(plan, done["plan"]);
+    assert!(plan["steps"].as_array().unwrap().iter().all(|step| step["seed"] == 7));
+    for m in measurements(&done) {
+        // Events come in groups that are clean or not as a whole.
+        assert!(m["summary"]["count"].as_u64() >= Some(3), "{m:#}");
+    }
+}

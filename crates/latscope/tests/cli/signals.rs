@@ -1,0 +1,246 @@
+//! Signals and crashes in mid-run: what was measured is kept, and nothing
+//! stays behind.
+
+use crate::process::{Mark, send, signal};
+use crate::support::{
+    Place, eventually, has_reason, json, latscope, measured, names, of_probe, root, start, wait,
+};
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+
+/// A survey of two quick probes and a long one that makes files, in the middle
+/// of that one.
+struct InMidRun {
+    place: Place,
+    child: Child,
+    mark: Mark,
+    scratch: String,
+    result: String,
+}
+
+impl InMidRun {
+    fn new() -> InMidRun {
+        let place = Place::new();
+        let (scratch, result) = (place.directory("scratch"), place.at("result.json"));
+        let only = "cpu.cycle,sync.mutex,file.write,file.stat,wake";
+        // Two short steps are over before the long one, which no test waits out.
+        let words = ["survey", "--quick", "--only", only, "--duration", "1500ms"];
+        let mut command = latscope(words);
+        command.args(["--dir", &scratch, "--json", &result]).current_dir(place.path());
+        let mark = Mark::on(&mut command);
+        let child = start(&mut command);
+        let made = || fs::read_dir(&scratch).ok()?.flatten().find(|entry| !is_empty(&entry.path()));
+        eventually("files are made", made);
+        InMidRun { place, child, mark, scratch, result }
+    }
+
+    fn nothing_left(&self) {
+        self.mark.wait_for_none();
+        assert!(names(&self.scratch).is_empty(), "{:?}", names(&self.scratch));
+    }
+}
+
+fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none())
+}
+
+fn ends_with_what_there_is(which: Signal) {
+    let run = InMidRun::new();
+    signal(&run.child, which);
+    let InMidRun { place, child, mark, scratch, result } = run;
+    let ran = wait(child);
+    ran.no_panic();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.out.contains("INCOMPLETE"), "{}", ran.out);
+    for row in ["core cycle", "mutex lock"] {
+        assert!(ran.out.contains(row), "{}", ran.out);
+    }
+    let found = json(&result);
+    assert!(found["finished"].is_null());
+    for probe in ["cpu.cycle", "sync.mutex"] {
+        measured(&found, probe);
+        assert!(of_probe(&found, probe).iter().all(|m| m["incomplete"].is_null()), "{probe}");
+    }
+    let begun = of_probe(&found, "file.write");
+    assert!(!begun.is_empty());
+    for m in begun {
+        assert!(m["incomplete"] == true && m["reason"].as_str().unwrap().contains("interrupted"), "{m:#}");
+    }
+    assert!(of_probe(&found, "wake.timer").is_empty());
+    mark.wait_for_none();
+    assert!(names(&scratch).is_empty());
+    assert_eq!(names(place.path()), ["result.json", "scratch"]);
+    // The file says so too, later and elsewhere.
+    let shown = crate::support::run(&["show", &result]).done();
+    assert_eq!(shown, ran.out);
+}
+
+#[test]
+fn an_interrupt_ends_with_what_there_is() {
+    ends_with_what_there_is(Signal::INT);
+}
+
+#[test]
+fn a_request_to_terminate_ends_with_what_there_is() {
+    ends_with_what_there_is(Signal::TERM);
+}
+
+#[test]
+fn after_a_kill_nothing_stays_and_the_file_is_whole() {
+    let run = InMidRun::new();
+    run.mark.wait_for("__worker");
+    run.mark.wait_for("__guardian");
+    // What is saved is saved at most a second later than measured.
+    eventually("a first result is saved", || Path::new(&run.result).exists().then_some(()));
+    signal(&run.child, Signal::KILL);
+    run.nothing_left();
+    let ran = wait(run.child);
+    assert_eq!(ran.code, None);
+    let found = json(&run.result);
+    assert!(found["finished"].is_null());
+    measured(&found, "cpu.cycle");
+    assert!(crate::support::run(&["show", &run.result]).done().contains("INCOMPLETE"));
+    drop(run.place);
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_the_run() {
+    let run = InMidRun::new();
+    signal(&run.child, Signal::HUP);
+    run.nothing_left();
+    let ran = wait(run.child);
+    assert_eq!(ran.code, Some(1));
+    assert!(json(&run.result)["finished"].is_null());
+}
+
+#[test]
+fn a_second_interrupt_changes_nothing() {
+    let run = InMidRun::new();
+    signal(&run.child, Signal::INT);
+    signal(&run.child, Signal::INT);
+    signal(&run.child, Signal::TERM);
+    run.nothing_left();
+    let ran = wait(run.child);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("INCOMPLETE"));
+}
+
+#[test]
+fn a_worker_that_crashes_costs_its_points_only() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let words =
+        ["survey", "--quick", "--only", "cpu.cycle,sync.mutex", "--duration", "2s", "--json", &result];
+    // Rust lets a first SIGSEGV pass that no access caused.
+    for fatal in [Signal::ILL, Signal::KILL] {
+        let mut command = latscope(words);
+        command.current_dir(place.path());
+        let mark = Mark::on(&mut command);
+        let child = start(&mut command);
+        let worker = mark.wait_for("__worker");
+        send(fatal, worker.pid);
+        let ran = wait(child);
+        ran.no_panic();
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let found = json(&result);
+        assert!(found["finished"].is_string());
+        let crashed = of_probe(&found, "cpu.cycle");
+        assert!(crashed.iter().all(|m| m["incomplete"] == true), "{crashed:#?}");
+        for m in &crashed {
+            let reason = m["reason"].as_str().unwrap();
+            assert!(reason.contains("the worker process ended early (signal"), "{reason}");
+        }
+        measured(&found, "sync.mutex");
+        assert!(ran.out.contains("ended early"), "{}", ran.out);
+        mark.wait_for_none();
+    }
+}
+
+#[test]
+fn the_guardian_survives_the_terminal_and_its_death_is_told() {
+    let place = Place::new();
+    let (scratch, result) = (place.directory("scratch"), place.at("result.json"));
+    let words = ["survey", "--quick", "--only", "cpu.cycle,file.stat,sync.mutex", "--duration", "2s"];
+    let mut command = latscope(words);
+    command.args(["--dir", &scratch, "--json", &result]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    let guardian = mark.wait_for("__guardian");
+    mark.wait_for("__worker");
+    // What a terminal would send to all of the group.
+    send(Signal::INT, guardian.pid);
+    assert!(mark.processes().contains(&guardian));
+    send(Signal::KILL, guardian.pid);
+    let ran = wait(child);
+    ran.no_panic();
+    // Without a guardian nothing is made that it would have to remove.
+    let found = json(&result);
+    has_reason(&of_probe(&found, "file.stat"), "unsupported", "guardian");
+    measured(&found, "cpu.cycle");
+    measured(&found, "sync.mutex");
+    assert!(names(&scratch).is_empty());
+    mark.wait_for_none();
+}
+
+#[test]
+fn load_ends_with_the_run_however_that_ends() {
+    let mut command = latscope(["cpu", "cycle", "--duration", "20s", "--load", "cpu", "--quiet"]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    mark.wait_for("__load");
+    mark.wait_for("__worker");
+    signal(&child, Signal::KILL);
+    mark.wait_for_none();
+    wait(child);
+
+    let mut command = latscope(["cpu", "cycle", "--duration", "20s", "--load", "exec sleep 1000", "--quiet"]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    mark.wait_for("sleep 1000");
+    mark.wait_for("__worker");
+    signal(&child, Signal::INT);
+    assert_eq!(wait(child).code, Some(1));
+    mark.wait_for_none();
+
+    let ran = crate::support::run(&["cpu", "cycle", "--duration", "300ms", "--load", "exit 3"]);
+    assert!(ran.err.contains("the load ended before the measurement did"), "{ran:?}");
+    ran.done();
+}
+
+#[test]
+fn a_trace_instance_goes_with_the_run() {
+    if !root("a_trace_instance_goes_with_the_run") {
+        return;
+    }
+    let tracefs = "/sys/kernel/tracing";
+    let instances =
+        || names(format!("{tracefs}/instances")).into_iter().filter(|name| name.starts_with("latscope"));
+    if !Path::new(tracefs).join("instances").exists() {
+        println!("there is no tracefs here");
+        return;
+    }
+    let place = Place::new();
+    for which in [Signal::INT, Signal::KILL] {
+        let mut command = latscope([
+            "sync",
+            "mutex",
+            "--duration",
+            "60s",
+            "--timeline",
+            &place.at("timeline.json"),
+            "--quiet",
+        ]);
+        let mark = Mark::on(&mut command);
+        let child = start(&mut command);
+        let id = child.id().to_string();
+        let ours = || instances().find(|name| name.contains(&id));
+        eventually("a trace instance is made", ours);
+        mark.wait_for("__worker");
+        signal(&child, which);
+        wait(child);
+        mark.wait_for_none();
+        eventually("the trace instance is gone", || ours().is_none().then_some(()));
+    }
+}

@@ -1,0 +1,255 @@
+//! Starting the command and looking at what it did.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Far more than anything here takes: only a command that hangs needs it.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+pub const BINARY: &str = env!("CARGO_BIN_EXE_latscope");
+
+/// What a command left: its exit code (`None`: by a signal) and output.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Asserts success; returns stdout.
+    #[track_caller]
+    pub fn done(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:#?}");
+        self.no_panic();
+        self.out
+    }
+
+    /// Asserts that it failed with one line on stderr, beside those about
+    /// progress; returns that line.
+    #[track_caller]
+    pub fn refused(&self) -> String {
+        assert_eq!(self.code, Some(1), "{self:#?}");
+        let lines: Vec<&str> = self.err.lines().filter(|line| !line.starts_with("measuring ")).collect();
+        let [line] = lines[..] else { panic!("not one line: {self:#?}") };
+        assert!(line.starts_with("latscope: "), "{line}");
+        line.to_owned()
+    }
+
+    #[track_caller]
+    pub fn no_panic(&self) {
+        assert!(!self.err.contains("panicked") && !self.err.contains("stack backtrace"), "{}", self.err);
+    }
+}
+
+/// The command, with an environment that does not colour what it shows.
+pub fn latscope<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments);
+    plain(&mut command);
+    command
+}
+
+/// Another program that will start the command in the end.
+pub fn program<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().expect("a program has a name"));
+    command.args(words);
+    plain(&mut command);
+    command
+}
+
+fn plain(command: &mut Command) {
+    for name in ["NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LATSCOPE_RUNNER"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null());
+}
+
+/// Runs `latscope` with these words to its end.
+pub fn run(words: &[&str]) -> Ran {
+    end(&mut latscope(words))
+}
+
+/// Runs a command to its end.
+#[track_caller]
+pub fn end(command: &mut Command) -> Ran {
+    let child = start(command);
+    wait(child)
+}
+
+/// Starts a command whose output is kept.
+#[track_caller]
+pub fn start(command: &mut Command) -> Child {
+    let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    started.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Waits for the end of a command that was started.
+#[track_caller]
+pub fn wait(mut child: Child) -> Ran {
+    let out = reader(child.stdout.take());
+    let err = reader(child.stderr.take());
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            break status;
+        }
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it hangs");
+        }
+        thread::sleep(Duration::from_millis(2));
+    };
+    let text = |reader: thread::JoinHandle<String>| reader.join().expect("a reader does not panic");
+    Ran { code: status.code(), out: text(out), err: text(err) }
+}
+
+fn reader(stream: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            stream.read_to_end(&mut bytes).expect("a pipe can be read");
+        }
+        String::from_utf8(bytes).expect("output is UTF-8")
+    })
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A directory that every user may enter, removed when dropped.
+#[derive(Debug)]
+pub struct Place(tempfile::TempDir);
+
+impl Place {
+    pub fn new() -> Place {
+        let place =
+            tempfile::Builder::new().prefix("latscope-cli-").tempdir().expect("a temporary directory");
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        Place(place)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A path in it, as an argument.
+    pub fn at(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("temporary paths are UTF-8").to_owned()
+    }
+
+    /// A directory made in it.
+    pub fn directory(&self, name: &str) -> String {
+        let path = self.at(name);
+        fs::create_dir(&path).expect("a fresh name");
+        path
+    }
+
+    /// A file made in it.
+    pub fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.at(name);
+        fs::write(&path, text).expect("a file can be written");
+        path
+    }
+}
+
+/// The names in a directory, sorted.
+pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("the directory is there");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Reads a JSON file.
+#[track_caller]
+pub fn json(path: impl AsRef<Path>) -> Value {
+    let text = fs::read(path.as_ref()).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()));
+    serde_json::from_slice(&text).expect("the result is JSON")
+}
+
+/// The measurements of a result.
+pub fn measurements(result: &Value) -> &[Value] {
+    result["measurements"].as_array().expect("a result has measurements")
+}
+
+/// The measurements of a probe.
+pub fn of_probe<'a>(result: &'a Value, probe: &'a str) -> Vec<&'a Value> {
+    measurements(result).iter().filter(|m| m["probe"] == probe).collect()
+}
+
+/// Asserts that every point of a probe was measured.
+#[track_caller]
+pub fn measured(result: &Value, probe: &str) {
+    let points = of_probe(result, probe);
+    assert!(!points.is_empty(), "{probe} is not there");
+    for m in points {
+        assert!(m["summary"]["count"].as_u64() > Some(0), "{m:#}");
+        assert_ne!(m["support"], "unsupported", "{m:#}");
+    }
+}
+
+/// Asserts that every point of a probe has this support and a reason with
+/// this word in it.
+#[track_caller]
+pub fn has_reason(points: &[&Value], support: &str, word: &str) {
+    assert!(!points.is_empty(), "no such points");
+    for m in points {
+        assert_eq!(m["support"], support, "{m:#}");
+        assert!(m["reason"].as_str().is_some_and(|reason| reason.contains(word)), "{m:#}");
+    }
+}
+
+/// Whether tests that need root can run; says so where they cannot.
+pub fn root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        // Past the capture of the test harness: nobody should believe that it ran.
+        let _ = writeln!(std::io::stdout(), "SKIPPED {test}: it needs root");
+    }
+    root
+}
+
+/// User and group of nobody.
+pub const NOBODY: u32 = 65534;
+
+/// The binary where every user can execute it.
+pub fn public_binary() -> &'static Path {
+    static COPY: OnceLock<(Place, PathBuf)> = OnceLock::new();
+    let (_, path) = COPY.get_or_init(|| {
+        let place = Place::new();
+        let path = place.path().join("latscope");
+        fs::copy(BINARY, &path).expect("the binary can be copied");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        (place, path)
+    });
+    path
+}
+
+/// A shell script in a mount namespace of its own; `$1` is the binary, further
+/// arguments follow.
+pub fn with_mounts(script: &str, arguments: &[&str]) -> Command {
+    let words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", BINARY];
+    program(words.iter().chain(arguments))
+}

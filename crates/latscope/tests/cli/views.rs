@@ -1,0 +1,232 @@
+//! What is shown of a result: the same numbers everywhere, on the stream where
+//! they belong.
+
+use crate::process::Mark;
+use crate::result::survey;
+use crate::support::{
+    BINARY, Place, end, json, latscope, measurements, names, of_probe, program, run, start, wait,
+};
+use latscope_core::units::format_time;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+
+const ESCAPE: char = '\x1b';
+
+#[test]
+fn a_saved_result_shows_what_the_run_showed() {
+    let survey = survey();
+    assert_eq!(run(&["show", &survey.path]).done(), survey.ran.out);
+}
+
+#[test]
+fn every_row_of_the_table_is_in_the_result() {
+    let survey = survey();
+    let table = &survey.ran.out;
+    for probe in ["cpu.cycle", "sync.mutex", "syscall.getppid", "process.vfork", "thread.std", "file.rename"]
+    {
+        let rows = of_probe(&survey.found, probe)
+            .into_iter()
+            .filter(|m| m["row"] == true && m["support"] != "unsupported");
+        for m in rows {
+            let start: String = m["title"].as_str().unwrap().chars().take(8).collect();
+            let figure = format_time(m["summary"]["p50"].as_f64().unwrap());
+            let row = table.lines().find(|line| line.starts_with(&start) && line.contains(&figure));
+            assert!(row.is_some(), "no row {start:?} with {figure}:\n{table}");
+        }
+    }
+    for m in measurements(&survey.found).iter().filter(|m| m["support"] == "unsupported" && m["row"] == true)
+    {
+        // Long texts are broken into lines.
+        let reason: String = m["reason"].as_str().unwrap().chars().take(20).collect();
+        let flat: String = table.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(&reason), "{reason}:\n{table}");
+    }
+    for finding in survey.found["findings"].as_array().unwrap() {
+        let flat: String = table.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = finding["text"].as_str().unwrap();
+        assert!(flat.contains(text), "{text}:\n{table}");
+    }
+}
+
+#[test]
+fn the_table_goes_from_the_fastest_row_to_the_slowest() {
+    let medians = |found: &Value| -> Vec<f64> {
+        let mut medians: Vec<f64> = measurements(found)
+            .iter()
+            .filter(|m| m["row"] == true)
+            .filter_map(|m| m["summary"]["p50"].as_f64())
+            .collect();
+        medians.sort_by(f64::total_cmp);
+        medians
+    };
+    let place = Place::new();
+    let result = place.at("result.json");
+    let only = "cpu.add,sync.mutex,syscall.getppid,process.vfork";
+    let table = run(&["survey", "--quick", "--count", "3", "--only", only, "--json", &result]).done();
+    let mut rest = table.as_str();
+    for median in medians(&json(&result)) {
+        let figure = format_time(median);
+        let at = rest.find(&figure).unwrap_or_else(|| panic!("{figure} is not where it belongs:\n{table}"));
+        rest = &rest[at..];
+    }
+}
+
+#[test]
+fn csv_has_a_line_for_each_point() {
+    let survey = survey();
+    let text = run(&["show", &survey.path, "--csv", "-"]).done();
+    let mut lines = text.lines();
+    let header = lines.next().unwrap();
+    assert!(header.starts_with("probe,family,title,params,"), "{header}");
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), measurements(&survey.found).len());
+    for (line, m) in lines.iter().zip(measurements(&survey.found)) {
+        assert!(line.starts_with(&format!("{},", m["probe"].as_str().unwrap())), "{line}");
+        let p50 = m["summary"]["p50"].to_string();
+        assert!(m["summary"]["p50"].is_null() || line.contains(p50.trim_end_matches(".0")), "{line} {p50}");
+    }
+}
+
+#[test]
+fn markdown_is_a_table_of_the_same_rows() {
+    let survey = survey();
+    let text = run(&["show", &survey.path, "--markdown", "-"]).done();
+    assert!(text.starts_with("## latscope survey"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).collect();
+    let columns = |line: &str| line.matches(" | ").count();
+    assert!(rows.len() > 60, "{text}");
+    assert!(text.contains("|:--|"));
+    let cycle = &of_probe(&survey.found, "cpu.cycle")[0]["summary"]["p50"];
+    let figure = format_time(cycle.as_f64().unwrap());
+    assert!(rows.iter().any(|row| row.contains("core cycle") && row.contains(&figure)), "{text}");
+    assert!(columns(rows[0]) >= 8, "{}", rows[0]);
+}
+
+#[test]
+fn the_human_scale_and_other_results_are_columns() {
+    let survey = survey();
+    let human = run(&["show", &survey.path, "--scale", "human"]).done();
+    assert!(human.contains("if L1 took 1 s") && human.contains("in a frame"), "{human}");
+    let beside = run(&["show", &survey.path, "--beside", &survey.path]).done();
+    let heading = |text: &str| text.lines().find(|line| line.starts_with("operation")).unwrap().to_owned();
+    let (alone, both) = (heading(&survey.ran.out), heading(&beside));
+    let day = &survey.found["started"].as_str().unwrap()[..10];
+    assert!(both.contains(day) && !alone.contains(day), "{both}");
+    assert!(beside.contains("1.0×"), "{beside}");
+    let twice = run(&["show", &survey.path, "--beside", &survey.path, "--beside", &survey.path]).done();
+    assert!(heading(&twice).matches(day).count() == 2, "{}", heading(&twice));
+}
+
+#[test]
+fn a_narrow_terminal_is_respected() {
+    let survey = survey();
+    for width in ["60", "80", "200"] {
+        let text = end(latscope(["show", &survey.path]).env("COLUMNS", width)).done();
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width.parse().unwrap(), "{widest} columns of {width}:\n{text}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let survey = survey();
+    assert!(!survey.ran.out.contains(ESCAPE) && !survey.ran.err.contains(ESCAPE));
+    for words in [["list", "cpu"], ["doctor", "-"], ["show", &survey.path], ["--help", ""]] {
+        let words: Vec<&str> = words.into_iter().filter(|word| !["", "-"].contains(word)).collect();
+        let ran = run(&words);
+        assert!(!ran.out.contains(ESCAPE) && !ran.err.contains(ESCAPE), "{words:?}");
+    }
+    // On a terminal, which script(1) provides.
+    let shown = |environment: &[(&str, &str)]| {
+        let line = format!("{BINARY} show {}", survey.path);
+        let mut command = program(["script", "--quiet", "--return", "--command", &line, "/dev/null"]);
+        end(command.env("TERM", "xterm").envs(environment.iter().copied())).done()
+    };
+    assert!(shown(&[]).contains(ESCAPE));
+    assert!(!shown(&[("NO_COLOR", "1")]).contains(ESCAPE));
+}
+
+#[test]
+fn results_go_to_stdout_and_words_to_stderr() {
+    let ran = run(&["cpu", "cycle", "--count", "2"]);
+    assert!(ran.err.contains("measuring cpu") && !ran.err.contains("core cycle"), "{}", ran.err);
+    assert!(!ran.out.contains("measuring") && ran.out.contains("core cycle"), "{}", ran.out);
+
+    let ran = run(&["cpu", "cycle", "--count", "2", "--json", "-"]);
+    let found: Value = serde_json::from_str(&ran.out).expect("nothing but JSON on stdout");
+    assert_eq!(found["schema"], "latscope/1");
+    assert!(ran.err.contains("measuring cpu"));
+
+    let quiet = run(&["cpu", "cycle", "--count", "2", "--quiet"]);
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (Some(0), "", ""));
+    let place = Place::new();
+    let (result, table) = (place.at("result.json"), place.at("table.csv"));
+    let quiet = run(&["cpu", "cycle", "--count", "2", "-q", "--json", &result, "--csv", &table]);
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (Some(0), "", ""));
+    assert_eq!(json(&result)["measurements"].as_array().unwrap().len(), 1);
+    assert_eq!(fs::read_to_string(&table).unwrap().lines().count(), 2);
+    assert_eq!(names(place.path()), ["result.json", "table.csv"]);
+}
+
+#[test]
+fn a_dry_run_measures_nothing_and_leaves_nothing() {
+    let place = Place::new();
+    let (scratch, result) = (place.directory("scratch"), place.at("result.json"));
+    let mut command = latscope(["survey", "--full", "--dry-run", "--dir", &scratch, "--json", &result]);
+    let mark = Mark::on(&mut command);
+    let child = start(command.current_dir(place.path()));
+    let ran = wait(child);
+    assert!(mark.processes().is_empty());
+    assert!(!ran.err.contains("measuring"));
+    let plan = ran.done();
+    for id in ["cpu.cycle", "memory.latency", "sync.core-to-core", "file.fsync", "wake.timer"] {
+        assert!(plan.contains(id), "{id} is not in the plan:\n{plan}");
+    }
+    assert!(names(&scratch).is_empty());
+    assert_eq!(names(place.path()), ["scratch"]);
+}
+
+#[test]
+fn only_what_was_asked_for_is_measured() {
+    let probes = |words: &[&str]| -> BTreeSet<String> {
+        let out = end(latscope(words).args(["--count", "1", "--json", "-"])).done();
+        let found: Value = serde_json::from_str(&out).unwrap();
+        measurements(&found).iter().map(|m| m["probe"].as_str().unwrap().to_owned()).collect()
+    };
+    let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(probes(&["cpu", "cycle", "rdtsc"]), set(&["cpu.cycle", "cpu.rdtsc"]));
+    assert_eq!(probes(&["mem", "tlb", "--size", "64KiB"]), set(&["memory.tlb"]));
+    let survey = ["survey", "--quick", "--only", "wake,sync.mutex,syscall.yield"];
+    assert_eq!(probes(&survey), set(&["sync.mutex", "syscall.yield", "wake.timer"]));
+    assert_eq!(probes(&["--quick", "--only", "cpu.call"]), set(&["cpu.call"]));
+
+    let place = Place::new();
+    let result = place.at("result.json");
+    let sizes = ["memory", "latency", "--size", "4KiB,64KiB", "--order", "random", "--pages", "4KiB"];
+    end(latscope(sizes).args(["--count", "2", "--json", &result])).done();
+    let points: Vec<String> = measurements(&json(&result)).iter().map(|m| m["params"].to_string()).collect();
+    assert_eq!(
+        points,
+        [
+            r#"{"order":"random","pages":"4KiB","size":4096}"#,
+            r#"{"order":"random","pages":"4KiB","size":65536}"#
+        ]
+    );
+}
+
+#[test]
+fn time_lines_are_written_where_tracing_is_permitted() {
+    let place = Place::new();
+    let (line, result) = (place.at("timeline.json"), place.at("result.json"));
+    let words = ["sync", "mutex", "--duration", "50ms", "--timeline", &line, "--json", &result];
+    let ran = run(&words);
+    if ran.code == Some(0) {
+        assert!(json(&line)["traceEvents"].as_array().unwrap().len() > 3);
+        let found = json(&result);
+        let values = of_probe(&found, "sync.mutex")[0]["values"].as_object().unwrap().clone();
+        assert!(values.keys().any(|name| name.starts_with("timeline-")), "{values:?}");
+    } else {
+        assert!(ran.refused().contains("no time line can be recorded"), "{ran:?}");
+    }
+}
