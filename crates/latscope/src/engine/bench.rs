@@ -27,8 +27,9 @@ pub struct Batch {
     /// Time a chain of dependent adds beside each batch, so that the result
     /// is known in core cycles too.
     pub cycles: bool,
-    /// Iterations that bring the working set back after something else ran;
-    /// 0 for a sixteenth of the batch.
+    /// Iterations that bring the working set back after something else ran,
+    /// however long a batch is: what takes more than 1 ms or so is not worth
+    /// it. 0 for a sixteenth of the batch.
     pub warm: u64,
     /// What makes a batch clean.
     pub gate: Gate,
