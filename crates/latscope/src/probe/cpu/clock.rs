@@ -37,7 +37,7 @@ probe!(
     "cpu.clock-vdso",
     "clock: vDSO",
     "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
-    "One clock_gettime, answered by the kernel's code in this process where its clock source allows that."
+    "One clock_gettime, answered by the kernel's code in this process (which rustix finds, in a static binary too) where its clock source allows that."
 );
 probe!(
     SYSCALL,

@@ -62,7 +62,11 @@ const SCALAR: f64 = 3.0;
 fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     let quick = ask.survey && ask.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
-    let size = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let size = match (ask.survey, quick) {
+        (true, true) => beyond.min(SURVEY_CAP / 2),
+        (true, false) => beyond.min(SURVEY_CAP),
+        (false, _) => beyond,
+    };
     let threads = if quick { vec![1] } else { team::thread_counts(machine.allowed.0.len()) };
     let operations: &[&str] = if quick { &["triad"] } else { &OPERATIONS };
     let mut points = Vec::new();
