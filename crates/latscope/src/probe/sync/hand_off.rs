@@ -54,7 +54,7 @@ hand_off! {
 }
 hand_off! {
     /// Two condition variables with their mutexes.
-    CONDVAR, "sync.condvar", "condition variable hand-off",
+    CONDVAR, "sync.condvar", "condvar hand-off",
     "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.",
     "pthread_cond_signal(3), pthread_cond_wait(3)"
 }
@@ -72,7 +72,7 @@ hand_off! {
 }
 hand_off! {
     /// A pair of Unix sockets.
-    UNIX_STREAM, "sync.unix-stream", "Unix socket hand-off",
+    UNIX_STREAM, "sync.unix-stream", "socket hand-off",
     "write(2) of one byte to a Unix stream socket whose peer sleeps in read(2), and back.",
     "unix(7), socketpair(2)"
 }
@@ -80,7 +80,12 @@ hand_off! {
 fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
     let placements = ask.texts("placement", PLACEMENTS);
     let point = |placement: &String| {
-        let title = format!("{what}, {}", placement.replace('-', " "));
+        let place = match placement.as_str() {
+            "same-core" => "same core",
+            "two-cores" => "two cores",
+            _ => "two awake",
+        };
+        let title = format!("{what}, {place}");
         probe.point(params([("placement", placement.as_str().into())]), title, true)
     };
     placements.iter().map(point).collect()
