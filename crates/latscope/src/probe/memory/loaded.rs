@@ -17,6 +17,7 @@ use latscope_sys::kernels::chase::{ChaseMap, UNROLL};
 use latscope_sys::memory::{Pages, Region};
 use latscope_sys::sched;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// One dependent load beside copying threads.
 pub static LOADED: Probe = Probe {
@@ -49,6 +50,8 @@ static EXPERIMENT: Experiment =
 
 /// Pauses, from none to so long that there is hardly any load.
 const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
+/// How long is waited for the copying threads to begin.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Bytes from one pause to the next.
 const PIECE: usize = 4 * KIB as usize;
 /// The memory of the chain, and of each copying thread, at most.
@@ -158,6 +161,12 @@ fn measure(
         while begun.load(Ordering::Acquire) < threads {
             std::thread::yield_now();
         }
+        // The load is there when all threads copy; on a busy machine that takes a while.
+        let waiting = Instant::now();
+        let some = (threads * 16 * PIECE) as u64;
+        while bytes.load(Ordering::Relaxed) < some && waiting.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
         let clock = timebase.clock();
         let (before, start) = (bytes.load(Ordering::Relaxed), clock.start());
         let mut cursor = map.start();
@@ -166,8 +175,8 @@ fn measure(
         let (after, ns) = (bytes.load(Ordering::Relaxed), timebase.ns(clock.end() - start));
         bench.value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
         if threads > 0 && after == before {
-            let reason = "the copying threads got no CPU time meanwhile, so there was no load";
-            bench.degrade(index, reason, "end what else runs on these CPUs");
+            let reason = "the copying threads had no time on their CPUs: there was no load";
+            bench.degrade(index, reason, "run it on a quieter machine, or on other CPUs (--cpus)");
         }
         Ok(())
     })
@@ -233,8 +242,8 @@ mod tests {
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["load"].value, 0.0);
         if sched::allowed_cpus().unwrap().len() > 1 {
-            let (load, support) = (measured[1].values["load"].value, measured[1].support);
-            assert!(load > 0.0 || support == Support::Degraded, "{load} GB/s {support:?}");
+            let told = measured[1].support == Support::Degraded;
+            assert!(measured[1].values["load"].value > 0.0 || told);
         }
         assert!(measured[2].reason.as_ref().unwrap().contains("copying threads"));
     }
