@@ -3,7 +3,7 @@
 
 use crate::process::{Mark, send, signal};
 use crate::support::{
-    Place, eventually, has_reason, json, latscope, measured, names, of_probe, root, start, wait,
+    Place, eventually, has_reason, json, latscope, measured, names, of_probe, root, skipped, start, wait,
 };
 use rustix::process::Signal;
 use std::fs;
@@ -159,6 +159,20 @@ fn a_worker_that_crashes_costs_its_points_only() {
 }
 
 #[test]
+fn a_worker_that_hangs_does_not_hold_up_an_interrupt() {
+    let mut command = latscope(["cpu", "cycle", "--duration", "60s", "--json", "-"]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    let worker = mark.wait_for("__worker");
+    send(Signal::STOP, worker.pid);
+    signal(&child, Signal::INT);
+    let ran = wait(child);
+    ran.no_panic();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    mark.wait_for_none();
+}
+
+#[test]
 fn the_guardian_survives_the_terminal_and_its_death_is_told() {
     let place = Place::new();
     let (scratch, result) = (place.directory("scratch"), place.at("result.json"));
@@ -218,7 +232,7 @@ fn a_trace_instance_goes_with_the_run() {
     let instances =
         || names(format!("{tracefs}/instances")).into_iter().filter(|name| name.starts_with("latscope"));
     if !Path::new(tracefs).join("instances").exists() {
-        println!("there is no tracefs here");
+        skipped("a_trace_instance_goes_with_the_run", "there is no tracefs here");
         return;
     }
     let place = Place::new();

@@ -225,10 +225,15 @@ pub fn has_reason(points: &[&Value], support: &str, word: &str) {
 pub fn root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        // Past the capture of the test harness: nobody should believe that it ran.
-        let _ = writeln!(std::io::stdout(), "SKIPPED {test}: it needs root");
+        skipped(test, "it needs root");
     }
     root
+}
+
+/// Says that a test did not run, past the capture of the test harness: nobody
+/// should believe that it did.
+pub fn skipped(test: &str, reason: &str) {
+    writeln!(std::io::stdout(), "SKIPPED {test}: {reason}").expect("stdout is open");
 }
 
 /// User and group of nobody.
