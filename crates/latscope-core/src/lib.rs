@@ -1,6 +1,6 @@
 //! The pure part of latscope: it knows no kernel and no clock.
 //!
-//! Everything here is a value or a function of values: [units](units), the
+//! Everything here is a value or a function of values: [units], the
 //! [histogram](histogram::Histogram), the [plan](plan::Plan) of a run, its
 //! [report](report::Report), the conclusions drawn from it
 //! ([findings], [levels]) and the ways to show it ([views]).

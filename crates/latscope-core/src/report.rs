@@ -349,7 +349,7 @@ impl Report {
     /// # Panics
     /// Never: every field has a JSON form.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("a report has a JSON form");
+        let mut text = serde_json::to_string(self).expect("a report has a JSON form");
         text.push('\n');
         text
     }

@@ -56,7 +56,8 @@ impl Instruction {
         let list = self.list();
         list.len() == 2
             && if X86 {
-                self.name == "mov" && list[0] == format!("({})", list[1])
+                // The encoding of some base registers always has an offset, here of zero.
+                self.name == "mov" && list[0].trim_start_matches("0x0") == format!("({})", list[1])
             } else {
                 self.name == "ldr" && list[1] == format!("[{}]", list[0])
             }
@@ -381,40 +382,42 @@ fn atomics_are_as_many_as_told() {
     for (kernel, name) in expected {
         let code = function(&format!("latscope_kernel_atomic_{kernel}"));
         let memory = |i: &&Instruction| i.name == name && (i.name != "xchg" || i.operands.contains('('));
-        assert_eq!(code.iter().filter(memory).count() as u64, atomics::UNROLL, "{kernel}");
+        let found = code.iter().filter(memory).count() as u64;
+        // On AArch64 the loop for processors without these instructions may have one of its own.
+        let most = atomics::UNROLL + u64::from(!X86);
+        assert!((atomics::UNROLL..=most).contains(&found), "{kernel}: {found}");
     }
 }
 
 #[test]
 fn passes_store_by_the_width_told() {
-    let stores = |symbol: &str, names: &[&str], register: &str| {
-        function(symbol)
-            .iter()
-            .filter(|i| {
-                names.contains(&i.name.as_str()) && i.list()[0].trim_start_matches('%').starts_with(register)
-            })
-            .count()
+    let stores = |symbol: &str, name: &str, register: &str| {
+        let (run, behind) = longest(function(symbol), |i| {
+            i.name == name && i.list()[0].trim_start_matches('%').starts_with(register)
+        });
+        assert_eq!(behind[0].name, "add", "{symbol}: the address does not move on");
+        run.len()
     };
-    let passes: &[(&str, &[&str], &str, usize)] = if X86 {
+    let passes: &[(&str, &str, &str, usize)] = if X86 {
         &[
-            ("write_sse2", &["movdqa", "movaps"], "xmm", 32),
-            ("nontemporal_sse2", &["movntdq"], "xmm", 32),
-            ("nontemporal_avx2", &["vmovntdq"], "ymm", 16),
-            ("nontemporal_avx512", &["vmovntdq"], "zmm", 8),
-            ("write_avx2", &["vmovdqa"], "ymm", 16),
-            ("write_avx512", &["vmovdqa64"], "zmm", 8),
-            ("nontemporal_fourth", &["movnti"], "e", 32),
+            ("write_sse2", "movdqa", "xmm", 32),
+            ("nontemporal_sse2", "movntdq", "xmm", 32),
+            ("nontemporal_avx2", "vmovntdq", "ymm", 16),
+            ("nontemporal_avx512", "vmovntdq", "zmm", 8),
+            ("write_avx2", "vmovdqa", "ymm", 16),
+            ("write_avx512", "vmovdqa64", "zmm", 8),
+            ("nontemporal_fourth", "movnti", "", 32),
         ]
     } else {
         &[
-            ("write_neon", &["stp"], "q", 16),
-            ("nontemporal_neon", &["stnp"], "q", 16),
-            ("nontemporal_scalar", &["stnp"], "x", 32),
+            ("write_neon", "stp", "q", 16),
+            ("nontemporal_neon", "stnp", "q", 16),
+            ("nontemporal_scalar", "stnp", "x", 32),
         ]
     };
-    for (pass, names, register, expected) in passes {
+    for (pass, name, register, expected) in passes {
         let symbol = format!("latscope_kernel_bandwidth_{pass}");
-        assert_eq!(stores(&symbol, names, register), *expected, "{symbol}");
+        assert_eq!(stores(&symbol, name, register), *expected, "{symbol}");
     }
 }
 

@@ -71,7 +71,7 @@ fn curve_of(m: &Measurement) -> (usize, String) {
 fn marks(level: &LevelRow) -> Vec<Mark> {
     let plateau =
         Mark { axis: MarkAxis::Y, at: level.ns, label: format!("{} {}", level.name, format_time(level.ns)) };
-    let edge = level.size().map(|size| Mark {
+    let edge = level.capacity.map(|size| Mark {
         axis: MarkAxis::X,
         at: size as f64,
         label: crate::findings::rounded(size),

@@ -37,19 +37,24 @@ struct HandOff<'a> {
 }
 
 impl<'a> HandOff<'a> {
-    /// The first mechanism measured in this placement whose waits really
-    /// slept: one that mostly finds its token there is no blocking hand-off.
-    fn placed(report: &'a Report, (placement, words): (&'static str, &'static str)) -> Option<Self> {
+    /// The first mechanism measured in this placement of whose waits at least
+    /// this percentage slept.
+    fn placed(
+        report: &'a Report,
+        (placement, words): (&'static str, &'static str),
+        least_blocked: f64,
+    ) -> Option<Self> {
         MECHANISMS.iter().find_map(|(probe, mechanism)| {
-            let blocks = |m: &&Measurement| value(m, "blocked").is_none_or(|percent| percent >= 50.0);
+            let blocks =
+                |m: &&Measurement| value(m, "blocked").is_none_or(|percent| percent >= least_blocked);
             let point = measured(report, probe).filter(blocks).find(|m| is(m, "placement", placement))?;
             Some(HandOff { point, mechanism, placement: words })
         })
     }
 
     /// The first placement of which there is one.
-    fn any(report: &'a Report) -> Option<Self> {
-        PLACEMENTS.into_iter().find_map(|placement| HandOff::placed(report, placement))
+    fn any(report: &'a Report, least_blocked: f64) -> Option<Self> {
+        PLACEMENTS.into_iter().find_map(|placement| HandOff::placed(report, placement, least_blocked))
     }
 
     /// Time there and back, where the probe times that or a half of it.
@@ -62,7 +67,8 @@ impl<'a> HandOff<'a> {
 /// are two different things.
 fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
     let mutex = measured(report, "sync.mutex").next()?;
-    let hand_off = HandOff::any(report)?;
+    // One that mostly finds its token there is no blocking hand-off.
+    let hand_off = HandOff::any(report, 50.0)?;
     let (lock, way) = (typical(mutex), one_way(hand_off.point));
     let mut text = format!(
         "A mutex that nobody else holds takes {}, a blocking hand-off by {} {} {} one way",
@@ -85,7 +91,7 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
 /// What making a thread costs beside waking one that waits.
 fn why_pools(report: &Report) -> Option<Finding> {
     let total = measured(report, "thread.total").find(|m| !is(m, "mode", "cold"))?;
-    let hand_off = HandOff::any(report)?;
+    let hand_off = HandOff::any(report, 0.0)?;
     let (create, wake) = (typical(total), hand_off.round_trip());
     let figures = format!(
         "Creating, running and joining a thread takes {}, handing over to a waiting thread and back by {} {} {}",
@@ -140,32 +146,42 @@ fn idle_exit(report: &Report) -> Option<Finding> {
     Some(finding("idle-exit", text, &values))
 }
 
-/// Whether more threads than cores slow the work down.
+/// Whether more threads than cores slow the work down: what `slowdown` says
+/// beyond that of a pool that just fills the CPUs, for two threads at work
+/// already share memory and caches.
 fn oversubscription(report: &Report) -> Option<Finding> {
-    let cores = report.machine.allowed.0.len() as u64;
-    let (threads, slowdown, pool) = measured(report, "thread.pool")
+    let cpus = report.machine.allowed.0.len() as u64;
+    let pools: Vec<(u64, f64, &Measurement)> = measured(report, "thread.pool")
         .filter_map(|m| Some((number(m, "threads")?, value(m, "slowdown")?, m)))
-        .filter(|(threads, slowdown, _)| cores > 0 && *threads > cores && *slowdown > 0.0)
-        .max_by_key(|(threads, ..)| *threads)?;
-    let plural = if cores == 1 { "CPU" } else { "CPUs" };
-    let figures = format!("A pool of {threads} threads on {cores} {plural}");
-    let text = match slowdown {
-        s if s < 1.1 => format!(
-            "{figures} needs {} the time that its work would take with one thread for each: oversubscription as such \
-             slows nothing down, though each single task waits longer for its turn.",
-            times_of(s)
-        ),
-        s => format!(
-            "{figures} needs {} the time that its work would take with one thread for each: {:.0} % are lost to \
-             switches, caches and waiting.",
-            times_of(s),
-            100.0 * (s - 1.0) / s
-        ),
+        .filter(|(_, slowdown, _)| *slowdown > 0.0)
+        .collect();
+    let crowded = pools.iter().filter(|(threads, ..)| cpus > 0 && *threads > cpus);
+    let (threads, slowdown, pool) = *crowded.max_by_key(|(threads, ..)| *threads)?;
+    let full = pools.iter().find(|(count, ..)| *count == cpus);
+    let base = full.map_or(1.0, |(_, slowdown, _)| *slowdown);
+    let mut text = format!(
+        "A pool of {threads} threads on {cpus} CPU{} needs {} the time of its tasks dealt out evenly",
+        if cpus == 1 { "" } else { "s" },
+        times_of(slowdown)
+    );
+    text += &full.map_or(String::new(), |_| format!(", one of {cpus} {}", times_of(base)));
+    text += &match slowdown / base {
+        extra if extra < 1.1 => ": more threads than CPUs as such slow nothing down".to_owned(),
+        extra => format!(": {:.0} % is lost to more threads than CPUs", 100.0 * (extra - 1.0) / extra),
     };
-    let mut values = vec![("threads", threads as f64), ("cpus", cores as f64), ("slowdown", slowdown)];
-    let waits = [("wait_p50", "wait_p50_ns"), ("wait_p99", "wait_p99_ns")];
-    values.extend(waits.iter().filter_map(|(name, key)| Some((*key, value(pool, name)?))));
-    Some(finding("oversubscription", text, &values))
+    let mut values = vec![
+        ("threads", threads as f64),
+        ("cpus", cpus as f64),
+        ("slowdown", slowdown),
+        ("slowdown_of_full_pool", base),
+    ];
+    if let (Some(p50), Some(p99)) = (value(pool, "wait_p50"), value(pool, "wait_p99")) {
+        let (half, most) = (format_time(p50), format_time(p99));
+        text +=
+            &format!(", but half of the tasks wait {half} or more for their turn, one in a hundred {most}");
+        values.extend([("wait_p50_ns", p50), ("wait_p99_ns", p99)]);
+    }
+    Some(finding("oversubscription", text + ".", &values))
 }
 
 /// A ratio near one, to a hundredth.

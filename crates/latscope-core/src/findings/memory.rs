@@ -25,18 +25,14 @@ pub struct LevelRow {
     pub p90: Option<f64>,
     /// Declared capacity, bytes.
     pub declared: Option<u64>,
-    /// Capacity found, bytes; `None` for memory.
+    /// Bytes up to which the level serves; `None` for memory. The declared
+    /// ones where the measurement agrees, for they are exact; else those found,
+    /// to two digits, for no more are known.
     pub capacity: Option<u64>,
+    /// The capacity as measured, bytes.
+    pub measured: Option<u64>,
     /// How the two compare.
     pub agreement: Agreement,
-}
-
-impl LevelRow {
-    /// The size to call the level by: the declared one where the measurement
-    /// agrees with it, for that is exact, else the one found.
-    pub fn size(&self) -> Option<u64> {
-        self.declared.filter(|_| self.agreement == Agreement::Agrees).or(self.capacity)
-    }
 }
 
 /// The levels that the random pointer chase shows, fastest first: on 2 MiB
@@ -89,7 +85,11 @@ impl<'a> Chase<'a> {
             p10: typical_of(|m| m.summary.p10),
             p90: typical_of(|m| m.summary.p90),
             declared: found.declared,
-            capacity: level.capacity,
+            capacity: found
+                .declared
+                .filter(|_| found.agreement == Agreement::Agrees)
+                .or(level.capacity.map(two_digits)),
+            measured: level.capacity,
             agreement: found.agreement,
         })
     }
@@ -124,12 +124,12 @@ fn cache_levels(chase: &Chase) -> Option<Finding> {
     let mut values = Vec::new();
     for row in &rows {
         let name = row.name.to_lowercase();
-        let capacity = row.size().map_or(String::new(), |size| format!("{} ", rounded(size)));
+        let capacity = row.capacity.map_or(String::new(), |size| format!("{} ", rounded(size)));
         let cycles = row.cycles.map_or(String::new(), |c| format!(" ({} cycles)", cycles(c)));
         described.push(format!("{} {capacity}{}{cycles}", row.name, format_time(row.ns)));
         values.push((format!("{name}_ns"), row.ns));
         values.extend(row.cycles.map(|cycles| (format!("{name}_cycles"), cycles)));
-        values.extend(row.capacity.map(|size| (format!("{name}_capacity"), size as f64)));
+        values.extend(row.measured.map(|size| (format!("{name}_capacity"), size as f64)));
     }
     let mut text = format!(
         "{} levels of memory, from a random chase on {} pages: {}.",
@@ -155,12 +155,23 @@ fn cycles(cycles: f64) -> String {
 
 /// A size that was read off a curve: two digits are known at most.
 pub(crate) fn rounded(size: u64) -> String {
+    let (unit, count) = in_units(size);
+    let name = format_size(unit).trim_start_matches("1 ").to_owned();
+    format!("{count} {name}")
+}
+
+/// The bytes of what [`rounded`] writes.
+fn two_digits(size: u64) -> u64 {
+    let (unit, count) = in_units(size);
+    (unit as f64 * count).round() as u64
+}
+
+/// The binary unit that suits a size, and how many of it: a tenth is told
+/// below ten.
+fn in_units(size: u64) -> (u64, f64) {
     let unit = [1u64 << 30, 1 << 20, 1 << 10, 1].into_iter().find(|unit| size >= *unit).unwrap_or(1);
     let count = size as f64 / unit as f64;
-    let whole =
-        if count < 9.5 && count.fract() != 0.0 { (count * 10.0).round() / 10.0 } else { count.round() };
-    let name = format_size(unit).trim_start_matches("1 ").to_owned();
-    format!("{whole} {name}")
+    (unit, if count < 9.95 { (count * 10.0).round() / 10.0 } else { count.round() })
 }
 
 /// A line for each cache that is not what it is declared to be.
@@ -290,7 +301,7 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
     let quoted = |pick: fn(&(u64, f64, f64)) -> f64| {
         listed(&rows.iter().map(|row| format_time(pick(row))).collect::<Vec<_>>())
     };
-    let sizes = listed(&rows.iter().map(|(size, ..)| format_size(*size)).collect::<Vec<_>>());
+    let sizes = listed(&rows.iter().map(|(size, ..)| as_given(*size)).collect::<Vec<_>>());
     let figures = format!(
         "Summing {sizes} in order costs {} for each 64-byte line, a random chase through the same sizes {} a line",
         quoted(|row| row.1),
@@ -307,11 +318,11 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
         return None;
     } else if rise < chase_rise.sqrt() {
         format!(
-            ": from end to end the sum grows {}, the chase {}. The sum shows no cache steps because in sequential \
-             order the processor fetches the next lines before they are asked for; to see the caches, the order must \
-             be unpredictable.",
+            ": from end to end the sum grows {}, the chase {}. The sum {} because in sequential order the processor \
+             fetches the next lines before they are asked for; to see the caches, the order must be unpredictable.",
             times(rise),
-            times(chase_rise)
+            times(chase_rise),
+            if rise < 1.5 { "shows no cache steps" } else { "hardly shows the steps of the caches" }
         )
     } else {
         format!(
@@ -321,6 +332,15 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
         )
     };
     Some(finding("sequential-sum", figures + &conclusion, &values))
+}
+
+/// A size as it was chosen: the talk's are round in decimal units.
+fn as_given(size: u64) -> String {
+    match size {
+        s if s >= 1_000_000 && s % 100_000 == 0 => format!("{} MB", s as f64 / 1e6),
+        s if s >= 1_000 && s % 1_000 == 0 => format!("{} kB", s / 1_000),
+        s => format_size(s),
+    }
 }
 
 /// Size, ns a line in order, ns a line at random, of each size that has both.
@@ -335,6 +355,7 @@ fn sequential_rows(report: &Report) -> Vec<(u64, f64, f64)> {
         (distance(near) <= SAME_SIZE).then(|| typical(near))
     };
     let sums: Vec<&Measurement> = measured(report, "memory.sequential-sum").collect();
+    // The talk's XOR loop is the second choice.
     let mode = if sums.iter().any(|m| is(m, "mode", "sum")) { "sum" } else { "xor" };
     let mut rows: Vec<(u64, f64, f64)> = sums
         .into_iter()

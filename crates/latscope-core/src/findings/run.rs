@@ -2,7 +2,7 @@
 //! scale.
 
 use super::memory::level_rows;
-use super::select::{is, is_measured, listed, many, measured, typical};
+use super::select::{is, is_measured, listed, listed_with, many, measured, typical};
 use super::{FRAME_NS, finding};
 use crate::report::{Finding, Measurement, Report};
 use crate::statistics::{median, quantile};
@@ -84,7 +84,7 @@ fn frame(report: &Report) -> Option<Finding> {
     if !fitting.is_empty() {
         let counts: Vec<String> =
             fitting.iter().map(|(_, name, ns)| format!("{} {name}", many(FRAME_NS / ns))).collect();
-        text += &format!("; it has room for {}", listed(&counts).replace(" and ", " or "));
+        text += &format!("; it has room for {}", listed_with(&counts, "or"));
         values.extend(fitting.iter().map(|(key, _, ns)| (*key, *ns)));
     }
     text += ".";
@@ -94,9 +94,9 @@ fn frame(report: &Report) -> Option<Finding> {
         .map(|m| format!("{} ({})", m.title, format_time(typical(m))))
         .collect();
     if !slow.is_empty() {
-        let more = slow.len().saturating_sub(3);
-        text += &format!(" What takes a tenth of it or more: {}", listed(&slow[..slow.len().min(3)]));
-        text += &if more > 0 { format!(", and {more} more.") } else { ".".to_owned() };
+        let mut named = slow[..slow.len().min(3)].to_vec();
+        named.extend((slow.len() > 3).then(|| format!("{} more", slow.len() - 3)));
+        text += &format!(" What takes a tenth of it or more: {}.", listed(&named));
     }
     Some(finding("frame", text, &values))
 }

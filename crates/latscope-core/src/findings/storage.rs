@@ -39,15 +39,17 @@ fn cached_and_direct(report: &Report) -> Option<Finding> {
     if !is_slower(direct, cached) {
         return None;
     }
-    let size = |m: &Measurement| format_size(number(m, "size").unwrap_or(4096));
+    // Only a size that differs needs to be said.
+    let other_size = number(direct, "size").filter(|size| number(cached, "size") != Some(*size) && *size > 0);
+    let other_size = other_size.map_or(String::new(), |size| format!(", {}", format_size(size)));
     let text = format!(
-        "Reading {}{} takes {} from the page cache, {} from the device (O_DIRECT, {}): {}. A file read in \
+        "Reading {}{} takes {} from the page cache, {} from the device (O_DIRECT{}): {}. A file read in \
          microseconds reads memory; only the second figure compares with a disk.",
-        size(cached),
+        format_size(number(cached, "size").unwrap_or(4096)),
         on_filesystem(direct),
         format_time(memory),
         format_time(device),
-        size(direct),
+        other_size,
         times(device / memory),
     );
     Some(finding("page-cache", text, &[("cached_ns", memory), ("direct_ns", device)]))

@@ -59,6 +59,9 @@ fn level_rows_carry_spread_and_declared_size() {
     assert_eq!(names, ["L1", "L2", "L3", "memory"]);
     assert_eq!(rows[1].declared, Some(MIB));
     assert_eq!((rows[3].declared, rows[3].capacity), (None, None));
+    // What agrees with the declaration is called by it.
+    assert_eq!(rows[2].capacity, Some(32 * MIB));
+    assert!(rows[2].measured.is_some_and(|size| size != 32 * MIB), "{:?}", rows[2]);
     for row in &rows {
         assert!(row.p10.unwrap() < row.ns && row.ns < row.p90.unwrap(), "{row:?}");
         assert!((row.cycles.unwrap() / row.ns - 4.0).abs() < 0.01, "{row:?}");
@@ -202,10 +205,21 @@ fn oversubscription_is_judged_beyond_the_number_of_cpus() {
         let parameters = params([("threads", threads.into()), ("size", (10 * MIB).into())]);
         with_value(operation("thread.pool", parameters, 1e6), "slowdown", slowdown)
     };
-    let found = only(&report(vec![pool(2, 1.0), pool(16, 1.02)]), "oversubscription");
-    assert!(found.text.starts_with("A pool of 16 threads on 2 CPUs needs 1.02 times"), "{}", found.text);
-    assert!(found.text.contains("slows nothing down"), "{}", found.text);
-    assert!(only(&report(vec![pool(16, 1.5)]), "oversubscription").text.contains("33 % are lost"));
+    let found = only(&report(vec![pool(2, 1.3), pool(16, 1.33)]), "oversubscription");
+    assert!(found.text.starts_with("A pool of 16 threads on 2 CPUs needs 1.33 times"), "{}", found.text);
+    assert!(
+        found.text.contains("one of 2 1.30 times: more threads than CPUs as such slow nothing"),
+        "{}",
+        found.text
+    );
+    let waiting = with_value(with_value(pool(16, 1.5), "wait_p50", 8e6), "wait_p99", 2e7);
+    let found = only(&report(vec![waiting]), "oversubscription");
+    assert!(found.text.contains("33 % is lost to more threads than CPUs"), "{}", found.text);
+    assert!(
+        found.text.contains("wait 8.00 ms or more for their turn, one in a hundred 20.0 ms."),
+        "{}",
+        found.text
+    );
     none(&report(vec![pool(2, 1.5)]), "oversubscription");
 }
 

@@ -263,7 +263,13 @@ fn names(thread: &Thread, events: &mut Events) {
         name("process_name", thread.tid, thread.name.clone());
     }
     name("thread_name", thread.tid, thread.name.clone());
-    name("thread_name", thread.tid + STATE_TRACKS, format!("{} {} states", thread.name, thread.tid));
+    name("thread_name", state_track(thread), format!("{} {} states", thread.name, thread.tid));
+}
+
+/// The track of a thread's states, beside that of its calls. Thread ids stay
+/// below 2^22; what a damaged file claims is taken as it wraps.
+fn state_track(thread: &Thread) -> u32 {
+    thread.tid.wrapping_add(STATE_TRACKS)
 }
 
 /// A finished slice. The format's times are in µs.
@@ -280,7 +286,7 @@ fn spans(timeline: &Timeline, known: &Names, thread: &Thread, events: &mut Event
     for interval in &thread.intervals {
         let args = json!({ "why": reason(timeline, known, interval), "cpu": interval.cpu });
         let times = (interval.from, interval.until);
-        events.push(&slice(pid, thread.tid + STATE_TRACKS, "state", interval.state.name(), times, args));
+        events.push(&slice(pid, state_track(thread), "state", interval.state.name(), times, args));
     }
     for call in &thread.calls {
         let name = syscall_name(&timeline.architecture, call.number);

@@ -3,14 +3,11 @@
 
 use crate::devices::{DEVICES, Part, Reference};
 use crate::findings::{LevelRow, level_rows};
+use crate::levels::Agreement;
 use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling, Support, Times, Value};
 use crate::units::format_size;
 use std::collections::HashMap;
-
-/// Two capacities this close, in octaves, are the same: a curve bends, it does
-/// not break.
-const SAME_CAPACITY: f64 = 0.3;
 
 /// One row of a table: an operation and what it costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,20 +125,17 @@ fn level_row(level: &LevelRow, others: &[Beside]) -> Row {
     }
 }
 
-/// `L2 hit, 2 MiB`; where the capacity found is not the one declared,
+/// `L2 hit, 2 MiB`; where less than the declared capacity is effective,
 /// `L3 hit, 6.55 MiB of 105 MiB`; memory has no capacity.
 fn level_label(level: &LevelRow) -> String {
-    let LevelRow { name, capacity, declared, .. } = level;
-    if name.strip_prefix('L').is_none_or(|rest| rest.parse::<u32>().is_err()) {
+    let name = &level.name;
+    if level.agreement == Agreement::Memory {
         return format!("{name} read");
     }
-    let agree = |found: u64, declared: u64| (found as f64 / declared as f64).log2().abs() < SAME_CAPACITY;
-    match (*capacity, *declared) {
-        (Some(found), Some(declared)) if !agree(found, declared) => {
-            format!("{name} hit, {} of {}", format_size(found), format_size(declared))
-        }
-        (_, Some(size)) | (Some(size), None) => format!("{name} hit, {}", format_size(size)),
-        (None, None) => format!("{name} hit"),
+    let Some(size) = level.capacity.map(format_size) else { return format!("{name} hit") };
+    match level.declared.filter(|_| level.agreement == Agreement::Smaller) {
+        Some(declared) => format!("{name} hit, {size} of {}", format_size(declared)),
+        None => format!("{name} hit, {size}"),
     }
 }
 
@@ -288,7 +282,6 @@ fn key(params: &Params, place: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::levels::Agreement;
 
     #[test]
     fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
@@ -309,24 +302,26 @@ mod tests {
 
     #[test]
     fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
-        let level = |name: &str, capacity, declared| {
+        let level = |name: &str, capacity, declared, agreement| {
+            let name = name.to_owned();
             let (cycles, p10, p90) = (None, None, None);
-            let agreement = Agreement::Smaller;
             level_label(&LevelRow {
-                name: name.to_owned(),
+                name,
                 ns: 1.0,
                 cycles,
                 p10,
                 p90,
                 declared,
                 capacity,
+                measured: None,
                 agreement,
             })
         };
-        assert_eq!(level("L1", Some(53_000), Some(48 << 10)), "L1 hit, 48 KiB");
-        assert_eq!(level("L3", Some(6 << 20), Some(105 << 20)), "L3 hit, 6 MiB of 105 MiB");
-        assert_eq!(level("L2", Some(1 << 20), None), "L2 hit, 1 MiB");
-        assert_eq!(level("memory", None, None), "memory read");
+        assert_eq!(level("L1", Some(48 << 10), Some(48 << 10), Agreement::Agrees), "L1 hit, 48 KiB");
+        let less = level("L3", Some(6 << 20), Some(105 << 20), Agreement::Smaller);
+        assert_eq!(less, "L3 hit, 6 MiB of 105 MiB");
+        assert_eq!(level("L2", Some(1 << 20), None, Agreement::Undeclared), "L2 hit, 1 MiB");
+        assert_eq!(level("memory", None, None, Agreement::Memory), "memory read");
     }
 
     #[test]

@@ -14,9 +14,7 @@ use crate::report::{Report, Support, Times};
 use std::collections::HashMap;
 
 /// An operation's name is not cut below this width for the sake of a column.
-const LABEL: usize = 27;
-/// For the sake of the family, which tells names apart, it is.
-const LABEL_WITH_FAMILY: usize = 23;
+const LABEL: usize = 33;
 
 /// The table with its footnotes, then what could not be measured.
 pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
@@ -62,7 +60,7 @@ fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
     }
     for wish in wishes(cells.references.len()) {
         let wished = wish.granted(&chosen);
-        if longest.min(wish.label()) + total(&wished, cells) <= width {
+        if longest.min(LABEL) + total(&wished, cells) <= width {
             chosen = wished;
         }
     }
@@ -87,12 +85,12 @@ fn wishes(references: usize) -> Vec<Wish> {
     let beside = (DEVICES.len()..references).map(|at| Wish::Add(Slot::Reference { at, ratio: true }));
     let rest = [
         device(classic),
+        Wish::Add(Slot::Bar(8)),
         device(iphone_x),
         device(iphone_5s),
         device(iphone_6s_plus),
-        Wish::Add(Slot::Bar(8)),
-        Wish::Add(Slot::Cycles),
         Wish::Add(Slot::Spread),
+        Wish::Add(Slot::Cycles),
         Wish::Ratios,
         Wish::Add(Slot::Family),
         Wish::Bar(12),
@@ -103,11 +101,6 @@ fn wishes(references: usize) -> Vec<Wish> {
 }
 
 impl Wish {
-    /// Columns that have to be left for the operation's name.
-    fn label(&self) -> usize {
-        if matches!(self, Wish::Add(Slot::Family)) { LABEL_WITH_FAMILY } else { LABEL }
-    }
-
     /// The columns with the wish granted.
     fn granted(&self, chosen: &[Slot]) -> Vec<Slot> {
         let mut slots = chosen.to_vec();

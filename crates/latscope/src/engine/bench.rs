@@ -27,8 +27,9 @@ pub struct Batch {
     /// Time a chain of dependent adds beside each batch, so that the result
     /// is known in core cycles too.
     pub cycles: bool,
-    /// Iterations that bring the working set back after something else ran;
-    /// 0 for a sixteenth of the batch.
+    /// Iterations that bring the working set back after something else ran,
+    /// however long a batch is: what takes more than 1 ms or so is not worth
+    /// it. 0 for a sixteenth of the batch.
     pub warm: u64,
     /// What makes a batch clean.
     pub gate: Gate,
@@ -54,17 +55,19 @@ pub struct Bench<'a> {
 }
 
 /// The machine itself, behind the measuring loops.
-struct Live<C> {
+struct Live<C, P> {
     clock: C,
     gate: Gate,
     cycles: bool,
     timebase: Timebase,
+    /// What has to be done before each sample, outside of its stamps.
+    prepare: P,
 }
 
 /// Adds in a look at the core clock: about 10 µs.
 const CYCLE_ITERATIONS: u64 = 300;
 
-impl<C: Clock> Host for Live<C> {
+impl<C: Clock, P: FnMut()> Host for Live<C, P> {
     type Clock = C;
 
     fn clock(&self) -> C {
@@ -79,6 +82,7 @@ impl<C: Clock> Host for Live<C> {
     }
 
     fn open(&mut self) -> Reading {
+        (self.prepare)();
         self.gate.read()
     }
 
@@ -218,6 +222,21 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// None today; a probe passes it on.
     pub fn batch(&mut self, point: usize, batch: Batch, event: impl FnMut(u64)) -> Result<()> {
+        self.batch_prepared(point, batch, || (), event)
+    }
+
+    /// As [`batch`](Self::batch), with something to do right before each batch,
+    /// outside of its stamps: other threads to be woken, for instance.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn batch_prepared(
+        &mut self,
+        point: usize,
+        batch: Batch,
+        prepare: impl FnMut(),
+        event: impl FnMut(u64),
+    ) -> Result<()> {
         self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
         let shape = Shape { ops: batch.ops, warm: batch.warm };
@@ -225,11 +244,11 @@ impl<'a> Bench<'a> {
         // The clock is chosen here, once; each loop below is compiled for one.
         let outcome = match timebase.clock() {
             AnyClock::Counter(clock) => {
-                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase };
+                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase, prepare };
                 sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
             }
             AnyClock::MonotonicRaw(clock) => {
-                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase };
+                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase, prepare };
                 sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
             }
         };
@@ -250,7 +269,7 @@ impl<'a> Bench<'a> {
         let (timebase, stop) = (self.timebase(), self.stop());
         let outcome = match timebase.clock() {
             AnyClock::Counter(clock) => {
-                let mut host = Live { clock, gate, cycles: false, timebase };
+                let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
                 sampler::events(
                     &mut host,
                     &timebase,
@@ -261,7 +280,7 @@ impl<'a> Bench<'a> {
                 )
             }
             AnyClock::MonotonicRaw(clock) => {
-                let mut host = Live { clock, gate, cycles: false, timebase };
+                let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
                 sampler::events(
                     &mut host,
                     &timebase,
@@ -290,7 +309,7 @@ impl<'a> Bench<'a> {
         let mut sink = self.recorders(parts, Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let clock = timebase.clock();
-        let mut host = Live { clock, gate, cycles: false, timebase };
+        let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
         let once = |ticks: &mut [u64; MAX_PARTS]| activity(&mut Laps { clock, started: 0, parts: ticks });
         let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
         self.finish(parts, sink, outcome);

@@ -51,7 +51,7 @@ pub struct Shape {
     /// Operations in one iteration.
     pub ops: u64,
     /// Iterations that bring the working set back into the caches after
-    /// something else ran; 0 for a sixteenth of the batch.
+    /// something else ran, however long a batch is; 0 for a sixteenth of it.
     pub warm: u64,
 }
 
@@ -69,14 +69,16 @@ pub fn batches<H: Host>(
 ) -> Outcome {
     let clock = host.clock();
     let began = clock.start();
-    let iterations = calibrate(host, timebase, stop, &mut event);
-    let warm = if shape.warm == 0 { iterations / 16 } else { shape.warm.min(iterations) }.max(1);
+    let iterations = calibrate(host, timebase, stop, shape.warm, &mut event);
+    let warm = if shape.warm == 0 { iterations / 16 } else { shape.warm }.max(1);
     let capacity = stop.samples.min(100_000) as usize;
     let mut outcome = Outcome { iterations, cycles: Vec::with_capacity(capacity), ..Outcome::default() };
     let mut disturbed: Vec<(u64, u64)> = Vec::with_capacity(KEPT);
     let mut clean_ns = 0.0;
+    let mut visited = false;
     loop {
-        if host.pause() {
+        // Whoever ran left the caches full of its own.
+        if host.pause() | visited {
             event(warm);
         }
         let cycle_before = host.cycle_ps();
@@ -87,6 +89,7 @@ pub fn batches<H: Host>(
         let ns = timebase.ns(end - start);
         let taint = host.close(before, timebase.ns(end - start));
         let ps = ns * 1e3 / (iterations * shape.ops) as f64;
+        visited = taint.is_some();
         match taint {
             None => {
                 sink.record(0, ps.round() as u64, start);
@@ -115,14 +118,22 @@ pub fn batches<H: Host>(
 }
 
 /// Finds how many iterations last `stop.batch_ns`, also while others run: each
-/// trial counts with the better of two timings.
-fn calibrate<H: Host>(host: &mut H, timebase: &Timebase, stop: &Stop, event: &mut impl FnMut(u64)) -> u64 {
+/// trial is warmed as a batch is, and counts with the better of two timings.
+fn calibrate<H: Host>(
+    host: &mut H,
+    timebase: &Timebase,
+    stop: &Stop,
+    warm: u64,
+    event: &mut impl FnMut(u64),
+) -> u64 {
     let clock = host.clock();
     let target = stop.batch_ns as f64;
     let mut iterations = 1u64;
     for _ in 0..24 {
         let trial = |host: &mut H, event: &mut dyn FnMut(u64)| {
-            host.pause();
+            if host.pause() && warm > 0 {
+                event(warm);
+            }
             let start = clock.start();
             event(iterations);
             timebase.ns(clock.end() - start).max(1.0)
@@ -228,6 +239,8 @@ mod tests {
         nth: u64,
         steal_ns: u64,
         cycle_ps: Option<f64>,
+        /// Lines in the caches, which others throw out at every pause.
+        cached: Option<&'a Cell<u64>>,
     }
 
     impl<'a> Host for Machine<'a> {
@@ -236,7 +249,7 @@ mod tests {
             Scripted(self.now)
         }
         fn pause(&mut self) -> bool {
-            false
+            self.cached.inspect(|lines| lines.set(0)).is_some()
         }
         fn open(&mut self) -> Reading {
             self.samples += 1;
@@ -272,7 +285,7 @@ mod tests {
         Stop { samples: 100, events: 640, batch_ns: 300_000, budget_ns: u64::MAX, limit_ns: 10_000_000_000 };
 
     fn machine(now: &Cell<u64>, nth: u64) -> Machine<'_> {
-        Machine { now, samples: 0, nth, steal_ns: 4_000_000, cycle_ps: Some(400.0) }
+        Machine { now, samples: 0, nth, steal_ns: 4_000_000, cycle_ps: Some(400.0), cached: None }
     }
 
     #[test]
@@ -308,6 +321,23 @@ mod tests {
             &mut kept,
         );
         assert_eq!((outcome.clean, kept.rejected, outcome.disturbed), (100, 49, false));
+        assert!(kept.values.into_inner().iter().all(|(_, ps)| *ps == 5_000));
+    }
+
+    #[test]
+    fn a_working_set_is_brought_back_before_it_is_timed() {
+        let (now, cached) = (Cell::new(0), Cell::new(0));
+        let mut kept = Kept::default();
+        let mut host = Machine { cached: Some(&cached), ..machine(&now, 0) };
+        // 10_000 lines: 90 ns each until all of them are cached, 5 ns then.
+        let event = |n| {
+            let cold = (10_000 - cached.get()).min(n);
+            cached.set(cached.get() + cold);
+            now.set(now.get() + 90 * cold + 5 * (n - cold));
+        };
+        let shape = Shape { ops: 1, warm: 10_000 };
+        let outcome = batches(&mut host, &Timebase::scripted(), &STOP, shape, event, &mut kept);
+        assert_eq!(outcome.iterations, STOP.batch_ns / 5);
         assert!(kept.values.into_inner().iter().all(|(_, ps)| *ps == 5_000));
     }
 

@@ -151,6 +151,14 @@ impl Ask {
         }
     }
 
+    /// The user's words among `known`, or the default ones: a parameter that
+    /// several probes of a family have may take words that others know.
+    pub fn choices(&self, name: &str, default: &[&str], known: &[&str]) -> Vec<String> {
+        let mut words = self.texts(name, default);
+        words.retain(|word| known.contains(&word.as_str()));
+        words
+    }
+
     /// Whether the user gave values for a parameter.
     pub fn gave(&self, name: &str) -> bool {
         self.values.contains_key(name)

@@ -10,6 +10,8 @@ use latscope_core::report::{Better, Times};
 use latscope_sys::kernels::arith::{self, Kernel, Number, Op};
 use std::hint::black_box;
 
+const MODES: [&str; 2] = ["latency", "throughput"];
+
 const PARAMS: &[Param] = &[
     Param {
         name: "type",
@@ -20,7 +22,7 @@ const PARAMS: &[Param] = &[
     Param {
         name: "mode",
         help: "`latency`: each operation waits for the one before; `throughput`: none waits.",
-        kind: Kind::Choice(&["latency", "throughput"]),
+        kind: Kind::Choice(&MODES),
         axis: false,
     },
 ];
@@ -31,7 +33,7 @@ static EXPERIMENT: Experiment =
 
 macro_rules! probe {
     ($name:ident, $op:expr, $id:literal, $title:literal, $timed:literal) => {
-        #[doc = concat!("The cost of ", $title, ".")]
+        #[doc = concat!("The operation: ", $title, ".")]
         pub static $name: Probe = Probe {
             id: $id,
             title: $title,
@@ -45,14 +47,14 @@ macro_rules! probe {
     };
 }
 
-probe!(ADD, Op::Add, "cpu.add", "addition", "One addition of two registers.");
-probe!(SUB, Op::Sub, "cpu.sub", "subtraction", "One subtraction of two registers.");
-probe!(MUL, Op::Mul, "cpu.mul", "multiplication", "One multiplication of two registers.");
+probe!(ADD, Op::Add, "cpu.add", "add", "One addition of two registers.");
+probe!(SUB, Op::Sub, "cpu.sub", "subtract", "One subtraction of two registers.");
+probe!(MUL, Op::Mul, "cpu.mul", "multiply", "One multiplication of two registers.");
 probe!(
     DIV,
     Op::Div,
     "cpu.div",
-    "division",
+    "divide",
     "One division of large operands; the latency of integers contains one addition, which keeps the dividend large."
 );
 probe!(
@@ -62,17 +64,17 @@ probe!(
     "remainder",
     "One remainder of a division of large operands; the latency contains one addition, which keeps the dividend large."
 );
-probe!(AND, Op::And, "cpu.and", "bitwise and", "One bitwise and of two registers.");
-probe!(OR, Op::Or, "cpu.or", "bitwise or", "One bitwise or of two registers.");
-probe!(XOR, Op::Xor, "cpu.xor", "bitwise exclusive or", "One bitwise exclusive or of two registers.");
+probe!(AND, Op::And, "cpu.and", "and", "One bitwise and of two registers.");
+probe!(OR, Op::Or, "cpu.or", "or", "One bitwise or of two registers.");
+probe!(XOR, Op::Xor, "cpu.xor", "xor", "One bitwise exclusive or of two registers.");
 probe!(SHIFT, Op::Shift, "cpu.shift", "shift", "One shift of a register by a constant.");
-probe!(ROTATE, Op::Rotate, "cpu.rotate", "rotation", "One rotation of a register by a constant.");
-probe!(POPCOUNT, Op::PopCount, "cpu.popcount", "population count", "The number of set bits of one register.");
+probe!(ROTATE, Op::Rotate, "cpu.rotate", "rotate", "One rotation of a register by a constant.");
+probe!(POPCOUNT, Op::PopCount, "cpu.popcount", "popcount", "The number of set bits of one register.");
 probe!(
     FMA,
     Op::Fma,
     "cpu.fma",
-    "fused multiply-add",
+    "multiply-add",
     "One multiplication and addition with one rounding, the chain leading through a factor."
 );
 
@@ -82,12 +84,9 @@ fn plan(probe: &Probe, op: Op, ask: &Ask, _: &Machine) -> Vec<Point> {
         let Some(number) = Number::from_name(&number).filter(|number| op.applies_to(*number)) else {
             continue;
         };
-        for mode in ask.texts("mode", &["latency", "throughput"]) {
-            let title = match (mode.as_str(), with_addition(op, number)) {
-                ("latency", true) => format!("{number} {} + addition, one waiting for the next", probe.title),
-                ("latency", false) => format!("{number} {}, one waiting for the next", probe.title),
-                _ => format!("{number} {}, independent", probe.title),
-            };
+        for mode in ask.choices("mode", &MODES, &MODES) {
+            let addition = if mode == "latency" && with_addition(op, number) { " + add" } else { "" };
+            let title = format!("{number} {}{addition}, {mode}", probe.title);
             let row = mode == "latency" && is_row(op, number);
             let params = params([("type", number.name().into()), ("mode", mode.as_str().into())]);
             points.push(probe.point(params, title, row));
@@ -162,16 +161,16 @@ mod tests {
         assert_eq!(points.len(), 2 * (11 * 2 + 5 * 2));
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
         let expected = [
-            "i64 addition",
-            "f64 addition",
-            "i64 multiplication",
-            "f64 multiplication",
-            "i64 division + addition",
-            "f64 division",
-            "i64 population count",
-            "f64 fused multiply-add",
+            "i64 add",
+            "f64 add",
+            "i64 multiply",
+            "f64 multiply",
+            "i64 divide + add",
+            "f64 divide",
+            "i64 popcount",
+            "f64 multiply-add",
         ];
-        assert_eq!(rows, expected.map(|title| format!("{title}, one waiting for the next")));
+        assert_eq!(rows, expected.map(|title| format!("{title}, latency")));
     }
 
     #[test]
@@ -186,7 +185,7 @@ mod tests {
     fn what_the_plan_says_of_additions_is_what_the_kernels_do() {
         for point in all_points() {
             if let Some(kernel) = kernel(&point) {
-                let said = point.title.contains("+ addition");
+                let said = point.title.contains("+ add,");
                 assert_eq!(kernel.extra_adds_per_op > 0.0, said, "{}", point.title);
             }
         }

@@ -19,12 +19,14 @@ pub static CALL: Probe = Probe {
     params: &[Param {
         name: "mode",
         help: "Whether the address stands in the instruction or in a register.",
-        kind: Kind::Choice(&["direct", "indirect"]),
+        kind: Kind::Choice(&MODES),
         axis: false,
     }],
     experiment: &EXPERIMENT,
     plan,
 };
+
+const MODES: [&str; 2] = ["direct", "indirect"];
 
 static EXPERIMENT: Experiment =
     Experiment { name: "cpu.call", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -33,7 +35,7 @@ fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
     let point = |mode: &String| {
         CALL.point(params([("mode", mode.as_str().into())]), format!("function call, {mode}"), true)
     };
-    ask.texts("mode", &["direct", "indirect"]).iter().map(point).collect()
+    ask.choices("mode", &MODES, &MODES).iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

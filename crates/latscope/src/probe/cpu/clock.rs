@@ -28,21 +28,21 @@ macro_rules! probe {
 probe!(
     RDTSC,
     "cpu.rdtsc",
-    "clock: the processor's counter",
+    "clock: processor's counter",
     "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
     "One reading of the processor's counter of time."
 );
 probe!(
     VDSO,
     "cpu.clock-vdso",
-    "clock: clock_gettime in the vDSO",
+    "clock: vDSO",
     "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
-    "One clock_gettime, answered by the kernel's code in this process where its clock source allows that."
+    "One clock_gettime, answered by the kernel's code in this process (which rustix finds, in a static binary too) where its clock source allows that."
 );
 probe!(
     SYSCALL,
     "cpu.clock-syscall",
-    "clock: clock_gettime by system call",
+    "clock: system call",
     "clock_gettime(2), CLOCK_MONOTONIC",
     "One clock_gettime, by a real system call."
 );
@@ -93,8 +93,7 @@ mod tests {
 
     #[test]
     fn all_three_ways_to_the_time_are_measured() {
-        let points: Vec<Point> =
-            [&RDTSC, &VDSO, &SYSCALL].into_iter().flat_map(|probe| harness::points(probe)).collect();
+        let points: Vec<Point> = [&RDTSC, &VDSO, &SYSCALL].into_iter().flat_map(harness::points).collect();
         let measured = harness::measure(&EXPERIMENT, points);
         let ids: Vec<&str> = measured.iter().map(|m| m.probe.as_str()).collect();
         assert_eq!(ids, ["cpu.rdtsc", "cpu.clock-vdso", "cpu.clock-syscall"]);

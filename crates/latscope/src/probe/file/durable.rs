@@ -56,8 +56,8 @@ fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
         let asked = MODES.into_iter().filter(|mode| modes.iter().any(|asked| asked == mode));
         let point = |mode: &'static str| {
             let title = match mode {
-                "overwrite" => format!("{} after overwriting 4 KiB", probe.title),
-                _ => format!("{} after appending 4 KiB", probe.title),
+                "overwrite" => format!("{} 4 KiB", probe.title),
+                _ => format!("{} 4 KiB appended", probe.title),
             };
             // A tmpfs has nothing to make durable: the call returns at once.
             let row = mode == "overwrite" && directory.filesystem != "tmpfs";

@@ -10,7 +10,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Times, Work};
 use latscope_core::units::format_size;
-use latscope_sys::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step};
+use latscope_sys::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
 use latscope_sys::memory::Region;
 use std::hint::black_box;
 
@@ -18,7 +18,7 @@ use std::hint::black_box;
 pub static BANDWIDTH: Probe = Probe {
     id: "memory.bandwidth",
     title: "memory bandwidth, per line of 64 bytes",
-    timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all.",
+    timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
     times: Times::Operation,
     source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
     params: &[
@@ -31,13 +31,13 @@ pub static BANDWIDTH: Probe = Probe {
         Param {
             name: "operation",
             help: "`modify` doubles each element in place; `non-temporal-write` goes past the caches.",
-            kind: Kind::Choice(&["read", "write", "modify", "copy", "non-temporal-write"]),
+            kind: Kind::Choice(&OPERATIONS),
             axis: false,
         },
         Param {
             name: "step",
             help: "Every element, or every fourth integer of 32 bits, which fetches just as many lines.",
-            kind: Kind::Choice(&["every", "fourth"]),
+            kind: Kind::Choice(&STEPS),
             axis: false,
         },
         Param {
@@ -66,16 +66,19 @@ const PIECE: u64 = 256 * KIB;
 const GAP: usize = 2048 / size_of::<u64>();
 
 const OPERATIONS: [&str; 5] = ["read", "write", "modify", "copy", "non-temporal-write"];
+const STEPS: [&str; 2] = ["every", "fourth"];
 
 fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     let quick = ask.survey && ask.profile == Profile::Quick;
     let (operations, steps): (&[&str], &[&str]) =
-        if quick { (&["read", "write", "copy"], &["every"]) } else { (&OPERATIONS, &["every", "fourth"]) };
+        if quick { (&["read", "write", "copy"], &["every"]) } else { (&OPERATIONS, &STEPS) };
     let threads = if quick { vec![1] } else { team::thread_counts(machine.allowed.0.len()) };
     let mut points = Vec::new();
     for threads in ask.numbers("threads", &threads) {
-        for operation in ask.texts("operation", operations) {
-            for step in ask.texts("step", steps) {
+        for operation in ask.choices("operation", operations, &OPERATIONS) {
+            // In a survey one thread shows what the steps cost.
+            let steps = if ask.survey && threads > 1 { &STEPS[..1] } else { steps };
+            for step in ask.choices("step", steps, &STEPS) {
                 for (size, place) in sizes_for(ask, machine, threads.max(1)) {
                     points.push(point(size, &place, &operation, &step, threads));
                 }
@@ -124,14 +127,14 @@ fn point(size: u64, place: &str, operation: &str, step: &str, threads: u64) -> P
         && step == "every"
         && threads == 1
         && matches!(operation, "read" | "write" | "copy");
-    let mut title = format!("{} of 64 bytes", operation.replace('-', " "));
+    let mut title = format!("{} 64 B", operation.replace('-', " "));
+    title += &match place {
+        "" => format!(", {}", format_size(size)),
+        place => format!(", {place}, {}", format_size(size)),
+    };
     if step != "every" {
         title += ", every fourth integer";
     }
-    title += &match place {
-        "" => format!(", {}", format_size(size)),
-        place => format!(", {place} ({})", format_size(size)),
-    };
     if threads != 1 {
         title += &format!(", {threads} threads");
     }
@@ -206,6 +209,9 @@ struct Pass<'a> {
     source: &'a mut [u64],
     /// Words in a piece.
     piece: usize,
+    /// Passes over a piece that is all of the memory.
+    passes: u64,
+    width: Width,
     next: usize,
 }
 
@@ -216,21 +222,19 @@ impl<'a> Pass<'a> {
         let operation = operation(point);
         let halves = if operation == Operation::Copy { 2 } else { 1 };
         let whole = words / halves;
-        let piece = whole.min(PIECE as usize / halves / size_of::<u64>());
+        let full = PIECE as usize / halves / size_of::<u64>();
+        let piece = whole.min(full);
+        // So short that a call and its return would count.
+        let passes = (full / piece) as u64;
         let (source, rest) = memory.split_at_mut(if halves == 2 { whole } else { 0 });
         let gap = if halves == 2 { GAP } else { 0 };
-        Pass {
-            operation,
-            step: step(point),
-            destination: &mut rest[gap..gap + whole],
-            source,
-            piece,
-            next: 0,
-        }
+        let destination = &mut rest[gap..gap + whole];
+        let (step, width) = (step(point), Width::widest());
+        Pass { operation, step, destination, source, piece, passes, width, next: 0 }
     }
 
     fn lines(&self) -> u64 {
-        (self.piece * size_of::<u64>()) as u64 / LINE
+        (self.piece * size_of::<u64>()) as u64 / LINE * self.passes
     }
 
     fn pieces(&self) -> u64 {
@@ -240,16 +244,15 @@ impl<'a> Pass<'a> {
     fn piece(&mut self) {
         let range = self.next..self.next + self.piece;
         self.next = if range.end + self.piece > self.destination.len() { 0 } else { range.end };
-        let read = match self.operation {
-            // A read takes the source; there is none but for a copy.
-            Operation::Read => bandwidth::run(self.operation, self.step, &mut [], &self.destination[range]),
-            Operation::Copy => {
-                let source = &self.source[range.clone()];
-                bandwidth::run(self.operation, self.step, &mut self.destination[range], source)
-            }
-            _ => bandwidth::run(self.operation, self.step, &mut self.destination[range], &[]),
+        let run = |destination: &mut [u64], source: &[u64]| {
+            bandwidth::repeat(self.operation, self.step, self.width, destination, source, self.passes)
         };
-        black_box(read);
+        black_box(match self.operation {
+            // The kernel of a read takes a source.
+            Operation::Read => run(&mut [], &self.destination[range]),
+            Operation::Copy => run(&mut self.destination[range.clone()], &self.source[range]),
+            _ => run(&mut self.destination[range], &[]),
+        });
     }
 }
 
@@ -267,17 +270,17 @@ mod tests {
     #[test]
     fn a_survey_measures_half_of_each_cache_and_memory() {
         let points = plan(&ask(Profile::Normal, true), &machine());
-        assert_eq!(points.len(), 2 * 5 * 2 * 4);
+        assert_eq!(points.len(), 5 * 2 * 4 + 5 * 4);
         let sizes = |threads| {
             let chosen = points.iter().filter(|p| {
-                p.number("threads") == threads && p.text("operation") == "copy" && p.text("step") == "fourth"
+                p.number("threads") == threads && p.text("operation") == "copy" && p.text("step") == "every"
             });
             chosen.map(|p| p.number("size")).collect::<Vec<_>>()
         };
         assert_eq!(sizes(1), [16 * KIB, 512 * KIB, 16 * MIB, 128 * MIB]);
         assert_eq!(sizes(4), [64 * KIB, 2 * MIB, 16 * MIB, 128 * MIB]);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
-        let expected = ["read", "write", "copy"].map(|o| format!("{o} of 64 bytes, memory (128 MiB)"));
+        let expected = ["read", "write", "copy"].map(|o| format!("{o} 64 B, memory, 128 MiB"));
         assert_eq!(rows, expected);
     }
 

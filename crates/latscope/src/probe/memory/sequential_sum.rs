@@ -25,13 +25,15 @@ pub static SEQUENTIAL_SUM: Probe = Probe {
         Param {
             name: "mode",
             help: "What is done with the elements.",
-            kind: Kind::Choice(&["sum", "xor"]),
+            kind: Kind::Choice(&MODES),
             axis: false,
         },
     ],
     experiment: &EXPERIMENT,
     plan,
 };
+
+const MODES: [&str; 2] = ["sum", "xor"];
 
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.sequential-sum", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -47,11 +49,11 @@ const ELEMENT: u64 = size_of::<u64>() as u64;
 
 fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
-    for mode in ask.texts("mode", &["sum", "xor"]) {
+    for mode in ask.choices("mode", &MODES, &MODES) {
         for size in ask.numbers("size", &SIZES) {
             let size = size.max(BLOCK);
             let params = params([("size", size.into()), ("mode", mode.as_str().into())]);
-            let title = format!("sequential {mode} of {}, an element", decimal(size));
+            let title = format!("{mode} of {}, an element", decimal(size));
             points.push(SEQUENTIAL_SUM.point(params, title, mode == "sum"));
         }
     }
@@ -100,11 +102,7 @@ mod tests {
     fn three_sizes_of_two_kinds_and_rows_for_sums() {
         let points = harness::points(&SEQUENTIAL_SUM);
         let titles: Vec<_> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
-        let expected = [
-            "sequential sum of 50 kB, an element",
-            "sequential sum of 500 kB, an element",
-            "sequential sum of 5 MB, an element",
-        ];
+        let expected = ["sum of 50 kB, an element", "sum of 500 kB, an element", "sum of 5 MB, an element"];
         assert_eq!(titles, expected);
         assert_eq!(points.len(), 6);
     }

@@ -62,12 +62,16 @@ const SCALAR: f64 = 3.0;
 fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     let quick = ask.survey && ask.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
-    let size = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let size = match (ask.survey, quick) {
+        (true, true) => beyond.min(SURVEY_CAP / 2),
+        (true, false) => beyond.min(SURVEY_CAP),
+        (false, _) => beyond,
+    };
     let threads = if quick { vec![1] } else { team::thread_counts(machine.allowed.0.len()) };
     let operations: &[&str] = if quick { &["triad"] } else { &OPERATIONS };
     let mut points = Vec::new();
     for threads in ask.numbers("threads", &threads) {
-        for operation in ask.texts("operation", operations) {
+        for operation in ask.choices("operation", operations, &OPERATIONS) {
             for size in ask.numbers("size", &[size]) {
                 let unit = PIECE * threads.max(1);
                 points.push(point((size / unit).max(1) * unit, &operation, threads));
@@ -81,7 +85,7 @@ fn point(size: u64, operation: &str, threads: u64) -> Point {
     let params =
         params([("operation", operation.into()), ("size", size.into()), ("threads", threads.into())]);
     let threads = if threads == 1 { String::new() } else { format!(", {threads} threads") };
-    let title = format!("STREAM {operation} of arrays of {}, an element{threads}", format_size(size));
+    let title = format!("STREAM {operation}, {}{threads}", format_size(size));
     STREAM.point(params, title, operation == "triad" && threads.is_empty())
 }
 
@@ -170,7 +174,7 @@ mod tests {
         let points = plan(&ask, &machine());
         assert_eq!(points.len(), 8);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
-        assert_eq!(rows, ["STREAM triad of arrays of 128 MiB, an element"]);
+        assert_eq!(rows, ["STREAM triad, 128 MiB"]);
         assert_eq!(plan(&harness::ask(), &machine()).len(), 1);
     }
 

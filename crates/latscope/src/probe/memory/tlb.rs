@@ -1,9 +1,10 @@
 //! What a miss of the TLB costs: a chain through as many pages as lines,
 //! against the same number of lines side by side.
 
+use super::latency;
 use super::regions::{self, PAGES};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::engine::bench::{Batch, Bench};
+use crate::engine::bench::Bench;
 use crate::engine::gate::Watch;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
 use anyhow::Result;
@@ -12,7 +13,7 @@ use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Times};
 use latscope_core::units::format_size;
 use latscope_sys::clock::Clock;
-use latscope_sys::kernels::chase::{ChaseMap, UNROLL};
+use latscope_sys::kernels::chase::ChaseMap;
 use latscope_sys::memory::{Pages, Region};
 
 /// One load from one page after the other.
@@ -77,7 +78,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let words = points[index].number("size") as usize / size_of::<usize>();
             let map =
                 ChaseMap::page(&mut region.links()[..words], page as usize, LINE as usize, bench.seed());
-            measure(bench, index, &map)?;
+            latency::measure(bench, index, &map)?;
             let words = (lines(&index) * LINE) as usize / size_of::<usize>();
             let packed = ChaseMap::random(&mut packed.links()[..words], LINE as usize, bench.seed());
             if let Some((apart, together)) = bench.median(index).zip(control(bench, &packed)) {
@@ -87,13 +88,6 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) -> Result<()> {
-    let mut cursor = map.walk(map.start(), map.len() as u64);
-    let warm = (map.len() as u64).div_ceil(UNROLL);
-    let batch = Batch { ops: UNROLL, cycles: true, warm, ..Batch::default() };
-    bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL))
 }
 
 /// Walks of a control, and how many of them are needed.

@@ -102,8 +102,8 @@ fn crowd(ask: &Ask, cpus: u64) -> BTreeSet<u64> {
 fn point(operation: &str, threads: u64, sharing: &str) -> Point {
     let title = match (sharing, threads) {
         ("private", 1) => format!("atomic {operation}"),
-        ("private", threads) => format!("atomic {operation}, {threads} threads, a line each"),
-        (sharing, threads) => format!("atomic {operation}, {threads} threads, {}", sharing.replace('-', " ")),
+        ("private", threads) => format!("{operation}, {threads} threads, own lines"),
+        (sharing, threads) => format!("{operation}, {threads} threads, {}", sharing.replace('-', " ")),
     };
     let row = threads <= 2;
     let params =
@@ -160,13 +160,10 @@ fn measure(bench: &mut Bench, index: usize, point: &Point, cpus: &[u32]) -> Resu
     }
     let mates =
         cpus.iter().enumerate().skip(1).map(|(thread, cpu)| (*cpu, share(word(&words, thread), operation)));
-    let mut team = Team::start(bench.timebase(), mates.collect())?;
+    let team = Team::start(bench.timebase(), mates.collect())?;
     let (words, line, place) = word(&words, 0);
-    let batch = Batch { gate: team.gate(), ..batch };
-    bench.batch(index, batch, |iterations| {
-        team.batch(iterations, || {
-            atomics::run(operation, &words[line].0[place], iterations * UNROLL);
-        });
+    team.measure(bench, index, UNROLL, |iterations| {
+        atomics::run(operation, &words[line].0[place], iterations * UNROLL);
     })?;
     let mates = team.dismiss();
     if let Some(fairness) = bench.median(index).and_then(|own| fairness(own, &mates)) {

@@ -125,6 +125,19 @@ pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [
     children
 }
 
+/// Round trips from which a median is worth showing.
+const ENOUGH: u64 = 64;
+
+/// Marks a point for which a busy machine left too little time.
+pub fn check_count(bench: &mut Bench, point: usize, trips: u64) {
+    let wanted = bench.stop().events.min(ENOUGH);
+    if trips < wanted {
+        let reason =
+            format!("only {trips} round trips were possible in the time: other threads held the CPUs");
+        bench.degrade(point, reason, "run it on a quieter machine, or longer (--full, --duration)");
+    }
+}
+
 /// Says that a point needs a second CPU.
 pub fn lacks_a_cpu(bench: &mut Bench, point: usize) {
     let reason = "it takes two CPUs, and this run may use only one";

@@ -82,7 +82,7 @@ fn plan_ring(ask: &Ask, _: &Machine) -> Vec<Point> {
     for size in ask.numbers("size", &[0, 16 << 10, 64 << 10]) {
         for processes in ask.numbers("processes", &[2, 4, 8, 16]) {
             let processes = processes.clamp(2, MOST_PROCESSES);
-            let title = format!("switch in a ring of {processes} processes, {} each", format_size(size));
+            let title = format!("ring of {processes}, {} each, a switch", format_size(size));
             let row = (processes, size) == (16, 64 << 10);
             points.push(RING.point(
                 params([("processes", processes.into()), ("size", size.into())]),

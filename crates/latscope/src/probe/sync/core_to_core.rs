@@ -2,7 +2,7 @@
 
 use super::company;
 use super::team::{Share, Team};
-use crate::engine::bench::{Batch, Bench};
+use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
@@ -100,12 +100,11 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
         turn += iterations;
         iterations
     });
-    let mut team = Team::start(bench.timebase(), vec![(there, share)])?;
+    let team = Team::start(bench.timebase(), vec![(there, share)])?;
     let ask = ask(point.text("mode"));
     let mut turn = 0;
-    let batch = Batch { gate: team.gate(), ..Batch::default() };
-    bench.batch(index, batch, |iterations| {
-        team.batch(iterations, || ask(&lines, turn, iterations));
+    team.measure(bench, index, 1, |iterations| {
+        ask(&lines, turn, iterations);
         turn += iterations;
     })?;
     team.dismiss();

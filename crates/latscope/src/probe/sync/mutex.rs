@@ -13,7 +13,7 @@ use std::sync::mpsc;
 /// of latency numbers call "mutex"; a hand-off is another thing.
 pub static MUTEX: Probe = Probe {
     id: "sync.mutex",
-    title: "mutex lock and unlock, uncontended",
+    title: "mutex lock + unlock, uncontended",
     timed: "pthread_mutex_lock and pthread_mutex_unlock of a mutex that nobody else wants, in a process with two threads.",
     times: Times::Operation,
     source: "pthread_mutex_lock(3)",

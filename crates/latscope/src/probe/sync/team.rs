@@ -1,18 +1,25 @@
 //! Several threads that do a batch together, each on a CPU of its own.
 //!
-//! The leader is the measuring thread; its mates spin until it begins a batch,
-//! take part, and tell before the batch ends whether they were disturbed. What
-//! that adds to a batch, some hundred nanoseconds at the beginning and the
-//! reading of two counters at the end, is below a hundredth of it.
+//! The leader is the measuring thread. Its mates are called before a batch,
+//! spin until it begins, take part, and tell before it ends whether they were
+//! disturbed: what that adds to a batch, the reading of two counters, is below
+//! a hundredth of it. A mate that is not needed for a while sleeps: on a busy
+//! machine a thread that has slept gets its CPU at once, one that has spun all
+//! the time waits for its turn.
 
+use crate::engine::bench::{Batch, Bench};
 use crate::engine::gate::{Gate, Watch};
 use crate::engine::timebase::Timebase;
 use anyhow::{Context, Result};
 use latscope_sys::clock::Clock;
 use latscope_sys::sched;
+use latscope_sys::semaphore::Semaphore;
+use latscope_sys::shared_cell::{Scope, SharedCell};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// On cache lines of its own.
 #[repr(align(128))]
@@ -39,24 +46,39 @@ struct Control {
     batch: Line<AtomicU64>,
     iterations: Line<AtomicU64>,
     over: Line<AtomicBool>,
-    ready: Line<AtomicU32>,
     done: Line<AtomicU32>,
     tainted: Arc<AtomicBool>,
 }
 
 const DISMISSED: u64 = u64::MAX;
 
-/// How long a mate looks at one reading of its counters while it waits, and
-/// how long the leader waits for a mate before it takes it for descheduled, ns.
-const PATIENCE: f64 = 20_000.0;
+/// How long a mate trusts one reading of its counters while it spins, ns.
+const FRESH: f64 = 20_000.0;
+
+/// How long a mate spins for the next batch before it sleeps, and how long the
+/// leader spins for a mate that ought to be there, ns.
+const PATIENCE: f64 = 100_000.0;
+
+/// How long the leader sleeps then.
+const RESPITE: Duration = Duration::from_micros(100);
+
+/// A slice as short as the kernel grants: wake-ups preempt others sooner.
+const SLICE_NS: u64 = 100_000;
+
+#[derive(Debug)]
+struct Mate {
+    call: SharedCell<Semaphore>,
+    /// Whether it spins for the next batch.
+    present: Arc<Line<AtomicBool>>,
+    thread: JoinHandle<Done>,
+}
 
 /// The mates of the measuring thread.
 #[derive(Debug)]
 pub struct Team {
     control: Arc<Control>,
     timebase: Timebase,
-    batch: u64,
-    mates: Vec<JoinHandle<Done>>,
+    mates: Vec<Mate>,
 }
 
 impl Team {
@@ -65,18 +87,29 @@ impl Team {
     /// # Errors
     /// A thread cannot be started or put on its CPU.
     pub fn start(timebase: Timebase, mates: Vec<(u32, Share)>) -> Result<Team> {
-        let mut team = Team { control: Arc::default(), timebase, batch: 0, mates: Vec::new() };
+        let mut team = Team { control: Arc::default(), timebase, mates: Vec::new() };
+        // Not granted by old kernels; it only helps on a busy machine.
+        let _ = sched::set_slice(SLICE_NS);
         for (cpu, share) in mates {
-            let control = team.control.clone();
             let (placed, place) = std::sync::mpsc::channel();
-            let mate = std::thread::Builder::new().spawn(move || {
+            let call = SharedCell::<Semaphore>::create(Scope::Threads)?;
+            let present = Arc::<Line<AtomicBool>>::default();
+            let mut part = Part {
+                control: team.control.clone(),
+                timebase,
+                call: call.clone(),
+                present: present.clone(),
+                share,
+                last: 0,
+            };
+            let thread = std::thread::Builder::new().spawn(move || {
                 let pinned = sched::pin(&[cpu]);
                 let on_its_cpu = pinned.is_ok();
                 // The starter waits for the answer: it cannot be gone.
                 let _ = placed.send(pinned);
-                if on_its_cpu { take_part(&control, timebase, share) } else { Done::default() }
+                if on_its_cpu { part.take() } else { Done::default() }
             })?;
-            team.mates.push(mate);
+            team.mates.push(Mate { call, present, thread });
             place
                 .recv()
                 .context("a thread ended early")?
@@ -85,80 +118,181 @@ impl Team {
         Ok(team)
     }
 
-    /// The gate of batches that the team does.
-    pub fn gate(&self) -> Gate {
-        Gate::Team(self.control.tainted.clone())
+    /// Measures `work`, the leader's share, in batches the team does together.
+    /// An iteration has `ops` operations.
+    ///
+    /// # Errors
+    /// As [`Bench::batch`].
+    pub fn measure(
+        &self,
+        bench: &mut Bench,
+        point: usize,
+        ops: u64,
+        mut work: impl FnMut(u64),
+    ) -> Result<()> {
+        // The engine's own calibration would take a mate that waits for its CPU for a long operation.
+        let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
+        let gate = Gate::Team(self.control.tainted.clone());
+        let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
+        bench.batch_prepared(
+            point,
+            batch,
+            || self.assemble(),
+            |times| self.batch(times * iterations, || work(times * iterations)),
+        )
+    }
+
+    /// Iterations in a batch of `batch_ns`, from undisturbed batches only.
+    fn calibrate(&self, batch_ns: f64, work: &mut impl FnMut(u64)) -> u64 {
+        /// Batches tried before a disturbed one has to do.
+        const TRIALS: u32 = 200;
+        let clock = self.timebase.clock();
+        let mut iterations = 16u64;
+        let mut best = f64::MAX;
+        for _ in 0..TRIALS {
+            self.assemble();
+            self.control.tainted.store(false, Relaxed);
+            let watch = Watch::open();
+            let start = clock.start();
+            self.batch(iterations, || work(iterations));
+            let ns = self.timebase.ns(clock.end() - start).max(1.0);
+            best = best.min(ns / iterations as f64);
+            if watch.disturbed(ns) || self.control.tainted.load(Relaxed) {
+                continue;
+            }
+            if ns >= batch_ns / 4.0 {
+                break;
+            }
+            iterations *= 4;
+        }
+        ((batch_ns / best) as u64).max(1)
+    }
+
+    /// Calls the mates and waits until each of them runs.
+    fn assemble(&self) {
+        let clock = self.timebase.clock();
+        let absent = |mate: &&Mate| !mate.present.0.load(SeqCst);
+        while self.mates.iter().any(|mate| absent(&mate)) {
+            // A call that a mate does not need only makes it look twice.
+            self.mates.iter().filter(absent).for_each(|mate| {
+                let _ = mate.call.post();
+            });
+            let began = clock.start();
+            while self.mates.iter().any(|mate| absent(&mate)) {
+                if self.timebase.ns(clock.end() - began) > PATIENCE {
+                    std::thread::sleep(RESPITE);
+                    break;
+                }
+            }
+        }
     }
 
     /// Does a batch: `work` is the leader's share.
-    pub fn batch(&mut self, iterations: u64, work: impl FnOnce()) {
+    fn batch(&self, iterations: u64, work: impl FnOnce()) {
         let control = &*self.control;
         let mates = self.mates.len() as u32;
-        self.batch += 1;
-        control.iterations.0.store(iterations, Ordering::Relaxed);
-        control.over.0.store(false, Ordering::Relaxed);
-        control.ready.0.store(0, Ordering::Relaxed);
-        control.done.0.store(0, Ordering::Relaxed);
-        control.batch.0.store(self.batch, Ordering::Release);
-        let began = self.timebase.clock().start();
-        while control.ready.0.load(Ordering::Acquire) < mates {}
-        if self.timebase.ns(self.timebase.clock().end() - began) > PATIENCE {
-            // A mate was not running when the batch began, and this wait is in its time.
-            control.tainted.store(true, Ordering::Relaxed);
+        control.iterations.0.store(iterations, Relaxed);
+        control.over.0.store(false, Relaxed);
+        control.done.0.store(0, Relaxed);
+        control.batch.0.fetch_add(1, SeqCst);
+        // Sequentially consistent on both sides: either the mate is seen to
+        // sleep here, or it sees the new batch before it sleeps.
+        for mate in self.mates.iter().filter(|mate| !mate.present.0.load(SeqCst)) {
+            control.tainted.store(true, Relaxed);
+            let _ = mate.call.post();
         }
         work();
-        control.over.0.store(true, Ordering::Release);
-        while control.done.0.load(Ordering::Acquire) < mates {}
+        control.over.0.store(true, Release);
+        let clock = self.timebase.clock();
+        let began = clock.start();
+        while control.done.0.load(Acquire) < mates {
+            if self.timebase.ns(clock.end() - began) > PATIENCE {
+                // A mate lost its CPU, and will say so.
+                std::thread::sleep(RESPITE);
+            }
+        }
     }
 
     /// Ends the team; returns what each mate did.
     pub fn dismiss(mut self) -> Vec<Done> {
-        self.control.batch.0.store(DISMISSED, Ordering::Release);
-        self.mates.drain(..).map(|mate| mate.join().expect("a mate does not panic")).collect()
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<Done> {
+        self.control.batch.0.store(DISMISSED, SeqCst);
+        self.mates.iter().for_each(|mate| {
+            let _ = mate.call.post();
+        });
+        self.mates.drain(..).map(|mate| mate.thread.join().expect("a mate does not panic")).collect()
     }
 }
 
 impl Drop for Team {
     fn drop(&mut self) {
-        self.control.batch.0.store(DISMISSED, Ordering::Release);
-        for mate in self.mates.drain(..) {
-            let _ = mate.join();
-        }
+        self.end();
     }
 }
 
-fn take_part(control: &Control, timebase: Timebase, mut share: Share) -> Done {
-    let clock = timebase.clock();
-    let mut total = Done::default();
-    let mut last = 0;
-    loop {
-        let mut opened = clock.start();
-        let mut watch = Watch::open();
-        let batch = loop {
-            let batch = control.batch.0.load(Ordering::Acquire);
-            if batch != last {
-                break batch;
+/// A mate, in its own thread.
+struct Part {
+    control: Arc<Control>,
+    timebase: Timebase,
+    call: SharedCell<Semaphore>,
+    present: Arc<Line<AtomicBool>>,
+    share: Share,
+    last: u64,
+}
+
+impl Part {
+    fn take(&mut self) -> Done {
+        let clock = self.timebase.clock();
+        let mut total = Done::default();
+        loop {
+            let (watch, opened) = self.wait();
+            if self.last == DISMISSED {
+                return total;
             }
-            if timebase.ns(clock.end() - opened) > PATIENCE {
+            let began = clock.start();
+            let operations = (self.share)(self.control.iterations.0.load(Relaxed), &self.control.over.0);
+            let ended = clock.end();
+            if watch.disturbed(self.timebase.ns(ended - opened)) {
+                self.control.tainted.store(true, Relaxed);
+            } else {
+                total.operations += operations;
+                total.ns += self.timebase.ns(ended - began);
+            }
+            self.control.done.0.fetch_add(1, Release);
+        }
+    }
+
+    /// Waits for the next batch; returns what was read shortly before it began.
+    fn wait(&mut self) -> (Watch, u64) {
+        let clock = self.timebase.clock();
+        let mut arrived = clock.start();
+        let mut opened = arrived;
+        let mut watch = Watch::open();
+        self.present.0.store(true, SeqCst);
+        loop {
+            let batch = self.control.batch.0.load(SeqCst);
+            if batch != self.last {
+                self.last = batch;
+                return (watch, opened);
+            }
+            let now = clock.end();
+            if self.timebase.ns(now - arrived) > PATIENCE {
+                self.present.0.store(false, SeqCst);
+                if self.control.batch.0.load(SeqCst) == self.last {
+                    self.call.wait();
+                }
+                arrived = clock.start();
+                opened = arrived;
+                watch = Watch::open();
+                self.present.0.store(true, SeqCst);
+            } else if self.timebase.ns(now - opened) > FRESH {
                 opened = clock.start();
                 watch = Watch::open();
             }
-        };
-        if batch == DISMISSED {
-            return total;
         }
-        last = batch;
-        let began = clock.start();
-        control.ready.0.fetch_add(1, Ordering::Release);
-        let operations = share(control.iterations.0.load(Ordering::Relaxed), &control.over.0);
-        let ended = clock.end();
-        if watch.disturbed(timebase.ns(ended - opened)) {
-            control.tainted.store(true, Ordering::Relaxed);
-        } else {
-            total.operations += operations;
-            total.ns += timebase.ns(ended - began);
-        }
-        control.done.0.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -173,17 +307,35 @@ mod tests {
         let total = Arc::new(AtomicU64::new(0));
         let mates = (0..2).map(|_| {
             let total = total.clone();
-            let share: Share = Box::new(move |iterations, _| total.fetch_add(iterations, Ordering::Relaxed));
+            let share: Share = Box::new(move |iterations, _| total.fetch_add(iterations, Relaxed));
             (cpu, share)
         });
-        let mut team = Team::start(timebase, mates.collect()).unwrap();
+        let team = Team::start(timebase, mates.collect()).unwrap();
         for batch in 1..=3 {
+            team.assemble();
             team.batch(10, || {
-                total.fetch_add(1, Ordering::Relaxed);
+                total.fetch_add(1, Relaxed);
             });
-            assert_eq!(total.load(Ordering::Relaxed), batch * 21);
+            assert_eq!(total.load(Relaxed), batch * 21);
+            // Longer than a mate spins: the next batch finds it asleep.
+            std::thread::sleep(Duration::from_millis(2));
         }
         assert_eq!(team.dismiss().len(), 2);
+    }
+
+    #[test]
+    fn a_batch_without_a_call_is_done_all_the_same_and_tainted() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let (timebase, _) = Timebase::calibrate();
+        let team = Team::start(timebase, vec![(cpu, Box::new(|iterations, _| iterations))]).unwrap();
+        team.assemble();
+        while team.mates[0].present.0.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        team.control.tainted.store(false, Relaxed);
+        team.batch(10, || ());
+        assert!(team.control.tainted.load(Relaxed));
+        assert_eq!(team.dismiss().len(), 1);
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
         Profile::Full => &[10, 100, 1_000, 10_000],
     };
     let point = |n: u64| {
-        let title = format!("{}, {n} descriptors, one ready", probe.title);
+        let title = format!("{} on {n} descriptors", probe.title);
         probe.point(params([("descriptors", n.into())]), title, n == 100)
     };
     ask.numbers("descriptors", numbers).into_iter().map(point).collect()

@@ -56,31 +56,31 @@ macro_rules! part {
 
 part! {
     /// The call that creates.
-    CREATE, "thread.create", "thread create, the call", Times::Operation,
+    CREATE, "thread.create", "thread create, call", Times::Operation,
     "The call of pthread_create, from before it to after its return.",
     "pthread_create(3), clone3(2)"
 }
 part! {
     /// Until the thread runs.
-    START, "thread.start", "thread start, until it runs", Times::OneWay,
+    START, "thread.start", "thread start", Times::OneWay,
     "From before the call of pthread_create to the first instruction of the new thread.",
     "pthread_create(3), clone3(2)"
 }
 part! {
     /// From its end to the join.
-    END, "thread.end", "thread end, until it is joined", Times::OneWay,
+    END, "thread.end", "thread end", Times::OneWay,
     "From the last instruction of the thread to the return of pthread_join in the thread that waits for it.",
     "pthread_join(3), exit(2)"
 }
 part! {
     /// The call that joins.
-    JOIN, "thread.join", "thread join, the call", Times::Operation,
+    JOIN, "thread.join", "thread join, call", Times::Operation,
     "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.",
     "pthread_join(3)"
 }
 part! {
     /// The whole.
-    TOTAL, "thread.total", "thread create to joined", Times::Operation,
+    TOTAL, "thread.total", "thread create + join", Times::Operation,
     "From before the call of pthread_create of a thread that does nothing to the return of pthread_join.",
     "pthread_create(3), pthread_join(3)"
 }

@@ -59,7 +59,7 @@ fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
     for placement in ask.texts("placement", &["free"]) {
         for size in ask.numbers("size", &[1 << 20]) {
-            let title = format!("{} sum in a new thread, overhead{}", format_size(size), suffix(&placement));
+            let title = format!("thread around {} sum, cost{}", format_size(size), suffix(&placement));
             let params = params([("size", size.into()), ("placement", placement.as_str().into())]);
             points.push(OVERHEAD.point(params, title, true));
         }

@@ -16,7 +16,7 @@ use std::sync::Barrier;
 /// Difference between the programmed and the real wake-up of a thread.
 pub static TIMER: Probe = Probe {
     id: "wake.timer",
-    title: "periodic wake-up, lateness",
+    title: "periodic wake-up, late by",
     timed: "From the instant an absolute clock_nanosleep was programmed for to the first stamp of the woken thread.",
     times: Times::OneWay,
     source: "clock_nanosleep(2), TIMER_ABSTIME on CLOCK_MONOTONIC",
