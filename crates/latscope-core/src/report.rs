@@ -309,10 +309,10 @@ impl Measurement {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No JSON, or not the fields of a result.
-    #[error("it is not a latscope result, or a damaged one: {0}")]
+    #[error("it is not a latscope result, or a damaged one (choose a file that --json wrote)")]
     Damaged(#[from] serde_json::Error),
     /// Another program's JSON.
-    #[error("it is not a latscope result: it has no \"schema\" field")]
+    #[error("it is not a latscope result, for it has no \"schema\" field (choose a file that --json wrote)")]
     Foreign,
     /// A schema this version does not know.
     #[error(

@@ -6,7 +6,7 @@
 
 use crate::sched::{self, Policy};
 use rustix::fd::{AsRawFd, BorrowedFd};
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use std::hint::black_box;
 use std::io;
 
@@ -27,6 +27,12 @@ impl Drop for Child {
 }
 
 impl Child {
+    /// Whether it ended by itself, because something was refused to it.
+    pub fn ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(rustix::process::waitid(WaitId::Pid(self.0), options), Ok(Some(_)))
+    }
+
     /// Gives the child the normal policy; without privilege (RLIMIT_NICE) one
     /// that has SCHED_IDLE must keep it.
     fn hurry(&self) -> bool {
@@ -42,8 +48,8 @@ impl Child {
 /// SCHED_IDLE, and so only when nothing else wants the CPU (sched(7)).
 ///
 /// # Errors
-/// No process can be made, as fork(2). A CPU that is not permitted ends the
-/// child at once.
+/// No process can be made, as fork(2). A CPU or policy that is refused ends the
+/// child at once: see [`Child::ended`].
 pub fn keep_awake(cpu: u32) -> io::Result<Child> {
     fork(move || {
         close_from(0);

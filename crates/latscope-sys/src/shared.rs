@@ -2,9 +2,10 @@
 //! what was counted survives a crash of the worker.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -20,14 +21,23 @@ unsafe impl Send for Counters {}
 // SAFETY: as above.
 unsafe impl Sync for Counters {}
 
-/// Makes a memfd with room for `length` counters (memfd_create(2)).
+/// Makes a memfd with room for `length` counters (memfd_create(2)). Where a
+/// seccomp filter refuses that, a file without a name on a tmpfs serves as well.
 ///
 /// # Errors
-/// Out of descriptors or memory, or refused by a seccomp filter.
+/// Out of descriptors or memory, or there is no place for such a file either.
 pub fn create(length: usize) -> io::Result<OwnedFd> {
-    let fd = memfd_create("latscope-histograms", MemfdFlags::CLOEXEC)?;
+    let fd = memfd_create("latscope-histograms", MemfdFlags::CLOEXEC).or_else(|refused| {
+        nameless("/dev/shm").or_else(|_| nameless(std::env::temp_dir())).map_err(|_| refused)
+    })?;
     ftruncate(&fd, (length * size_of::<AtomicU64>()) as u64)?;
     Ok(fd)
+}
+
+/// A file that no directory lists and that is gone when it is closed (open(2), `O_TMPFILE`).
+fn nameless(directory: impl AsRef<Path>) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(directory.as_ref(), flags, Mode::RUSR | Mode::WUSR)
 }
 
 impl Counters {
@@ -75,5 +85,17 @@ mod tests {
         a.as_slice()[999].store(7, Relaxed);
         assert_eq!(b.as_slice()[999].load(Relaxed), 7);
         assert!(Counters::map(&fd, 1001).is_err());
+    }
+
+    #[test]
+    fn a_nameless_file_can_be_shared_and_leaves_nothing() {
+        let directory = std::env::temp_dir().join(format!("latscope-nameless-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let fd = nameless(&directory).unwrap();
+        ftruncate(&fd, 8).unwrap();
+        let counters = Counters::map(&fd, 1).unwrap();
+        counters.as_slice()[0].store(7, Relaxed);
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+        std::fs::remove_dir(&directory).unwrap();
     }
 }

@@ -1,7 +1,9 @@
 //! Starting our own binary again as a worker with inherited descriptors.
 
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,7 +31,9 @@ fn own_binary() -> Command {
             command.arg(binary);
             command
         }
-        _ => Command::new("/proc/self/exe"),
+        (_, Ok(_)) => Command::new("/proc/self/exe"),
+        // Without /proc: the path by which the kernel was asked to execute it.
+        (_, Err(_)) => Command::new(OsStr::from_bytes(rustix::param::linux_execfn().to_bytes())),
     }
 }
 

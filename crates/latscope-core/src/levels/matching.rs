@@ -6,6 +6,11 @@ use crate::machine::Machine;
 /// Capacities closer than this, in octaves, are the same (19 %).
 const SAME_OCTAVES: f64 = 0.25;
 
+/// A declared capacity between the last point of a level and the first of the
+/// next is as good as met, for the edge is not known better; but no more than
+/// this far, in octaves, from where the curve puts it.
+const GAP_OCTAVES: f64 = 0.5;
+
 /// What leaving a level or a declared cache without a partner costs, in
 /// octaves: partners up to 64 times apart are still taken for partners.
 const ALONE_OCTAVES: f64 = 3.0;
@@ -51,18 +56,21 @@ pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
     let declared = declared_caches(machine);
     let bounded: Vec<(&Level, u64)> =
         plateaus(levels).filter_map(|level| level.capacity.map(|size| (level, size))).collect();
+    // The first size that the next level serves, for each level.
+    let next: Vec<u64> = plateaus(levels).skip(1).map(|level| level.from_size).collect();
     let mut matches = Vec::new();
     let mut last_number = 0;
     for (detected, cache) in align(&bounded, &declared) {
         let before = cache.and_then(|cache| cache.checked_sub(1)).map(|before| declared[before].1);
         let cache = cache.map(|cache| declared[cache]);
+        let gap = detected.and_then(|at| Some((bounded[at].0.to_size, *next.get(at)?)));
         let detected = detected.map(|at| bounded[at]);
         last_number = cache.map_or(last_number + 1, |(number, _)| number);
         matches.push(LevelMatch {
             name: format!("L{last_number}"),
             level: detected.map(|(level, _)| level.clone()),
             declared: cache.map(|(_, size)| size),
-            agreement: compare(detected.map(|(_, size)| size), cache.map(|(_, size)| size), before),
+            agreement: compare(detected.map(|(_, size)| size), cache.map(|(_, size)| size), before, gap),
         });
     }
     matches.extend(plateaus(levels).filter(|level| level.capacity.is_none()).map(|level| LevelMatch {
@@ -87,14 +95,20 @@ fn declared_caches(machine: &Machine) -> Vec<(u32, u64)> {
     caches
 }
 
-fn compare(detected: Option<u64>, declared: Option<u64>, before: Option<u64>) -> Agreement {
+fn compare(
+    detected: Option<u64>,
+    declared: Option<u64>,
+    before: Option<u64>,
+    gap: Option<(u64, u64)>,
+) -> Agreement {
     let (detected, declared) = match (detected, declared) {
         (Some(detected), Some(declared)) => (detected, declared),
         (Some(_), None) => return Agreement::Undeclared,
         (None, _) => return Agreement::NotSeen,
     };
     let distance = octaves(detected, declared);
-    if distance.abs() < SAME_OCTAVES {
+    let in_gap = gap.is_some_and(|(last, first)| (last..=first).contains(&declared));
+    if distance.abs() < SAME_OCTAVES || in_gap && distance.abs() < GAP_OCTAVES {
         return Agreement::Agrees;
     }
     if distance < 0.0 {

@@ -233,6 +233,13 @@ fn declared_caches_that_agree() {
 }
 
 #[test]
+fn a_coarse_sweep_does_not_contradict_a_declaration_between_its_points() {
+    let matches = match_declared(&detect(&zen4(2)), &machine(&[(1, 32 * KIB), (2, MIB), (3, 32 * MIB)]));
+    let agreements: Vec<Agreement> = matches.iter().map(|m| m.agreement).collect();
+    assert_eq!(agreements[..2], [Agreement::Agrees, Agreement::Agrees], "{matches:#?}");
+}
+
+#[test]
 fn a_partitioned_cache_is_smaller_than_declared() {
     let levels = detect(&intel_guest(8));
     let matches = match_declared(&levels, &machine(&[(1, 48 * KIB), (2, 2 * MIB), (3, 105 * MIB)]));

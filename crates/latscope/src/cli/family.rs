@@ -22,7 +22,7 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let probes: Vec<&'static Probe> = family.probes.iter().copied().filter(wanted).collect();
     let values = arguments::given(family, matches);
     for (parameter, values) in &values {
-        check(parameter, values)?;
+        check(name, parameter, values)?;
     }
     let Defaults { directories, notes } = directories(matches, &probes)?;
     let ask =
@@ -30,8 +30,16 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     measure::run(Job { name: name.to_owned(), probes, ask, notes, in_full: true }, matches)
 }
 
-/// Sizes that no machine has are told before anything is measured.
-fn check(parameter: &str, values: &[ParamValue]) -> Result<()> {
+/// Parameters for which "none" is something to measure, by family.
+const MAY_BE_ZERO: [(&str, &str); 4] =
+    [("memory", "delay"), ("memory", "threads"), ("sync", "size"), ("file", "size")];
+
+/// What cannot be on any machine, or not on this one, is told before anything
+/// is measured.
+fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
+    if values.contains(&ParamValue::Number(0)) && !MAY_BE_ZERO.contains(&(family, parameter)) {
+        bail!("--{parameter} 0 leaves nothing to measure: choose 1 or more");
+    }
     if parameter != "size" {
         return Ok(());
     }

@@ -14,7 +14,7 @@ mod survey;
 use crate::compat;
 use crate::conditions::{guardian, load};
 use crate::engine::worker;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -66,10 +66,11 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let matches = match arguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
-            let _ = error.print();
-            let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let exit = if asked_for { Exit::Done } else { Exit::Error };
-            return Ok(ExitCode::from(exit as u8));
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                let _ = error.print();
+                return Ok(ExitCode::SUCCESS);
+            }
+            bail!(in_one_line(&error.to_string()));
         }
     };
     let exit = match matches.subcommand() {
@@ -89,4 +90,44 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some((family, matches)) => family::run(family, matches)?,
     };
     Ok(ExitCode::from(exit as u8))
+}
+
+/// The message of the parser without its paragraphs: what is wrong, what could
+/// be meant, and where to read more.
+fn in_one_line(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let (usage, said): (Vec<&str>, Vec<&str>) = message
+        .split("\n\n")
+        .filter(|paragraph| !paragraph.starts_with("For more information"))
+        .partition(|paragraph| paragraph.starts_with("Usage: "));
+    let words: Vec<&str> = said.iter().flat_map(|paragraph| paragraph.split_whitespace()).collect();
+    let named = |word: &&str| !word.starts_with(['[', '<', '-']);
+    let command = usage.first().map_or("", |usage| usage.trim_start_matches("Usage: "));
+    let command: Vec<&str> = command.split_whitespace().take_while(named).collect();
+    let command = if command.is_empty() { "latscope".to_owned() } else { command.join(" ") };
+    format!("{} (see `{command} --help`)", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_the_parser_fits_in_a_line() {
+        let said = |words: &[&str]| {
+            let words = ["latscope"].iter().chain(words);
+            in_one_line(&arguments::command().try_get_matches_from(words).unwrap_err().to_string())
+        };
+        assert_eq!(said(&["--nosuch"]), "unexpected argument '--nosuch' found (see `latscope --help`)");
+        let option = said(&["doctor", "--jason", "x"]);
+        assert!(option.contains("a similar argument exists: '--json'"), "{option}");
+        assert!(option.ends_with("(see `latscope doctor --help`)"), "{option}");
+        let value = said(&["sync", "--placement", "nowhere"]);
+        assert!(
+            value.starts_with(
+                "invalid value 'nowhere' for '--placement <WORD,…>' [possible values: same-core"
+            )
+        );
+        assert!(said(&["show"]).contains("<RESULT>"));
+    }
 }

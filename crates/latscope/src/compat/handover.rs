@@ -94,7 +94,7 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
     Ok(Job::new(&options, wishes, move |figures, page| {
         let overhead = counts.iter().find_map(|count| {
             let measurement = figures.measurement(&wish(*count)).ok()?;
-            measurement.values.get("overhead").map(|overhead| overhead.value)
+            measurement.values.get("self").map(|overhead| overhead.value)
         });
         page.text(&format!("\n\"size={kib}k ovr={:.2}\n", overhead.unwrap_or(0.0) / 1e3));
         for count in &counts {

@@ -24,12 +24,32 @@ impl Wish {
         Wish { probe, params: params(pairs) }
     }
 
-    /// Whether a point or measurement with this probe and these parameters is
-    /// what was wished for.
-    pub fn is_met_by(&self, probe: &str, found: &Params) -> bool {
-        self.probe == probe && self.params.iter().all(|(name, value)| found.get(name) == Some(value))
+    /// How far a point or measurement is from what was wished for: `None` if it
+    /// is another thing, else the bytes by which its size differs, for probes
+    /// round sizes to whole blocks.
+    fn distance(&self, probe: &str, found: &Params) -> Option<u64> {
+        let differs = |(name, value): (&String, &ParamValue)| match (name.as_str(), value, found.get(name)) {
+            ("size", ParamValue::Number(wished), Some(ParamValue::Number(found))) => {
+                Some(wished.abs_diff(*found)).filter(|bytes| *bytes <= ROUNDING.max(wished / 2))
+            }
+            (_, value, found) => (found == Some(value)).then_some(0),
+        };
+        let same = self.probe == probe;
+        same.then(|| self.params.iter().map(differs).sum()).flatten()
+    }
+
+    /// The one of `all` that is nearest to what was wished for.
+    pub fn nearest<T>(&self, all: impl Iterator<Item = T>, of: impl Fn(&T) -> (&str, &Params)) -> Option<T> {
+        let near = all.filter_map(|one| {
+            let (probe, params) = of(&one);
+            Some((self.distance(probe, params)?, one))
+        });
+        near.min_by_key(|(distance, _)| *distance).map(|(_, one)| one)
     }
 }
+
+/// A difference of size that is but rounding, bytes.
+const ROUNDING: u64 = 4096;
 
 impl fmt::Display for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,14 +147,14 @@ pub struct Figures<'a>(
 
 impl<'a> Figures<'a> {
     fn find(&self, wish: &Wish) -> Option<&'a Measurement> {
-        self.0.measurements.iter().find(|m| wish.is_met_by(&m.probe, &m.params))
+        wish.nearest(self.0.measurements.iter(), |m| (&m.probe, &m.params))
     }
 
     fn why_absent(&self, wish: &Wish) -> String {
-        let mut points = self.0.plan.steps.iter().flat_map(|step| &step.points);
-        match points.any(|point| wish.is_met_by(&point.probe, &point.params)) {
-            true => "the run ended before it".to_owned(),
-            false => "it is not offered on this machine; `latscope list` shows what is".to_owned(),
+        let points = self.0.plan.steps.iter().flat_map(|step| &step.points);
+        match wish.nearest(points, |point| (&point.probe, &point.params)) {
+            Some(_) => "the run ended before it".to_owned(),
+            None => "it is not offered on this machine; `latscope list` shows what is".to_owned(),
         }
     }
 

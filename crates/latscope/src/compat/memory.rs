@@ -122,7 +122,8 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
     let wish = Wish::new(
         "memory.bandwidth",
         [
-            ("size", size.into()),
+            // Each process of LMbench has a buffer of that size; ours is that of all threads.
+            ("size", (size * options.parallelism).into()),
             ("operation", transfer.operation.into()),
             ("step", transfer.step.into()),
             ("threads", options.parallelism.into()),
@@ -160,7 +161,7 @@ pub fn stream(call: &Call) -> Result<Job, CallError> {
     let wish = move |operation: &str| {
         Wish::new(
             "memory.stream",
-            [("operation", operation.into()), ("size", size.into()), ("threads", threads.into())],
+            [("operation", operation.into()), ("size", (size * threads).into()), ("threads", threads.into())],
         )
     };
     let wishes = kernels.iter().map(|(operation, _)| wish(operation)).collect();

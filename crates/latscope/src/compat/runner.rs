@@ -175,8 +175,8 @@ fn plan(name: &str, job: &Job, ground: &Ground) -> Plan {
         let Some(probe) = probe::find(wish.probe) else { continue };
         let planned = planner::plan(&[probe], &request(name, Some(wish), ground), &ground.machine);
         for mut step in planned.steps {
-            step.points.retain(|point| wish.is_met_by(&point.probe, &point.params));
-            step.points.truncate(1);
+            let points = std::mem::take(&mut step.points).into_iter();
+            step.points = wish.nearest(points, |point| (&point.probe, &point.params)).into_iter().collect();
             step.stop = scaled(step.stop, job.repetitions);
             add(&mut whole.steps, step);
         }

@@ -49,7 +49,7 @@ impl Guardian {
     /// # Errors
     /// The process cannot be started.
     pub fn start() -> Result<Guardian> {
-        let (ours, theirs) = UnixStream::pair()?;
+        let (ours, theirs) = UnixStream::pair().context("no sockets to the guardian process")?;
         let child = worker::spawn(&["__guardian"], &[&theirs.into()], Lifetime::OnItsOwn)
             .context("the guardian process does not start")?;
         Ok(Guardian { child, socket: Some(BufReader::new(ours)), next: 0 })
@@ -117,7 +117,8 @@ pub fn main() -> Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         latscope_sys::signal::ignore(signal);
     }
-    let mut socket = UnixStream::from(inherited(0)?);
+    let socket = inherited(0).context("a guardian is started by latscope itself: run `latscope survey`")?;
+    let mut socket = UnixStream::from(socket);
     let mut journal: Vec<(u64, Undo)> = Vec::new();
     for line in BufReader::new(socket.try_clone()?).lines().map_while(Result::ok) {
         match serde_json::from_str(&line) {

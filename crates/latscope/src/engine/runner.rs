@@ -282,7 +282,7 @@ impl Link {
     fn start(points: usize) -> Result<Link> {
         let memory = Slots::create(points).context("no memory for the histograms")?;
         let slots = Slots::map(&memory, points)?;
-        let (ours, theirs) = UnixStream::pair()?;
+        let (ours, theirs) = UnixStream::pair().context("no sockets to a worker process")?;
         let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory], Lifetime::WithParent)
             .context("a worker process does not start")?;
         Ok(Link { child, socket: BufReader::new(ours), slots })

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Policy;
 use latscope_sys::sched;
 use latscope_sys::worker::inherited;
+use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -19,11 +20,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Errors
 /// It was not started by a coordinator, or that one is gone.
 pub fn main() -> Result<()> {
-    let socket = UnixStream::from(inherited(0)?);
-    let memory = inherited(1)?;
+    let by_hand = "a worker is started by latscope itself, for one step: run `latscope survey`";
+    let socket = UnixStream::from(inherited(0).context(by_hand)?);
+    let memory = inherited(1).context(by_hand)?;
     let mut line = String::new();
-    BufReader::new(socket.try_clone()?).read_line(&mut line)?;
-    let assignment: Assignment = serde_json::from_str(&line).context("no assignment")?;
+    BufReader::new(socket.try_clone()?).read_line(&mut line).context(by_hand)?;
+    let assignment: Assignment = serde_json::from_str(&line).context(by_hand)?;
     let slots = Slots::map(memory, assignment.step.points.len())?;
     let socket = RefCell::new(socket);
     // A coordinator that is gone takes this process with it; a failed write needs no other answer.
@@ -41,12 +43,14 @@ pub fn main() -> Result<()> {
 fn run(assignment: Assignment, slots: Slots, tell: &mut dyn FnMut(Message)) -> Result<()> {
     let step = &assignment.step;
     let experiment = probe::experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
-    let shortfall = prepare(step.cpus.first().copied(), step.policy, step.conditions.lock_memory)?;
+    let shortfalls = prepare(step.cpus.first().copied(), step.policy, step.conditions.lock_memory)?;
     tell(Message::Ready);
     let mut bench = Bench::new(assignment, slots, tell);
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
-    if let Some((reason, remedy)) = shortfall {
-        (0..bench.points().len()).for_each(|point| bench.degrade(point, reason.clone(), remedy));
+    if !shortfalls.is_empty() {
+        let (reasons, remedies): (Vec<String>, Vec<&str>) = shortfalls.into_iter().unzip();
+        let (reason, remedy) = (reasons.join("; "), remedies.join("; "));
+        (0..bench.points().len()).for_each(|point| bench.degrade(point, reason.as_str(), remedy.as_str()));
     }
     bench.close();
     match outcome {
@@ -62,26 +66,44 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// A condition that could not be had: why, and what to do.
-type Shortfall = Option<(String, &'static str)>;
+type Shortfall = (String, &'static str);
 
 /// Pins the process, locks its memory, sets its policy and reads it back.
-fn prepare(cpu: Option<u32>, policy: Policy, lock: bool) -> Result<Shortfall> {
+fn prepare(cpu: Option<u32>, policy: Policy, lock: bool) -> Result<Vec<Shortfall>> {
+    let mut shortfalls = Vec::new();
     if let Some(cpu) = cpu {
-        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+        shortfalls.extend(pinned(cpu)?);
     }
     if lock {
         use rustix::mm::{MlockAllFlags, mlockall};
         if let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
-            return Ok(Some((format!("memory is not locked: {error}"), "run as root, or raise `ulimit -l`")));
+            shortfalls.push((format!("memory is not locked: {error}"), "run as root, or raise `ulimit -l`"));
         }
     }
-    Ok(match policy {
-        Policy::Other => None,
-        Policy::Fifo(priority) => granted(sched::Policy::Fifo(priority)),
-    })
+    if let Policy::Fifo(priority) = policy {
+        shortfalls.extend(granted(sched::Policy::Fifo(priority)));
+    }
+    Ok(shortfalls)
 }
 
-fn granted(wanted: sched::Policy) -> Shortfall {
+/// A CPU that is not there is an error; a kernel that lets nobody choose a CPU is not.
+fn pinned(cpu: u32) -> Result<Option<Shortfall>> {
+    match sched::pin(&[cpu]) {
+        Ok(()) => Ok(None),
+        Err(error)
+            if matches!(
+                error.raw_os_error().map(Errno::from_raw_os_error),
+                Some(Errno::PERM | Errno::NOSYS)
+            ) =>
+        {
+            let remedy = "allow sched_setaffinity(2) in the seccomp filter";
+            Ok(Some((format!("not kept on CPU {cpu}: {error}"), remedy)))
+        }
+        Err(error) => Err(error).with_context(|| format!("CPU {cpu} cannot be used")),
+    }
+}
+
+fn granted(wanted: sched::Policy) -> Option<Shortfall> {
     let remedy = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
     if let Err(error) = sched::set_policy(wanted) {
         return Some((format!("ran as SCHED_OTHER: {error}"), remedy));

@@ -173,7 +173,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         Ok(regions) => regions,
         Err(error) => {
             for index in affordable {
-                bench.unsupported(index, error.to_string(), "choose a smaller --size, or free memory");
+                bench.unsupported(index, format!("{error:#}"), "choose a smaller --size, or free memory");
             }
             return Ok(());
         }

@@ -5,7 +5,7 @@ use super::sizes::{self, KIB, LINE, MIB};
 use crate::engine::bench::{Batch, Bench};
 use crate::engine::timebase::Timebase;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Times};
@@ -16,8 +16,7 @@ use latscope_sys::kernels::chase::growing::GrowingChase;
 use latscope_sys::kernels::chase::{ChaseMap, UNROLL};
 use latscope_sys::memory::{Pages, Region};
 use latscope_sys::sched;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// One dependent load beside copying threads.
@@ -118,7 +117,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let (alone, loaded): (Vec<usize>, Vec<usize>) =
                 possible.iter().partition(|index| points[**index].number("threads") == 0);
             for index in loaded {
-                bench.unsupported(index, error.to_string(), "free memory");
+                bench.unsupported(index, format!("{error:#}"), "free memory");
             }
             return alone.into_iter().try_for_each(|index| measure(bench, index, &map, &cpus, &mut []));
         }
@@ -145,24 +144,27 @@ fn measure(
 ) -> Result<()> {
     let point = &bench.points()[index];
     let (threads, delay) = (point.number("threads") as usize, point.number("delay"));
-    let (over, bytes, begin) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(threads + 1));
+    let (over, bytes, begun) = (AtomicBool::new(false), AtomicU64::new(0), AtomicUsize::new(0));
     let timebase = bench.timebase();
     std::thread::scope(|scope| {
-        let (over, bytes, begin) = (&over, &bytes, &begin);
+        let (over, bytes, begun) = (&over, &bytes, &begun);
+        let _over = Over(over);
         for (region, cpu) in copies[..threads].iter_mut().zip(&cpus[1..]) {
-            scope.spawn(move || {
+            let body = move || {
                 // `for_threads` was on this CPU before.
                 let pinned = sched::pin(&[*cpu]);
-                begin.wait();
+                begun.fetch_add(1, Ordering::Release);
                 while pinned.is_ok() && copy(region.words(), delay, over, bytes, timebase) {}
-            });
+            };
+            std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
         }
-        let _over = Over(over);
-        begin.wait();
+        while begun.load(Ordering::Acquire) < threads {
+            std::thread::yield_now();
+        }
         // The load is there when all threads copy; on a busy machine that takes a while.
-        let begun = Instant::now();
+        let waiting = Instant::now();
         let some = (threads * 16 * PIECE) as u64;
-        while bytes.load(Ordering::Relaxed) < some && begun.elapsed() < PATIENCE {
+        while bytes.load(Ordering::Relaxed) < some && waiting.elapsed() < PATIENCE {
             std::thread::yield_now();
         }
         let clock = timebase.clock();

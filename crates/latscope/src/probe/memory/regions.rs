@@ -3,6 +3,7 @@
 
 use crate::engine::bench::Bench;
 use crate::probe::{Kind, Param};
+use anyhow::Context;
 use latscope_core::plan::Point;
 use latscope_sys::memory::{self, Pages, Region};
 use latscope_sys::sched;
@@ -63,15 +64,18 @@ pub fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<Region>>
         "{wanted} bytes of memory are wanted for all threads, and only {available} are available"
     );
     let make = |cpu: u32, bytes: usize| -> anyhow::Result<Region> {
-        sched::pin(&[cpu])?;
+        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
         Ok(Region::new(bytes, Pages::Huge)?)
     };
     // One after the other: each has to see what the ones before took.
     cpus.iter()
         .zip(bytes)
         .map(|(cpu, bytes)| {
-            std::thread::scope(|scope| scope.spawn(|| make(*cpu, *bytes)).join())
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new().spawn_scoped(scope, || make(*cpu, *bytes));
+                let thread = thread.context("no thread can be created")?;
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
         })
         .collect()
 }

@@ -64,13 +64,14 @@ where
         let (ready, told) = mpsc::channel();
         for (event, cpu) in events.zip(&cpus[1..]) {
             let ready = ready.clone();
-            scope.spawn(move || {
+            let body = move || {
                 let pinned = sched::pin(&[*cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
                 let usable = pinned.is_ok();
                 if ready.send(pinned).is_ok() && usable {
                     work(signals, timebase, event);
                 }
-            });
+            };
+            std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
         }
         for _ in 0..mates {
             told.recv()??;

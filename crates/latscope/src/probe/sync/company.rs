@@ -91,7 +91,8 @@ impl Placement {
 }
 
 /// What lets threads be set up that could not be.
-pub const REMEDY: &str = "allow the CPUs (cpuset), and sched_setattr(2) in the seccomp filter";
+pub const REMEDY: &str =
+    "allow the call (a container's seccomp filter?), more threads (ulimit -u), and the CPUs (cpuset)";
 
 /// Puts the calling thread on `cpu`, under the policy of the placement.
 ///
@@ -99,7 +100,10 @@ pub const REMEDY: &str = "allow the CPUs (cpuset), and sched_setattr(2) in the s
 /// The CPU or the policy is refused.
 pub fn settle(placement: Placement, cpu: u32) -> std::io::Result<()> {
     sched::pin(&[cpu])?;
-    sched::set_policy(placement.policy())?;
+    // Where the call is refused altogether, the policy may still be the right one.
+    if sched::policy()? != placement.policy() {
+        sched::set_policy(placement.policy())?;
+    }
     // Kernels that know no slices ignore it; nothing measured depends on it
     // but how often a busy machine lets us measure.
     let _ = sched::set_slice(SLICE_NS);
@@ -135,6 +139,14 @@ pub fn check_count(bench: &mut Bench, point: usize, trips: u64) {
         let reason =
             format!("only {trips} round trips were possible in the time: other threads held the CPUs");
         bench.degrade(point, reason, "run it on a quieter machine, or longer (--full, --duration)");
+    }
+}
+
+/// Marks a point for which a CPU may have idled after all.
+pub fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
+    if children.iter().any(Child::ended) {
+        let reason = "the CPU was not kept from idling: its process got no CPU, or not the policy SCHED_IDLE";
+        bench.degrade(point, reason, "allow sched_setattr(2) in the seccomp filter");
     }
 }
 

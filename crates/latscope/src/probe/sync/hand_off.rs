@@ -129,9 +129,11 @@ fn measure<L: Link + 'static>(
     ends: std::io::Result<(L, L)>,
 ) -> Result<()> {
     let (mut near, far) = ends.context("the two ends cannot be connected")?;
-    let _awake = company::keep_awake(bench, point, placement, cpus);
+    let awake = company::keep_awake(bench, point, placement, cpus);
     company::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
-    let partner = std::thread::Builder::new().spawn(move || answer(far, placement, cpus[1]))?;
+    let partner = std::thread::Builder::new()
+        .spawn(move || answer(far, placement, cpus[1]))
+        .context("no thread can be created")?;
     let mut trips = 0u64;
     let mut lost = false;
     let mut call = || {
@@ -153,6 +155,7 @@ fn measure<L: Link + 'static>(
         })?;
         bench.set_stop(stop);
     }
+    company::check_awake(bench, point, &awake);
     let slept = thread_counts().voluntary - before;
     drop(near);
     let partner_slept = partner.join().expect("an echo does not panic").context("the other thread")?;

@@ -30,7 +30,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     // glibc leaves out the atomic instruction while a process has one thread
     // only; programs that need a mutex have more.
     let (end, ended) = mpsc::channel::<()>();
-    let second = std::thread::Builder::new().spawn(move || ended.recv())?;
+    let second =
+        std::thread::Builder::new().spawn(move || ended.recv()).context("no thread can be created")?;
     bench.batch(0, Batch { cycles: true, ..Batch::default() }, |iterations| {
         for _ in 0..iterations {
             mutex.with(|| ());

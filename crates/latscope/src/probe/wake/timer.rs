@@ -11,7 +11,7 @@ use latscope_core::units::format_time;
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::{sched, usage};
 use rustix::thread::{ClockId, clock_nanosleep_absolute};
-use std::sync::Barrier;
+use std::sync::RwLock;
 
 /// Difference between the programmed and the real wake-up of a thread.
 pub static TIMER: Probe = Probe {
@@ -75,22 +75,28 @@ fn run(bench: &mut Bench) -> Result<()> {
     for interval in intervals {
         let chosen: Vec<usize> =
             (0..points.len()).filter(|i| points[*i].number("interval") == interval).collect();
-        let barrier = Barrier::new(chosen.len());
+        let begin = RwLock::new(false);
         let tasks: Vec<_> =
             chosen.iter().map(|i| (*i, points[*i].number("cpu") as u32, bench.writer(*i))).collect();
-        let measured = std::thread::scope(|scope| {
+        let measured = std::thread::scope(|scope| -> Result<_> {
+            // Nobody measures while others are being started, or if one does not start.
+            let mut started = begin.write().expect("no thread panics while it holds this");
             let threads: Vec<_> = tasks
                 .into_iter()
                 .map(|(point, cpu, writer)| {
-                    let barrier = &barrier;
-                    scope.spawn(move || measure(point, cpu, interval, activations, writer, barrier))
+                    let begin = &begin;
+                    let body = move || measure(point, cpu, interval, activations, writer, begin);
+                    std::thread::Builder::new().spawn_scoped(scope, body)
                 })
-                .collect();
-            threads
+                .collect::<std::io::Result<_>>()
+                .context("no thread can be created")?;
+            *started = true;
+            drop(started);
+            Ok(threads
                 .into_iter()
                 .map(|thread| thread.join().expect("a measuring thread does not panic"))
-                .collect::<Vec<_>>()
-        });
+                .collect::<Vec<_>>())
+        })?;
         for result in measured {
             let Measured { point, writer, early, faults } = result?;
             bench.value(point, "early", early as f64, "count", Better::Neither);
@@ -108,10 +114,10 @@ fn measure(
     interval: u64,
     activations: u64,
     mut writer: Writer,
-    barrier: &Barrier,
+    begin: &RwLock<bool>,
 ) -> Result<Measured> {
     let pinned = sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
-    barrier.wait();
+    anyhow::ensure!(*begin.read().expect("the starter does not panic"), "another thread did not start");
     pinned?;
     let faults = usage::thread_counts().minor_faults;
     let epoch = monotonic_ns();
