@@ -1,10 +1,10 @@
 //! `cargo xtask peers stress`: how far rows move when four busy processes of
 //! stress-ng run beside the measurement, against an idle run just before.
 
-use super::table::{STRESS_NG, TABLE};
+use super::table::{Comparison, STRESS_NG, TABLE};
 use super::tools::{self, Here, Latscope};
 use super::{SEED, middle, verdict};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics::{Interval, ratio_of_medians};
@@ -16,11 +16,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// What of the survey is measured besides the latency of loads.
-const SURVEYED: &str = "survey --only cpu.add,sync.atomic,syscall,sync.semaphore,sync.futex,sync.condvar,sync.eventfd,\
-                        sync.pipe,sync.unix-stream";
-
-/// Peers that are shown under the same load, by their names in the table.
-const PEERS: [&str; 4] = ["getppid", "mutex", "pipe", "read-l1"];
+const SURVEYED: &str = "survey --only cpu.add,sync.atomic,syscall,sync.semaphore,sync.futex,sync.condvar,\
+                        sync.eventfd,sync.pipe,sync.unix-stream";
 
 /// Cycles and time part when the core clock moves by more than this share.
 const DRIFT: f64 = 0.02;
@@ -39,27 +36,16 @@ enum Kind {
     Shown(&'static str),
 }
 
-impl Kind {
-    /// How far the ratio of loaded to idle may be from 1.
-    fn limit(self) -> Option<f64> {
-        match self {
-            Kind::Hardware => Some(0.15),
-            Kind::Kernel => Some(0.30),
-            Kind::Shown(_) => None,
-        }
-    }
-}
-
 /// What a run says of a row.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     ns: f64,
     cycles: Option<f64>,
-    /// Share of the samples that were disturbed.
+    /// Share of the samples that were disturbed; NaN where nobody looks.
     rejected: f64,
 }
 
-/// A row's name, and what it is.
+/// By what a row is, and its name.
 type Rows<T> = BTreeMap<(Kind, String), T>;
 
 /// Alternates idle and loaded runs; whether every limit holds.
@@ -67,16 +53,15 @@ type Rows<T> = BTreeMap<(Kind, String), T>;
 /// # Errors
 /// latscope or the load does not run.
 pub fn run(pairs: usize) -> Result<bool> {
-    let lacking = tools::install(&[&STRESS_NG])?;
-    if let [(_, why), ..] = lacking.as_slice() {
-        bail!("there is no load without stress-ng: {why}");
-    }
+    let lacking = tools::install(peers().map(|peer| peer.tool).chain([&STRESS_NG]))?;
+    let no_load = lacking.iter().find(|(program, _)| *program == STRESS_NG.program());
+    ensure!(no_load.is_none(), "there is no load without stress-ng: {no_load:?}");
     let (latscope, here) = (Latscope::build()?, Here::new()?);
     let mut rows: Rows<Vec<(Seen, Seen)>> = BTreeMap::new();
-    for turn in 0..pairs {
-        eprint!("\rpair {} of {pairs}: idle   ", turn + 1);
+    for turn in 1..=pairs {
+        eprint!("\rpair {turn}/{pairs}: idle   ");
         let idle = observe(&latscope, &here)?;
-        eprint!("\rpair {} of {pairs}: loaded ", turn + 1);
+        eprint!("\rpair {turn}/{pairs}: loaded ");
         let load = Load::start()?;
         let mut loaded = observe(&latscope, &here)?;
         drop(load);
@@ -86,20 +71,23 @@ pub fn run(pairs: usize) -> Result<bool> {
             }
         }
     }
-    eprint!("\r{:40}\r", "");
+    eprintln!("\r{:40}", "");
     println!(
-        "Idle, and with `stress-ng --cpu 4` beside; {pairs} pairs, each loaded run right after its idle one."
+        "Idle, and with `stress-ng --cpu 4` beside, in turn; pairs: {pairs}. Medians, and the shift of the"
     );
-    println!(
-        "shift: loaded against idle [95 % interval of the median]; it holds when that reaches into the limit."
-    );
+    println!("loaded from the idle run [95 % interval], which holds when that reaches into the limit.");
     println!("* judged in core cycles: the clock moved by more than {:.0} %.\n", DRIFT * 100.0);
     println!(
-        "{:<52} {:>9} {:>9} {:>8} {:>17} {:>8} {:>6} {:>8}  verdict",
-        "row", "idle", "loaded", "shift", "", "cycles", "limit", "rejected"
+        "{:<40} {:>9} {:>9} {:>9} {:>10} {:>18} {:>6} {:>9}  verdict",
+        "", "idle", "loaded", "shift", "in cycles", "interval", "limit", "rejected"
     );
     let verdicts: Vec<bool> = rows.iter().map(|((kind, name), pairs)| show(*kind, name, pairs)).collect();
     Ok(!verdicts.is_empty() && verdicts.into_iter().all(|holds| holds))
+}
+
+/// The peers that are shown under the same load.
+fn peers() -> impl Iterator<Item = &'static Comparison> {
+    TABLE.iter().filter(|comparison| ["getppid", "mutex", "pipe", "read-l1"].contains(&comparison.name))
 }
 
 /// `stress-ng --cpu 4`, until it is dropped.
@@ -107,8 +95,8 @@ struct Load(Child);
 
 impl Load {
     fn start() -> Result<Load> {
+        let mut command = Command::new(STRESS_NG.program());
         // Should this process be killed, the load ends by itself.
-        let mut command = Command::new("stress-ng");
         command.args(["--cpu", "4", "--timeout", "600"]).stdout(Stdio::null()).stderr(Stdio::null());
         let load = Load(command.spawn().context("stress-ng does not start")?);
         sleep(SETTLE);
@@ -118,8 +106,8 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // Asked to, it ends its own processes; what is left of a failure is its time-out.
         if let Some(pid) = Pid::from_raw(self.0.id() as i32) {
+            // Asked to, it ends its own processes; should that fail, its time does.
             let _ = kill_process(pid, Signal::TERM);
         }
         let _ = self.0.wait();
@@ -131,15 +119,15 @@ impl Drop for Load {
 fn observe(latscope: &Latscope, here: &Here) -> Result<Rows<Seen>> {
     let survey = latscope.measure(&here.words(SURVEYED)?)?;
     let sizes = sizes(&survey.machine);
-    let list = sizes.iter().map(|(size, _)| size.to_string()).collect::<Vec<_>>().join(",");
-    let loads = format!("memory latency --order random --pages 2MiB --size {list} --cpus {{cpu}}");
+    let list = sizes.iter().map(|(size, ..)| size.to_string()).collect::<Vec<_>>().join(",");
+    let loads = format!("memory latency --order random --pages 2MiB --cpus {{cpu}} --size {list}");
     let loads = latscope.measure(&here.words(&loads)?)?;
-    let mut rows: Rows<Seen> = collect(&survey, |m| kind(m).map(|kind| (kind, m.title.clone())));
+    let mut rows = collect(&survey, |m| Some((kind(m)?, m.title.clone())));
     rows.extend(collect(&loads, |m| load_row(m, &sizes)));
-    for comparison in TABLE.iter().filter(|comparison| PEERS.contains(&comparison.name)) {
-        let name = format!("{} ({})", comparison.name, comparison.tool.program());
-        // Only what is installed; none of it is needed.
-        if let Ok(ns) = comparison.their_time(here) {
+    for peer in peers() {
+        // What does not run is told by the comparison itself.
+        if let Ok(ns) = peer.their_time(here) {
+            let name = format!("{} ({})", peer.name, peer.tool.program());
             rows.insert((Kind::Shown("a peer"), name), Seen { ns, cycles: None, rejected: f64::NAN });
         }
     }
@@ -155,27 +143,21 @@ fn collect(report: &Report, row: impl Fn(&Measurement) -> Option<(Kind, String)>
     report.measurements.iter().filter_map(|m| Some((row(m)?, seen(m)?))).collect()
 }
 
-/// Sizes of working sets, each with the level that holds it and what is asked of it.
-fn sizes(machine: &Machine) -> Vec<(u64, Kind)> {
+/// Sizes of working sets, the level that holds each, and what is asked of it.
+fn sizes(machine: &Machine) -> Vec<(u64, &'static str, Kind)> {
     let last = machine.last_level_cache().unwrap_or(0);
-    let level = |level| machine.cache_size(level).filter(|size| *size > 0 && *size < last);
-    let mut sizes = vec![(16 << 10, Kind::Hardware)];
-    sizes.extend(level(2).map(|size| (size / 2, Kind::Hardware)));
-    if last > 0 {
-        sizes.push((last / 8, Kind::Shown("shared with the load")));
-    }
-    sizes.push(((4 * last).clamp(128 << 20, 512 << 20), Kind::Hardware));
+    let second = machine.cache_size(2).filter(|size| *size > 0 && *size < last);
+    let beyond = (4 * last).clamp(128 << 20, 512 << 20);
+    let mut sizes = vec![(16 << 10, "L1", Kind::Hardware), (beyond, "memory", Kind::Hardware)];
+    sizes.extend(second.map(|size| (size / 2, "L2", Kind::Hardware)));
+    sizes.extend((last > 0).then_some((last / 8, "last level", Kind::Shown("shared with the load"))));
     sizes
 }
 
-fn load_row(m: &Measurement, sizes: &[(u64, Kind)]) -> Option<(Kind, String)> {
-    let size: u64 = m.params.get("size")?.to_string().parse().ok()?;
-    let place = sizes.iter().position(|(asked, _)| *asked == size)?;
-    let level = match place {
-        place if place + 1 == sizes.len() => "memory".to_owned(),
-        place => format!("L{}", place + 1),
-    };
-    Some((sizes[place].1, format!("load, {level} ({})", format_size(size))))
+fn load_row(m: &Measurement, sizes: &[(u64, &str, Kind)]) -> Option<(Kind, String)> {
+    let asked: u64 = m.params.get("size")?.to_string().parse().ok()?;
+    let (size, level, kind) = sizes.iter().find(|(size, ..)| *size == asked)?;
+    Some((*kind, format!("load, {level} ({})", format_size(*size))))
 }
 
 /// What is asked of a row of the survey; `None` for what is not looked at.
@@ -194,42 +176,34 @@ fn kind(m: &Measurement) -> Option<Kind> {
 
 /// Prints a row; whether its limit holds.
 fn show(kind: Kind, name: &str, pairs: &[(Seen, Seen)]) -> bool {
-    let shift_in = |figure: fn(&Seen) -> f64| {
-        let ratios: Vec<(f64, f64)> =
-            pairs.iter().map(|(idle, loaded)| (figure(loaded), figure(idle))).collect();
-        ratio_of_medians(&ratios, SEED)
+    let shift_of = |figure: fn(&Seen) -> f64| {
+        let ratios = pairs.iter().map(|(idle, loaded)| (figure(loaded), figure(idle)));
+        ratio_of_medians(&ratios.collect::<Vec<_>>(), SEED)
     };
-    let Some(in_time) = shift_in(|seen| seen.ns) else { return true };
-    let in_cycles = shift_in(|seen| seen.cycles.unwrap_or(f64::NAN));
-    let drifted = |cycles: f64| (cycles / in_time.0 - 1.0).abs() > DRIFT;
-    let by_cycles = in_cycles.filter(|(cycles, _)| kind == Kind::Hardware && drifted(*cycles));
-    let (ratio, interval) = by_cycles.unwrap_or(in_time);
-    let judgement = match (kind, kind.limit()) {
-        (_, Some(limit)) => verdict(ratio, interval, Interval { low: 1.0 - limit, high: 1.0 + limit }),
-        (Kind::Shown(why), None) => why,
-        (_, None) => "",
+    let Some(time) = shift_of(|seen| seen.ns) else { return true };
+    let cycles = shift_of(|seen| seen.cycles.unwrap_or(f64::NAN));
+    let drifted = |cycles: f64| (cycles / time.0 - 1.0).abs() > DRIFT;
+    let by_cycles = cycles.filter(|(cycles, _)| kind == Kind::Hardware && drifted(*cycles));
+    let (ratio, interval) = by_cycles.unwrap_or(time);
+    let judged = |limit| verdict(ratio, interval, Interval { low: 1.0 - limit, high: 1.0 + limit });
+    let (limit, judgement) = match kind {
+        Kind::Hardware => ("15 %", judged(0.15)),
+        Kind::Kernel => ("30 %", judged(0.30)),
+        Kind::Shown(why) => ("", why),
     };
-    let percent = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let shift = |ratio: f64| format!("{:+.1} %", 100.0 * (ratio - 1.0));
+    let rejected = 100.0 * middle(pairs.iter().map(|(_, loaded)| loaded.rejected));
     println!(
-        "{name:<52} {:>9} {:>9} {:>8} {:>17} {:>8} {:>6} {:>8}  {}{judgement}",
+        "{name:<40} {:>9} {:>9} {:>9} {:>10} {:>18} {limit:>6} {:>9}  {}{judgement}",
         format_time(middle(pairs.iter().map(|(idle, _)| idle.ns))),
         format_time(middle(pairs.iter().map(|(_, loaded)| loaded.ns))),
-        percent(in_time.0),
-        format!(
-            "[{}, {}]",
-            percent(interval.low).replace(" %", ""),
-            percent(interval.high).replace(" %", "")
-        ),
-        in_cycles.map_or_else(String::new, |(ratio, _)| percent(ratio)),
-        kind.limit().map_or_else(String::new, |limit| format!("{:.0} %", 100.0 * limit)),
-        percentage(middle(pairs.iter().map(|(_, loaded)| loaded.rejected))),
+        shift(time.0),
+        cycles.map_or_else(String::new, |(ratio, _)| shift(ratio)),
+        format!("[{:+.1}, {:+.1}]", 100.0 * (interval.low - 1.0), 100.0 * (interval.high - 1.0)),
+        if rejected.is_nan() { String::new() } else { format!("{rejected:.0} %") },
         if by_cycles.is_some() { "* " } else { "" },
     );
     judgement != "EXCEEDED"
-}
-
-fn percentage(share: f64) -> String {
-    if share.is_nan() { String::new() } else { format!("{:.0} %", 100.0 * share) }
 }
 
 #[cfg(test)]
@@ -237,20 +211,11 @@ mod tests {
     use super::*;
     use latscope_core::machine::Cache;
 
-    fn seen(ns: f64, cycles: f64) -> Seen {
-        Seen { ns, cycles: Some(cycles), rejected: 0.0 }
-    }
-
     #[test]
-    fn a_slower_clock_moves_no_hardware_row_but_a_kernel_row() {
-        let slower = [(seen(1.0, 4.0), seen(1.5, 4.0)); 5];
-        assert!(show(Kind::Hardware, "load", &slower));
-        assert!(!show(Kind::Kernel, "getppid", &slower));
-        assert!(show(Kind::Shown("a peer"), "getppid", &slower));
-    }
-
-    #[test]
-    fn cycles_do_not_excuse_a_row_whose_clock_stands() {
+    fn only_hardware_rows_are_excused_by_a_slower_clock_and_only_by_that() {
+        let seen = |ns, cycles| Seen { ns, cycles: Some(cycles), rejected: 0.0 };
+        let slower_clock = [(seen(1.0, 4.0), seen(1.5, 4.0)); 5];
+        assert!(show(Kind::Hardware, "load", &slower_clock) && !show(Kind::Kernel, "getppid", &slower_clock));
         assert!(!show(Kind::Hardware, "load", &[(seen(1.0, 4.0), seen(1.2, 4.8)); 5]));
     }
 
@@ -258,8 +223,8 @@ mod tests {
     fn working_sets_follow_the_caches() {
         let cache = |level, size| Cache { level, size, kind: "Unified".into(), ..Cache::default() };
         let machine = Machine { caches: vec![cache(2, 1 << 20), cache(3, 32 << 20)], ..Machine::default() };
-        let found: Vec<u64> = sizes(&machine).into_iter().map(|(size, _)| size).collect();
-        assert_eq!(found, [16 << 10, 512 << 10, 4 << 20, 128 << 20]);
+        let found: Vec<u64> = sizes(&machine).into_iter().map(|(size, ..)| size).collect();
+        assert_eq!(found, [16 << 10, 128 << 20, 512 << 10, 4 << 20]);
         assert_eq!(sizes(&Machine::default()).len(), 2);
     }
 }

@@ -23,14 +23,14 @@ pub struct Comparison {
     pub differs: &'static str,
 }
 
-static PERF: Tool = Tool::Debian { program: "perf", package: "linux-perf" };
-static SYSBENCH: Tool = Tool::Debian { program: "sysbench", package: "sysbench" };
+static PERF: Tool = Tool::Debian("perf", "linux-perf");
+static SYSBENCH: Tool = Tool::Debian("sysbench", "sysbench");
 /// Also the load of `peers stress`.
-pub static STRESS_NG: Tool = Tool::Debian { program: "stress-ng", package: "stress-ng" };
-static FIO: Tool = Tool::Debian { program: "fio", package: "fio" };
-static MBW: Tool = Tool::Debian { program: "mbw", package: "mbw" };
-static LIKWID: Tool = Tool::Debian { program: "likwid-bench", package: "likwid" };
-static C2C: Tool = Tool::Registry { program: "core-to-core-latency", version: "1.2.0" };
+pub static STRESS_NG: Tool = Tool::Debian("stress-ng", "stress-ng");
+static FIO: Tool = Tool::Debian("fio", "fio");
+static MBW: Tool = Tool::Debian("mbw", "mbw");
+static LIKWID: Tool = Tool::Debian("likwid-bench", "likwid");
+static C2C: Tool = Tool::Registry("core-to-core-latency", "1.2.0");
 
 const LINE: f64 = 64.0;
 const MIB: f64 = (1 << 20) as f64;
@@ -75,8 +75,8 @@ pub static TABLE: &[Comparison] = &[
         tool: &PERF,
         theirs: "taskset -c {cpu} perf bench sched pipe -T -l 100000",
         figure: Before("usecs/op", Time(1e3)),
-        differs: "ours has an idle-class process on the CPU, so that a wait takes the thread off the run queue as on a busy \
-                  machine, and no wake-up preemption; theirs has neither, and is a mean",
+        differs: "ours has an idle-class process on the CPU, so that a wait takes the thread off the \
+                  run queue as on a busy machine, and no wake-up preemption; theirs has neither, and is a mean",
     },
     Comparison {
         name: "context-switch",
@@ -138,7 +138,8 @@ pub static TABLE: &[Comparison] = &[
         what: "reading 64 bytes out of a block of 1 MiB, over and over",
         ours: "memory bandwidth --size 1MiB --operation read --step every --threads 1 --cpus {cpu}",
         tool: &SYSBENCH,
-        theirs: "taskset -c {cpu} sysbench memory --memory-block-size=1M --memory-total-size=10T --memory-oper=read --time=1 run",
+        theirs: "taskset -c {cpu} sysbench memory --memory-block-size=1M --memory-total-size=10T \
+                 --memory-oper=read --time=1 run",
         figure: Before("MiB/sec)", Rate(MIB, LINE)),
         differs: "theirs loads 8 bytes at a time, and its work between two blocks is counted",
     },
@@ -174,8 +175,8 @@ pub static TABLE: &[Comparison] = &[
         what: "random reads of 4 KiB of a file of 16 MiB past the page cache (O_DIRECT), one at a time, the median",
         ours: "file read-direct --dir {dir} --cpus {cpu}",
         tool: &FIO,
-        theirs: "taskset -c {cpu} fio --name=read --filename={dir}/fio --size=16M --rw=randread --bs=4k --ioengine=psync \
-                 --direct=1 --runtime=1 --time_based --output-format=json",
+        theirs: "taskset -c {cpu} fio --name=read --filename={dir}/fio --size=16M --rw=randread --bs=4k \
+                 --ioengine=psync --direct=1 --runtime=1 --time_based --output-format=json",
         figure: Json("/jobs/0/read/clat_ns/percentile/50.000000"),
         differs: "nothing known",
     },

@@ -10,22 +10,42 @@ use std::process::Command;
 
 /// A tool to compare with.
 pub enum Tool {
-    /// Out of a Debian package.
-    Debian { program: &'static str, package: &'static str },
-    /// Out of the Cargo registry, where program and crate have one name.
-    Registry { program: &'static str, version: &'static str },
+    /// A program out of a Debian package.
+    Debian(&'static str, &'static str),
+    /// A crate of the Cargo registry, in this version, and its program.
+    Registry(&'static str, &'static str),
 }
 
 impl Tool {
     /// The program's name.
-    pub fn program(&self) -> &'static str {
+    pub const fn program(&self) -> &'static str {
         match self {
-            Tool::Debian { program, .. } | Tool::Registry { program, .. } => program,
+            Tool::Debian(program, _) | Tool::Registry(program, _) => program,
         }
     }
 
     fn is_there(&self) -> bool {
         shell::has(self.program()) || place().join("bin").join(self.program()).is_file()
+    }
+
+    fn install(&self) -> Result<()> {
+        let root = place();
+        match self {
+            Tool::Debian(_, package) => {
+                let command =
+                    format!("apt-get update && apt-get install -y --no-install-recommends {package}");
+                shell::run(Command::new("sh").args(["-c", &command]))
+            }
+            Tool::Registry(program, version) => {
+                let mut cargo = shell::cargo("install --locked --version");
+                cargo
+                    .args([version, program, "--root"])
+                    .arg(&root)
+                    .arg("--target-dir")
+                    .arg(root.join("build"));
+                shell::run(&mut cargo)
+            }
+        }
     }
 }
 
@@ -41,26 +61,17 @@ pub fn place() -> PathBuf {
 ///
 /// # Errors
 /// A Debian package is missing and this is not root; the text has the command.
-pub fn install(tools: &[&'static Tool]) -> Result<Vec<(&'static str, String)>> {
-    let mut lacking = Vec::new();
-    for tool in tools.iter().filter(|tool| !tool.is_there()) {
-        let installed = match tool {
-            Tool::Debian { package, .. } => {
-                let command = format!("apt-get install -y --no-install-recommends {package}");
-                if shell::output(Command::new("id").arg("-u"))?.trim() != "0" {
-                    bail!("{} is missing: run `sudo {command}`, and again", tool.program());
-                }
-                shell::run(Command::new("sh").args(["-c", &format!("apt-get update && {command}")]))
-            }
-            Tool::Registry { program, version } => shell::run(
-                shell::cargo("install --locked")
-                    .args([program, "--version", version, "--root"])
-                    .arg(place())
-                    .arg("--target-dir")
-                    .arg(place().join("build")),
-            ),
-        };
-        if let Err(error) = installed {
+pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'static str, String)>> {
+    let mut lacking: Vec<(&str, String)> = Vec::new();
+    for tool in tools.filter(|tool| !tool.is_there()) {
+        if let Tool::Debian(program, package) = tool
+            && shell::output(Command::new("id").arg("-u"))?.trim() != "0"
+        {
+            bail!("{program} is missing: run `sudo apt-get install {package}`, and this again");
+        }
+        if !lacking.iter().any(|(program, _)| *program == tool.program())
+            && let Err(error) = tool.install()
+        {
             lacking.push((tool.program(), format!("{error:#}")));
         }
     }
