@@ -3,6 +3,7 @@
 
 mod bans;
 mod dist;
+mod peers;
 mod setup;
 mod shell;
 mod test;
@@ -24,6 +25,8 @@ enum Command {
     Test,
     /// Builds static, stripped binaries into dist/
     Dist,
+    /// Compares latscope with other tools; checks its limits under load, of time and of size
+    Peers(peers::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -44,5 +47,6 @@ fn run(command: &Command) -> Result<bool> {
     match command {
         Command::Test => test::run(),
         Command::Dist => dist::run().map(|_| true),
+        Command::Peers(arguments) => peers::run(arguments),
     }
 }

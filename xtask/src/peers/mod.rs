@@ -1,0 +1,176 @@
+//! `cargo xtask peers`: latscope beside the tools that measure the same
+//! quantities, and the experiments whose limits latscope has to keep. Not part
+//! of the tests.
+
+mod parse;
+mod size;
+mod stress;
+mod table;
+mod tools;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use latscope_core::statistics::{Interval, median, quantile, ratio_of_medians};
+use latscope_core::units::format_time;
+use table::{Comparison, LEFT_OUT, TABLE};
+use tools::{Here, Latscope};
+
+/// Seed of the bootstrap: the same measurements give the same interval.
+const SEED: u64 = 1;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    /// Only these comparisons
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// How often the two sides take turns
+    #[arg(long, default_value_t = 15)]
+    pairs: usize,
+    #[command(subcommand)]
+    experiment: Option<Experiment>,
+}
+
+#[derive(Subcommand)]
+enum Experiment {
+    /// How far rows move when `stress-ng --cpu 4` runs beside
+    Stress {
+        /// How often an idle run is followed by a loaded one
+        #[arg(long, default_value_t = 5)]
+        pairs: usize,
+    },
+    /// Start-up, rendering, size of the binary, own memory, time of a survey
+    Size,
+}
+
+/// Runs the comparisons (true if any could be made) or an experiment (true if
+/// every limit holds).
+///
+/// # Errors
+/// latscope cannot be built, a name is unknown, or tools are missing and this
+/// is not root.
+pub fn run(arguments: &Arguments) -> Result<bool> {
+    match arguments.experiment {
+        None => compare(&arguments.only, arguments.pairs),
+        Some(Experiment::Stress { pairs }) => stress::run(pairs),
+        Some(Experiment::Size) => size::run(),
+    }
+}
+
+fn compare(only: &[String], pairs: usize) -> Result<bool> {
+    let chosen = chosen(only)?;
+    let lacking = tools::install(chosen.iter().map(|comparison| comparison.tool))?;
+    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    println!("latscope / peer, a time by a time: below 1 latscope's figure is the lower one.");
+    println!(
+        "[95 % interval of the median ratio], by bootstrap over pairs measured in turn, latscope first;"
+    );
+    println!("± half the distance of the quartiles of a side's runs, in % of their median.");
+    let mut compared = false;
+    for comparison in &chosen {
+        let program = comparison.tool.program();
+        println!("\n{}: {}", comparison.name, comparison.what);
+        match lacking.iter().find(|(lacking, _)| *lacking == program) {
+            Some((_, why)) => println!("  not compared: {program} cannot be had: {why}"),
+            None => compared |= comparison.take_turns(&latscope, &here, pairs),
+        }
+    }
+    if only.is_empty() {
+        println!("\nLeft out:");
+        LEFT_OUT.iter().for_each(|(what, why)| println!("  {what}: {why}"));
+    }
+    Ok(compared)
+}
+
+/// The comparisons of these names; all if there are no names.
+fn chosen(only: &[String]) -> Result<Vec<&'static Comparison>> {
+    let names = || TABLE.iter().map(|comparison| comparison.name).collect::<Vec<_>>().join(", ");
+    let find = |name: &String| {
+        let found = TABLE.iter().find(|comparison| comparison.name == name);
+        found.with_context(|| format!("no comparison {name:?}: there are {}", names()))
+    };
+    if only.is_empty() { Ok(TABLE.iter().collect()) } else { only.iter().map(find).collect() }
+}
+
+impl Comparison {
+    /// Measures and prints; whether there was anything to compare.
+    fn take_turns(&self, latscope: &Latscope, here: &Here, pairs: usize) -> bool {
+        let (mut ours, mut theirs, mut failure) = (Vec::new(), Vec::new(), None);
+        for turn in 1..=pairs {
+            eprint!("\r{} {turn}/{pairs} ", self.name);
+            let words = here.words(self.ours);
+            match words.and_then(|words| Ok((latscope.median(&words)?, self.their_time(here)?))) {
+                Ok((our, their)) => (ours.push(our), theirs.push(their)).0,
+                Err(error) => failure = Some(error),
+            }
+            if ours.is_empty() && turn == 2 {
+                break; // More of the same will not mend it.
+            }
+        }
+        eprint!("\r{:40}\r", "");
+        let both: Vec<(f64, f64)> = ours.iter().copied().zip(theirs.iter().copied()).collect();
+        let ratio = ratio_of_medians(&both, SEED);
+        if let Some((ratio, interval)) = ratio {
+            let (program, count) = (self.tool.program(), both.len());
+            print!("  {ratio:.3} [{:.3}, {:.3}]   latscope {}", interval.low, interval.high, side(&ours));
+            println!("   {program} {}   {count} pairs", side(&theirs));
+        }
+        if let Some(failure) = failure {
+            println!("  {} of {pairs} pairs not compared: {failure:#}", pairs - both.len());
+        }
+        let command = |line| here.words(line).map_or_else(|_| line.to_owned(), |words| words.join(" "));
+        println!("  latscope {}\n  {}", command(self.ours), command(self.theirs));
+        println!("  differs: {}", self.differs);
+        ratio.is_some()
+    }
+
+    /// The other tool's figure, ns.
+    fn their_time(&self, here: &Here) -> Result<f64> {
+        let program = self.tool.program();
+        let output = here.run(self.theirs).with_context(|| format!("{program} does not run here"))?;
+        let last = || format!("{program} printed no figure: {}", output.lines().last().unwrap_or_default());
+        self.figure.read(&output).with_context(last)
+    }
+}
+
+/// The median of the runs of a side and how far they lie apart.
+fn side(runs: &[f64]) -> String {
+    let at = |q| quantile(runs, q).unwrap_or(f64::NAN);
+    format!("{} ± {:.1} %", format_time(at(0.5)), 50.0 * (at(0.75) - at(0.25)) / at(0.5))
+}
+
+/// How a figure with a limit came out: it holds when the interval of its
+/// median reaches into what is allowed.
+fn verdict(median: f64, interval: Interval, allowed: Interval) -> &'static str {
+    match (interval.is_apart_from(&allowed), allowed.contains(median)) {
+        (true, _) => "EXCEEDED",
+        (false, true) => "holds",
+        (false, false) => "holds (its interval does, the median does not)",
+    }
+}
+
+/// The middle of some numbers; NaN when there is none.
+fn middle(values: impl IntoIterator<Item = f64>) -> f64 {
+    median(&values.into_iter().collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_holds_when_the_interval_reaches_it() {
+        let allowed = Interval { low: 0.85, high: 1.15 };
+        let judge = |median, low, high| verdict(median, Interval { low, high }, allowed);
+        assert_eq!(judge(1.0, 0.9, 1.1), "holds");
+        assert_eq!(judge(1.2, 1.1, 1.3), "holds (its interval does, the median does not)");
+        assert_eq!((judge(1.3, 1.16, 1.4), judge(0.7, 0.6, 0.8)), ("EXCEEDED", "EXCEEDED"));
+    }
+
+    #[test]
+    fn unknown_names_are_told_the_known_ones() {
+        let error = chosen(&["getpid".to_owned()]).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|text| text.contains("getppid, clock, mutex")));
+        assert_eq!(chosen(&[]).map(|all| all.len()).ok(), Some(TABLE.len()));
+    }
+}

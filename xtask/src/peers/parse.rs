@@ -1,0 +1,122 @@
+//! Figures out of what other tools print, in ns: pure.
+
+use serde_json::Value;
+
+/// Where a figure stands in an output.
+#[derive(Debug, Clone, Copy)]
+pub enum Figure {
+    /// The number before the last of these words.
+    Before(&'static str, Unit),
+    /// The number after the first of these words.
+    After(&'static str, Unit),
+    /// The nanoseconds at this place of a JSON text.
+    Json(&'static str),
+}
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy)]
+pub enum Unit {
+    /// So many nanoseconds.
+    Time(f64),
+    /// So many bytes a second; what is wanted is the time of so many bytes.
+    Rate(f64, f64),
+}
+
+impl Figure {
+    /// The figure, ns; `None` where it is not there.
+    pub fn read(self, output: &str) -> Option<f64> {
+        let (word, unit) = match self {
+            Figure::Before(mark, unit) => (output.rsplit_once(mark)?.0.split_whitespace().next_back()?, unit),
+            Figure::After(mark, unit) => (output.split_once(mark)?.1.split_whitespace().next()?, unit),
+            Figure::Json(pointer) => return json(output)?.pointer(pointer)?.as_f64(),
+        };
+        let number: f64 = word.trim_matches(['(', ')', 's']).parse().ok()?;
+        let ns = match unit {
+            Unit::Time(scale) => number * scale,
+            Unit::Rate(scale, bytes) => bytes * 1e9 / (number * scale),
+        };
+        (ns.is_finite() && ns > 0.0).then_some(ns)
+    }
+}
+
+/// The first JSON value in a text with other words around it.
+fn json(output: &str) -> Option<Value> {
+    let start = output.find('{')?;
+    serde_json::Deserializer::from_str(&output[start..]).into_iter().next()?.ok()
+}
+
+/// Outputs recorded from the versions in Debian 12, shortened.
+#[cfg(test)]
+mod tests {
+    use super::super::table::TABLE;
+
+    const PIPE: &str = "# Running 'sched/pipe' benchmark:\n# Executed 10000 pipe operations between two processes\n\n     \
+        Total time: 0.052 [sec]\n\n       5.288100 usecs/op\n         189103 ops/sec\n";
+    const MEMCPY: &str = "# function 'default' (Default memcpy() provided by glibc)\n46769669937.555756\n";
+    const VDSO: &str = "stress-ng: metrc: [1] stressor       bogo ops real time\n\
+        stress-ng: metrc: [1] vdso             22.21 nanosecs per call (excluding test overhead) (geometic mean)\n\
+        stress-ng: metrc: [1] vdso              2.93 nanosecs for test overhead (geometic mean of 1 instances)\n";
+    const SWITCH: &str =
+        "stress-ng: metrc: [7] switch         9064.44 nanosecs per context switch (pipe method)\n";
+    const PTHREAD: &str =
+        "stress-ng: metrc: [9] pthread     392152.01 nanosecs to start a pthread (geometic mean)\n";
+    const MEMORY: &str =
+        "Total operations: 23361 (23253.06 per second)\n\n23361.00 MiB transferred (23253.06 MiB/sec)\n";
+    const MUTEX: &str = "General statistics:\n    total time:                          0.0993s\n    total number of events:  1\n";
+    const MBW: &str = "0\tMethod: MEMCPY\tElapsed: 0.02710\tMiB: 128.00000\tCopy: 4723.422 MiB/s\n\
+        AVG\tMethod: MEMCPY\tElapsed: 0.03059\tMiB: 128.00000\tCopy: 4184.648 MiB/s\n";
+    const LIKWID: &str = "MFlops/s:\t\t0.00\nData volume (Byte):\t16384000000\nMByte/s:\t\t9140.05\nCycles per update:\t2.27\n";
+    const FIO: &str = "note: both iodepth >= 1\n{\"jobs\": [{\"read\": {\"clat_ns\": {\"percentile\": {\"50.000000\": 42240}}}, \
+        \"sync\": {\"lat_ns\": {\"percentile\": {\"50.000000\": 3981312}}}}]}\nfio: done\n";
+
+    #[test]
+    fn recorded_outputs_give_their_figures() {
+        let recorded = [
+            (
+                "getppid",
+                "# Executed 100000 getppid() calls\n     Total time: 0.017 [sec]\n\n       0.170220 usecs/op\n",
+                170.22,
+            ),
+            ("clock", VDSO, 22.21),
+            ("mutex", MUTEX, 19.86),
+            ("pipe", PIPE, 5288.1),
+            ("context-switch", SWITCH, 4532.22),
+            ("core-to-core-cas", ",\n3706.9960299999993,\n", 7413.992),
+            ("core-to-core-two-lines", ",\n66.5,\n", 133.0),
+            ("thread-start", PTHREAD, 392_152.01),
+            ("read-l1", LIKWID, 7.00215),
+            ("read-memory", LIKWID, 7.00215),
+            ("read-1mib", MEMORY, 2.62482),
+            ("copy-l2", MEMCPY, 1.36841),
+            ("copy-memory", MBW, 14.5855),
+            ("triad", LIKWID, 2.62581),
+            ("direct-read", FIO, 42240.0),
+            ("fsync", FIO, 3_981_312.0),
+            ("fdatasync", FIO, 3_981_312.0),
+        ];
+        assert_eq!(recorded.len(), TABLE.len());
+        for ((name, output, ns), comparison) in recorded.into_iter().zip(TABLE) {
+            assert_eq!(name, comparison.name);
+            let found = comparison.figure.read(output).expect(name);
+            assert!((found / ns - 1.0).abs() < 1e-4, "{name}: {found} is not {ns}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_figure() {
+        let outputs = [
+            "",
+            "{",
+            ",\n,\n",
+            "Permission denied\n",
+            "MByte/s: nan",
+            "total time:",
+            "0.0 usecs/op nanosecs per call",
+        ];
+        for (comparison, output) in
+            TABLE.iter().flat_map(|comparison| outputs.map(|output| (comparison, output)))
+        {
+            assert_eq!(comparison.figure.read(output), None, "{}: {output:?}", comparison.name);
+        }
+    }
+}

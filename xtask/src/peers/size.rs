@@ -1,0 +1,159 @@
+//! `cargo xtask peers size`: what latscope itself costs, each figure beside its
+//! limit.
+
+use super::tools::{self, Here};
+use super::{middle, verdict};
+use crate::{dist, shell};
+use anyhow::{Context, Result, ensure};
+use latscope_core::statistics::{Interval, median_interval};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often what is short is repeated.
+const REPEATS: usize = 31;
+
+/// How often memory is looked at.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Measures and prints everything; whether every limit holds.
+///
+/// # Errors
+/// The static binary cannot be built or does not run.
+pub fn run() -> Result<bool> {
+    let binary = shell::workspace().join("dist").join(format!("latscope-{}", std::env::consts::ARCH));
+    // What an older build left must not be taken for this one.
+    let _ = fs::remove_file(&binary);
+    if let Err(error) = dist::run() {
+        println!("cargo xtask dist: {error:#}");
+    }
+    let bytes = fs::metadata(&binary).context("there is no static binary for this machine")?.len();
+    let here = Here::new()?;
+    let saved = tools::place().join("survey.json");
+    let file = saved.to_string_lossy();
+
+    let (survey, memory) = watched(&binary, &here, &format!("survey --quiet --json {file}"))?;
+    let (quick, _) = watched(&binary, &here, "survey --quick --quiet")?;
+    let (_, bare) = watched(&binary, &here, "cpu cycle --duration 1s --quiet")?;
+    // A run is a coordinator, a guardian and one worker at a time; the worker
+    // that has no buffers is the measure of all others.
+    let seen = |processes: &BTreeMap<String, Memory>, role| processes.get(role).copied().unwrap_or_default();
+    let roles = [("coordinator", &memory), ("__guardian", &memory), ("__worker", &bare)];
+    let parts = roles.map(|(role, processes)| (role, seen(processes, role)));
+
+    println!("{:<36} {:>8} {:>6}", "", "figure", "limit");
+    let holds = [
+        show("static binary, MB", &[bytes as f64 / 1e6], 5.0),
+        show("latscope list, ms", &repeated(&binary, &["list"])?, 10.0),
+        show("latscope show of that survey, ms", &repeated(&binary, &["show", &file])?, 50.0),
+        show("latscope survey, s", &[survey], 60.0),
+        show("latscope survey --quick, s", &[quick], 10.0),
+        show("own memory, MB", &[parts.iter().map(|(_, memory)| memory.resident).sum()], 20.0),
+    ];
+    for (role, Memory { resident, private }) in parts {
+        println!("  {role:<34} {resident:>8.2}         pages that are not a file's: {private:.2}");
+    }
+    println!("The survey shown has {:.2} MB.", fs::metadata(&saved)?.len() as f64 / 1e6);
+    Ok(holds.into_iter().all(|holds| holds))
+}
+
+/// Prints a figure; whether its limit holds.
+fn show(name: &str, figures: &[f64], limit: f64) -> bool {
+    let figure = middle(figures.iter().copied());
+    let interval = median_interval(figures).unwrap_or(Interval { low: figure, high: figure });
+    let verdict = verdict(figure, interval, Interval { low: 0.0, high: limit });
+    let (low, high, runs) = (interval.low, interval.high, figures.len());
+    println!("{name:<36} {figure:>8.2} {limit:>6.0}  {verdict} [{low:.2}, {high:.2}; runs: {runs}]");
+    verdict != "EXCEEDED"
+}
+
+/// Times from start to end, ms.
+fn repeated(binary: &Path, words: &[&str]) -> Result<Vec<f64>> {
+    let once = |_| {
+        let begun = Instant::now();
+        let status = Command::new(binary).args(words).stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "latscope {} failed ({status})", words.join(" "));
+        Ok(begun.elapsed().as_secs_f64() * 1e3)
+    };
+    (0..REPEATS).map(once).collect()
+}
+
+/// The most memory that a process had at a time, MB.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Memory {
+    /// Resident pages.
+    resident: f64,
+    /// Those that are no file's: of its own, or shared by memfd.
+    private: f64,
+}
+
+/// Runs a measurement: its seconds, and the memory of its processes by role.
+fn watched(binary: &Path, here: &Here, line: &str) -> Result<(f64, BTreeMap<String, Memory>)> {
+    eprintln!("latscope {line}");
+    let begun = Instant::now();
+    let mut child = Command::new(binary).args(here.words(line)?).stdout(Stdio::null()).spawn()?;
+    let mut most: BTreeMap<String, Memory> = BTreeMap::new();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        look(child.id(), &mut most)?;
+        sleep(PERIOD);
+    };
+    ensure!(status.success(), "latscope {line} failed ({status})");
+    Ok((begun.elapsed().as_secs_f64(), most))
+}
+
+/// Looks at a coordinator and its children. What has just ended is left out.
+fn look(coordinator: u32, most: &mut BTreeMap<String, Memory>) -> Result<()> {
+    for entry in fs::read_dir("/proc").context("no /proc")? {
+        let path = entry?.path();
+        let Ok(status) = fs::read_to_string(path.join("status")) else { continue };
+        let is = |name| number(&status, name) == Some(coordinator.into());
+        let role = match fs::read_to_string(path.join("cmdline")) {
+            _ if is("Pid") => "coordinator".to_owned(),
+            Ok(command) if is("PPid") => command.split('\0').nth(1).unwrap_or_default().to_owned(),
+            _ => continue,
+        };
+        if let Some(now) = memory(&status) {
+            let known = most.entry(role).or_default();
+            known.resident = known.resident.max(now.resident);
+            known.private = known.private.max(now.private);
+        }
+    }
+    Ok(())
+}
+
+/// proc(5), the file `status`: kB are units of 1024 bytes.
+fn memory(status: &str) -> Option<Memory> {
+    let megabytes = |name| Some(number(status, name)? as f64 * 1024.0 / 1e6);
+    Some(Memory { resident: megabytes("VmHWM")?, private: megabytes("RssAnon")? + megabytes("RssShmem")? })
+}
+
+fn number(status: &str, name: &str) -> Option<u64> {
+    let value =
+        |line: &str| line.strip_prefix(name)?.strip_prefix(':')?.split_whitespace().next()?.parse().ok();
+    status.lines().find_map(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_of_a_process_is_read() {
+        let status = "Name:\tlatscope\nPid:\t42\nPPid:\t7\nVmHWM:\t    4000 kB\nRssAnon:\t     500 kB\nRssShmem:\t     500 kB\n";
+        assert_eq!((number(status, "Pid"), number(status, "PPid")), (Some(42), Some(7)));
+        assert_eq!(memory(status), Some(Memory { resident: 4.096, private: 1.024 }));
+        assert_eq!(memory("Name:\tkthread\n"), None);
+    }
+
+    #[test]
+    fn one_figure_is_judged_as_it_is_and_many_by_their_interval() {
+        assert!(show("alone", &[4.9], 5.0) && !show("alone", &[5.1], 5.0));
+        assert!(show("many", &[[4.0; 12], [6.0; 12]].concat(), 5.0));
+    }
+}

@@ -1,0 +1,173 @@
+//! Getting and running latscope and the tools it is compared with.
+
+use crate::shell;
+use anyhow::{Context, Result, bail, ensure};
+use latscope_core::report::Report;
+use latscope_core::units::CpuList;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A tool to compare with.
+pub enum Tool {
+    /// A program out of a Debian package.
+    Debian(&'static str, &'static str),
+    /// A crate of the Cargo registry, in this version, and its program.
+    Registry(&'static str, &'static str),
+}
+
+impl Tool {
+    /// The program's name.
+    pub const fn program(&self) -> &'static str {
+        match self {
+            Tool::Debian(program, _) | Tool::Registry(program, _) => program,
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        shell::has(self.program()) || place().join("bin").join(self.program()).is_file()
+    }
+
+    fn install(&self) -> Result<()> {
+        let root = place();
+        match self {
+            Tool::Debian(_, package) => {
+                let command =
+                    format!("apt-get update && apt-get install -y --no-install-recommends {package}");
+                shell::run(Command::new("sh").args(["-c", &command]))
+            }
+            Tool::Registry(program, version) => {
+                let mut cargo = shell::cargo("install --locked --version");
+                cargo
+                    .args([version, program, "--root"])
+                    .arg(&root)
+                    .arg("--target-dir")
+                    .arg(root.join("build"));
+                shell::run(&mut cargo)
+            }
+        }
+    }
+}
+
+/// A tool that has not ended after so many seconds is ended.
+const PATIENCE: &str = "180";
+
+/// Where crates are installed, and files of the comparisons.
+pub fn place() -> PathBuf {
+    shell::workspace().join("target/peers")
+}
+
+/// Installs the tools that are missing. Returns what cannot be had, and why.
+///
+/// # Errors
+/// A Debian package is missing and this is not root; the text has the command.
+pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'static str, String)>> {
+    let mut lacking: Vec<(&str, String)> = Vec::new();
+    for tool in tools.filter(|tool| !tool.is_there()) {
+        if let Tool::Debian(program, package) = tool
+            && shell::output(Command::new("id").arg("-u"))?.trim() != "0"
+        {
+            bail!("{program} is missing: run `sudo apt-get install {package}`, and this again");
+        }
+        if !lacking.iter().any(|(program, _)| *program == tool.program())
+            && let Err(error) = tool.install()
+        {
+            lacking.push((tool.program(), format!("{error:#}")));
+        }
+    }
+    Ok(lacking)
+}
+
+/// The machine's part of a command line.
+pub struct Here {
+    /// `{cpu}`: the last CPU allowed.
+    cpu: u32,
+    /// `{pair}`: the first and the last.
+    pair: Option<String>,
+    /// `{dir}`: where files are made.
+    directory: PathBuf,
+}
+
+impl Here {
+    /// Looks which CPUs this process may use.
+    pub fn new() -> Result<Here> {
+        let status = fs::read_to_string("/proc/self/status").context("no /proc/self/status")?;
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let cpus: CpuList = list.context("no Cpus_allowed_list in /proc/self/status")?.trim().parse()?;
+        let (first, last) = cpus.0.first().zip(cpus.0.last()).context("no CPU is allowed")?;
+        let directory = place().join("files");
+        fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
+        Ok(Here { cpu: *last, pair: (first != last).then(|| format!("{first},{last}")), directory })
+    }
+
+    /// The words of a command line.
+    ///
+    /// # Errors
+    /// It needs two CPUs and there is one.
+    pub fn words(&self, line: &str) -> Result<Vec<String>> {
+        ensure!(self.pair.is_some() || !line.contains("{pair}"), "it needs two CPUs");
+        let word = |word: &str| {
+            word.replace("{cpu}", &self.cpu.to_string())
+                .replace("{pair}", self.pair.as_deref().unwrap_or_default())
+                .replace("{dir}", &self.directory.to_string_lossy())
+        };
+        Ok(line.split_whitespace().map(word).collect())
+    }
+
+    /// Runs a peer; what it prints on stdout and stderr.
+    ///
+    /// # Errors
+    /// It cannot be run, takes for ever, or fails; the text has its last line.
+    pub fn run(&self, line: &str) -> Result<String> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("timeout")
+            .args(["-k", "5", PATIENCE])
+            .args(self.words(line)?)
+            .env("PATH", format!("{}:{path}", place().join("bin").display()))
+            .env("LC_ALL", "C")
+            .output()
+            .context("cannot start timeout (coreutils)")?;
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            let said = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+            bail!("{} ({})", said.trim(), output.status);
+        }
+        Ok(text.into_owned())
+    }
+}
+
+/// The command under comparison.
+pub struct Latscope(PathBuf);
+
+impl Latscope {
+    /// Builds the release binary.
+    pub fn build() -> Result<Latscope> {
+        shell::run(&mut shell::cargo("build --release --package latscope --locked"))?;
+        Ok(Latscope(shell::workspace().join("target/release/latscope")))
+    }
+
+    /// The result of a run with these arguments.
+    ///
+    /// # Errors
+    /// It fails; the text is what it says.
+    pub fn measure(&self, words: &[String]) -> Result<Report> {
+        let output = Command::new(&self.0).args(words).args(["--quiet", "--json", "-"]).output()?;
+        if !output.status.success() {
+            bail!("latscope {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(Report::from_json(&output.stdout)?)
+    }
+
+    /// The median of the one point that these arguments leave, ns.
+    ///
+    /// # Errors
+    /// As [`Latscope::measure`], or the point has no figure.
+    pub fn median(&self, words: &[String]) -> Result<f64> {
+        let report = self.measure(words)?;
+        let [point] = report.measurements.as_slice() else {
+            bail!("latscope {} has {} points", words.join(" "), report.measurements.len())
+        };
+        let why = || format!("latscope: {}", point.reason.as_deref().unwrap_or("no figure"));
+        point.typical().filter(|ns| *ns > 0.0).with_context(why)
+    }
+}
