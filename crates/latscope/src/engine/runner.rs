@@ -185,6 +185,9 @@ impl Coordinator<'_> {
             .map(|(point, closing)| measurement(step, point, slots.as_ref(), closing, failure.as_deref()))
             .collect();
         self.add_timeline(step, &mut measured);
+        if let Some(emulator) = emulator(&self.report.machine) {
+            measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
+        }
         let merged = merged_over_cpus(&measured);
         self.report.measurements.extend(measured);
         self.report.measurements.extend(merged);
@@ -256,6 +259,20 @@ impl Coordinator<'_> {
 
 fn tell(observers: &mut [&mut dyn Observer], event: &Event) {
     observers.iter_mut().for_each(|observer| observer.observe(event));
+}
+
+/// The emulator that all figures are those of, if there is one.
+fn emulator(machine: &Machine) -> Option<String> {
+    let runner = std::env::var(worker::RUNNER).ok();
+    runner.or_else(|| machine.hypervisor.clone().filter(|name| name.contains("emulated")))
+}
+
+fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
+    if measurement.support == Support::Ok {
+        measurement.support = Support::Degraded;
+        measurement.reason = Some(format!("emulated ({emulator}): the figure is the emulator's"));
+        measurement.remedy = Some("measure on the machine itself".to_owned());
+    }
 }
 
 /// How long a worker may say nothing: several times what one point may take.

@@ -114,13 +114,30 @@ fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> any
         "syscall.open-close" => {
             time_call(bench, point, operation, || open(KNOWN_PATH, OFlags::RDONLY).map(drop))?;
         }
-        "syscall.yield" => time_call(bench, point, operation, || {
-            rustix::thread::sched_yield();
-            Ok(())
-        })?,
+        "syscall.yield" => {
+            time_call(bench, point, operation, || {
+                rustix::thread::sched_yield();
+                Ok(())
+            })?;
+            check_company(bench, point);
+        }
         other => anyhow::bail!("no system call is known as {other}"),
     }
     Ok(Ok(()))
+}
+
+/// A share of rejected batches from which on somebody did want the CPU: then
+/// the scheduler has a choice to make also in those batches where it stays.
+const COMPANY: f64 = 0.2;
+
+fn check_company(bench: &mut Bench, point: usize) {
+    if bench.rejected(point) > COMPANY {
+        bench.degrade(
+            point,
+            "other threads wanted the CPU, and each call weighed them",
+            "run it on a CPU that is idle",
+        );
+    }
 }
 
 /// Times a call in batches, once it was tried: a call that this machine
