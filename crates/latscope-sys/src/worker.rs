@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// First inherited descriptor of a worker; the others follow in order.
 pub const FIRST_DESCRIPTOR: RawFd = 3;
 
+/// As many descriptors as a worker can inherit.
+const MOST_DESCRIPTORS: usize = 4;
+
 /// Whether a child goes down with the process that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
@@ -42,8 +45,12 @@ fn own_binary() -> Command {
 ///
 /// # Errors
 /// The process cannot be started.
+///
+/// # Panics
+/// More than four descriptors are given.
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+    assert!(fds.len() <= MOST_DESCRIPTORS);
     let parent = rustix::process::getpid();
     let mut command = own_binary();
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
@@ -66,16 +73,18 @@ pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io:
 /// Moves `fds` to 3, 4, … without close-on-exec.
 fn inherit(fds: &[RawFd]) -> io::Result<()> {
     // First out of the way of each other, then in place.
-    const ASIDE: RawFd = 200;
-    for (fd, offset) in fds.iter().zip(0..) {
+    let mut aside = [-1; MOST_DESCRIPTORS];
+    for (fd, aside) in fds.iter().zip(&mut aside) {
+        let free = FIRST_DESCRIPTOR + MOST_DESCRIPTORS as RawFd;
         // SAFETY: duplicating descriptors after fork touches nothing but the child's table.
-        if unsafe { libc::dup3(*fd, ASIDE + offset, libc::O_CLOEXEC) } < 0 {
+        *aside = unsafe { libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, free) };
+        if *aside < 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    for (_, offset) in fds.iter().zip(0..) {
+    for (aside, place) in aside[..fds.len()].iter().zip(FIRST_DESCRIPTOR..) {
         // SAFETY: as above.
-        if unsafe { libc::dup2(ASIDE + offset, FIRST_DESCRIPTOR + offset) } < 0 {
+        if unsafe { libc::dup2(*aside, place) } < 0 {
             return Err(io::Error::last_os_error());
         }
     }

@@ -180,8 +180,14 @@ pub fn given(family: &'static Family, matches: &ArgMatches) -> Vec<(String, Vec<
     let names = parameters(family).into_iter().map(|(param, _)| param.name);
     names
         .filter_map(|name| {
-            let values = matches.get_many::<ParamValue>(name)?;
-            Some((name.to_owned(), values.cloned().collect()))
+            let mut values: Vec<ParamValue> = Vec::new();
+            for value in matches.get_many::<ParamValue>(name)? {
+                // A point is measured once, however often it was asked for.
+                if !values.contains(value) {
+                    values.push(value.clone());
+                }
+            }
+            Some((name.to_owned(), values))
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use super::measure::{self, Job};
 use super::{Exit, arguments};
 use crate::probe::file::directory::{self, Defaults};
-use crate::probe::{Ask, FAMILIES, Probe, Profile};
+use crate::probe::{Ask, Directory, FAMILIES, Probe, Profile};
 use anyhow::{Result, anyhow, bail};
 use clap::ArgMatches;
 use latscope_core::plan::ParamValue;
@@ -76,7 +76,13 @@ pub fn directories(matches: &ArgMatches, probes: &[&Probe]) -> Result<Defaults> 
     }
     match matches.get_many::<PathBuf>("dir") {
         Some(paths) => {
-            let directories = paths.map(|path| directory::resolve(path)).collect::<Result<_>>()?;
+            let mut directories: Vec<Directory> = Vec::new();
+            for path in paths {
+                let found = directory::resolve(path)?;
+                if directories.iter().all(|known| known.path != found.path) {
+                    directories.push(found);
+                }
+            }
             Ok(Defaults { directories, notes: Vec::new() })
         }
         None => Ok(directory::defaults()),

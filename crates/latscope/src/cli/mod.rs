@@ -28,8 +28,12 @@ pub enum Exit {
     Error = 1,
 }
 
+const SIGXFSZ: i32 = 25;
+
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
+    // A file that may not grow further is an error of that file, not the end of the run.
+    latscope_sys::signal::ignore(SIGXFSZ);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let outcome =
         inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(|| command(&arguments));

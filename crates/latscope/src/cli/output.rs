@@ -95,7 +95,10 @@ impl Output {
 
     fn table(&self, report: &Report, beside: &[&Report], in_full: bool) -> Result<()> {
         let options = self.options(true);
-        let text = if in_full {
+        // Comparisons and the human scale are columns of the table of rows.
+        let compared = !beside.is_empty() || self.scale == Scale::Human;
+        let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
+        let text = if in_full && !(compared && rows) {
             views::text::all(report, &options)
         } else {
             views::survey::survey(report, beside, &options)

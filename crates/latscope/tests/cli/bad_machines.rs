@@ -178,8 +178,10 @@ fn few_descriptors_close_only_what_needs_many() {
     let place = Place::new();
     let result = place.at("result.json");
     let words = ["survey", "--quick", "--count", "2", "--only", "syscall,sync.pipe", "--json", &result];
-    end(program(["prlimit", "--nofile=300:300", BINARY]).args(words)).done();
-    measured(&json(&result), "syscall.getppid");
+    end(program(["prlimit", "--nofile=64:64", BINARY]).args(words)).done();
+    for probe in ["syscall.getppid", "sync.pipe"] {
+        measured(&json(&result), probe);
+    }
     let words = ["syscall", "poll", "getppid", "--descriptors", "1000", "--count", "2", "--json", &result];
     end(program(["prlimit", "--nofile=300:300", BINARY]).args(words)).done();
     let found = json(&result);

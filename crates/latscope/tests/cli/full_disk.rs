@@ -89,3 +89,17 @@ fn file_probes_on_a_small_disk_say_so_and_the_rest_runs() {
     has_reason(&of_probe(&found, "file.fsync"), "unsupported", "No space left");
     assert!(out.contains("No space left"), "{out}");
 }
+
+#[test]
+fn a_limit_on_file_sizes_is_like_a_full_disk() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let text = run(&["show", &crate::result::survey().path]).done();
+    assert!(!text.is_empty());
+    let words = ["show", crate::result::survey().path.as_str(), "--json", &result];
+    let ran = end(crate::support::program(["prlimit", "--fsize=10000", crate::support::BINARY]).args(words));
+    let line = ran.refused();
+    assert!(line.contains("result.json") && line.contains("too large"), "{line}");
+    assert_eq!(ran.out, text);
+    assert!(crate::support::names(place.path()).is_empty());
+}

@@ -119,6 +119,18 @@ fn the_human_scale_and_other_results_are_columns() {
 }
 
 #[test]
+fn families_can_be_compared_too() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    run(&["sync", "mutex", "--count", "2", "--json", &result]).done();
+    let day = json(&result)["started"].as_str().unwrap()[..10].to_owned();
+    let beside = run(&["sync", "mutex", "--count", "2", "--beside", &result]).done();
+    assert!(beside.lines().any(|line| line.starts_with("operation") && line.contains(&day)), "{beside}");
+    let human = run(&["sync", "mutex", "--count", "2", "--scale", "human"]).done();
+    assert!(human.contains("if L1 took 1 s"), "{human}");
+}
+
+#[test]
 fn a_narrow_terminal_is_respected() {
     let survey = survey();
     for width in ["60", "80", "200"] {
@@ -203,7 +215,11 @@ fn only_what_was_asked_for_is_measured() {
 
     let place = Place::new();
     let result = place.at("result.json");
-    let sizes = ["memory", "latency", "--size", "4KiB,64KiB", "--order", "random", "--pages", "4KiB"];
+    // What is asked for twice is measured once.
+    let (home, twice) = (place.directory("home"), place.at("home/."));
+    run(&["file", "stat", "--dir", &home, "--dir", &twice, "--count", "1", "--json", &result]).done();
+    assert_eq!(measurements(&json(&result)).len(), 1);
+    let sizes = ["memory", "latency", "--size", "4KiB,64KiB,4096", "--order", "random", "--pages", "4KiB"];
     end(latscope(sizes).args(["--count", "2", "--json", &result])).done();
     let points: Vec<String> = measurements(&json(&result)).iter().map(|m| m["params"].to_string()).collect();
     assert_eq!(
