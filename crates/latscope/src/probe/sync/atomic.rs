@@ -124,8 +124,13 @@ fn place(sharing: &str, thread: usize) -> (usize, usize) {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
+    let mut cool = true;
     for (index, point) in bench.points().iter().enumerate() {
         let threads = point.number("threads") as usize;
+        if cool && threads > 1 && bench.cpus().len() > 1 {
+            company::heat(bench.cpus());
+            cool = false;
+        }
         let cpus = bench.cpus().to_vec();
         if threads > cpus.len() {
             lacks_cpus(bench, index, threads, cpus.len());

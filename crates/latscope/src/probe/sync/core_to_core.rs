@@ -74,6 +74,9 @@ fn sample<T: Copy>(all: &[T], count: usize) -> Vec<T> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
+    if bench.cpus().len() > 1 {
+        company::heat(bench.cpus());
+    }
     for (index, point) in bench.points().iter().enumerate() {
         if let Err(error) = measure(bench, index, point) {
             bench.unsupported(index, format!("{error:#}"), "");
