@@ -99,9 +99,10 @@ fn a_directory_of_somebody_else_is_refused() {
         return;
     }
     let place = Place::new();
+    let (_copy, binary) = public_binary();
     let (result, path) = (place.at("result.json"), place.at(""));
     for words in [["cpu", "cycle", "--json", result.as_str()], ["file", "stat", "--dir", path.as_str()]] {
-        let ran = end(program([public_binary()]).args(words).uid(NOBODY).gid(NOBODY));
+        let ran = end(program([&binary]).args(words).uid(NOBODY).gid(NOBODY));
         let line = ran.refused();
         assert!(line.contains("ermission denied") && line.contains("choose a"), "{line}");
         assert_eq!(ran.out, "");

@@ -97,7 +97,8 @@ fn without_root_all_is_measured_or_explained() {
     chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
     let words = ["survey", "--quick", "--count", "2", "--json", "result.json"];
     let only = ["--only", "cpu.cycle,memory.tlb,sync,thread.create,syscall,process,file,wake"];
-    let mut command = program([public_binary()]);
+    let (_copy, binary) = public_binary();
+    let mut command = program([&binary]);
     let ran =
         end(command.args(words).args(only).current_dir(&home).uid(NOBODY).gid(NOBODY).env("HOME", &home));
     ran.done();
@@ -118,7 +119,8 @@ fn where_the_current_directory_is_closed_another_one_is_used() {
     if !root("where_the_current_directory_is_closed_another_one_is_used") {
         return;
     }
-    let mut command = program([public_binary()]);
+    let (_copy, binary) = public_binary();
+    let mut command = program([&binary]);
     command
         .args(["file", "stat", "--count", "2", "--json", "-"])
         .current_dir("/proc")

@@ -95,8 +95,8 @@ fn the_doctor_runs_with_root_and_without() {
         assert!(check["id"].is_string() && check["found"].is_string(), "{check:#}");
     }
     if root("the_doctor_runs_with_root_and_without") {
-        let out =
-            end(program([public_binary()]).arg("doctor").current_dir("/").uid(NOBODY).gid(NOBODY)).done();
+        let (_copy, binary) = public_binary();
+        let out = end(program([&binary]).arg("doctor").current_dir("/").uid(NOBODY).gid(NOBODY)).done();
         assert!(out.contains("SCHED_FIFO"), "{out}");
     }
 }

@@ -1,16 +1,16 @@
 //! The result file of a whole quick survey, held against its own histograms,
 //! the plan, the registry and the screen.
 
-use crate::support::{Place, Ran, end, json, latscope, measurements, of_probe, run};
+use crate::support::{Ran, end, json, latscope, measurements, of_probe, run};
 use latscope_core::report::Report;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// A quick survey of this machine, run once for all tests.
 pub struct Survey {
-    _place: Place,
     pub ran: Ran,
     pub path: String,
     pub found: Value,
@@ -20,12 +20,16 @@ pub struct Survey {
 pub fn survey() -> &'static Survey {
     static SURVEY: OnceLock<Survey> = OnceLock::new();
     SURVEY.get_or_init(|| {
-        let place = Place::new();
-        let (path, home) = (place.at("result.json"), place.directory("home"));
+        // Nothing is dropped at the end of a process, so the next one clears away.
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("survey");
+        let _ = fs::remove_dir_all(&place);
+        let home = place.join("home");
+        fs::create_dir_all(&home).expect("the target directory can be written to");
+        let path = place.join("result.json").to_str().expect("target paths are UTF-8").to_owned();
         let ran = end(latscope(["survey", "--quick", "--json", &path]).current_dir(&home));
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         let files = crate::support::names(&home);
-        Survey { found: json(&path), _place: place, ran, path, files }
+        Survey { found: json(&path), ran, path, files }
     })
 }
 

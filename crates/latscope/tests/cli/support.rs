@@ -7,7 +7,6 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -239,17 +238,15 @@ pub fn skipped(test: &str, reason: &str) {
 /// User and group of nobody.
 pub const NOBODY: u32 = 65534;
 
-/// The binary where every user can execute it.
-pub fn public_binary() -> &'static Path {
-    static COPY: OnceLock<(Place, PathBuf)> = OnceLock::new();
-    let (_, path) = COPY.get_or_init(|| {
-        let place = Place::new();
-        let path = place.path().join("latscope");
-        fs::copy(BINARY, &path).expect("the binary can be copied");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        (place, path)
-    });
-    path
+/// The binary where every user can execute it, as long as the place is kept.
+pub fn public_binary() -> (Place, PathBuf) {
+    let place = Place::new();
+    let path = place.path().join("latscope");
+    // By another process: a descriptor that a test beside this one had inherited
+    // for a moment would make the copy "busy".
+    let install = ["install", "--mode=755", BINARY, path.to_str().expect("temporary paths are UTF-8")];
+    end(&mut program(install)).done();
+    (place, path)
 }
 
 /// A shell script in a mount namespace of its own; `$1` is the binary, further
