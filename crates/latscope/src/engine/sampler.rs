@@ -191,7 +191,8 @@ pub fn events<H: Host>(
         let start = clock.start();
         let mut filled = 0;
         let mut now = start;
-        while filled < GROUP && timebase.ns(now - start) < stop.batch_ns as f64 * 4.0 {
+        let wanted = stop.events.saturating_sub(outcome.clean).min(GROUP as u64) as usize;
+        while filled < wanted && timebase.ns(now - start) < stop.batch_ns as f64 * 4.0 {
             group[filled] = ([NOT_TIMED; MAX_PARTS], now);
             activity(&mut group[filled].0);
             filled += 1;
