@@ -60,13 +60,13 @@ pub fn command() -> Command {
         )
         .subcommand(
             Command::new("generate")
-                .about("The man page or shell completions, on stdout")
+                .about("The man page, shell completions or the table of probes, on stdout")
                 .arg(
                     Arg::new("what")
                         .value_name("WHAT")
                         .required(true)
-                        .value_parser(["man", "completions"])
-                        .help("man or completions"),
+                        .value_parser(["man", "completions", "probes"])
+                        .help("The man page, shell completions, or the table of probes as Markdown"),
                 )
                 .arg(
                     Arg::new("shell")

@@ -1,10 +1,13 @@
 //! `latscope generate`: the man page and completions, made from the same
-//! description of the command line that parses it.
+//! description of the command line that parses it, and the table of probes,
+//! made from their registry.
 
 use super::{Exit, arguments, output};
+use crate::probe::FAMILIES;
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
+use latscope_core::report::Times;
 
 /// Writes the man page or the completions to stdout.
 ///
@@ -15,6 +18,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let mut command = arguments::command();
     match matches.get_one::<String>("what").map(String::as_str) {
         Some("man") => man(command, &mut out)?,
+        Some("probes") => out = probes().into_bytes(),
         _ => {
             let shell: Option<&String> = matches.get_one("shell");
             let shell = shell.and_then(|name| name.parse::<Shell>().ok());
@@ -24,6 +28,31 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     output::write_stdout(&String::from_utf8_lossy(&out))?;
     Ok(Exit::Done)
+}
+
+/// The registry as a page of the documentation.
+fn probes() -> String {
+    let mut page = String::from(
+        "# Every probe\n\nMade by `latscope generate probes`; do not edit. Parameters with a star are axes: points that \
+         differ only in them make up a curve or a matrix.\n",
+    );
+    for family in FAMILIES {
+        page += &format!("\n## {0}\n\n{1}. More in [{0}.md]({0}.md).\n", family.name, family.about);
+        page += "\n| probe | what is timed | times | parameters | after |\n|---|---|---|---|---|\n";
+        for probe in family.probes {
+            let times = match probe.times {
+                Times::OneWay => "one way",
+                Times::RoundTrip => "round trip",
+                Times::Operation => "operation",
+            };
+            let params =
+                probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));
+            let params = params.collect::<Vec<_>>().join(", ");
+            page +=
+                &format!("| `{}` | {} | {times} | {params} | {} |\n", probe.id, probe.timed, probe.source);
+        }
+    }
+    page
 }
 
 /// One page for all: the commands follow the main part as sections.

@@ -69,9 +69,15 @@ pub fn check(path: &Path) -> Result<()> {
         tempfile::Builder::new()
             .prefix(".latscope-")
             .tempfile_in(directory_of(path))
+            .map_err(plain)
             .with_context(|| unwritable(path))?;
     }
     Ok(())
+}
+
+/// The error without the name of a temporary file, which says nothing to the user.
+fn plain(error: std::io::Error) -> std::io::Error {
+    error.kind().into()
 }
 
 fn unwritable(path: &Path) -> String {
@@ -101,6 +107,7 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
         .prefix(".latscope-")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(directory_of(path))
+        .map_err(plain)
         .with_context(|| unwritable(path))?;
     file.write_all(text).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
     file.persist(path).with_context(|| unwritable(path))?;
