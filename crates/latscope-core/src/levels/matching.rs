@@ -73,6 +73,7 @@ pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
             agreement: compare(detected.map(|(_, size)| size), cache.map(|(_, size)| size), before, gap),
         });
     }
+    give_to_the_fastest(&mut matches);
     matches.extend(plateaus(levels).filter(|level| level.capacity.is_none()).map(|level| LevelMatch {
         name: "memory".to_owned(),
         level: Some(level.clone()),
@@ -80,6 +81,22 @@ pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
         agreement: Agreement::Memory,
     }));
     matches
+}
+
+/// Where a cache serves in two steps (shared with others, or in slices near and
+/// far), the declared one is that of the first step; the second is its tail.
+fn give_to_the_fastest(matches: &mut [LevelMatch]) {
+    for at in 1..matches.len() {
+        let (before, rest) = matches.split_at_mut(at);
+        let (first, second) = (&mut before[at - 1], &mut rest[0]);
+        if first.agreement == Agreement::Undeclared && first.name == second.name && second.level.is_some() {
+            let capacity = first.level.as_ref().and_then(|level| level.capacity);
+            first.declared = second.declared.take();
+            first.agreement = compare(capacity, first.declared, None, None);
+            second.agreement = Agreement::Undeclared;
+            second.name += " tail";
+        }
+    }
 }
 
 /// Level number and size of each declared data cache, one for each level.

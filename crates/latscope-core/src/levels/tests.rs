@@ -258,6 +258,17 @@ fn a_declared_cache_without_a_step_is_not_seen() {
 }
 
 #[test]
+fn a_cache_that_serves_in_two_steps_has_a_tail() {
+    let caches = [(32 * KIB, 1.1), (MIB, 4.0), (13 * MIB, 15.0), (26 * MIB, 60.0)];
+    let curve = curve(&sizes(256 * MIB, 8), &caches, 140.0);
+    let matches = match_declared(&detect(&curve), &machine(&[(1, 32 * KIB), (2, MIB), (3, 32 * MIB)]));
+    let names: Vec<&str> = matches.iter().map(|m| m.name.as_str()).collect();
+    assert_eq!(names, ["L1", "L2", "L3", "L3 tail", "memory"]);
+    assert_eq!((matches[2].agreement, matches[2].declared), (Agreement::Smaller, Some(32 * MIB)));
+    assert_eq!((matches[3].agreement, matches[3].declared), (Agreement::Undeclared, None));
+}
+
+#[test]
 fn undeclared_levels_are_numbered() {
     let matches = match_declared(&detect(&zen4(8)), &Machine::default());
     let names: Vec<&str> = matches.iter().map(|m| m.name.as_str()).collect();
