@@ -102,8 +102,8 @@ fn crowd(ask: &Ask, cpus: u64) -> BTreeSet<u64> {
 fn point(operation: &str, threads: u64, sharing: &str) -> Point {
     let title = match (sharing, threads) {
         ("private", 1) => format!("atomic {operation}"),
-        ("private", threads) => format!("{operation}, {threads} threads, own lines"),
-        (sharing, threads) => format!("{operation}, {threads} threads, {}", sharing.replace('-', " ")),
+        ("private", threads) => format!("{operation} by {threads}, own lines"),
+        (sharing, threads) => format!("{operation} by {threads}, {}", sharing.replace('-', " ")),
     };
     let row = threads <= 2;
     let params =

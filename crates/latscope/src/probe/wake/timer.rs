@@ -5,7 +5,7 @@ use crate::engine::recorder::Writer;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy, Stop, params};
 use latscope_core::report::{Better, Times};
 use latscope_core::units::format_time;
 use latscope_sys::clock::monotonic_ns;
@@ -16,7 +16,7 @@ use std::sync::RwLock;
 /// Difference between the programmed and the real wake-up of a thread.
 pub static TIMER: Probe = Probe {
     id: "wake.timer",
-    title: "periodic wake-up, late by",
+    title: "timer wake-up, late by",
     timed: "From the instant an absolute clock_nanosleep was programmed for to the first stamp of the woken thread.",
     times: Times::OneWay,
     source: "clock_nanosleep(2), TIMER_ABSTIME on CLOCK_MONOTONIC",
@@ -55,10 +55,15 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     points
 }
 
-/// Wake-ups of each thread.
-fn activations(bench: &Bench) -> u64 {
-    // A second of 1 ms intervals, whatever the interval is then.
-    bench.stop().events.min(100_000) / 2
+/// Wake-ups of each thread: as many as asked for, as many as fit into the time
+/// asked for, or a second's worth of milliseconds.
+fn activations(stop: Stop, interval: u64) -> u64 {
+    let count = match (stop.events, stop.budget_ns) {
+        (events, u64::MAX) => events,
+        (u64::MAX, _) => stop.limit_ns / interval.max(1),
+        (events, _) => events / 2,
+    };
+    count.max(1)
 }
 
 struct Measured {
@@ -70,11 +75,12 @@ struct Measured {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let points = bench.points();
-    let activations = activations(bench);
+    let stop = bench.stop();
     let intervals: std::collections::BTreeSet<u64> = points.iter().map(|p| p.number("interval")).collect();
     for interval in intervals {
         let chosen: Vec<usize> =
             (0..points.len()).filter(|i| points[*i].number("interval") == interval).collect();
+        let activations = activations(stop, interval);
         let begin = RwLock::new(false);
         let tasks: Vec<_> =
             chosen.iter().map(|i| (*i, points[*i].number("cpu") as u32, bench.writer(*i))).collect();
