@@ -52,7 +52,9 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         blocks.flat_map(|block| block.lines().skip(1)).map(|line| line.trim().trim_start_matches("$ "));
     lines
         .filter_map(|line| line.strip_prefix("latscope "))
-        .map(|line| line.split(['#', '|', '>', '&', ';']).next().unwrap_or_default())
+        .map(|line| line.split(['#', '|', '>', '&', ';']).next().unwrap_or_default().trim_end())
+        // Two spaces: the title of a screen, not a command.
+        .filter(|line| !line.contains("  "))
         .map(|line| line.split_whitespace().map(|word| word.trim_matches(['\'', '"']).to_owned()).collect())
         .collect()
 }
