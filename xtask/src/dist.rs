@@ -49,6 +49,10 @@ fn is_available(triple: &str) -> Result<bool> {
 fn build(target: &Target) -> Result<PathBuf> {
     let mut cargo = shell::cargo("build --profile dist --package latscope --locked --target");
     cargo.arg(target.triple).env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+    // The result file names the commit; an archive without history has none.
+    if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
+        cargo.env("LATSCOPE_COMMIT", commit.trim());
+    }
     if let Some(linker) = target.linker {
         let variable = format!("CARGO_TARGET_{}_LINKER", target.triple.to_uppercase().replace('-', "_"));
         cargo.env(variable, linker);

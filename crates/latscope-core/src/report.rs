@@ -63,7 +63,7 @@ pub struct Warning {
 /// A conclusion over several points, in plain words and as data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Stable name: `cache-level`, `effective-cache`, …
+    /// Stable name: `cache-levels`, `effective-cache`, …
     pub id: String,
     /// The sentence.
     pub text: String,
@@ -126,7 +126,7 @@ pub struct Work {
 pub struct Value {
     /// The number.
     pub value: f64,
-    /// Its unit: `%`, `B/s`, `count`, `ns`.
+    /// Its unit: `%`, `GB/s`, `count`, `cycles`, `ns`, `ratio`, …
     pub unit: String,
     /// Which direction is better.
     pub better: Better,

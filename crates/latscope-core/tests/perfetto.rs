@@ -9,6 +9,7 @@
 //! ```text
 //! cargo test -p latscope-core --test perfetto -- --ignored
 //! ```
+#![forbid(unsafe_code)]
 
 use latscope_core::timeline::{Recording, State, Timeline, chrome_json, ftrace_text};
 use serde_json::Value;

@@ -1,5 +1,6 @@
 //! The time line of traces recorded with `examples/record_timeline.rs` of the
 //! command, and of damaged ones.
+#![forbid(unsafe_code)]
 
 use latscope_core::timeline::{
     Call, Export, Format, Interval, Recording, State, Thread, Timeline, Why, chrome_json, finding,

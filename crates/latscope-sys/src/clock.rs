@@ -89,15 +89,12 @@ fn nanoseconds(time: libc::timespec) -> u64 {
 
 #[cfg(target_arch = "x86_64")]
 mod counter {
-    use core::arch::x86_64::{__cpuid, __rdtscp, _mm_lfence, _rdtsc};
+    use crate::cpuid;
+    use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
-    /// CPUID 80000007h EDX bit 8 promises a constant rate; RDTSCP must exist.
+    /// The rate must be constant, and RDTSCP must exist.
     pub fn name() -> Option<&'static str> {
-        let (power, features) = (0x8000_0007, 0x8000_0001);
-        let highest = __cpuid(0x8000_0000).eax;
-        let sound =
-            highest >= power && __cpuid(power).edx & (1 << 8) != 0 && __cpuid(features).edx & (1 << 27) != 0;
-        sound.then_some("tsc")
+        (cpuid::invariant_tsc() && cpuid::has_rdtscp()).then_some("tsc")
     }
 
     #[inline(always)]

@@ -72,6 +72,11 @@ pub fn invariant_tsc() -> bool {
     leaf(0x8000_0007, 0).is_some_and(|r| r.edx & 1 << 8 != 0)
 }
 
+/// Whether there is RDTSCP: leaf 80000001h, EDX bit 27.
+pub fn has_rdtscp() -> bool {
+    leaf(0x8000_0001, 0).is_some_and(|r| r.edx & 1 << 27 != 0)
+}
+
 /// Rate of the time stamp counter in Hz as declared by the hypervisor (leaf
 /// 40000010h) or the processor (leaf 15h, with 16h where the crystal's rate is
 /// left out); `None` where it has to be measured.

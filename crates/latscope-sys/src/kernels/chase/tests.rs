@@ -1,0 +1,141 @@
+//! Every order visits each of its elements once and comes back.
+
+use std::collections::HashSet;
+
+use super::*;
+
+const SIZES: [usize; 8] = [8, 9, 16, 64, 520, 4_096, 5_000, 40_000];
+
+/// The order of one walk around, checked to be a single cycle through `length` elements.
+fn order(map: &ChaseMap<'_>, length: usize, element: usize) -> Vec<usize> {
+    let order: Vec<usize> = map.offsets().collect();
+    assert_eq!(order.len(), length);
+    assert_eq!(map.len(), length);
+    assert!(order.iter().all(|offset| offset % element == 0 && *offset < map.bytes()));
+    assert_eq!(order.iter().collect::<HashSet<_>>().len(), length, "an element is visited twice");
+    let base = address(map.memory);
+    assert_eq!(map.memory[order[length - 1] / WORD] - base, order[0], "the walk does not return");
+    order
+}
+
+#[test]
+fn random_is_one_cycle_through_every_line() {
+    for words in SIZES {
+        for line in [8, 64] {
+            for seed in 0..3 {
+                let mut memory = vec![0; words];
+                let map = ChaseMap::random(&mut memory, line, seed);
+                order(&map, words * 8 / line, line);
+            }
+        }
+    }
+}
+
+#[test]
+fn windows_are_visited_one_after_the_other() {
+    for words in SIZES {
+        for window in [64, 1_024, 4_096, 1 << 20] {
+            let mut memory = vec![0; words];
+            let map = ChaseMap::window(&mut memory, 64, window, 5);
+            let mut windows: Vec<usize> =
+                order(&map, words / 8, 64).into_iter().map(|offset| offset / window).collect();
+            windows.dedup();
+            assert_eq!(windows.len(), (words / 8 * 64).div_ceil(window));
+        }
+    }
+}
+
+#[test]
+fn windows_and_their_insides_are_not_in_order() {
+    let mut memory = vec![0; 64 * 512];
+    let map = ChaseMap::window(&mut memory, 64, 4_096, 5);
+    let order: Vec<usize> = map.offsets().collect();
+    let ascending = |items: &[usize]| items.is_sorted();
+    assert!(!ascending(&order[..64]));
+    assert!(!ascending(&order.iter().step_by(64).map(|o| o / 4_096).collect::<Vec<_>>()));
+}
+
+#[test]
+fn pages_are_touched_once_each_at_moving_lines() {
+    let mut memory = vec![0; 512 * 300];
+    let map = ChaseMap::page(&mut memory, 4_096, 64, 9);
+    let order = order(&map, 300, 64);
+    let pages: HashSet<usize> = order.iter().map(|offset| offset / 4_096).collect();
+    assert_eq!(pages.len(), 300);
+    let mut lines = [0; 64];
+    for offset in order {
+        lines[offset % 4_096 / 64] += 1;
+    }
+    assert!(lines.iter().all(|&count| (4..=5).contains(&count)));
+    assert_eq!(map.bytes(), 300 * 4_096);
+}
+
+#[test]
+fn strides_go_forward() {
+    let mut memory = vec![0; 1_000];
+    let map = ChaseMap::stride(&mut memory, 128);
+    assert_eq!(order(&map, 62, 128), (0..62).map(|i| i * 128).collect::<Vec<_>>());
+}
+
+#[test]
+fn seeds_repeat_and_differ() {
+    let of = |seed| {
+        let mut memory = vec![0; 8_000];
+        ChaseMap::random(&mut memory, 64, seed).offsets().collect::<Vec<_>>()
+    };
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+}
+
+#[test]
+fn a_walk_follows_the_order() {
+    let mut memory = vec![0; 8 * 1_000];
+    let map = ChaseMap::random(&mut memory, 64, 3);
+    let order: Vec<usize> = map.offsets().collect();
+    for (steps, taken) in [(0, 0), (1, 64), (64, 64), (65, 128), (1_000, 1_024), (64_000, 64_000)] {
+        let reached = map.walk(map.start(), steps);
+        assert_eq!(map.offset(reached), order[taken % 1_000], "{steps} steps");
+    }
+}
+
+#[test]
+fn all_chains_follow_the_order() {
+    let mut memory = vec![0; 8 * 1_000];
+    let map = ChaseMap::window(&mut memory, 64, 4_096, 3);
+    let order: Vec<usize> = map.offsets().collect();
+    for count in 1..=MAX_CHAINS {
+        let mut chains = map.spread(count);
+        assert_eq!(chains.count(), count);
+        let places: Vec<usize> = (0..count).map(|chain| chain * 1_000 / count).collect();
+        assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
+        for (steps, taken) in [(0, 0), (1, 64), (130, 192)] {
+            let mut chains = chains.clone();
+            assert_eq!(chains.walk(steps), taken as u64 * count as u64);
+            let expected = places.iter().map(|&place| order[(place + taken) % 1_000]);
+            assert!(chains.offsets().eq(expected), "{count} chains, {steps} steps");
+        }
+        chains.walk(64_000);
+        assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
+    }
+    assert_eq!(map.spread(0).count(), 1);
+    assert_eq!(map.spread(99).count(), MAX_CHAINS);
+}
+
+#[test]
+fn one_element_leads_to_itself() {
+    let mut memory = vec![0; 8];
+    let map = ChaseMap::random(&mut memory, 64, 0);
+    assert_eq!(map.offset(map.walk(map.start(), 1_000)), 0);
+}
+
+#[test]
+#[should_panic(expected = "multiple of the pointer size")]
+fn an_odd_line_is_refused() {
+    ChaseMap::random(&mut [0; 64], 12, 0);
+}
+
+#[test]
+#[should_panic(expected = "smaller than one page")]
+fn a_small_region_is_refused() {
+    ChaseMap::page(&mut [0; 64], 4_096, 64, 0);
+}
