@@ -58,6 +58,15 @@ pub struct Shape {
 /// Disturbed samples kept in case that no clean one comes.
 const KEPT: usize = 64;
 
+/// Time after which a point without a single clean sample is given up, also
+/// where a count was asked for and no limit: a machine that disturbs all of
+/// them will not stop to do so.
+const PATIENCE_NS: f64 = 10e9;
+
+fn is_late(elapsed_ns: f64, stop: &Stop, clean: u64) -> bool {
+    elapsed_ns >= stop.limit_ns as f64 || clean == 0 && elapsed_ns >= PATIENCE_NS
+}
+
 /// Times batches of `event(iterations)` until `stop`.
 pub fn batches<H: Host>(
     host: &mut H,
@@ -106,7 +115,7 @@ pub fn batches<H: Host>(
             }
         }
         let enough = outcome.clean >= stop.samples || clean_ns >= stop.budget_ns as f64;
-        if enough || timebase.ns(end - began) >= stop.limit_ns as f64 {
+        if enough || is_late(timebase.ns(end - began), stop, outcome.clean) {
             break;
         }
     }
@@ -200,7 +209,7 @@ pub fn events<H: Host>(
         }
         let ns = timebase.ns(now - start);
         let taint = host.close(before, ns);
-        let late = timebase.ns(now - began) >= stop.limit_ns as f64;
+        let late = is_late(timebase.ns(now - began), stop, outcome.clean);
         outcome.disturbed = taint.is_some() && late && outcome.clean == 0;
         if taint.is_none() || outcome.disturbed {
             record(&group[..filled], &mut |part, value, at| sink.record(part, value, at));
@@ -357,6 +366,19 @@ mod tests {
         );
         assert!(outcome.disturbed && outcome.clean == 0);
         assert_eq!(kept.values.into_inner().len(), KEPT);
+    }
+
+    #[test]
+    fn without_a_limit_patience_ends_what_is_never_clean() {
+        let now = Cell::new(0);
+        let mut kept = Kept::default();
+        let stop = Stop { limit_ns: u64::MAX, ..STOP };
+        let activity = |parts: &mut [u64; MAX_PARTS]| {
+            parts[0] = 1;
+            now.set(now.get() + 1_000_000);
+        };
+        let outcome = events(&mut machine(&now, 1), &Timebase::scripted(), &stop, 1, activity, &mut kept);
+        assert!(outcome.disturbed && now.get() < 12_000_000_000);
     }
 
     #[test]
