@@ -161,7 +161,10 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
     Ok(())
 }
 
-/// Huge pages in a row.
+/// Huge pages in a row. Few, so that the kernel hands out the same ones again:
+/// in a virtual machine others may have gone back to the host, and a fault
+/// would time that. The price: part of them is still in the last-level cache,
+/// and a load that shares it makes clearing them slower.
 const HUGE_PAGES: usize = 8;
 
 fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
