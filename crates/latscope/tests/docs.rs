@@ -17,7 +17,8 @@ fn latscope(words: &[&str]) -> Output {
 /// Every page, with its text.
 fn pages() -> Vec<(PathBuf, String)> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name));
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASE-CHECKLIST.md"]
+        .map(|name| root().join(name));
     let pages = docs.chain(top).filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
@@ -29,17 +30,29 @@ fn the_table_of_probes_is_that_of_the_registry() {
     assert!(made == kept, "write it anew: `latscope generate probes > docs/probes.md`");
 }
 
+/// The name by which a link finds a heading, as on the usual hosts.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
 #[test]
 fn links_lead_somewhere() {
     let mut found = 0;
     for (page, text) in pages() {
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let file = link.split('#').next().unwrap_or_default();
-            if link.starts_with("http") || file.is_empty() {
+            if link.starts_with("http") {
                 continue;
             }
             found += 1;
-            assert!(page.parent().unwrap().join(file).exists(), "{}: {link} leads nowhere", page.display());
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            if !place.is_empty() {
+                let headings = fs::read_to_string(&target).unwrap();
+                let there = headings.lines().any(|line| line.starts_with('#') && anchor(line) == place);
+                assert!(there, "{}: {link}: no such heading", page.display());
+            }
         }
     }
     assert!(found > 10, "only {found} links: the test does not see them");
@@ -59,24 +72,46 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// How to have a command parsed without having it done: what measures shows its
+/// plan, the others their help, which they do once all words before it are
+/// understood. `None` for the personalities, whose words are not ours.
+fn harmless(words: &[String]) -> Option<Vec<&str>> {
+    let measures = ["survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file", "wake"];
+    let first = words.first().map(String::as_str).unwrap_or_default();
+    // Results to show beside, or to load, exist with the reader only.
+    let plans =
+        (measures.contains(&first) || first.starts_with("--")) && !words.iter().any(|w| w == "--beside");
+    let last = if plans { "--dry-run" } else { "--help" };
+    (first != "as").then(|| words.iter().map(String::as_str).chain([last]).collect())
+}
+
 #[test]
 fn commands_are_understood() {
-    let measures = ["survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file", "wake"];
-    let mut tried = 0;
+    let mut tried = std::collections::BTreeSet::new();
     for (page, text) in pages() {
         for words in commands(&text) {
-            let first = words.first().map(String::as_str).unwrap_or_default();
-            let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-            // Results to show beside exist with the reader only.
-            if !(measures.contains(&first) || first.starts_with("--")) || words.contains(&"--beside") {
-                continue;
-            }
-            words.push("--dry-run");
+            let Some(words) = harmless(&words) else { continue };
             let output = latscope(&words);
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{}: latscope {}: {errors}", page.display(), words.join(" "));
-            tried += 1;
+            tried.insert(words.first().map_or(String::new(), |word| (*word).to_owned()));
         }
     }
-    assert!(tried > 5, "only {tried} commands: the test does not see them");
+    let expected =
+        ["survey", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "show", "doctor"];
+    for command in expected {
+        assert!(
+            tried.contains(command),
+            "no page has an example of `latscope {command}`, or the test misses it"
+        );
+    }
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    for (page, _) in pages() {
+        let name = page.file_name().unwrap().to_string_lossy();
+        assert!(index.contains(&format!("({name}")) || index.contains(&format!("(../{name}")), "{name}");
+    }
 }
