@@ -268,7 +268,7 @@ fn address_translation(report: &Report) -> Option<Finding> {
         format_time(without)
     );
     if !is_slower(large, base) {
-        let text = format!("{figures}: address translation adds nothing measurable.");
+        let text = format!("{figures}: the difference is too small to be told from the spread of a chase.");
         return Some(finding("page-walk", text, &values));
     }
     values.push(("page_walk_ns", with - without));
