@@ -165,11 +165,7 @@ fn kind(m: &Measurement) -> Option<Kind> {
     let is = |name: &str, value: &str| m.params.get(name).is_some_and(|is| is.to_string() == value);
     match m.probe.as_str() {
         "cpu.add" => is("mode", "latency").then_some(Kind::Hardware),
-        "sync.atomic" => (is("sharing", "private") && is("threads", "1")).then_some(Kind::Hardware),
-        "syscall.yield" => Some(Kind::Shown("under load somebody waits: marked degraded there")),
-        "syscall.page-fault" if is("pages", "2MiB") => {
-            Some(Kind::Shown("clears 2 MiB through the last level, shared with the load"))
-        }
+        "sync.atomic" => m.row.then_some(Kind::Hardware),
         probe if probe.starts_with("syscall.") => m.row.then_some(Kind::Kernel),
         _ if is("placement", "two-cores") => {
             Some(Kind::Shown("contains the idle exit that the load removes"))
