@@ -338,13 +338,6 @@ impl<'a> Bench<'a> {
         self.slots.snapshot(point).histogram.quantile(0.5)
     }
 
-    /// Share of a point's samples that were thrown away so far, 0 to 1.
-    pub fn rejected(&self, point: usize) -> f64 {
-        let snapshot = self.slots.snapshot(point);
-        let rejected = (snapshot.preempted + snapshot.stolen) as f64;
-        rejected / (rejected + snapshot.histogram.count() as f64).max(1.0)
-    }
-
     /// Adds a named quantity that is no duration of the point itself.
     pub fn value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
         let value = Value { value, unit: unit.to_owned(), better };

@@ -5,6 +5,7 @@ use crate::probe::failure::{FirstError, refuse};
 use crate::probe::{Cpus, Experiment, Probe};
 use latscope_core::plan::{Params, Policy};
 use latscope_core::report::Times;
+use latscope_sys::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
 use std::ffi::CStr;
@@ -71,7 +72,7 @@ call!(
     "syscall.yield",
     "sched_yield, nobody waiting",
     "sched_yield(2)",
-    "One sched_yield while no other thread wants the CPU; batches in which one did are thrown away."
+    "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting."
 );
 
 /// There on every Linux, and its path has no symbolic link.
@@ -114,30 +115,33 @@ fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> any
         "syscall.open-close" => {
             time_call(bench, point, operation, || open(KNOWN_PATH, OFlags::RDONLY).map(drop))?;
         }
-        "syscall.yield" => {
-            time_call(bench, point, operation, || {
-                rustix::thread::sched_yield();
-                Ok(())
-            })?;
-            check_company(bench, point);
-        }
+        "syscall.yield" => time_yield(bench, point, operation)?,
         other => anyhow::bail!("no system call is known as {other}"),
     }
     Ok(Ok(()))
 }
 
-/// A share of rejected batches from which on somebody did want the CPU: then
-/// the scheduler has a choice to make also in those batches where it stays.
-const COMPANY: f64 = 0.2;
-
-fn check_company(bench: &mut Bench, point: usize) {
-    if bench.rejected(point) > COMPANY {
-        bench.degrade(
+/// Under SCHED_FIFO whoever is of the normal class does not count as waiting,
+/// so that a busy machine and an idle one give the same figure: under
+/// SCHED_OTHER the scheduler weighs those who wait also in the batches in which
+/// it decides against them.
+fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Result<()> {
+    let granted = sched::set_policy(sched::Policy::Fifo(1));
+    time_call(bench, point, operation, || {
+        rustix::thread::sched_yield();
+        Ok(())
+    })?;
+    match granted {
+        Ok(()) => sched::set_policy(sched::Policy::Other)?,
+        Err(error) => bench.degrade(
             point,
-            "other threads wanted the CPU, and each call weighed them",
-            "run it on a CPU that is idle",
-        );
+            format!(
+                "SCHED_FIFO was refused ({error}): each call weighed the threads that want the CPU, if any"
+            ),
+            "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`",
+        ),
     }
+    Ok(())
 }
 
 /// Times a call in batches, once it was tried: a call that this machine
