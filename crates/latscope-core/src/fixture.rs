@@ -87,6 +87,9 @@ pub fn batch<const N: usize>(
         histogram,
         blocks: Vec::new(),
         outliers: Vec::new(),
+        corrected: None,
+        recordings: None,
+        verdict: None,
     }
 }
 
@@ -454,6 +457,7 @@ fn plan(measurements: &[Measurement]) -> Plan {
                     limit_ns: 500_000_000,
                 },
                 conditions: Conditions::default(),
+                periodic: None,
                 seed: 1,
             }),
         }
@@ -463,6 +467,7 @@ fn plan(measurements: &[Measurement]) -> Plan {
         steps,
         load: None,
         timeline: None,
+        on_threshold: None,
         cpus: CpuList(vec![0, 1]),
         notes: vec!["memory.latency ends at 256 MiB; latscope memory has no such limit".to_owned()],
     }

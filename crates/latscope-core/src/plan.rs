@@ -125,6 +125,106 @@ pub struct Conditions {
     pub scratch_in: Option<PathBuf>,
 }
 
+/// How periodic threads run: what the older tools have as habits of their
+/// loops. Each point of such a step is one thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Periodic {
+    /// First activations of each thread that are not recorded.
+    pub warm_up: u64,
+    /// When the step is over: `Stop::events` activations of each or of any
+    /// thread, or `Stop::limit_ns`, whichever comes first; `u64::MAX` in both
+    /// runs until it is told to end.
+    pub end: End,
+    /// How the threads' first instants lie to each other.
+    pub phase: Phase,
+    /// Wait for the next full second of the clock before the first instant.
+    #[serde(default)]
+    pub align_second: bool,
+    /// A latency above this many ns is an exceedance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<u64>,
+    /// Whether the first exceedance ends the step.
+    #[serde(default)]
+    pub stop_at_threshold: bool,
+    /// Record also what would have been felt by activations that a stall
+    /// swallowed (no coordinated omission).
+    pub corrected: bool,
+    /// An exact linear histogram beside the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linear: Option<Linear>,
+    /// Hand every sample to the observers.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// What becomes of events above the threshold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnThreshold {
+    /// Trace the kernel's scheduler and interrupts, and say of each outlier
+    /// what took its time.
+    pub blame: bool,
+    /// Without a threshold: the worst so many events are taken for outliers,
+    /// as far as they come after the first second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<u32>,
+    /// What to do at each exceedance, in this order.
+    #[serde(default)]
+    pub actions: Vec<Action>,
+    /// Where the trace around an exceedance is saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_file: Option<PathBuf>,
+}
+
+/// Something to do at an exceedance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// End the run.
+    Stop,
+    /// Go on; what the others do not say.
+    Continue,
+    /// Save the trace of the first exceedance.
+    SaveTrace,
+    /// Run a shell command, with `LATSCOPE_CPU`, `LATSCOPE_NS` and
+    /// `LATSCOPE_CAUSE` in its environment.
+    Exec(String),
+    /// Send SIGUSR1 to this process.
+    Signal(u32),
+}
+
+/// Which thread's count ends a periodic step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// All threads have had their activations.
+    All,
+    /// The first one has (cyclictest).
+    Any,
+}
+
+/// How the first instants of periodic threads lie to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// All at the same instant, thread `i` later by `i` times this many ns.
+    Aligned(u64),
+    /// Spread evenly over the interval.
+    Staggered,
+    /// At random within the interval, by the seed of the step.
+    Random,
+    /// Each when it is ready (cyclictest without `-A`).
+    Free,
+}
+
+/// Buckets of equal width from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Linear {
+    /// Number of buckets.
+    pub buckets: u64,
+    /// Width of a bucket, ns; a value is cut off to a whole number of these.
+    pub tick_ns: u64,
+}
+
 /// The work of one worker process: points measured in one go, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
@@ -141,6 +241,9 @@ pub struct Step {
     /// What has to hold meanwhile.
     #[serde(default)]
     pub conditions: Conditions,
+    /// How periodic threads run, where the points are such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub periodic: Option<Periodic>,
     /// Seed of permutations and random data.
     pub seed: u64,
 }
@@ -170,6 +273,9 @@ pub struct Plan {
     /// File for the time line of the threads, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<PathBuf>,
+    /// What becomes of events above the threshold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_threshold: Option<OnThreshold>,
     /// CPUs this run may use.
     pub cpus: CpuList,
     /// What the plan leaves out of what was asked or is usual, and why.

@@ -237,6 +237,81 @@ pub struct Cause {
     pub ns: u64,
 }
 
+/// An event that took longer than the plan's threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exceedance {
+    /// Its number among the events of its thread, from 0.
+    pub turn: u64,
+    /// Nanoseconds of `CLOCK_MONOTONIC` at its end.
+    pub at: u64,
+    /// Its duration, ns.
+    pub value: u64,
+}
+
+/// Exact records beside the histogram, kept only when the plan asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recordings {
+    /// A linear histogram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<LinearRecord>,
+    /// The first events above the threshold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exceedances: Vec<Exceedance>,
+}
+
+/// What an exact linear histogram holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinearRecord {
+    /// Width of a bucket, ns.
+    pub tick_ns: u64,
+    /// Number of buckets; `counts` ends at the last one that is not empty.
+    pub buckets: u64,
+    /// Values in each bucket, from 0.
+    pub counts: Vec<u64>,
+    /// Values beyond the last bucket.
+    pub overflow: u64,
+    /// Turns of the first values beyond the last bucket, at most `buckets`.
+    pub overflow_turns: Vec<u64>,
+}
+
+/// Whether what was asked of a measurement holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The worst of the checks.
+    pub status: Status,
+    /// One for each criterion.
+    pub checks: Vec<Check>,
+}
+
+/// One criterion and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was looked at: `max`, `p99_99`, `missed`, `threshold`.
+    pub metric: String,
+    /// The most it may be: ns, or a count.
+    pub limit: f64,
+    /// What it was; `None` where too few samples tell.
+    pub value: Option<f64>,
+    /// Whether it holds.
+    pub status: Status,
+    /// Why, in words: how sure that is.
+    #[serde(default)]
+    pub text: String,
+}
+
+/// How a criterion was judged, from good to bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It holds.
+    Pass,
+    /// It cannot be judged: too few samples, or measured under conditions
+    /// that distort it.
+    Inconclusive,
+    /// It does not hold.
+    Exceeded,
+}
+
 /// One point: what was measured, how far it can be trusted, and the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -281,6 +356,16 @@ pub struct Measurement {
     /// Events worth naming.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<Outlier>,
+    /// What would have been felt also by activations that never took place
+    /// because one before them was late, where such can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<Histogram>,
+    /// Exact records that the plan asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recordings: Option<Recordings>,
+    /// Whether what was asked of it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
 }
 
 impl Measurement {

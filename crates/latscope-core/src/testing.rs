@@ -23,6 +23,7 @@ pub(crate) fn report(measurements: Vec<Measurement>) -> Report {
             steps: Vec::new(),
             load: None,
             timeline: None,
+            on_threshold: None,
             cpus: CpuList(vec![0, 1]),
             notes: Vec::new(),
         },
@@ -63,6 +64,9 @@ pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> M
         histogram,
         blocks: Vec::new(),
         outliers: Vec::new(),
+        corrected: None,
+        recordings: None,
+        verdict: None,
     }
 }
 

@@ -146,6 +146,9 @@ fn measured(wish: &Wish) -> Measurement {
         histogram: Histogram::new(1),
         blocks: Vec::new(),
         outliers: Vec::new(),
+        corrected: None,
+        recordings: None,
+        verdict: None,
     }
 }
 

@@ -71,9 +71,7 @@ fn request(job: &Job, matches: &ArgMatches) -> Request {
     let duration = matches.get_one::<std::time::Duration>("duration");
     let timeline = matches.try_get_one::<PathBuf>("timeline").ok().flatten();
     Request {
-        job: job.name.clone(),
         notes: job.notes.clone(),
-        ask: job.ask.clone(),
         cpus: matches.get_one::<CpuList>("cpus").map(|list| list.0.clone()).unwrap_or_default(),
         seed: matches.get_one("seed").copied().unwrap_or(1),
         count: matches.get_one("count").copied(),
@@ -84,6 +82,7 @@ fn request(job: &Job, matches: &ArgMatches) -> Request {
             command => Load::Command(command.to_owned()),
         }),
         timeline: timeline.map(|path: &PathBuf| Path::to_owned(path)),
+        ..Request::new(&job.name, job.ask.clone())
     }
 }
 

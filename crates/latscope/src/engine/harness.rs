@@ -1,16 +1,16 @@
 //! Runs an experiment inside of a test, with a handful of samples.
 
 use super::bench::Bench;
+use super::collect;
 use super::protocol::{Assignment, Closing, Message};
-use super::recorder::Slots;
-use super::runner;
+use super::recorder::{Layout, Slots};
 use super::timebase::Timebase;
 use crate::probe::{Ask, Experiment, Probe, Profile};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Point, Policy, Step, Stop};
 use latscope_core::report::{Measurement, Support};
 use latscope_core::units::CpuList;
-use latscope_sys::clock::Clock;
+use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
 
 /// Enough to see that a probe works; says nothing about time.
@@ -47,20 +47,24 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
         policy: Policy::Other,
         stop: STOP,
         conditions: Conditions::default(),
+        periodic: None,
         seed: 1,
         points,
     };
     sched::pin(&step.cpus[..1]).unwrap();
     let (timebase, _) = Timebase::calibrate();
     let count = step.points.len();
-    let slots = Slots::map(Slots::create(count).unwrap(), count).unwrap();
+    let layout = Layout::of(&step);
+    let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
     let assignment = Assignment {
         step: step.clone(),
         timebase,
         epoch: timebase.clock().start(),
         allowed,
         scratch: Some(scratch.path().to_owned()),
+        epoch_ns: monotonic_ns(),
         trace_marker: None,
+        trace_switch: None,
     };
     let mut closings: Vec<Option<Closing>> = (0..count).map(|_| None).collect();
     let mut tell = |message| {
@@ -73,7 +77,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
     bench.close();
     outcome.unwrap();
     let closed = closings.into_iter().enumerate();
-    closed.map(|(point, closing)| runner::measurement(&step, point, Some(&slots), closing, None)).collect()
+    closed.map(|(point, closing)| collect::measurement(&step, point, Some(&slots), closing, None)).collect()
 }
 
 /// What holds for every measurement, however fast the machine is.

@@ -3,10 +3,13 @@
 //! judges each sample and `recorder` counts in shared memory.
 
 pub mod bench;
+pub mod collect;
 pub mod gate;
 #[cfg(test)]
 pub mod harness;
+pub mod link;
 pub mod observers;
+pub mod outliers;
 pub mod planner;
 pub mod protocol;
 pub mod recorder;

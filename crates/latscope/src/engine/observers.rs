@@ -1,10 +1,12 @@
 //! What happens during a run, for whoever watches: progress, live screens,
 //! the file that is saved as results come in.
 
-use latscope_core::plan::{Plan, Point};
-use latscope_core::report::{Report, Warning};
+use super::recorder::Snapshot;
+use latscope_core::plan::{Plan, Point, Step};
+use latscope_core::report::{Exceedance, Outlier, Report, Warning};
+use rustix::fd::BorrowedFd;
 use std::io::{IsTerminal, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Something that happened, told on the coordinator.
 pub enum Event<'a> {
@@ -17,6 +19,24 @@ pub enum Event<'a> {
         /// Its place in the order of the whole plan.
         index: usize,
     },
+    /// How a step stands, at each observer's own pace.
+    Snapshot(&'a Live<'a>),
+    /// Samples of a point that streams them, in order; so many before them
+    /// were lost because they came faster than they could be taken.
+    Samples {
+        /// The point.
+        point: usize,
+        /// The samples.
+        samples: &'a [Exceedance],
+        /// How many are missing before the first of them.
+        lost: u64,
+    },
+    /// An event above the threshold, explained as far as it could be.
+    Outlier(&'a Outlier),
+    /// A signal that an observer asked for.
+    Signal(i32),
+    /// The descriptor that an observer waits for can be read.
+    Input,
     /// A step is over and its measurements are in the report.
     Closed(&'a Report),
     /// Something a reader of the numbers must know.
@@ -25,10 +45,40 @@ pub enum Event<'a> {
     Finished(&'a Report),
 }
 
+/// How a step stands while it runs.
+pub struct Live<'a> {
+    /// The step.
+    pub step: &'a Step,
+    /// What its points have recorded, in their order.
+    pub points: Vec<Snapshot>,
+    /// Nanoseconds since the epoch of the run.
+    pub at: u64,
+}
+
 /// Watches a run; must not do long work, for the coordinator waits for it.
 pub trait Observer {
     /// Takes notice.
     fn observe(&mut self, event: &Event);
+
+    /// How often it wants snapshots; the coordinator sleeps for as long.
+    fn period(&self) -> Option<Duration> {
+        None
+    }
+
+    /// A descriptor to be told of when it can be read: the keyboard.
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Signals it wants to be told of.
+    fn signals(&self) -> &[i32] {
+        &[]
+    }
+
+    /// Whether it wants the run to end now, with what was measured so far.
+    fn wants_end(&self) -> bool {
+        false
+    }
 }
 
 /// Progress on stderr: one line that is rewritten on a terminal, a line for
@@ -90,7 +140,7 @@ impl Observer for Progress {
                 self.say(format_args!("{clear}latscope: {}\n", warning.text));
             }
             Event::Finished(_) if self.terminal => self.say(format_args!("\r\x1b[K")),
-            Event::Finished(_) | Event::Closed(_) => {}
+            _ => {}
         }
     }
 }

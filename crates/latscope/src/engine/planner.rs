@@ -2,7 +2,7 @@
 
 use crate::probe::{Ask, Cpus, Experiment, Probe};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Load, ParamValue, Plan, Point, Step};
+use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
 use std::path::PathBuf;
 
 /// What was asked of a run as a whole.
@@ -26,6 +26,12 @@ pub struct Request {
     pub load: Option<Load>,
     /// File for the time line.
     pub timeline: Option<PathBuf>,
+    /// How periodic threads run; `None` for the habits of the survey.
+    pub periodic: Option<Periodic>,
+    /// What becomes of events above the threshold.
+    pub on_threshold: Option<OnThreshold>,
+    /// What is done to the machine for periodic threads.
+    pub conditions: Conditions,
 }
 
 impl Request {
@@ -41,6 +47,9 @@ impl Request {
             duration: None,
             load: None,
             timeline: None,
+            periodic: None,
+            on_threshold: None,
+            conditions: Conditions::default(),
         }
     }
 }
@@ -71,7 +80,8 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         },
         policy: experiment.policy,
         stop: stop(request),
-        conditions: Conditions { scratch_in, ..Conditions::default() },
+        conditions: Conditions { scratch_in, ..request.conditions.clone() },
+        periodic: request.periodic.clone(),
         seed: request.seed,
     });
     Plan {
@@ -79,6 +89,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         steps: steps.collect(),
         load: request.load.clone(),
         timeline: request.timeline.clone(),
+        on_threshold: request.on_threshold.clone(),
         cpus: machine.allowed.clone(),
         notes: request.notes.clone(),
     }

@@ -16,12 +16,17 @@ pub struct Assignment {
     pub timebase: Timebase,
     /// Stamp of the epoch of the run.
     pub epoch: u64,
+    /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
+    pub epoch_ns: u64,
     /// CPUs the whole run may use.
     pub allowed: Vec<u32>,
     /// The directory for files, made for this step.
     pub scratch: Option<PathBuf>,
     /// The `trace_marker` of the run's trace instance.
     pub trace_marker: Option<PathBuf>,
+    /// The `tracing_on` of the trace instance that a measuring thread switches
+    /// off at the first event above the threshold.
+    pub trace_switch: Option<PathBuf>,
 }
 
 /// What a worker reports.

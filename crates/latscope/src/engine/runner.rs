@@ -1,29 +1,26 @@
 //! The coordinator: one loop that starts a worker for each step, listens to
 //! it and to signals, and puts the report together. It never measures.
 
-use super::observers::{Event, Observer};
+use super::collect;
+use super::link::{Heard, Link};
+use super::observers::{Event, Live, Observer};
+use super::outliers::Outliers;
 use super::protocol::{Assignment, Closing, Message};
-use super::recorder::Slots;
+use super::recorder::{Cursor, Slots};
 use super::timebase::Timebase;
 use super::timeline;
 use crate::conditions::guardian::{Guardian, Ticket};
 use crate::conditions::load::{self, Loaded};
-use crate::probe;
 use anyhow::{Context, Result, anyhow};
 use latscope_core::findings;
-use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step};
-use latscope_core::report::{Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Warning};
-use latscope_sys::clock::Clock;
+use latscope_core::report::{Measurement, Report, SCHEMA, Support, Tool, Warning};
+use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
 use latscope_sys::signal::Signals;
-use latscope_sys::worker::{self, Lifetime};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::net::UnixStream;
+use latscope_sys::worker;
 use std::path::PathBuf;
-use std::process::Child;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Everything a run needs.
@@ -49,6 +46,7 @@ struct Coordinator<'a> {
     report: Report,
     timebase: Timebase,
     epoch: u64,
+    epoch_ns: u64,
     observers: Vec<&'a mut dyn Observer>,
     guardian: Guardian,
     signals: Signals,
@@ -67,12 +65,15 @@ const SIGTERM: i32 = 15;
 /// # Errors
 /// Nothing could be started: no worker process, no guardian, no load.
 pub fn run(run: Run) -> Result<Report> {
-    let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("signals cannot be waited for")?;
+    let mut waited = vec![SIGINT, SIGTERM, SIGHUP];
+    waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
+    let signals = Signals::block(&waited).context("signals cannot be waited for")?;
     let epoch = run.timebase.clock().start();
     let mut coordinator = Coordinator {
         report: empty_report(run.plan, run.machine),
         timebase: run.timebase,
         epoch,
+        epoch_ns: monotonic_ns(),
         observers: run.observers,
         guardian: Guardian::start()?,
         signals,
@@ -159,21 +160,26 @@ impl Coordinator<'_> {
     fn step(&mut self, step: &Step, allowed: &[u32]) -> End {
         let mut closings: Vec<Option<Closing>> = step.points.iter().map(|_| None).collect();
         let mut slots = None;
+        let mut outliers = self.outliers(step);
         let outcome = self.in_scratch(step, |coordinator, scratch| {
-            let mut link = Link::start(step.points.len())?;
+            let mut link = Link::start(step)?;
             slots = Some(link.slots.clone());
             if let Some(timeline) = &mut coordinator.timeline {
-                timeline.follow(link.child.id())?;
+                timeline.follow(link.process())?;
             }
+            let files = outliers.as_ref().and_then(Outliers::trace_files);
+            let (marker, switch) = files.map_or((None, None), |files| (Some(files.marker), files.switch));
             link.assign(&Assignment {
                 step: step.clone(),
                 timebase: coordinator.timebase,
                 epoch: coordinator.epoch,
                 allowed: allowed.to_vec(),
                 scratch,
-                trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker),
+                trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker).or(marker),
+                trace_switch: switch,
+                epoch_ns: coordinator.epoch_ns,
             })?;
-            coordinator.listen(step, &mut link, &mut closings)
+            coordinator.listen(step, &mut link, &mut closings, outliers.as_mut())
         });
         let failure = match &outcome {
             Ok(End::Finished) => None,
@@ -182,13 +188,19 @@ impl Coordinator<'_> {
         };
         let mut measured: Vec<_> = (0..step.points.len())
             .zip(closings)
-            .map(|(point, closing)| measurement(step, point, slots.as_ref(), closing, failure.as_deref()))
+            .map(|(point, closing)| {
+                collect::measurement(step, point, slots.as_ref(), closing, failure.as_deref())
+            })
             .collect();
+        if let Some(outliers) = &mut outliers {
+            collect::add_outliers(&mut measured, outliers);
+            outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
+        }
         self.add_timeline(step, &mut measured);
         if let Some(emulator) = emulator(&self.report.machine) {
             measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
         }
-        let merged = merged_over_cpus(&measured);
+        let merged = collect::merged_over_cpus(&measured);
         self.report.measurements.extend(measured);
         self.report.measurements.extend(merged);
         outcome.unwrap_or(End::Finished)
@@ -227,31 +239,97 @@ impl Coordinator<'_> {
         outcome
     }
 
-    /// Listens to a worker until it is done, dead, silent or to be stopped.
-    fn listen(&mut self, step: &Step, link: &mut Link, closings: &mut [Option<Closing>]) -> Result<End> {
-        let patience = silence_allowed(step);
-        let mut failure = None;
-        loop {
-            match link.wait(&self.signals, patience)? {
-                Heard::Signal => return Ok(End::Interrupted),
-                Heard::Silence => {
-                    return Err(anyhow!("the worker was silent for {patience:?} and was ended"));
-                }
-                Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
-                Heard::Message(Message::Ready) => {}
-                Heard::Message(Message::Started(point)) => {
-                    let index = self.begun + point;
-                    tell(&mut self.observers, &Event::Point { point: &step.points[point], index });
-                }
-                Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
-                Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
-                Heard::Message(Message::Finished) => return failure.map_or(Ok(End::Finished), Err),
+    /// Watches for events above the threshold, where the plan asks for it.
+    fn outliers(&mut self, step: &Step) -> Option<Outliers> {
+        let wanted = self.report.plan.on_threshold.clone().filter(|_| step.periodic.is_some())?;
+        match Outliers::start(step, &wanted, self.epoch_ns) {
+            Ok(outliers) => Some(outliers),
+            Err(error) => {
+                self.warn("no-outliers", &format!("events above the threshold are only counted: {error:#}"));
+                None
             }
         }
     }
 
+    /// Listens to a worker until it is done, dead, silent or to be stopped.
+    fn listen(
+        &mut self,
+        step: &Step,
+        link: &mut Link,
+        closings: &mut [Option<Closing>],
+        mut outliers: Option<&mut Outliers>,
+    ) -> Result<End> {
+        let mut failure = None;
+        let mut pace = Pace::new(step, &self.observers, outliers.as_deref());
+        let mut streams = Streams::new(step);
+        loop {
+            let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
+            let heard = link.wait(&self.signals, &inputs, pace.patience())?;
+            drop(inputs);
+            match heard {
+                Heard::Signal(signal) if ENDING.contains(&signal) => {
+                    if step.periodic.is_none() || pace.ending() {
+                        return Ok(End::Interrupted);
+                    }
+                    self.end_early(link, &mut pace);
+                }
+                Heard::Signal(signal) => self.tell(&Event::Signal(signal)),
+                Heard::Input(_) => self.tell(&Event::Input),
+                Heard::Bell | Heard::Silence => {}
+                Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
+                Heard::Message(Message::Ready) => {}
+                Heard::Message(Message::Started(point)) => {
+                    let index = self.begun + point;
+                    self.tell(&Event::Point { point: &step.points[point], index });
+                }
+                Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
+                Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
+                Heard::Message(Message::Finished) => {
+                    self.look(step, &link.slots, &mut streams, outliers.as_deref_mut());
+                    return failure.map_or(Ok(End::Finished), Err);
+                }
+            }
+            if pace.is_over()? {
+                return Ok(End::Interrupted);
+            }
+            self.look(step, &link.slots, &mut streams, outliers.as_deref_mut());
+            if !pace.ending() && self.observers.iter().any(|observer| observer.wants_end()) {
+                self.end_early(link, &mut pace);
+            }
+        }
+    }
+
+    /// Asks the measuring threads to end, and gives them a moment.
+    fn end_early(&mut self, link: &Link, pace: &mut Pace) {
+        link.slots.ask_to_stop();
+        pace.end();
+        if pace.limited {
+            self.warn("ended-early", "the run was ended before its time: the figures are those so far");
+        }
+    }
+
+    /// Passes on what there is to see between two messages.
+    fn look(&mut self, step: &Step, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
+        for outlier in outliers.map(|outliers| outliers.take(slots)).unwrap_or_default() {
+            self.tell(&Event::Outlier(&outlier));
+        }
+        streams.take(slots, |event| tell(&mut self.observers, event));
+        if step.periodic.is_some() && self.observers.iter().any(|observer| observer.period().is_some()) {
+            let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
+            let at = monotonic_ns() - self.epoch_ns;
+            self.tell(&Event::Snapshot(&Live { step, points, at }));
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        tell(&mut self.observers, event);
+    }
+
     fn warn(&mut self, id: &str, text: &str) {
-        let warning = Warning { id: id.to_owned(), text: text.to_owned(), remedy: None };
+        self.pass_on(Warning { id: id.to_owned(), text: text.to_owned(), remedy: None });
+    }
+
+    fn pass_on(&mut self, warning: Warning) {
         tell(&mut self.observers, &Event::Warning(&warning));
         self.report.warnings.push(warning);
     }
@@ -275,169 +353,100 @@ fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
     }
 }
 
+/// Signals that end a run.
+const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+/// How long the coordinator may sleep, and when it gives up.
+struct Pace {
+    /// When observers want to look next.
+    period: Option<Duration>,
+    looked: Instant,
+    /// When a worker that says nothing has failed.
+    given_up: Instant,
+    silence: Duration,
+    ended: bool,
+    /// Whether the step would end by itself.
+    limited: bool,
+}
+
+/// Time in which measuring threads that were asked to end do so.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl Pace {
+    fn new(step: &Step, observers: &[&mut dyn Observer], outliers: Option<&Outliers>) -> Pace {
+        let silence = silence_allowed(step);
+        let watching = outliers.and_then(Outliers::period);
+        let observing = observers.iter().filter_map(|observer| observer.period());
+        let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
+        let limited = step.stop.limit_ns != u64::MAX || step.stop.events != u64::MAX;
+        let now = Instant::now();
+        Pace { period, looked: now, given_up: now + silence, silence, ended: false, limited }
+    }
+
+    /// How long to wait now; at least a moment, so that nobody spins.
+    fn patience(&mut self) -> Duration {
+        let now = Instant::now();
+        let rest = self.given_up.saturating_duration_since(now);
+        let Some(period) = self.period else { return rest };
+        if self.looked + period <= now {
+            self.looked = now;
+        }
+        rest.min((self.looked + period).saturating_duration_since(now)).max(Duration::from_millis(1))
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.given_up = Instant::now() + GRACE;
+    }
+
+    fn ending(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether threads that were asked to end had time enough.
+    ///
+    /// # Errors
+    /// The worker was silent for too long.
+    fn is_over(&self) -> Result<bool> {
+        let late = Instant::now() >= self.given_up;
+        if late && !self.ended {
+            return Err(anyhow!("the worker was silent for {:?} and was ended", self.silence));
+        }
+        Ok(late)
+    }
+}
+
+/// Where in the raw streams of a step the observers are.
+struct Streams(Vec<Cursor>);
+
+impl Streams {
+    fn new(step: &Step) -> Streams {
+        let streamed = step.periodic.as_ref().is_some_and(|periodic| periodic.stream);
+        Streams(if streamed { vec![Cursor::default(); step.points.len()] } else { Vec::new() })
+    }
+
+    fn take(&mut self, slots: &Slots, mut tell: impl FnMut(&Event)) {
+        for (point, cursor) in self.0.iter_mut().enumerate() {
+            let mut samples = Vec::new();
+            let lost = slots.samples(point, cursor, |sample| samples.push(sample));
+            if lost > 0 || !samples.is_empty() {
+                tell(&Event::Samples { point, samples: &samples, lost });
+            }
+        }
+    }
+}
+
 /// How long a worker may say nothing: several times what one point may take.
 fn silence_allowed(step: &Step) -> Duration {
+    if step.periodic.is_some() {
+        // Threads that sleep say nothing for as long as they were told to.
+        return Duration::from_nanos(step.stop.limit_ns)
+            .saturating_add(Duration::from_secs(3600))
+            .min(FOREVER);
+    }
     let longest = step.stop.limit_ns.saturating_mul(20);
     Duration::from_nanos(longest).clamp(Duration::from_secs(60), Duration::from_secs(24 * 3600))
 }
 
-/// The coordinator's side of a running worker.
-struct Link {
-    child: Child,
-    socket: BufReader<UnixStream>,
-    slots: Slots,
-}
-
-enum Heard {
-    Message(Message),
-    Signal,
-    Silence,
-    Gone,
-}
-
-impl Link {
-    fn start(points: usize) -> Result<Link> {
-        let memory = Slots::create(points).context("no memory for the histograms")?;
-        let slots = Slots::map(&memory, points)?;
-        let (ours, theirs) = UnixStream::pair().context("no sockets to a worker process")?;
-        let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory], Lifetime::WithParent)
-            .context("a worker process does not start")?;
-        Ok(Link { child, socket: BufReader::new(ours), slots })
-    }
-
-    fn assign(&mut self, assignment: &Assignment) -> Result<()> {
-        let line = serde_json::to_string(assignment)? + "\n";
-        self.socket.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
-    }
-
-    /// Waits for a message, a signal, the end of the worker, or too long.
-    fn wait(&mut self, signals: &Signals, patience: Duration) -> Result<Heard> {
-        if self.socket.buffer().is_empty() {
-            let deadline = Instant::now() + patience;
-            loop {
-                let rest = deadline.saturating_duration_since(Instant::now());
-                let timeout = Timespec { tv_sec: rest.as_secs() as _, tv_nsec: rest.subsec_nanos() as _ };
-                let mut fds =
-                    [PollFd::new(signals, PollFlags::IN), PollFd::new(self.socket.get_ref(), PollFlags::IN)];
-                match poll(&mut fds, Some(&timeout)) {
-                    Ok(0) => return Ok(Heard::Silence),
-                    Ok(_) => break,
-                    Err(rustix::io::Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if signals.next()?.is_some() {
-                return Ok(Heard::Signal);
-            }
-        }
-        let mut line = String::new();
-        match self.socket.read_line(&mut line) {
-            Ok(0) => Ok(Heard::Gone),
-            Ok(_) => {
-                Ok(Heard::Message(serde_json::from_str(&line).context("the worker speaks another language")?))
-            }
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Heard::Gone),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn how_it_ended(&mut self) -> anyhow::Error {
-        match self.child.wait() {
-            Ok(status) => anyhow!("the worker process ended early ({status})"),
-            Err(error) => anyhow!("the worker process is lost: {error}"),
-        }
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        // A worker that finished has ended or is about to; any other is ended
-        // with everything it started.
-        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
-        let _ = self.child.wait();
-    }
-}
-
-/// Puts a point together from what the worker counted and what it said.
-pub(super) fn measurement(
-    step: &Step,
-    point: usize,
-    slots: Option<&Slots>,
-    closing: Option<Closing>,
-    failure: Option<&str>,
-) -> Measurement {
-    let planned = &step.points[point];
-    let snapshot = slots.map(|slots| slots.snapshot(point));
-    let incomplete = closing.is_none();
-    let mut closing = closing.unwrap_or_default();
-    // A point that turned out to be unsupported on the way has no numbers.
-    let snapshot = snapshot.filter(|_| closing.support != Support::Unsupported);
-    let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
-    if closing.support != Support::Unsupported && (histogram.count() == 0 || incomplete) {
-        closing.support = if histogram.count() == 0 { Support::Unsupported } else { Support::Degraded };
-        let reason = failure.unwrap_or("nothing was measured");
-        closing.reason.get_or_insert_with(|| reason.to_owned());
-    }
-    let (rejected, missed) = snapshot.as_ref().map_or((0, 0), |s| (s.preempted + s.stolen, s.missed));
-    let counted = Summary { rejected, missed, cycles: closing.cycles, ..Summary::default() };
-    Measurement {
-        probe: planned.probe.clone(),
-        params: planned.params.clone(),
-        title: planned.title.clone(),
-        row: planned.row,
-        sampling: snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event),
-        times: probe::find(&planned.probe).map_or(Times::Operation, |probe| probe.times),
-        support: closing.support,
-        reason: closing.reason,
-        remedy: closing.remedy,
-        incomplete,
-        summary: Summary::of(&histogram, &counted),
-        values: closing.values,
-        work: closing.work,
-        histogram,
-        blocks: closing.blocks,
-        outliers: closing.outliers,
-    }
-}
-
-/// One merged point for each set of points that differ only in `cpu`.
-fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
-    let mut merged: Vec<Measurement> = Vec::new();
-    for one in measured.iter().filter(|m| m.params.contains_key("cpu")) {
-        let mut params = one.params.clone();
-        params.insert("cpu".to_owned(), "all".into());
-        match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
-            None => {
-                let title =
-                    probe::find(&one.probe).map_or(one.title.clone(), |p| format!("{}, all CPUs", p.title));
-                let blocks = Vec::new();
-                merged.push(Measurement { params, title, row: true, blocks, ..one.clone() });
-            }
-            Some(all) => add(all, one),
-        }
-    }
-    merged
-}
-
-fn add(all: &mut Measurement, one: &Measurement) {
-    all.histogram.merge(&one.histogram);
-    let counted = Summary {
-        rejected: all.summary.rejected + one.summary.rejected,
-        missed: all.summary.missed + one.summary.missed,
-        cycles: None,
-        ..Summary::default()
-    };
-    all.summary = Summary::of(&all.histogram, &counted);
-    for (name, value) in &one.values {
-        all.values
-            .entry(name.clone())
-            .and_modify(|sum| sum.value += value.value)
-            .or_insert_with(|| value.clone());
-    }
-    all.incomplete |= one.incomplete;
-    if one.support != Support::Ok {
-        (all.support, all.reason, all.remedy) = (one.support, one.reason.clone(), one.remedy.clone());
-    }
-}
+/// Longer than any run, and short enough to be added to an instant.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);

@@ -2,7 +2,7 @@
 
 use super::bench::Bench;
 use super::protocol::{Assignment, Message};
-use super::recorder::Slots;
+use super::recorder::{Layout, Slots};
 use crate::probe;
 use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Policy;
@@ -26,7 +26,7 @@ pub fn main() -> Result<()> {
     let mut line = String::new();
     BufReader::new(socket.try_clone()?).read_line(&mut line).context(by_hand)?;
     let assignment: Assignment = serde_json::from_str(&line).context(by_hand)?;
-    let slots = Slots::map(memory, assignment.step.points.len())?;
+    let slots = Slots::map(memory, Layout::of(&assignment.step))?;
     let socket = RefCell::new(socket);
     // A coordinator that is gone takes this process with it; a failed write needs no other answer.
     let mut tell = |message: Message| {

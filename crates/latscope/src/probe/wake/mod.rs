@@ -1,5 +1,6 @@
 //! Periodic wake-up latency.
 
+pub mod thread;
 mod timer;
 
 use super::Probe;
