@@ -163,6 +163,7 @@ fn report(measurements: Vec<Measurement>) -> Report {
             steps: Vec::new(),
             load: None,
             timeline: None,
+            on_threshold: None,
             cpus: CpuList::default(),
             notes: Vec::new(),
         },

@@ -1,0 +1,54 @@
+//! A set of periodic threads as a step of a plan: pure.
+
+use super::TIMER;
+use super::thread::Thread;
+use latscope_core::plan::{Conditions, Periodic, Policy, Step, Stop};
+use latscope_core::units::format_time;
+
+/// Periodic threads and the rules they run by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The threads, a point each.
+    pub threads: Vec<Thread>,
+    /// The rules.
+    pub periodic: Periodic,
+    /// Activations of each thread; `u64::MAX` for no limit.
+    pub count: u64,
+    /// Time of the run, ns; `u64::MAX` for no limit.
+    pub duration: u64,
+    /// What is done to the machine meanwhile.
+    pub conditions: Conditions,
+    /// Seed of random phases.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The step that measures it. The worker's main thread only waits; it is
+    /// of the normal class and on any of the CPUs.
+    pub fn step(&self) -> Step {
+        let points = self.threads.iter().map(|thread| {
+            let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+            let title = format!("wake-up every {}, {place}", format_time(thread.interval as f64));
+            TIMER.point(thread.params(), title, self.threads.len() == 1)
+        });
+        let mut cpus: Vec<u32> = self.threads.iter().filter_map(|thread| thread.cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Step {
+            name: TIMER.experiment.name.to_owned(),
+            points: points.collect(),
+            cpus,
+            policy: Policy::Other,
+            stop: Stop {
+                samples: u64::MAX,
+                events: self.count,
+                batch_ns: 0,
+                budget_ns: u64::MAX,
+                limit_ns: self.duration,
+            },
+            conditions: self.conditions.clone(),
+            periodic: Some(self.periodic.clone()),
+            seed: self.seed,
+        }
+    }
+}
