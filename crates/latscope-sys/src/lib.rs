@@ -10,6 +10,7 @@ pub mod memory;
 pub mod memory_lock;
 pub mod monitor;
 pub mod page;
+pub mod posix_timer;
 pub mod process_probe;
 pub mod sched;
 pub mod select;

@@ -17,6 +17,16 @@ pub enum Policy {
     Batch,
     /// SCHED_IDLE: runs only when nothing else wants the CPU.
     Idle,
+    /// SCHED_DEADLINE: `runtime` of CPU time within `deadline` of the begin of
+    /// each `period`, all in ns (sched(7)).
+    Deadline {
+        /// CPU time reserved in each period.
+        runtime: u64,
+        /// When it has been given, after the begin of the period.
+        deadline: u64,
+        /// The period.
+        period: u64,
+    },
     /// Any other policy, by its number in the kernel.
     Number(u32),
 }
@@ -54,18 +64,25 @@ fn get_attr() -> io::Result<SchedAttr> {
 /// Sets the policy of the calling thread (sched_setattr(2)).
 ///
 /// # Errors
-/// EPERM without the right to it; EINVAL for a priority outside of 1-99;
-/// ENOSYS or EPERM under a seccomp filter.
+/// EPERM without the right to it, or for SCHED_DEADLINE when the thread may not
+/// use all CPUs; EBUSY when a reservation is not admitted; EINVAL for a
+/// priority outside of 1-99; ENOSYS or EPERM under a seccomp filter.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
-    let (sched_policy, sched_priority) = match policy {
-        Policy::Other => (libc::SCHED_OTHER as u32, 0),
-        Policy::Fifo(priority) => (libc::SCHED_FIFO as u32, priority),
-        Policy::RoundRobin(priority) => (libc::SCHED_RR as u32, priority),
-        Policy::Batch => (libc::SCHED_BATCH as u32, 0),
-        Policy::Idle => (libc::SCHED_IDLE as u32, 0),
-        Policy::Number(number) => (number, 0),
-    };
-    set_attr(SchedAttr { sched_policy, sched_priority, ..SchedAttr::default() })
+    let attr = |number: i32| SchedAttr { sched_policy: number as u32, ..SchedAttr::default() };
+    set_attr(match policy {
+        Policy::Other => attr(libc::SCHED_OTHER),
+        Policy::Fifo(sched_priority) => SchedAttr { sched_priority, ..attr(libc::SCHED_FIFO) },
+        Policy::RoundRobin(sched_priority) => SchedAttr { sched_priority, ..attr(libc::SCHED_RR) },
+        Policy::Batch => attr(libc::SCHED_BATCH),
+        Policy::Idle => attr(libc::SCHED_IDLE),
+        Policy::Deadline { runtime, deadline, period } => SchedAttr {
+            sched_runtime: runtime,
+            sched_deadline: deadline,
+            sched_period: period,
+            ..attr(libc::SCHED_DEADLINE)
+        },
+        Policy::Number(number) => attr(number as i32),
+    })
 }
 
 /// The policy of the calling thread as the kernel has it (sched_getattr(2)).
@@ -80,6 +97,11 @@ pub fn policy() -> io::Result<Policy> {
         libc::SCHED_RR => Policy::RoundRobin(attr.sched_priority),
         libc::SCHED_BATCH => Policy::Batch,
         libc::SCHED_IDLE => Policy::Idle,
+        libc::SCHED_DEADLINE => Policy::Deadline {
+            runtime: attr.sched_runtime,
+            deadline: attr.sched_deadline,
+            period: attr.sched_period,
+        },
         other => Policy::Number(other as u32),
     })
 }
@@ -137,6 +159,11 @@ mod tests {
         std::thread::spawn(|| {
             match set_policy(Policy::Fifo(1)) {
                 Ok(()) => assert_eq!(policy().unwrap(), Policy::Fifo(1)),
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+            }
+            let reserved = Policy::Deadline { runtime: 1_000_000, deadline: 9_000_000, period: 10_000_000 };
+            match set_policy(reserved) {
+                Ok(()) => assert_eq!(policy().unwrap(), reserved),
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
             set_policy(Policy::Idle).unwrap();

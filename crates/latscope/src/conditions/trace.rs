@@ -8,6 +8,7 @@
 //! places.
 
 use latscope_core::timeline::{Recording, with_nanoseconds};
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -264,6 +265,14 @@ impl Marker {
     /// Ends the stretch that the calling thread began last.
     pub fn end(&self) {
         self.put(b"E|");
+    }
+
+    /// Writes a remark at this moment. Does not allocate.
+    pub fn note(&self, text: fmt::Arguments) {
+        let mut line = io::Cursor::new([0u8; LINE_BYTES]);
+        let _ = line.write_fmt(text);
+        let length = line.position() as usize;
+        self.put(&line.get_ref()[..length]);
     }
 
     fn put(&self, line: &[u8]) {

@@ -8,12 +8,13 @@ use super::timebase::{AnyClock, Timebase};
 use super::timeline::signpost;
 use crate::conditions::trace::Marker;
 use anyhow::Result;
-use latscope_core::plan::{Point, Stop};
+use latscope_core::plan::{Periodic, Point, Stop};
 use latscope_core::report::{Better, Sampling, Support, Value, Work};
 
 use latscope_sys::clock::Clock;
 use latscope_sys::kernels::cycle;
 use latscope_sys::usage::thread_counts;
+use rustix::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,6 +52,7 @@ pub struct Bench<'a> {
     slots: Slots,
     marker: Option<Marker>,
     closings: Vec<Option<Closing>>,
+    bell: Option<OwnedFd>,
     tell: &'a mut Report<'a>,
 }
 
@@ -163,7 +165,7 @@ impl<'a> Bench<'a> {
         let closings = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
-        Bench { assignment, points, slots, marker, closings, tell }
+        Bench { assignment, points, slots, marker, closings, bell: None, tell }
     }
 
     /// The points of the step.
@@ -199,6 +201,36 @@ impl<'a> Bench<'a> {
     /// The run's clock.
     pub fn timebase(&self) -> Timebase {
         self.assignment.timebase
+    }
+
+    /// How the periodic threads of the step run, where it says so.
+    pub fn periodic(&self) -> Option<&Periodic> {
+        self.assignment.step.periodic.as_ref()
+    }
+
+    /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
+    pub fn epoch_ns(&self) -> u64 {
+        self.assignment.epoch_ns
+    }
+
+    /// Gives the bench the eventfd that calls the coordinator.
+    pub fn set_bell(&mut self, bell: Option<OwnedFd>) {
+        self.bell = bell;
+    }
+
+    /// The eventfd that calls the coordinator to what a measuring thread saw.
+    pub fn bell(&self) -> Option<OwnedFd> {
+        self.bell.as_ref().and_then(|bell| bell.try_clone().ok())
+    }
+
+    /// The `tracing_on` to switch off at the first event above the threshold.
+    pub fn trace_switch(&self) -> Option<&Path> {
+        self.assignment.trace_switch.as_deref()
+    }
+
+    /// A marker of its own for a measuring thread, where a trace is recorded.
+    pub fn own_marker(&self) -> Option<Marker> {
+        self.assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok())
     }
 
     /// Where signposts go while a time line is recorded.

@@ -3,6 +3,7 @@
 use super::bench::Bench;
 use super::protocol::{Assignment, Message};
 use super::recorder::{Layout, Slots};
+use crate::conditions::hold::{self, Shortfall};
 use crate::probe;
 use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Policy;
@@ -43,9 +44,14 @@ pub fn main() -> Result<()> {
 fn run(assignment: Assignment, slots: Slots, tell: &mut dyn FnMut(Message)) -> Result<()> {
     let step = &assignment.step;
     let experiment = probe::experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
-    let shortfalls = prepare(step.cpus.first().copied(), step.policy, step.conditions.lock_memory)?;
+    // Periodic threads place themselves; this one only waits for them, on any CPU.
+    let pin = step.cpus.first().copied().filter(|_| step.periodic.is_none());
+    let mut shortfalls = prepare(pin, step.policy)?;
+    let (_held, missing) = hold::hold(&step.conditions);
+    shortfalls.extend(missing);
     tell(Message::Ready);
     let mut bench = Bench::new(assignment, slots, tell);
+    bench.set_bell(inherited(2).ok());
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
     if !shortfalls.is_empty() {
         let (reasons, remedies): (Vec<String>, Vec<&str>) = shortfalls.into_iter().unzip();
@@ -65,20 +71,11 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "a panic".to_owned())
 }
 
-/// A condition that could not be had: why, and what to do.
-type Shortfall = (String, &'static str);
-
-/// Pins the process, locks its memory, sets its policy and reads it back.
-fn prepare(cpu: Option<u32>, policy: Policy, lock: bool) -> Result<Vec<Shortfall>> {
+/// Pins the process, sets its policy and reads it back.
+fn prepare(cpu: Option<u32>, policy: Policy) -> Result<Vec<Shortfall>> {
     let mut shortfalls = Vec::new();
     if let Some(cpu) = cpu {
         shortfalls.extend(pinned(cpu)?);
-    }
-    if lock {
-        use rustix::mm::{MlockAllFlags, mlockall};
-        if let Err(error) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE) {
-            shortfalls.push((format!("memory is not locked: {error}"), "run as root, or raise `ulimit -l`"));
-        }
     }
     if let Policy::Fifo(priority) = policy {
         shortfalls.extend(granted(sched::Policy::Fifo(priority)));

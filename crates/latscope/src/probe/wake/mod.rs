@@ -1,12 +1,15 @@
 //! Periodic wake-up latency.
 
+pub mod activations;
+mod crew;
 pub mod setup;
 pub mod thread;
-mod timer;
+pub mod timer;
+mod waiter;
 
-pub use timer::TIMER;
+pub use timer::{RESPONSE, TIMER};
 
 use super::Probe;
 
 /// The probes of the family.
-pub static PROBES: &[&Probe] = &[&TIMER];
+pub static PROBES: &[&Probe] = &[&TIMER, &RESPONSE];

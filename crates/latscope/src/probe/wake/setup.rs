@@ -1,7 +1,7 @@
 //! A set of periodic threads as a step of a plan: pure.
 
-use super::TIMER;
 use super::thread::Thread;
+use super::{RESPONSE, TIMER};
 use latscope_core::plan::{Conditions, Periodic, Policy, Step, Stop};
 use latscope_core::units::format_time;
 
@@ -26,11 +26,15 @@ impl Setup {
     /// The step that measures it. The worker's main thread only waits; it is
     /// of the normal class and on any of the CPUs.
     pub fn step(&self) -> Step {
-        let points = self.threads.iter().map(|thread| {
+        let title = |thread: &Thread, what: &str| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-            let title = format!("wake-up every {}, {place}", format_time(thread.interval as f64));
-            TIMER.point(thread.params(), title, self.threads.len() == 1)
-        });
+            format!("{what} every {}, {place}", format_time(thread.interval as f64))
+        };
+        let alone = self.threads.len() == 1;
+        let wake_ups = self.threads.iter().map(|t| TIMER.point(t.params(), title(t, "wake-up"), alone));
+        let working = self.threads.iter().filter(|thread| thread.work > 0 || thread.touch > 0);
+        let responses = working.map(|t| RESPONSE.point(t.params(), title(t, "response"), alone));
+        let points = wake_ups.chain(responses);
         let mut cpus: Vec<u32> = self.threads.iter().filter_map(|thread| thread.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();

@@ -1,0 +1,150 @@
+//! The loop of a periodic thread: wait, stamp, and only then anything else.
+
+use latscope_core::report::Exceedance;
+
+/// How a thread waits for its next activation.
+pub trait Waiter {
+    /// Waits for the activation that is due at `due`, an instant of the clock.
+    fn wait(&mut self, due: u64) -> Woken;
+}
+
+/// A thread that has just been activated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Woken {
+    /// When it should have been: what was asked for, or, where the time runs
+    /// from the call, that much after the call.
+    pub due: u64,
+    /// The first stamp after waking.
+    pub now: u64,
+    /// Activations that this one has swallowed, where the timer itself counts them.
+    pub swallowed: Option<u64>,
+}
+
+/// What becomes of activations.
+pub trait Sink {
+    /// Whether somebody asked to end.
+    fn stopping(&self) -> bool;
+    /// An activation, the activations it swallowed, and whether it was before its time.
+    fn record(&mut self, sample: Exceedance, missed: u64, early: bool);
+    /// What the thread does in each activation, after its stamp. Says whether to go on.
+    fn act(&mut self, woken: Woken, sample: Exceedance) -> bool;
+}
+
+/// When the loop is over, and how it goes on after an overrun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    /// Time from one activation to the next, ns.
+    pub interval: u64,
+    /// First activations that are not recorded.
+    pub warm_up: u64,
+    /// Activations that are.
+    pub count: u64,
+    /// No activation is due after this instant.
+    pub until: u64,
+}
+
+/// Runs activations from `first` on; returns how many were recorded.
+///
+/// An activation that comes more than an interval late has swallowed the ones
+/// that were due meanwhile: they are counted as missed, and the next one is
+/// the first that lies ahead, on the grid of the first.
+pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl Sink) -> u64 {
+    let (mut due, mut turn) = (first, 0);
+    while turn < rules.warm_up.saturating_add(rules.count) && due <= rules.until && !sink.stopping() {
+        let woken = waiter.wait(due);
+        let late = woken.now.saturating_sub(woken.due);
+        let missed = woken.swallowed.unwrap_or(late.saturating_sub(1) / rules.interval);
+        if turn >= rules.warm_up {
+            let sample = Exceedance { turn: turn - rules.warm_up, at: woken.now, value: late };
+            sink.record(sample, missed, woken.now < woken.due);
+            if !sink.act(woken, sample) {
+                return turn + 1 - rules.warm_up;
+            }
+        }
+        turn += 1;
+        due = woken.due + (1 + missed) * rules.interval;
+    }
+    turn.saturating_sub(rules.warm_up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: Rules = Rules { interval: 1000, warm_up: 0, count: u64::MAX, until: 10_000 };
+
+    /// Wakes this much late, in turn, and early where negative.
+    struct Script(Vec<i64>, usize);
+
+    impl Waiter for Script {
+        fn wait(&mut self, due: u64) -> Woken {
+            let late = self.0[self.1 % self.0.len()];
+            self.1 += 1;
+            Woken { due, now: due.saturating_add_signed(late), swallowed: None }
+        }
+    }
+
+    #[derive(Default)]
+    struct Kept {
+        samples: Vec<(u64, u64, u64)>,
+        early: u64,
+        stop_at: Option<u64>,
+        asked: bool,
+    }
+
+    impl Sink for Kept {
+        fn stopping(&self) -> bool {
+            self.asked
+        }
+        fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
+            self.samples.push((sample.turn, sample.value, missed));
+            self.early += u64::from(early);
+        }
+        fn act(&mut self, _: Woken, sample: Exceedance) -> bool {
+            self.stop_at.is_none_or(|limit| sample.value <= limit)
+        }
+    }
+
+    fn kept(rules: Rules, late: &[i64]) -> Kept {
+        let mut kept = Kept::default();
+        run(rules, 1000, &mut Script(late.to_vec(), 0), &mut kept);
+        kept
+    }
+
+    #[test]
+    fn the_grid_is_that_of_the_first_instant_whatever_comes_late() {
+        let kept = kept(RULES, &[5, 3400, 7]);
+        assert_eq!(kept.samples[..3], [(0, 5, 0), (1, 3400, 3), (2, 7, 0)]);
+        // Taken place and missed together are all that were due until the last one came.
+        let due: u64 = kept.samples.iter().map(|(_, _, missed)| 1 + missed).sum();
+        assert_eq!((kept.samples.len(), due), (5, 11));
+    }
+
+    #[test]
+    fn exactly_an_interval_late_swallows_nothing() {
+        assert_eq!(kept(RULES, &[1000]).samples[0], (0, 1000, 0));
+        assert_eq!(kept(RULES, &[1001]).samples[0], (0, 1001, 1));
+    }
+
+    #[test]
+    fn the_warm_up_is_not_recorded_and_not_counted() {
+        let kept = kept(Rules { warm_up: 3, count: 2, ..RULES }, &[9, 9, 9, 1, 2]);
+        assert_eq!(kept.samples, [(0, 1, 0), (1, 2, 0)]);
+    }
+
+    #[test]
+    fn an_early_one_is_late_by_nothing_and_counted_apart() {
+        let kept = kept(Rules { count: 2, ..RULES }, &[-20, 4]);
+        assert_eq!((kept.samples, kept.early), (vec![(0, 0, 0), (1, 4, 0)], 1));
+    }
+
+    #[test]
+    fn it_ends_at_the_instant_at_the_count_at_the_threshold_and_when_asked() {
+        assert_eq!(kept(RULES, &[1]).samples.len(), 10);
+        assert_eq!(kept(Rules { count: 4, ..RULES }, &[1]).samples.len(), 4);
+        let mut stops = Kept { stop_at: Some(50), ..Kept::default() };
+        assert_eq!(run(RULES, 1000, &mut Script(vec![1, 51, 1], 0), &mut stops), 2);
+        let mut asked = Kept { asked: true, ..Kept::default() };
+        assert_eq!(run(RULES, 1000, &mut Script(vec![1], 0), &mut asked), 0);
+    }
+}
