@@ -6,6 +6,7 @@
 //! ([findings], [levels]) and the ways to show it ([views]).
 #![forbid(unsafe_code)]
 
+pub mod binomial;
 pub mod devices;
 pub mod doctor;
 pub mod figure;
@@ -23,4 +24,5 @@ pub mod statistics;
 mod testing;
 pub mod timeline;
 pub mod units;
+pub mod verdict;
 pub mod views;
