@@ -129,6 +129,11 @@ impl Histogram {
         self.sum = self.sum.saturating_add(other.sum);
     }
 
+    /// Length of a tick, ps.
+    pub fn tick_ps(&self) -> u64 {
+        self.tick_ps
+    }
+
     /// Number of values, overflow included.
     pub fn count(&self) -> u64 {
         self.count

@@ -6,8 +6,10 @@
 //! ([findings], [levels]) and the ways to show it ([views]).
 #![forbid(unsafe_code)]
 
+pub mod binomial;
 pub mod devices;
 pub mod doctor;
+pub mod extremes;
 pub mod figure;
 pub mod findings;
 #[cfg(any(test, feature = "fixture"))]
@@ -23,4 +25,5 @@ pub mod statistics;
 mod testing;
 pub mod timeline;
 pub mod units;
+pub mod verdict;
 pub mod views;

@@ -38,6 +38,32 @@ pub fn format_rate(bytes_per_second: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Writes a number of things with its thousands apart: `60,000`.
+pub fn format_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Writes a share (1 is all) in percent with two significant digits, and no
+/// zeros after them: `0.1 %`, `12 %`, `0.00003 %`.
+pub fn format_share(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.is_nan() || percent <= 0.0 {
+        return "0 %".to_owned();
+    }
+    let digits = (1.0 - percent.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{percent:.digits$}");
+    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
 /// Writes a number with three significant digits, never in exponent form.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -166,6 +192,25 @@ mod tests {
         ];
         for (ns, text) in cases {
             assert_eq!(format_time(ns), text);
+        }
+    }
+
+    #[test]
+    fn counts_and_shares_are_easy_to_read() {
+        let counts = [(0, "0"), (999, "999"), (60_000, "60,000"), (1_234_567, "1,234,567")];
+        for (count, text) in counts {
+            assert_eq!(format_count(count), text);
+        }
+        let shares = [
+            (0.0, "0 %"),
+            (0.001, "0.1 %"),
+            (0.12345, "12 %"),
+            (3e-8, "0.000003 %"),
+            (1.0, "100 %"),
+            (0.5, "50 %"),
+        ];
+        for (share, text) in shares {
+            assert_eq!(format_share(share), text);
         }
     }
 

@@ -1,0 +1,230 @@
+//! Whether a measurement holds what was asked of it, and how sure that is.
+//!
+//! A quantile criterion such as "p99.9 at most 50 µs" says that at most a
+//! thousandth of all activations is above 50 µs. The samples above are counted
+//! and the [exact bounds](crate::binomial) of their share decide: it holds, it
+//! does not, or there are too few samples to tell. `max` and `threshold` ask
+//! that no sample is above; that none was says how rare one is at most, not
+//! that there will be none. What was measured under distorting conditions
+//! proves nothing in either direction.
+
+mod confidence;
+mod criterion;
+#[cfg(test)]
+mod tests;
+
+pub use confidence::{confidence, confidence_of};
+pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile};
+
+use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
+use crate::histogram::Histogram;
+use crate::plan::ParamValue;
+use crate::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
+use crate::units::{format_count, format_share, format_time};
+
+/// Judges a measurement by criteria; without any it passes.
+///
+/// Quantiles are those of the activation-corrected distribution where there is
+/// one: a stall that swallowed activations counts as often as it was felt.
+pub fn judge(m: &Measurement, criteria: &[Criterion]) -> Verdict {
+    let checks: Vec<Check> = criteria.iter().map(|criterion| check(m, criterion)).collect();
+    let status = checks.iter().map(|check| check.status).max().unwrap_or(Status::Pass);
+    Verdict { status, checks }
+}
+
+/// Judges every measurement of a report that is a [subject](subjects), and
+/// leaves the verdicts in it.
+pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
+    if criteria.is_empty() {
+        return;
+    }
+    for at in subjects(report) {
+        report.measurements[at].verdict = Some(judge(&report.measurements[at], criteria));
+    }
+}
+
+/// The worst verdict in a report; `None` where nothing was asked.
+pub fn report_status(report: &Report) -> Option<Status> {
+    report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()
+}
+
+/// The measurements criteria are about, by index: those merged over CPUs, and
+/// those that are part of no merged one.
+pub fn subjects(report: &Report) -> Vec<usize> {
+    let merged: Vec<&Measurement> = report.measurements.iter().filter(|m| is_merged(m)).collect();
+    let part_of = |all: &&Measurement, one: &Measurement| {
+        let same = |(name, value): (&String, &ParamValue)| {
+            ["cpu", "thread"].contains(&name.as_str()) || one.params.get(name) == Some(value)
+        };
+        all.probe == one.probe && all.params.iter().all(same)
+    };
+    let alone = |m: &Measurement| is_merged(m) || !merged.iter().any(|all| part_of(all, m));
+    (0..report.measurements.len()).filter(|at| alone(&report.measurements[*at])).collect()
+}
+
+/// Whether a measurement is the sum over all CPUs.
+pub fn is_merged(m: &Measurement) -> bool {
+    matches!(m.params.get("cpu"), Some(ParamValue::Text(text)) if text == "all")
+}
+
+/// What a criterion comes to, apart from doubts about the measurement.
+struct Found {
+    value: Option<f64>,
+    status: Status,
+    text: String,
+}
+
+fn check(m: &Measurement, criterion: &Criterion) -> Check {
+    let mut found = if m.summary.count == 0 { nothing(m) } else { find(m, criterion) };
+    if let Some(doubt) = doubt(m).filter(|_| m.summary.count > 0) {
+        found.status = Status::Inconclusive;
+        found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
+    }
+    let Found { value, status, text } = found;
+    Check { metric: criterion.metric.name().to_owned(), limit: criterion.limit, value, status, text }
+}
+
+/// Nothing was measured.
+fn nothing(m: &Measurement) -> Found {
+    let text = match &m.reason {
+        Some(reason) => format!("nothing was measured: {reason}"),
+        None => "nothing was measured".to_owned(),
+    };
+    Found { value: None, status: Status::Inconclusive, text }
+}
+
+/// Why the numbers of a measurement prove nothing.
+fn doubt(m: &Measurement) -> Option<String> {
+    let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    match m.support {
+        Support::Unsupported => Some(format!("not supported here{why}")),
+        _ if m.incomplete => Some(format!("the run ended before this measurement did{why}")),
+        Support::Degraded => Some(format!("measured under conditions that distort it{why}")),
+        Support::Ok => None,
+    }
+}
+
+fn find(m: &Measurement, criterion: &Criterion) -> Found {
+    let limit = criterion.limit;
+    match &criterion.metric {
+        Metric::Missed => count("missed", m.summary.missed as f64, limit),
+        Metric::Value(name) => match m.values.get(name) {
+            Some(value) => count(name, value.value, limit),
+            None => Found {
+                value: None,
+                status: Status::Inconclusive,
+                text: format!("{} has no value called {name}", m.probe),
+            },
+        },
+        _ if matches!(m.sampling, Sampling::Batch { .. }) => Found {
+            value: None,
+            status: Status::Inconclusive,
+            text: "many operations were timed at once: of single ones nothing is known".to_owned(),
+        },
+        Metric::Max | Metric::Threshold => none_above(&m.histogram, limit),
+        Metric::Quantile(quantile) => match &m.corrected {
+            Some(corrected) => few_above(corrected, *quantile, limit, m.summary.missed),
+            None => few_above(&m.histogram, *quantile, limit, 0),
+        },
+    }
+}
+
+/// A number that is to be at most `limit`.
+fn count(name: &str, value: f64, limit: f64) -> Found {
+    let status = if value <= limit { Status::Pass } else { Status::Exceeded };
+    let (value_text, limit_text) = (format_number(value), format_number(limit));
+    Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
+}
+
+fn format_number(value: f64) -> String {
+    if value >= 0.0 && value.fract() == 0.0 { format_count(value as u64) } else { value.to_string() }
+}
+
+/// How many values are above a limit: between the two numbers, for the bucket
+/// around the limit holds values on either side of it.
+struct Above {
+    least: u64,
+    most: u64,
+}
+
+impl Above {
+    fn of(histogram: &Histogram, limit: f64) -> Above {
+        let Some((min, max)) = histogram.min().zip(histogram.max()) else {
+            return Above { least: 0, most: 0 };
+        };
+        if max <= limit || min > limit {
+            let all = if min > limit { histogram.count() } else { 0 };
+            return Above { least: all, most: all };
+        }
+        let mut above = Above { least: histogram.overflow(), most: histogram.overflow() };
+        for (low, high, n) in histogram.buckets_ns() {
+            above.least += if low > limit { n } else { 0 };
+            above.most += if high > limit { n } else { 0 };
+        }
+        // The maximum is exact, and it is above.
+        above.least = above.least.max(1);
+        above
+    }
+
+    /// `12 of 60,000 were above 50 µs`, and how sure that is.
+    fn words(&self, n: u64, limit: f64) -> String {
+        let count = match self.most {
+            most if most == self.least => format_count(most),
+            most => format!("{} to {}", format_count(self.least), format_count(most)),
+        };
+        let n = format_count(n);
+        format!("{count} of {n} were above {}", format_time(limit))
+    }
+
+    fn unsure(&self) -> &'static str {
+        match self.least == self.most {
+            true => "",
+            false => " (the histogram's bucket around the limit counts against both verdicts)",
+        }
+    }
+}
+
+/// `max` and `threshold`: no value may be above the limit.
+fn none_above(histogram: &Histogram, limit: f64) -> Found {
+    let above = Above::of(histogram, limit);
+    let (n, value) = (histogram.count(), histogram.max());
+    if above.most == 0 {
+        return Found { value, status: Status::Pass, text: confidence::rule_of_three(n, limit) };
+    }
+    let worst = format_time(value.unwrap_or_default());
+    let text = format!("{}; the longest took {worst}", above.words(n, limit));
+    Found { value, status: Status::Exceeded, text }
+}
+
+/// A quantile criterion: at most the quantile's share may be above the limit.
+/// Where it matters on which side of the limit the values of a bucket are,
+/// they count against either verdict.
+fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64) -> Found {
+    let (n, share) = (histogram.count(), quantile.above);
+    let above = Above::of(histogram, limit);
+    let allowed = format_share(share);
+    let value = histogram.tail_quantile(1.0 - share).filter(|_| share < 0.5);
+    let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
+    let seen = above.words(n, limit) + above.unsure();
+    let (status, text) = if proves_at_most(above.most, n, share) {
+        let bound = format_share(share_bounds(above.most, n).high);
+        (Status::Pass, format!("{seen}: at most {bound} are, with 95 % confidence, and {allowed} may be"))
+    } else if proves_more(above.least, n, share) {
+        let bound = format_share(share_bounds(above.least, n).low);
+        (
+            Status::Exceeded,
+            format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be"),
+        )
+    } else {
+        let needed = format_count(samples_needed(above.most, share).saturating_sub(n));
+        let text = format!(
+            "{seen}, where {allowed} may be: too few to tell. It takes {needed} more, none of them above"
+        );
+        (Status::Inconclusive, text)
+    };
+    let text = match missed {
+        0 => text,
+        missed => format!("{text} (with the {} missed activations)", format_count(missed)),
+    };
+    Found { value, status, text }
+}
