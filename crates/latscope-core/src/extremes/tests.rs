@@ -145,9 +145,7 @@ fn findings_are_sentences_with_their_numbers() {
     let found = findings(&report(vec![good, heavy, merged]), 10 * N, 1);
     let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["return-level", "no-return-level"]);
-    assert!(
-        found[0].text.starts_with("CPU 0: one of 640,000 activations is expected to take longer than ")
-    );
+    assert!(found[0].text.starts_with("CPU 0: one of 640,000 activations is expected to take longer than "));
     assert!(found[1].text.starts_with("CPU 0: no extrapolation: the tail is too heavy"), "{}", found[1].text);
     assert!(found[0].values["low"] <= found[0].values["level"]);
     assert!(found[1].values["shape"] > 0.4 && !found[1].values.contains_key("level"));

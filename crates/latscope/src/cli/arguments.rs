@@ -1,6 +1,7 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
+use super::wake;
 use crate::probe::{FAMILIES, Family, Kind, Param};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -28,7 +29,9 @@ pub fn command() -> Command {
                 .about("The numbers of this machine (the default)")
                 .args(survey_arguments()),
         );
-    let command = FAMILIES.iter().fold(command, |command, family| command.subcommand(family_command(family)));
+    let command = FAMILIES.iter().fold(command, |command, family| {
+        command.subcommand(if family.name == "wake" { wake::command() } else { family_command(family) })
+    });
     command
         .subcommand(
             Command::new("doctor")
@@ -193,7 +196,7 @@ pub fn given(family: &'static Family, matches: &ArgMatches) -> Vec<(String, Vec<
 }
 
 /// Options of everything that measures.
-fn run_arguments() -> Vec<Arg> {
+pub(super) fn run_arguments() -> Vec<Arg> {
     vec![
         Arg::new("cpus")
             .long("cpus")
@@ -226,7 +229,7 @@ fn run_arguments() -> Vec<Arg> {
 }
 
 /// Options of everything that shows a result.
-fn view_arguments() -> Vec<Arg> {
+pub(super) fn view_arguments() -> Vec<Arg> {
     vec![
         json(),
         file("csv", "Write all points as CSV"),
@@ -246,11 +249,11 @@ fn view_arguments() -> Vec<Arg> {
     ]
 }
 
-fn flag(name: &'static str, help: &'static str) -> Arg {
+pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
-fn file(name: &'static str, help: &'static str) -> Arg {
+pub(super) fn file(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
 }
 

@@ -5,14 +5,14 @@ use super::output::{self, Output};
 use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
-use crate::engine::saver::Saver;
+use crate::engine::saver::{self, Saver};
 use crate::engine::timebase::Timebase;
 use crate::machine;
 use crate::probe::{Ask, Probe};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
-use latscope_core::plan::Load;
+use latscope_core::plan::{Load, Plan};
 use latscope_core::report::Report;
 use latscope_core::units::CpuList;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,24 @@ pub struct Job {
     pub in_full: bool,
 }
 
+/// The machine as it is, with a calibrated clock.
+pub struct Ground {
+    /// The machine.
+    pub machine: Machine,
+    /// Its clock.
+    pub timebase: Timebase,
+}
+
+impl Ground {
+    /// Looks at the machine and calibrates the clock.
+    pub fn survey() -> Ground {
+        let (timebase, clock) = Timebase::calibrate();
+        let mut machine = machine::this_machine();
+        machine.clock = clock;
+        Ground { machine, timebase }
+    }
+}
+
 /// Plans, measures, shows and saves.
 ///
 /// # Errors
@@ -39,11 +57,9 @@ pub struct Job {
 pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
     let request = request(&job, matches);
-    let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::this_machine();
-    machine.clock = clock;
-    check_cpus(&request.cpus, &machine)?;
-    let plan = planner::plan(&job.probes, &request, &machine);
+    let ground = Ground::survey();
+    check_cpus(&request.cpus, &ground.machine)?;
+    let plan = planner::plan(&job.probes, &request, &ground.machine);
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
@@ -51,20 +67,59 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
+    let report = carry_out(plan, ground, &output, None)?;
+    show(&report, &output, job.in_full)?;
+    Ok(if report.finished.is_some() { Exit::Done } else { Exit::Error })
+}
+
+/// Carries out a plan; the file of results is kept up meanwhile. Progress is
+/// shown unless somebody else watches.
+///
+/// # Errors
+/// Nothing could be started.
+pub fn carry_out(
+    plan: Plan,
+    ground: Ground,
+    output: &Output,
+    watcher: Option<&mut dyn Observer>,
+) -> Result<Report> {
     let mut progress = Progress::new(output::width());
     let mut saver = output.json_file().map(Saver::new).transpose()?;
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
-    if !output.quiet {
-        observers.push(&mut progress);
+    match watcher {
+        Some(watcher) => observers.push(watcher),
+        None if !output.quiet => observers.push(&mut progress),
+        None => {}
     }
     if let Some(saver) = &mut saver {
         observers.push(saver);
     }
-    let report = runner::run(Run { plan, machine, timebase, observers })?;
-    let shown = output.show(&report, job.in_full);
-    saver.map_or(Ok(()), Saver::finish)?;
-    shown?;
-    exit(&report)
+    let Ground { machine, timebase } = ground;
+    runner::run(Run { plan, machine, timebase, observers })
+}
+
+/// Shows a report and writes its files.
+///
+/// # Errors
+/// A file could not be written, or nothing could be measured.
+pub fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
+    let shown = output.show(report, in_full);
+    let saved = output.json_file().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()));
+    saved.and(shown)?;
+    if report.measurements.iter().all(|m| m.summary.count == 0) {
+        let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
+        bail!("nothing could be measured: {reason}");
+    }
+    Ok(())
+}
+
+/// The load that was asked for.
+pub fn load(matches: &ArgMatches) -> Option<Load> {
+    matches.get_one::<String>("load").map(|load| match load.as_str() {
+        "cpu" => Load::Cpu,
+        "memory" => Load::Memory,
+        command => Load::Command(command.to_owned()),
+    })
 }
 
 fn request(job: &Job, matches: &ArgMatches) -> Request {
@@ -76,17 +131,17 @@ fn request(job: &Job, matches: &ArgMatches) -> Request {
         seed: matches.get_one("seed").copied().unwrap_or(1),
         count: matches.get_one("count").copied(),
         duration: duration.map(|time| time.as_nanos() as u64),
-        load: matches.get_one::<String>("load").map(|load| match load.as_str() {
-            "cpu" => Load::Cpu,
-            "memory" => Load::Memory,
-            command => Load::Command(command.to_owned()),
-        }),
+        load: load(matches),
         timeline: timeline.map(|path: &PathBuf| Path::to_owned(path)),
         ..Request::new(&job.name, job.ask.clone())
     }
 }
 
-fn check_cpus(cpus: &[u32], machine: &Machine) -> Result<()> {
+/// Checks CPUs that were asked for.
+///
+/// # Errors
+/// One is offline, or outside of the mask of this process.
+pub fn check_cpus(cpus: &[u32], machine: &Machine) -> Result<()> {
     match cpus.iter().find(|cpu| !machine.allowed.0.contains(cpu)) {
         None => Ok(()),
         Some(cpu) if machine.online.0.contains(cpu) => {
@@ -97,13 +152,4 @@ fn check_cpus(cpus: &[u32], machine: &Machine) -> Result<()> {
         }
         Some(cpu) => bail!("CPU {cpu} is not online: the online CPUs are {}", machine.online),
     }
-}
-
-/// A run that measured nothing or was cut short is no success.
-fn exit(report: &Report) -> Result<Exit> {
-    if report.measurements.iter().all(|m| m.summary.count == 0) {
-        let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
-        bail!("nothing could be measured: {reason}");
-    }
-    Ok(if report.finished.is_some() { Exit::Done } else { Exit::Error })
 }

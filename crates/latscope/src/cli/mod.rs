@@ -1,6 +1,7 @@
 //! Arguments to request, and the commands.
 
 mod arguments;
+mod criteria;
 mod doctor;
 mod family;
 mod generate;
@@ -10,6 +11,7 @@ mod output;
 mod selftest;
 mod show;
 mod survey;
+mod wake;
 
 use crate::compat;
 use crate::conditions::{guardian, load};
@@ -26,6 +28,10 @@ pub enum Exit {
     Done = 0,
     /// A usage or I/O error, nothing could be measured, or interrupted.
     Error = 1,
+    /// A criterion that was asked for is exceeded.
+    Exceeded = 2,
+    /// A criterion that was asked for cannot be judged.
+    Inconclusive = 3,
 }
 
 const SIGXFSZ: i32 = 25;
@@ -82,6 +88,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("survey", matches)) => survey::run(matches)?,
         Some(("doctor", matches)) => doctor::run(matches)?,
         Some(("show", matches)) => show::run(matches)?,
+        Some(("wake", matches)) => wake::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,
         Some(("generate", matches)) => generate::run(matches)?,

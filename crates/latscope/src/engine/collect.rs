@@ -72,12 +72,13 @@ pub fn add_outliers(measured: &mut [Measurement], outliers: &mut Outliers) {
     }
 }
 
-/// One merged point for each set of points that differ only in `cpu`.
+/// One merged point for each set of points that differ only in `cpu` and `thread`.
 pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
     let mut merged: Vec<Measurement> = Vec::new();
     for one in measured.iter().filter(|m| m.params.contains_key("cpu")) {
         let mut params = one.params.clone();
         params.insert("cpu".to_owned(), "all".into());
+        params.remove("thread");
         match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
             None => {
                 let title =

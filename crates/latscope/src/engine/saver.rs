@@ -1,4 +1,5 @@
-//! Saves the report as results come in, at most once a second.
+//! Saves the report as results come in, at most once a second, so that a crash
+//! loses nothing; whoever shows the finished report saves that.
 
 use super::observers::{Event, Observer};
 use anyhow::{Context, Result, bail};
@@ -13,8 +14,6 @@ use std::time::{Duration, Instant};
 pub struct Saver {
     path: PathBuf,
     saved: Option<Instant>,
-    /// Why the file could not be written the last time.
-    failure: Option<anyhow::Error>,
 }
 
 impl Saver {
@@ -25,34 +24,23 @@ impl Saver {
     /// The directory does not exist or must not be written to.
     pub fn new(path: &Path) -> Result<Saver> {
         check(path)?;
-        Ok(Saver { path: path.to_owned(), saved: None, failure: None })
-    }
-
-    /// How the last writing ended.
-    ///
-    /// # Errors
-    /// It failed; the text names the file and what to do.
-    pub fn finish(self) -> Result<()> {
-        self.failure.map_or(Ok(()), Err)
+        Ok(Saver { path: path.to_owned(), saved: None })
     }
 
     fn save(&mut self, report: &Report) {
-        self.failure = replace(&self.path, report.to_json().as_bytes()).err();
+        // Should it fail now, it is tried again, in the end with an error.
+        let _ = replace(&self.path, report.to_json().as_bytes());
         self.saved = Some(Instant::now());
     }
 }
 
 impl Observer for Saver {
     fn observe(&mut self, event: &Event) {
-        match event {
-            Event::Closed(report) => {
-                let due = self.saved.is_none_or(|saved| saved.elapsed() >= Duration::from_secs(1));
-                if due && !is_special(&self.path) {
-                    self.save(report);
-                }
+        if let Event::Closed(report) = event {
+            let due = self.saved.is_none_or(|saved| saved.elapsed() >= Duration::from_secs(1));
+            if due && !is_special(&self.path) {
+                self.save(report);
             }
-            Event::Finished(report) => self.save(report),
-            _ => {}
         }
     }
 }

@@ -1,0 +1,104 @@
+//! `latscope wake`: periodic wake-up latency, and why.
+
+mod arguments;
+mod profile;
+mod request;
+
+pub use arguments::command;
+
+use super::measure::{self, Ground};
+use super::output::Output;
+use super::{Exit, criteria};
+use anyhow::Result;
+use clap::ArgMatches;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
+use latscope_core::report::Warning;
+use latscope_core::units::CpuList;
+use latscope_core::verdict::{self, Criterion};
+use std::path::PathBuf;
+
+/// Measures, shows and judges.
+///
+/// # Errors
+/// Options that cannot be, a file that cannot be written, nothing measured.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let output = Output::from(matches)?;
+    let ground = Ground::survey();
+    if let Some(list) = matches.get_one::<CpuList>("cpus") {
+        measure::check_cpus(&list.0, &ground.machine)?;
+    }
+    let plan = plan(matches, &ground.machine)?;
+    let criteria = wanted(matches, &plan)?;
+    if matches.get_flag("dry-run") {
+        return output.plan(&plan);
+    }
+    output.check_files()?;
+    let warnings = warnings(matches, &plan, &ground.machine);
+    let mut report = measure::carry_out(plan, ground, &output, None)?;
+    report.warnings.extend(warnings);
+    verdict::judge_report(&mut report, &criteria);
+    measure::show(&report, &output, false)?;
+    Ok(criteria::exit(&report))
+}
+
+fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
+    let setup = request::setup(matches, machine)?;
+    let notes =
+        request::profile(matches).map(|profile| format!("profile {}: {}", profile.name, profile.source));
+    Ok(Plan {
+        job: "wake".to_owned(),
+        steps: vec![setup.step()],
+        load: measure::load(matches),
+        timeline: matches.get_one::<PathBuf>("timeline").cloned(),
+        on_threshold: request::on_threshold(matches)?,
+        cpus: machine.allowed.clone(),
+        notes: notes.into_iter().collect(),
+    })
+}
+
+fn wanted(matches: &ArgMatches, plan: &Plan) -> Result<Vec<Criterion>> {
+    let threshold = plan.steps[0].periodic.as_ref().and_then(|periodic| periodic.threshold);
+    let mut criteria = criteria::given(matches, threshold)?;
+    let max = request::profile(matches).and_then(|profile| profile.max);
+    if let Some(max) = max.filter(|_| !matches.contains_id("max")) {
+        criteria.push(Criterion::new("max", max as f64)?);
+    }
+    Ok(criteria)
+}
+
+/// What a reader must know before the first number.
+fn warnings(matches: &ArgMatches, plan: &Plan, machine: &Machine) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |id: &str, text: String, remedy: Option<&str>| {
+        warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.map(str::to_owned) });
+    };
+    if let Some(text) = request::left_out(machine).filter(|_| !matches.contains_id("cpus")) {
+        warn("cpus-left-out", text, None);
+    }
+    if machine.clock.source == "monotonic-raw" {
+        let text =
+            format!("the clock is not the processor's own: {}; each stamp costs more", machine.clock.reason);
+        warn("clock", text, Some("see clocksource in `latscope doctor`"));
+    }
+    let busy: f64 = plan.steps[0].points.iter().map(|point| share_of_work(&point.params)).sum();
+    let cpus = plan.steps[0].cpus.len().max(1) as f64;
+    let runtime = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
+    if busy / cpus > 0.9 && runtime.trim() != "-1" {
+        let text = format!(
+            "real-time threads may use {} us of each second and are throttled beyond",
+            runtime.trim()
+        );
+        warn(
+            "rt-throttling",
+            text,
+            Some("less --work, or echo -1 > /proc/sys/kernel/sched_rt_runtime_us (as root)"),
+        );
+    }
+    warnings
+}
+
+fn share_of_work(params: &latscope_core::plan::Params) -> f64 {
+    let number = |name: &str| params.get(name).and_then(|value| value.to_string().parse::<f64>().ok());
+    number("work").unwrap_or(0.0) / number("interval").unwrap_or(f64::MAX)
+}
