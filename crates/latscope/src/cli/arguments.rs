@@ -59,7 +59,12 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("selftest")
                 .about("Checks on known truths that the instrument finds what is there")
-                .arg(Arg::new("what").value_name("WHAT").value_parser(["survey"]).default_value("survey")),
+                .arg(
+                    Arg::new("what")
+                        .value_name("WHAT")
+                        .value_parser(["survey", "wake"])
+                        .default_value("survey"),
+                ),
         )
         .subcommand(
             Command::new("generate")

@@ -14,7 +14,7 @@ mod survey;
 mod wake;
 
 use crate::compat;
-use crate::conditions::{guardian, load};
+use crate::conditions::{guardian, load, thief};
 use crate::engine::worker;
 use anyhow::{Result, bail};
 use clap::error::ErrorKind;
@@ -60,6 +60,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let outcome = match arguments.get(1)?.to_str()? {
         "__worker" => worker::main(),
         "__guardian" => guardian::main(),
+        "__thief" => thief::main(),
         "__load" => load::main(&rest()),
         _ => return None,
     };

@@ -3,4 +3,5 @@
 pub mod guardian;
 pub mod hold;
 pub mod load;
+pub mod thief;
 pub mod trace;

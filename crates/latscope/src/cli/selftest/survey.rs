@@ -1,45 +1,31 @@
-//! `latscope selftest survey`: known truths that the instrument must find.
+//! Nothing takes no time, an injected delay is found, and two runs of one
+//! thing do not differ.
 
-use super::{Exit, output};
+use super::Verdict;
+use crate::cli::measure::Ground;
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
-use crate::engine::timebase::Timebase;
-use crate::machine;
 use crate::probe::selftest::{self, DELAY_NS};
 use crate::probe::{Ask, Profile};
 use anyhow::{Context, Result};
-use clap::ArgMatches;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
 use latscope_core::units::format_time;
 
-/// One known truth and what was found.
-struct Verdict {
-    holds: bool,
-    text: String,
-}
-
-/// Measures the known truths and judges.
+/// Measures and judges.
 ///
 /// # Errors
 /// No worker can be started.
-pub fn run(_: &ArgMatches) -> Result<Exit> {
+pub fn verdicts() -> Result<Vec<Verdict>> {
     let report = measure()?;
-    let verdicts = [empty(&report)?, delay(&report)?, same(&report)?];
-    for verdict in &verdicts {
-        let word = if verdict.holds { "pass" } else { "FAIL" };
-        output::write_stdout(&format!("{word}  {}\n", verdict.text))?;
-    }
-    Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
+    Ok(vec![empty(&report)?, delay(&report)?, same(&report)?])
 }
 
 fn measure() -> Result<Report> {
     let ask =
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
     let request = Request::new("selftest", ask);
-    let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::this_machine();
-    machine.clock = clock;
+    let Ground { machine, timebase } = Ground::survey();
     let plan = planner::plan(selftest::PROBES, &request, &machine);
     runner::run(Run { plan, machine, timebase, observers: Vec::new() })
 }

@@ -1,0 +1,30 @@
+//! `latscope selftest`: known truths that the instrument must find.
+
+mod survey;
+mod wake;
+
+use super::{Exit, output};
+use anyhow::Result;
+use clap::ArgMatches;
+
+/// One known truth and what was found.
+struct Verdict {
+    holds: bool,
+    text: String,
+}
+
+/// Measures the known truths and judges.
+///
+/// # Errors
+/// No worker can be started.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let verdicts = match matches.get_one::<String>("what").map(String::as_str) {
+        Some("wake") => wake::verdicts()?,
+        _ => survey::verdicts()?,
+    };
+    for verdict in &verdicts {
+        let word = if verdict.holds { "pass" } else { "FAIL" };
+        output::write_stdout(&format!("{word}  {}\n", verdict.text))?;
+    }
+    Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
+}
