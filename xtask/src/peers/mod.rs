@@ -7,6 +7,7 @@ mod size;
 mod stress;
 mod table;
 mod tools;
+mod wake;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -39,6 +40,15 @@ enum Experiment {
         #[arg(long, default_value_t = 5)]
         pairs: usize,
     },
+    /// `latscope wake` and cyclictest in the same pattern
+    Wake {
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+        /// Length of a run
+        #[arg(long, default_value_t = 8)]
+        seconds: u64,
+    },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
     Size,
 }
@@ -53,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     match arguments.experiment {
         None => compare(&arguments.only, arguments.pairs),
         Some(Experiment::Stress { pairs }) => stress::run(pairs),
+        Some(Experiment::Wake { pairs, seconds }) => wake::run(pairs, seconds),
         Some(Experiment::Size) => size::run(),
     }
 }

@@ -1,0 +1,318 @@
+//! `cargo xtask peers wake`: `latscope wake` beside cyclictest in the same
+//! pattern (a SCHED_FIFO 95 thread on each CPU, 1 ms, locked memory): the
+//! fastest and the typical wake-up, and the CPU time of the whole program for
+//! an activation. jitterdebugger is shown beside them.
+
+use super::tools::{self, Here, Tool};
+use super::{SEED, middle, verdict};
+use crate::shell;
+use anyhow::{Context, Result, ensure};
+use latscope_core::report::Report;
+use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::units::format_time;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+const CYCLICTEST: Tool = Tool::Debian("cyclictest", "rt-tests");
+const JITTERDEBUGGER: Tool = Tool::Debian("jitterdebugger", "jitterdebugger");
+
+/// Largest latency in cyclictest's histogram, ns: the median lies far below.
+const BUCKETS: u64 = 200_000;
+
+/// Wake-ups of the threads that do not measure, in a second, at most.
+const QUIET: f64 = 10.0;
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Figures {
+    /// Fastest wake-up, ns.
+    min: f64,
+    /// Median, ns.
+    p50: f64,
+    /// CPU time, user and system, of the whole program, ns for an activation.
+    cpu: f64,
+}
+
+/// Takes turns; whether every limit holds.
+///
+/// # Errors
+/// latscope cannot be built, or cyclictest is missing and this is not root.
+pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
+    let lacking = tools::install([&CYCLICTEST, &JITTERDEBUGGER].into_iter())?;
+    if let Some((program, why)) = lacking.iter().find(|(program, _)| *program == CYCLICTEST.program()) {
+        anyhow::bail!("{program} cannot be had: {why}");
+    }
+    let sides = Sides { latscope: latscope()?, here: Here::new()?, seconds };
+    let (mut ours, mut theirs, mut third) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 1..=pairs {
+        eprint!("\rpair {turn}/{pairs} ");
+        ours.push(sides.latscope()?);
+        theirs.push(sides.cyclictest()?);
+        third.extend(sides.jitterdebugger().ok());
+    }
+    eprint!("\r{:40}\r", "");
+    println!(
+        "A SCHED_FIFO 95 thread on each CPU, 1 ms, memory locked, {seconds} s a run, {pairs} pairs in turn."
+    );
+    println!("latscope / cyclictest [95 % interval of the median ratio]; at most 1.00.\n");
+    let mut holds = row("min", |f| f.min, &ours, &theirs);
+    holds &= row("p50", |f| f.p50, &ours, &theirs);
+    holds &= row("CPU time of an activation", |f| f.cpu, &ours, &theirs);
+    if !third.is_empty() {
+        let at = |figure: fn(&Figures) -> f64| format_time(middle(third.iter().map(figure)));
+        println!("{:<28} min {}, p50 {} (whole µs)", "jitterdebugger", at(|f| f.min), at(|f| f.p50));
+    }
+    Ok(holds & sides.idle()? & sides.memory()?)
+}
+
+fn latscope() -> Result<PathBuf> {
+    shell::run(&mut shell::cargo("build --release --package latscope --locked"))?;
+    Ok(shell::workspace().join("target/release/latscope"))
+}
+
+fn row(name: &str, figure: fn(&Figures) -> f64, ours: &[Figures], theirs: &[Figures]) -> bool {
+    let pairs: Vec<(f64, f64)> = ours.iter().map(figure).zip(theirs.iter().map(figure)).collect();
+    let Some((ratio, interval)) = ratio_of_medians(&pairs, SEED) else { return false };
+    let judgement = verdict(ratio, interval, Interval { low: 0.0, high: 1.0 });
+    println!(
+        "{name:<28} {ratio:.3} [{:.3}, {:.3}]   {} / {}   {judgement}",
+        interval.low,
+        interval.high,
+        format_time(middle(ours.iter().map(figure))),
+        format_time(middle(theirs.iter().map(figure))),
+    );
+    judgement != "EXCEEDED"
+}
+
+struct Sides {
+    latscope: PathBuf,
+    here: Here,
+    seconds: u64,
+}
+
+impl Sides {
+    fn wake(&self, seconds: u64) -> Command {
+        let mut command = Command::new(&self.latscope);
+        let words = ["wake", "--interval", "1ms", "--priority", "95", "--no-live", "--quiet", "--duration"];
+        command.args(words).arg(format!("{seconds}s"));
+        command
+    }
+
+    fn latscope(&self) -> Result<Figures> {
+        let path = tools::place().join("files/wake.json");
+        let command = format!(
+            "{} wake --interval 1ms --priority 95 --no-live --quiet --duration {}s --json {}",
+            self.latscope.display(),
+            self.seconds,
+            path.display()
+        );
+        let (cpu, _) = timed(&command)?;
+        let report = Report::from_json(&std::fs::read(&path)?)?;
+        let all = report.measurements.iter().find(|m| m.row).context("latscope wake has no merged row")?;
+        let summary = &all.summary;
+        Ok(Figures {
+            min: summary.min.context("no minimum")?,
+            p50: summary.p50.context("no median")?,
+            cpu: cpu / summary.count as f64,
+        })
+    }
+
+    /// Two runs: one that counts nanoseconds, and the usual one for its CPU time.
+    fn cyclictest(&self) -> Result<Figures> {
+        let seconds = self.seconds;
+        let fine = self.here.run(&format!("cyclictest -m -S -p95 -i1000 -N -q -h {BUCKETS} -D {seconds}"))?;
+        let (min, p50) = fine_histogram(&fine).context("cyclictest printed no histogram")?;
+        let (cpu, output) = timed(&format!("cyclictest -m -S -p95 -i1000 -h 400 -q -D {seconds}"))?;
+        let cycles = cycles(&output).context("cyclictest printed no total")?;
+        Ok(Figures { min, p50, cpu: cpu / cycles })
+    }
+
+    fn jitterdebugger(&self) -> Result<Figures> {
+        let directory = tools::place().join("files");
+        let line = format!("jitterdebugger -p 95 -i 1000 -D {}s -o {}", self.seconds, directory.display());
+        self.here.run(&line)?;
+        let text = std::fs::read(directory.join("results.json"))?;
+        jitter_results(&serde_json::from_slice(&text)?).context("jitterdebugger wrote no histogram")
+    }
+
+    /// Voluntary switches of all threads but the measuring ones while nothing happens.
+    fn idle(&self) -> Result<bool> {
+        let run = Running(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        sleep(Duration::from_secs(2));
+        let before = switches(run.0.id());
+        sleep(Duration::from_secs(3));
+        let after = switches(run.0.id());
+        ensure!(!before.is_empty(), "latscope ended early");
+        let rate = before.iter().map(|(tid, n)| after.get(tid).map_or(0, |later| later - n)).sum::<u64>()
+            as f64
+            / 3.0;
+        let holds = rate <= QUIET;
+        println!("{:<28} {rate:.1}/s, at most {QUIET}   {}", "wake-ups beside measuring", word(holds));
+        Ok(holds)
+    }
+
+    /// Memory of the coordinator and the worker together, which no number of
+    /// activations changes.
+    fn memory(&self) -> Result<bool> {
+        let run = Running(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+        let resident = || family(run.0.id()).into_iter().map(proportional).sum::<f64>();
+        sleep(Duration::from_secs(2));
+        let early = resident();
+        sleep(Duration::from_secs(3));
+        let late = resident();
+        let holds = late <= 32e6 && late - early <= 100e3;
+        println!(
+            "{:<28} {:.1} MB, {:+.2} MB in 3 s more; at most 32 MB   {}",
+            "memory of all processes",
+            late / 1e6,
+            (late - early) / 1e6,
+            word(holds)
+        );
+        Ok(holds)
+    }
+}
+
+fn word(holds: bool) -> &'static str {
+    if holds { "holds" } else { "EXCEEDED" }
+}
+
+/// A run that ends with this.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a command line; its CPU time and that of all its processes, ns, and
+/// what it printed on stdout.
+fn timed(line: &str) -> Result<(f64, String)> {
+    let script = format!("TIMEFORMAT='%3U %3S'; time {line}");
+    let output = Command::new("bash").args(["-c", &script]).env("LC_ALL", "C").output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.code().is_some_and(|code| code < 2), "{line}: {said}");
+    let last = said.lines().last().unwrap_or_default();
+    let seconds: f64 = last.split(' ').filter_map(|number| number.parse::<f64>().ok()).sum();
+    ensure!(seconds > 0.0, "{line}: no CPU time in {last:?}");
+    Ok((seconds * 1e9, String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// A process and its children, and theirs.
+fn family(process: u32) -> Vec<u32> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    let mut all = vec![process];
+    all.extend(children.split_whitespace().filter_map(|id| id.parse().ok()).flat_map(family));
+    all
+}
+
+/// Voluntary switches of each thread of a run that does not measure.
+fn switches(process: u32) -> BTreeMap<u32, u64> {
+    let threads = family(process).into_iter().flat_map(|process| {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+        tasks.filter_map(move |task| Some((process, task.ok()?.file_name().to_str()?.parse::<u32>().ok()?)))
+    });
+    let count = |(process, thread): (u32, u32)| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let measures = field("Name:")?.starts_with("wake/");
+        (!measures).then_some(())?;
+        Some((thread, field("voluntary_ctxt_switches:")?.parse().ok()?))
+    };
+    threads.filter_map(count).collect()
+}
+
+/// Proportional set size, bytes: pages that processes share count once.
+fn proportional(process: u32) -> f64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
+}
+
+/// Minimum and median of all threads together from cyclictest's histogram.
+fn fine_histogram(text: &str) -> Option<(f64, f64)> {
+    let minima = text.lines().find_map(|line| line.strip_prefix("# Min Latencies:"))?;
+    let min = minima.split_whitespace().filter_map(|n| n.parse::<f64>().ok()).reduce(f64::min)?;
+    let rows = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let counts: Vec<(f64, u64)> = rows
+        .filter_map(|line| {
+            let mut numbers = line.split_whitespace();
+            let bucket = numbers.next()?.parse().ok()?;
+            Some((bucket, numbers.filter_map(|n| n.parse::<u64>().ok()).sum()))
+        })
+        .collect();
+    let overflows = text.lines().find_map(|line| line.strip_prefix("# Histogram Overflows:"))?;
+    let beyond: u64 = overflows.split_whitespace().filter_map(|n| n.parse::<u64>().ok()).sum();
+    let total = counts.iter().map(|(_, n)| n).sum::<u64>() + beyond;
+    Some((min, median_of(&counts, total)?))
+}
+
+fn median_of(counts: &[(f64, u64)], total: u64) -> Option<f64> {
+    let mut seen = 0;
+    counts
+        .iter()
+        .find(|(_, n)| {
+            seen += n;
+            2 * seen >= total && total > 0
+        })
+        .map(|(value, _)| *value)
+}
+
+/// Cycles of all threads from cyclictest's totals and overflows.
+fn cycles(text: &str) -> Option<f64> {
+    let sum = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_whitespace().filter_map(|n| n.parse::<f64>().ok()).sum::<f64>())
+    };
+    Some(sum("# Total:")? + sum("# Histogram Overflows:")?)
+}
+
+fn jitter_results(results: &serde_json::Value) -> Option<Figures> {
+    let cpus = results.get("cpu")?.as_object()?;
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for cpu in cpus.values() {
+        for (bucket, n) in cpu.get("histogram")?.as_object()? {
+            *counts.entry(bucket.parse().ok()?).or_default() += n.as_u64()?;
+        }
+    }
+    let min = cpus.values().filter_map(|cpu| cpu.get("min")?.as_f64()).reduce(f64::min)?;
+    let counts: Vec<(f64, u64)> = counts.into_iter().map(|(us, n)| (us as f64, n)).collect();
+    let total = counts.iter().map(|(_, n)| n).sum();
+    Some(Figures { min: min * 1e3, p50: median_of(&counts, total)? * 1e3, cpu: f64::NAN })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINE: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000004 000001\t000000\n\
+        000007 000002\t000003\n000009 000001\t000001\n# Total: 000000004 000000004\n\
+        # Min Latencies: 00004 00007\n# Histogram Overflows: 00001 00000\n";
+
+    #[test]
+    fn cyclictests_histogram_gives_minimum_median_and_cycles() {
+        assert_eq!(fine_histogram(FINE), Some((4.0, 7.0)));
+        assert_eq!(cycles(FINE), Some(9.0));
+        assert_eq!(fine_histogram("policy: fifo"), None);
+    }
+
+    #[test]
+    fn jitterdebuggers_results_are_merged_over_cpus() {
+        let text = r#"{"cpu": {"0": {"histogram": {"5": 3}, "min": 5}, "1": {"histogram": {"4": 1, "9": 1}, "min": 4}}}"#;
+        let figures = jitter_results(&serde_json::from_str(text).unwrap()).unwrap();
+        assert_eq!((figures.min, figures.p50), (4000.0, 5000.0));
+    }
+
+    #[test]
+    fn the_time_of_a_command_is_that_of_its_processes() {
+        let (ns, said) =
+            timed("sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo done'").unwrap();
+        assert!(ns > 0.0 && said == "done\n");
+        assert!(timed("sh -c 'exit 7'").is_err());
+    }
+}
