@@ -9,6 +9,7 @@
 pub mod binomial;
 pub mod devices;
 pub mod doctor;
+pub mod events;
 pub mod extremes;
 pub mod figure;
 pub mod findings;
