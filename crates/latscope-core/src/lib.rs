@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod levels;
 pub mod machine;
 pub mod plan;
+pub mod published;
 pub mod report;
 pub mod statistics;
 #[cfg(test)]

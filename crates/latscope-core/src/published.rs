@@ -1,0 +1,199 @@
+//! Wake-up latencies that others published, to hold a result against. Each
+//! with its conditions: latency depends on the interval, the load, the length
+//! of the run and the kernel more than on the machine, so none of them is a
+//! number to be beaten.
+
+use crate::events::Group;
+use crate::plan::ParamValue;
+use crate::report::Report;
+use crate::units::{format_count, format_time};
+
+/// A published figure or promise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Published {
+    /// What it is of.
+    pub name: &'static str,
+    /// The figure, in words: `max 55 µs`.
+    pub figure: &'static str,
+    /// Which of ours it is to be looked at with: `max`, `p99_9999`, `mean`.
+    pub metric: &'static str,
+    /// The figure, ns: the lower one, where there are two.
+    pub ns: f64,
+    /// Time from one activation to the next, ns, where it is told.
+    pub interval: Option<u64>,
+    /// Length of the run: activations of a thread, where they are told.
+    pub activations: Option<u64>,
+    /// Under which conditions.
+    pub conditions: &'static str,
+    /// Who says so.
+    pub source: &'static str,
+}
+
+const MICROSECOND: f64 = 1e3;
+
+/// What was published about periodic wake-ups.
+pub const WAKE_UPS: [Published; 10] = [
+    Published {
+        name: "OSADL QA farm",
+        figure: "max 55 µs",
+        metric: "max",
+        ns: 55.0 * MICROSECOND,
+        interval: Some(200_000),
+        activations: Some(100_000_000),
+        conditions: "PREEMPT_RT, FIFO 90, 5 h 33 min: 2 h idle, then 30-50 % load of network, disk and memory",
+        source: "example plot of the QA farm (cyclictest -l100000000 -m -Sp90 -i200 -h400 -q)",
+    },
+    Published {
+        name: "rteval, tuned machine",
+        figure: "max 4 µs (11 µs with one CPU isolated)",
+        metric: "max",
+        ns: 4.0 * MICROSECOND,
+        interval: Some(100_000),
+        activations: Some(864_000_000),
+        conditions: "24 h, isolated CPUs of a tuned 12-core NUMA server, FIFO 95, load on the other CPUs",
+        source: "a published rteval report",
+    },
+    Published {
+        name: "Raspberry Pi 5",
+        figure: "max 8 to 14 µs",
+        metric: "max",
+        ns: 8.0 * MICROSECOND,
+        interval: None,
+        activations: None,
+        conditions: "PREEMPT_RT, 1 min",
+        source: "published cyclictest runs",
+    },
+    Published {
+        name: "NI Linux Real-Time, PXIe-8880",
+        figure: "limit: max 8 µs",
+        metric: "max",
+        ns: 8.0 * MICROSECOND,
+        interval: None,
+        activations: None,
+        conditions: "PREEMPT_RT, nohz_full",
+        source: "limits of NILRT's release tests",
+    },
+    Published {
+        name: "NI Linux Real-Time, PXIe-8881",
+        figure: "limit: max 27 µs, p99.9999 16 µs",
+        metric: "max",
+        ns: 27.0 * MICROSECOND,
+        interval: None,
+        activations: None,
+        conditions: "PREEMPT_RT",
+        source: "limits of NILRT's release tests",
+    },
+    Published {
+        name: "LAVA gate",
+        figure: "limit: max 50 µs",
+        metric: "max",
+        ns: 50.0 * MICROSECOND,
+        interval: Some(1_000_000),
+        activations: Some(60_000),
+        conditions: "FIFO 98, 1 min, whatever runs beside",
+        source: "default of Linaro's cyclictest test definition",
+    },
+    Published {
+        name: "OpenShift for telecommunication",
+        figure: "promise: max below 20 µs",
+        metric: "max",
+        ns: 20.0 * MICROSECOND,
+        interval: None,
+        activations: None,
+        conditions: "PREEMPT_RT, isolated CPUs",
+        source: "the platform's latency tests",
+    },
+    Published {
+        name: "rtla timerlat, SCHED_DEADLINE",
+        figure: "max 36 to 58 µs, mean 4 to 5 µs",
+        metric: "max",
+        ns: 36.0 * MICROSECOND,
+        interval: Some(1_000_000),
+        activations: Some(600_000),
+        conditions: "5 CPUs, runtime 100 µs in 1 ms, 10 min",
+        source: "example in rtla's manual",
+    },
+    Published {
+        name: "KVM guest",
+        figure: "mean 4.56 µs (5.63 µs without the fast path of its timer)",
+        metric: "mean",
+        ns: 4.56 * MICROSECOND,
+        interval: None,
+        activations: None,
+        conditions: "a guest on an otherwise idle host",
+        source: "patch series for KVM's TSC-deadline timer",
+    },
+    Published {
+        name: "kernel without and with PREEMPT_RT",
+        figure: "max 39 ms without, 18 to 22 µs with",
+        metric: "max",
+        ns: 18.0 * MICROSECOND,
+        interval: None,
+        activations: Some(100_000),
+        conditions: "one machine, 100,000 activations",
+        source: "rt-tests' introduction",
+    },
+];
+
+impl Published {
+    /// Why it is not to be compared with these measurements: what is known to
+    /// differ, and what is not known. Never empty.
+    pub fn differences(&self, report: &Report, group: &Group) -> Vec<String> {
+        let mut differences = Vec::new();
+        let interval = group.singles.first().and_then(|row| match row.m.params.get("interval") {
+            Some(ParamValue::Number(ns)) => Some(*ns),
+            _ => None,
+        });
+        match (self.interval, interval) {
+            (Some(theirs), Some(ours)) if theirs != ours => {
+                let (theirs, ours) = (format_time(theirs as f64), format_time(ours as f64));
+                differences.push(format!("every {theirs}, here every {ours}"));
+            }
+            (None, _) => differences.push("interval not told".to_owned()),
+            _ => {}
+        }
+        let most = group.singles.iter().map(|row| row.m.summary.count).max().unwrap_or(0);
+        if let Some(theirs) = self.activations.filter(|theirs| *theirs > most) {
+            differences.push(format!("{} activations, here {}", format_count(theirs), format_count(most)));
+        }
+        let rt = report.machine.kernel_version.contains("PREEMPT_RT");
+        if self.conditions.contains("PREEMPT_RT") && !rt {
+            differences.push("a PREEMPT_RT kernel, here none".to_owned());
+        }
+        differences.push("another load".to_owned());
+        differences
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::groups;
+    use crate::fixture;
+
+    #[test]
+    fn every_figure_has_a_source_and_conditions() {
+        for published in WAKE_UPS {
+            assert!(!published.source.is_empty() && !published.conditions.is_empty(), "{published:?}");
+            assert!(published.ns > 0.0 && ["max", "mean"].contains(&published.metric), "{published:?}");
+        }
+    }
+
+    #[test]
+    fn what_differs_is_said() {
+        let report = fixture::wake();
+        let groups = groups(&report);
+        let differences = WAKE_UPS[0].differences(&report, &groups[0]);
+        assert_eq!(
+            differences,
+            [
+                "every 200 µs, here every 1.00 ms",
+                "100,000,000 activations, here 30,000",
+                "a PREEMPT_RT kernel, here none",
+                "another load"
+            ]
+        );
+        let lava = WAKE_UPS[5].differences(&report, &groups[0]);
+        assert_eq!(lava, ["60,000 activations, here 30,000", "another load"]);
+    }
+}
