@@ -15,12 +15,20 @@ pub use percentiles::percentile_figure;
 pub use svg::svg;
 pub use terminal::terminal;
 
+use crate::events::groups;
 use crate::report::Report;
 
-/// The pictures of a report's events as one SVG document: their distribution,
-/// and below it latency by percentile. `None` without single events.
+/// The pictures of a report's events as one SVG document: for each probe their
+/// distribution, and below it latency by percentile. `None` without single
+/// events.
 pub fn event_pictures(report: &Report) -> Option<String> {
-    Some(svg(&[distribution_figure(report)?, percentile_figure(report)?]))
+    let groups = groups(report);
+    let figures: Vec<Figure> = groups
+        .iter()
+        .flat_map(|group| [distribution_figure(report, group), percentile_figure(report, group)])
+        .flatten()
+        .collect();
+    (!figures.is_empty()).then(|| svg(&figures))
 }
 
 /// A plot of curves over one pair of axes.

@@ -3,7 +3,7 @@
 //! of the run and the kernel more than on the machine, so none of them is a
 //! number to be beaten.
 
-use crate::events::Group;
+use crate::events::{Group, Row};
 use crate::plan::ParamValue;
 use crate::report::Report;
 use crate::units::{format_count, format_time};
@@ -19,6 +19,8 @@ pub struct Published {
     pub metric: &'static str,
     /// The figure, ns: the lower one, where there are two.
     pub ns: f64,
+    /// How the threads were scheduled, as the parameter `policy` says it.
+    pub policy: &'static str,
     /// Time from one activation to the next, ns, where it is told.
     pub interval: Option<u64>,
     /// Length of the run: activations of a thread, where they are told.
@@ -38,6 +40,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "max 55 µs",
         metric: "max",
         ns: 55.0 * MICROSECOND,
+        policy: "fifo",
         interval: Some(200_000),
         activations: Some(100_000_000),
         conditions: "PREEMPT_RT, FIFO 90, 5 h 33 min: 2 h idle, then 30-50 % load of network, disk and memory",
@@ -48,6 +51,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "max 4 µs (11 µs with one CPU isolated)",
         metric: "max",
         ns: 4.0 * MICROSECOND,
+        policy: "fifo",
         interval: Some(100_000),
         activations: Some(864_000_000),
         conditions: "24 h, isolated CPUs of a tuned 12-core NUMA server, FIFO 95, load on the other CPUs",
@@ -58,6 +62,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "max 8 to 14 µs",
         metric: "max",
         ns: 8.0 * MICROSECOND,
+        policy: "fifo",
         interval: None,
         activations: None,
         conditions: "PREEMPT_RT, 1 min",
@@ -68,6 +73,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "limit: max 8 µs",
         metric: "max",
         ns: 8.0 * MICROSECOND,
+        policy: "fifo",
         interval: None,
         activations: None,
         conditions: "PREEMPT_RT, nohz_full",
@@ -78,6 +84,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "limit: max 27 µs, p99.9999 16 µs",
         metric: "max",
         ns: 27.0 * MICROSECOND,
+        policy: "fifo",
         interval: None,
         activations: None,
         conditions: "PREEMPT_RT",
@@ -88,6 +95,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "limit: max 50 µs",
         metric: "max",
         ns: 50.0 * MICROSECOND,
+        policy: "fifo",
         interval: Some(1_000_000),
         activations: Some(60_000),
         conditions: "FIFO 98, 1 min, whatever runs beside",
@@ -98,6 +106,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "promise: max below 20 µs",
         metric: "max",
         ns: 20.0 * MICROSECOND,
+        policy: "fifo",
         interval: None,
         activations: None,
         conditions: "PREEMPT_RT, isolated CPUs",
@@ -108,6 +117,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "max 36 to 58 µs, mean 4 to 5 µs",
         metric: "max",
         ns: 36.0 * MICROSECOND,
+        policy: "deadline",
         interval: Some(1_000_000),
         activations: Some(600_000),
         conditions: "5 CPUs, runtime 100 µs in 1 ms, 10 min",
@@ -118,6 +128,7 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "mean 4.56 µs (5.63 µs without the fast path of its timer)",
         metric: "mean",
         ns: 4.56 * MICROSECOND,
+        policy: "fifo",
         interval: None,
         activations: None,
         conditions: "a guest on an otherwise idle host",
@@ -128,41 +139,56 @@ pub const WAKE_UPS: [Published; 10] = [
         figure: "max 39 ms without, 18 to 22 µs with",
         metric: "max",
         ns: 18.0 * MICROSECOND,
+        policy: "fifo",
         interval: None,
         activations: Some(100_000),
-        conditions: "one machine, 100,000 activations",
+        conditions: "the same machine",
         source: "rt-tests' introduction",
     },
 ];
 
 impl Published {
-    /// Why it is not to be compared with these measurements: what is known to
-    /// differ, and what is not known. Never empty.
-    pub fn differences(&self, report: &Report, group: &Group) -> Vec<String> {
-        let mut differences = Vec::new();
-        let interval = group.singles.first().and_then(|row| match row.m.params.get("interval") {
-            Some(ParamValue::Number(ns)) => Some(*ns),
-            _ => None,
-        });
-        match (self.interval, interval) {
-            (Some(theirs), Some(ours)) if theirs != ours => {
-                let (theirs, ours) = (format_time(theirs as f64), format_time(ours as f64));
-                differences.push(format!("every {theirs}, here every {ours}"));
-            }
-            (None, _) => differences.push("interval not told".to_owned()),
-            _ => {}
+    /// Its conditions, as far as they are told.
+    pub fn described(&self) -> String {
+        let mut parts = vec![self.conditions.to_owned()];
+        match self.interval {
+            Some(interval) => parts.push(format!("every {}", format_time(interval as f64))),
+            None => parts.push("interval not told".to_owned()),
         }
-        let most = group.singles.iter().map(|row| row.m.summary.count).max().unwrap_or(0);
-        if let Some(theirs) = self.activations.filter(|theirs| *theirs > most) {
-            differences.push(format!("{} activations, here {}", format_count(theirs), format_count(most)));
-        }
-        let rt = report.machine.kernel_version.contains("PREEMPT_RT");
-        if self.conditions.contains("PREEMPT_RT") && !rt {
-            differences.push("a PREEMPT_RT kernel, here none".to_owned());
-        }
-        differences.push("another load".to_owned());
-        differences
+        parts.extend(self.activations.map(|count| format!("{} activations", format_count(count))));
+        parts.join(", ")
     }
+
+    /// Whether it is already known not to be comparable with these
+    /// measurements: another interval, or one not told, another policy or kind
+    /// of kernel. Where it is not, the load still is another.
+    pub fn differs(&self, report: &Report, group: &Group) -> bool {
+        let real_time = |text: &str| text.contains("PREEMPT_RT");
+        let kernel = real_time(self.conditions) && !real_time(&report.machine.kernel_version);
+        let ours = |row: &Row| row.m.params.get("policy") == Some(&self.policy.into());
+        let policy = !group.singles.iter().all(ours);
+        kernel || policy || self.interval.is_none() || self.interval != interval(group)
+    }
+}
+
+/// The conditions here, in the same words.
+pub fn here(report: &Report, group: &Group) -> String {
+    let kernel = report.machine.kernel_version.split_whitespace().find(|word| word.starts_with("PREEMPT"));
+    let mut parts: Vec<String> = kernel.map(str::to_owned).into_iter().collect();
+    parts.extend(interval(group).map(|interval| format!("every {}", format_time(interval as f64))));
+    let most = group.singles.iter().map(|row| row.m.summary.count).max().unwrap_or(0);
+    parts.push(format!("{} activations", format_count(most)));
+    parts.join(", ")
+}
+
+/// The interval of all threads; `None` where they have several.
+fn interval(group: &Group) -> Option<u64> {
+    let interval = |row: &Row| match row.m.params.get("interval") {
+        Some(ParamValue::Number(ns)) => Some(*ns),
+        _ => None,
+    };
+    let first = interval(group.singles.first()?)?;
+    group.singles.iter().all(|row| interval(row) == Some(first)).then_some(first)
 }
 
 #[cfg(test)]
@@ -180,20 +206,31 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said() {
+    fn conditions_are_told_on_both_sides() {
         let report = fixture::wake();
         let groups = groups(&report);
-        let differences = WAKE_UPS[0].differences(&report, &groups[0]);
+        assert_eq!(here(&report, &groups[0]), "PREEMPT_DYNAMIC, every 1.00 ms, 30,000 activations");
         assert_eq!(
-            differences,
-            [
-                "every 200 µs, here every 1.00 ms",
-                "100,000,000 activations, here 30,000",
-                "a PREEMPT_RT kernel, here none",
-                "another load"
-            ]
+            WAKE_UPS[5].described(),
+            "FIFO 98, 1 min, whatever runs beside, every 1.00 ms, 60,000 activations"
         );
-        let lava = WAKE_UPS[5].differences(&report, &groups[0]);
-        assert_eq!(lava, ["60,000 activations, here 30,000", "another load"]);
+        assert_eq!(WAKE_UPS[2].described(), "PREEMPT_RT, 1 min, interval not told");
+    }
+
+    #[test]
+    fn another_interval_or_kernel_is_another_thing() {
+        let mut report = fixture::wake();
+        let differing = |report: &Report| -> Vec<&str> {
+            let groups = groups(report);
+            WAKE_UPS.iter().filter(|row| !row.differs(report, &groups[0])).map(|row| row.name).collect()
+        };
+        assert_eq!(differing(&report), ["LAVA gate"]);
+        report.machine.kernel_version = "#1 SMP PREEMPT_RT".to_owned();
+        for m in &mut report.measurements {
+            m.params.insert("interval".to_owned(), 200_000u64.into());
+        }
+        assert_eq!(differing(&report), ["OSADL QA farm"]);
+        report.measurements[0].params.insert("interval".to_owned(), 300_000u64.into());
+        assert_eq!(differing(&report), [""; 0]);
     }
 }

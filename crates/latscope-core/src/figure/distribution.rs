@@ -5,7 +5,7 @@
 use super::about::about;
 use super::ticks::written;
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
-use crate::events::{Group, Row, groups};
+use crate::events::{Group, Row};
 use crate::histogram::Histogram;
 use crate::report::Report;
 use crate::units::{format_count, format_time};
@@ -20,11 +20,9 @@ const LEAST_COUNT: f64 = 0.8;
 /// The axis ends at the maximum unless it is this many times as far as p99.9.
 const FAR: f64 = 8.0;
 
-/// The distribution of the events of a report, a curve for each CPU; `None`
+/// The distribution of the events of a probe, a curve for each CPU; `None`
 /// without any.
-pub fn distribution_figure(report: &Report) -> Option<Figure> {
-    let groups = groups(report);
-    let group = groups.first()?;
+pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
     let worst = group.worst()?;
     let max = worst.m.summary.max?;
     let end = end_of_axis(group, max);
@@ -152,12 +150,17 @@ fn limits(group: &Group, end: f64) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::groups;
     use crate::fixture;
     use crate::verdict::{Criterion, judge_report};
 
+    fn figure_of(report: &Report) -> Option<Figure> {
+        distribution_figure(report, groups(report).first()?)
+    }
+
     #[test]
     fn a_curve_for_each_cpu_and_the_maximum_in_the_title() {
-        let figure = distribution_figure(&fixture::wake()).unwrap();
+        let figure = figure_of(&fixture::wake()).unwrap();
         assert_eq!(figure.title, "wake.timer: max 3.41 ms (CPU 1)");
         let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["CPU 0, max 85.3 µs", "CPU 1, max 3.41 ms"]);
@@ -204,7 +207,7 @@ mod tests {
             more.summary.max = more.histogram.max();
             report.measurements.push(more);
         }
-        let figure = distribution_figure(&report).unwrap();
+        let figure = figure_of(&report).unwrap();
         assert_eq!(figure.series.len(), 20);
         assert_eq!(figure.series.iter().filter(|series| !series.background).count(), MOST_COLOURS);
     }
@@ -213,7 +216,7 @@ mod tests {
     fn limits_are_marked() {
         let mut report = fixture::wake();
         judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
-        let figure = distribution_figure(&report).unwrap();
+        let figure = figure_of(&report).unwrap();
         assert_eq!(figure.marks, [Mark { axis: MarkAxis::X, at: 50_000.0, label: "max 50.0 µs".to_owned() }]);
     }
 
@@ -221,6 +224,6 @@ mod tests {
     fn without_events_there_is_no_figure() {
         let mut report = fixture::wake();
         report.measurements.clear();
-        assert_eq!(distribution_figure(&report), None);
+        assert_eq!(crate::figure::event_pictures(&report), None);
     }
 }

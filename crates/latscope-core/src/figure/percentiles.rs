@@ -3,15 +3,13 @@
 
 use super::about::about;
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
-use crate::events::{Row, groups};
+use crate::events::{Group, Row};
 use crate::histogram::Histogram;
 use crate::report::Report;
 
-/// Latency by percentile, raw and with the missed activations; `None` without
-/// events.
-pub fn percentile_figure(report: &Report) -> Option<Figure> {
-    let groups = groups(report);
-    let group = groups.first()?;
+/// Latency of a probe by percentile, raw and with the missed activations;
+/// `None` without events.
+pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
     let whole = group.whole();
     let series: Vec<Series> = whole.iter().flat_map(curves).collect();
     let most = whole.iter().map(|row| row.m.summary.count).max()?;
@@ -66,12 +64,17 @@ fn points(histogram: &Histogram) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::groups;
     use crate::fixture;
+
+    fn figure_of(report: &Report) -> Option<Figure> {
+        percentile_figure(report, groups(report).first()?)
+    }
 
     #[test]
     fn the_curve_ends_at_the_maximum_and_only_rises() {
         let report = fixture::wake();
-        let figure = percentile_figure(&report).unwrap();
+        let figure = figure_of(&report).unwrap();
         let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["all CPUs, as measured", "all CPUs, with the missed"]);
         let raw = &figure.series[0].points;
@@ -95,6 +98,6 @@ mod tests {
         for m in &mut report.measurements {
             m.corrected = Some(m.histogram.clone());
         }
-        assert_eq!(percentile_figure(&report).unwrap().series.len(), 1);
+        assert_eq!(figure_of(&report).unwrap().series.len(), 1);
     }
 }

@@ -1,5 +1,6 @@
 use super::super::{Mark, Scale, Unit, distribution_figure, event_pictures, latency_figure};
 use super::*;
+use crate::events::groups;
 use crate::fixture;
 use crate::testing::{chase, report};
 use proptest::prelude::*;
@@ -19,6 +20,11 @@ fn check(name: &str, text: &str) {
     );
 }
 
+fn wake_figure() -> Figure {
+    let report = fixture::wake();
+    distribution_figure(&report, &groups(&report)[0]).unwrap()
+}
+
 #[test]
 fn pictures_of_wake_ups() {
     check("wake.svg", &event_pictures(&fixture::wake()).unwrap());
@@ -35,7 +41,7 @@ fn memory_latency_with_its_levels() {
 
 #[test]
 fn without_points_there_is_the_title() {
-    let figure = distribution_figure(&fixture::wake()).unwrap();
+    let figure = wake_figure();
     let empty = svg(&[Figure { series: Vec::new(), ..figure }]);
     assert!(empty.contains("wake.timer: max") && !empty.contains("<polyline"), "{empty}");
     assert!(svg(&[]).starts_with("<svg"));
@@ -52,7 +58,7 @@ fn text_from_a_file_cannot_break_the_picture() {
 
 #[test]
 fn more_curves_than_colours_share_a_name() {
-    let figure = distribution_figure(&fixture::wake()).unwrap();
+    let figure = wake_figure();
     let mut series = vec![figure.series[0].clone(); 12];
     series[7..].iter_mut().for_each(|series| series.background = true);
     let text = svg(&[Figure { series, ..figure }]);
