@@ -74,7 +74,7 @@ fn series(group: &Group, width: f64, end: f64) -> Vec<Series> {
 fn end_of_axis(group: &Group, max: f64) -> f64 {
     let far = |row: &Row| row.m.histogram.quantile(0.999).unwrap_or_default();
     let tail = group.singles.iter().map(far).fold(0.0, f64::max);
-    if max > FAR * tail && tail > 0.0 { round_up(tail * FAR / 2.0) } else { round_up(max * 1.02) }
+    if max > FAR * tail && tail > 0.0 { round_up(tail * 2.0) } else { round_up(max * 1.02) }
 }
 
 /// The next number that begins with 1, 1.5, 2, 3, 4, 5, 6 or 8.
@@ -165,11 +165,11 @@ mod tests {
         let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["CPU 0, max 85.3 µs", "CPU 1, max 3.41 ms"]);
         assert!(
-            figure.notes.iter().any(|note| note == "1 beyond 150 µs are not drawn"),
+            figure.notes.iter().any(|note| note == "2 beyond 80.0 µs are not drawn"),
             "{:?}",
             figure.notes
         );
-        assert_eq!(figure.x.ends, Some((0.0, 150_000.0)));
+        assert_eq!(figure.x.ends, Some((0.0, 80_000.0)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(super) type Tick = (f64, String);
 /// which no more than `most` fit.
 pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Tick> {
     let mut best = Vec::new();
-    for candidate in candidates(axis.scale, low, high) {
+    for candidate in candidates(axis, low, high) {
         if candidate.len() > most.max(1) {
             break;
         }
@@ -25,7 +25,7 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
 }
 
 /// Sets of places, each denser than the one before.
-fn candidates(scale: Scale, low: f64, high: f64) -> Vec<Vec<f64>> {
+fn candidates(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let multiples = |step: f64| -> Vec<f64> {
         // A little slack: an end that is a round value has its tick.
         let slack = step * 1e-6;
@@ -37,11 +37,13 @@ fn candidates(scale: Scale, low: f64, high: f64) -> Vec<Vec<f64>> {
         }
         (0..=more.max(-1.0) as i64).map(|i| (first + i as f64) * step).collect()
     };
-    match scale {
+    match axis.scale {
         Scale::Log2 => [20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(multiples).to_vec(),
         Scale::Log10 => {
             let mut sets = [6.0, 3.0, 2.0, 1.0].map(multiples).to_vec();
-            sets.push(within_decades(low, high, &[1.0, 3.0]));
+            // Halves between the nines: 90 %, 95 %, 99 %.
+            let second = if axis.unit == Unit::Percentile { 2.0 } else { 3.0 };
+            sets.push(within_decades(low, high, &[1.0, second]));
             sets.push(within_decades(low, high, &[1.0, 2.0, 5.0]));
             sets
         }
@@ -122,7 +124,10 @@ mod tests {
             texts(Scale::Log10, Unit::Percentile, (0.0, 5.1), 8),
             ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]
         );
-        assert_eq!(texts(Scale::Log10, Unit::Percentile, (0.0, 1.1), 6), ["0 %", "50 %", "80 %", "90 %"]);
+        assert_eq!(
+            texts(Scale::Log10, Unit::Percentile, (0.0, 2.1), 6),
+            ["0 %", "50 %", "90 %", "95 %", "99 %"]
+        );
         assert_eq!(texts(Scale::Log10, Unit::Count, (-0.1, 4.2), 5), ["1", "10", "100", "1,000", "10,000"]);
     }
 
