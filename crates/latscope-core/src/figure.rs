@@ -18,15 +18,26 @@ pub use terminal::terminal;
 use crate::events::groups;
 use crate::report::Report;
 
-/// The pictures of a report's events as one SVG document: for each probe their
-/// distribution, and below it latency by percentile. `None` without single
-/// events.
-pub fn event_pictures(report: &Report) -> Option<String> {
+/// A picture of single events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Picture {
+    /// How many took how long.
+    Distribution,
+    /// How long at each percentile.
+    Percentiles,
+}
+
+/// These pictures of the events of a report as one SVG document, one below the
+/// other for each probe. `None` without single events.
+pub fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<String> {
     let groups = groups(report);
+    let draw = |group, picture: &Picture| match picture {
+        Picture::Distribution => distribution_figure(report, group),
+        Picture::Percentiles => percentile_figure(report, group),
+    };
     let figures: Vec<Figure> = groups
         .iter()
-        .flat_map(|group| [distribution_figure(report, group), percentile_figure(report, group)])
-        .flatten()
+        .flat_map(|group| pictures.iter().filter_map(move |picture| draw(group, picture)))
         .collect();
     (!figures.is_empty()).then(|| svg(&figures))
 }

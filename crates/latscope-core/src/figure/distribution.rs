@@ -151,6 +151,7 @@ fn limits(group: &Group, end: f64) -> Vec<Mark> {
 mod tests {
     use super::*;
     use crate::events::groups;
+    use crate::figure::{Picture, event_pictures};
     use crate::fixture;
     use crate::verdict::{Criterion, judge_report};
 
@@ -224,6 +225,6 @@ mod tests {
     fn without_events_there_is_no_figure() {
         let mut report = fixture::wake();
         report.measurements.clear();
-        assert_eq!(crate::figure::event_pictures(&report), None);
+        assert_eq!(event_pictures(&report, &[Picture::Distribution]), None);
     }
 }

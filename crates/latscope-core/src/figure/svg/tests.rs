@@ -1,4 +1,4 @@
-use super::super::{Mark, Scale, Unit, distribution_figure, event_pictures, latency_figure};
+use super::super::{Mark, Picture, Scale, Unit, distribution_figure, event_pictures, latency_figure};
 use super::*;
 use crate::events::groups;
 use crate::fixture;
@@ -27,7 +27,8 @@ fn wake_figure() -> Figure {
 
 #[test]
 fn pictures_of_wake_ups() {
-    check("wake.svg", &event_pictures(&fixture::wake()).unwrap());
+    let both = [Picture::Distribution, Picture::Percentiles];
+    check("wake.svg", &event_pictures(&fixture::wake(), &both).unwrap());
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn without_points_there_is_the_title() {
 fn text_from_a_file_cannot_break_the_picture() {
     let mut report = fixture::wake();
     report.machine.name = "<script>&\"'".to_owned() + &"x".repeat(500);
-    let text = event_pictures(&report).unwrap();
+    let text = event_pictures(&report, &[Picture::Percentiles]).unwrap();
     assert!(!text.contains("<script>") && text.contains("&lt;script&gt;&amp;"), "{text}");
     assert!(text.contains("x…"));
 }
