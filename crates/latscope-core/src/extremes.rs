@@ -4,7 +4,7 @@
 //! Peaks over threshold: what the values above a high threshold exceed it by
 //! has, in the limit, a generalised Pareto distribution whatever the values are
 //! distributed like (Balkema and de Haan, 1974; Pickands, 1975). It is fitted by
-//! [probability-weighted moments](pareto) to the histogram's tail. The blocks of
+//! [probability-weighted moments](Pareto) to the histogram's tail. The blocks of
 //! the measurement, in order of time, tell whether there is one tail to speak
 //! of: a trend, two halves that differ, or bouts of large values refuse the
 //! extrapolation, and so do a shape near 0.5 or above (the tail has hardly a

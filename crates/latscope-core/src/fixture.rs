@@ -1,6 +1,10 @@
 //! A report as a survey of a small virtual machine makes it, for tests. All of
 //! it is computed: the same at each call.
 
+mod wake;
+
+pub use wake::wake;
+
 use crate::findings;
 use crate::histogram::Histogram;
 use crate::machine::{Cache, Check, CheckState, ClockInfo, Cpu, Machine};
@@ -479,7 +483,7 @@ mod tests {
 
     #[test]
     fn the_fixture_survives_its_file() {
-        for report in [report(), other()] {
+        for report in [report(), other(), wake()] {
             let read = Report::from_json(report.to_json().as_bytes()).unwrap();
             assert_eq!(read, report);
         }

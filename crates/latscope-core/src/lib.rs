@@ -9,6 +9,7 @@
 pub mod binomial;
 pub mod devices;
 pub mod doctor;
+pub mod events;
 pub mod extremes;
 pub mod figure;
 pub mod findings;
@@ -19,6 +20,7 @@ pub mod histogram;
 pub mod levels;
 pub mod machine;
 pub mod plan;
+pub mod published;
 pub mod report;
 pub mod statistics;
 #[cfg(test)]

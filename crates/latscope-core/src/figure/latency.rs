@@ -1,6 +1,6 @@
 //! The figure of memory latency over working-set size.
 
-use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
+use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
 use crate::findings::{LevelRow, level_rows};
 use crate::plan::ParamValue;
 use crate::report::{Measurement, Report, Support};
@@ -37,7 +37,7 @@ pub fn latency_figure(report: &Report) -> Option<Figure> {
         .take(MOST_SERIES)
         .map(|((_, name), mut points)| {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Series { name, points }
+            Series { name, points, shape: Shape::Line, background: false }
         })
         .collect();
     if series.is_empty() {
@@ -45,8 +45,9 @@ pub fn latency_figure(report: &Report) -> Option<Figure> {
     }
     Some(Figure {
         title: "Memory latency by working-set size".to_owned(),
-        x: Axis { label: "working set".to_owned(), scale: Scale::Log2, unit: Unit::Bytes },
-        y: Axis { label: "one load".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds },
+        notes: Vec::new(),
+        x: Axis { label: "working set".to_owned(), scale: Scale::Log2, unit: Unit::Bytes, ends: None },
+        y: Axis { label: "one load".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
         series,
         marks: level_rows(report).iter().flat_map(marks).collect(),
     })

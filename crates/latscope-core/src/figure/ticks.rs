@@ -1,7 +1,7 @@
 //! Where the ticks of an axis are, and what is written at them.
 
 use super::{Axis, Scale, Unit};
-use crate::units::{format_size, format_time};
+use crate::units::{format_count, format_size, format_time};
 
 /// A tick: its place on the axis, and its text.
 pub(super) type Tick = (f64, String);
@@ -10,7 +10,7 @@ pub(super) type Tick = (f64, String);
 /// which no more than `most` fit.
 pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Tick> {
     let mut best = Vec::new();
-    for candidate in candidates(axis.scale, low, high) {
+    for candidate in candidates(axis, low, high) {
         if candidate.len() > most.max(1) {
             break;
         }
@@ -25,7 +25,7 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
 }
 
 /// Sets of places, each denser than the one before.
-fn candidates(scale: Scale, low: f64, high: f64) -> Vec<Vec<f64>> {
+fn candidates(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let multiples = |step: f64| -> Vec<f64> {
         // A little slack: an end that is a round value has its tick.
         let slack = step * 1e-6;
@@ -37,11 +37,13 @@ fn candidates(scale: Scale, low: f64, high: f64) -> Vec<Vec<f64>> {
         }
         (0..=more.max(-1.0) as i64).map(|i| (first + i as f64) * step).collect()
     };
-    match scale {
+    match axis.scale {
         Scale::Log2 => [20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(multiples).to_vec(),
         Scale::Log10 => {
             let mut sets = [6.0, 3.0, 2.0, 1.0].map(multiples).to_vec();
-            sets.push(within_decades(low, high, &[1.0, 3.0]));
+            // Halves between the nines: 90 %, 95 %, 99 %.
+            let second = if axis.unit == Unit::Percentile { 2.0 } else { 3.0 };
+            sets.push(within_decades(low, high, &[1.0, second]));
             sets.push(within_decades(low, high, &[1.0, 2.0, 5.0]));
             sets
         }
@@ -61,7 +63,7 @@ fn within_decades(low: f64, high: f64, digits: &[f64]) -> Vec<f64> {
 }
 
 /// A round value with its unit: no more digits than it has.
-fn written(unit: Unit, value: f64) -> String {
+pub(super) fn written(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Bytes => format_size(value.round() as u64),
         Unit::Nanoseconds => {
@@ -74,6 +76,15 @@ fn written(unit: Unit, value: f64) -> String {
                 _ => text,
             }
         }
+        Unit::Count => format_count(value.round() as u64),
+        // As many decimals as the number has digits: 99.9 % of 1000.
+        Unit::Percentile => {
+            let digits = (value.log10().ceil() - 1.0).clamp(0.0, 15.0) as usize;
+            let percent = format!("{:.digits$}", 100.0 - 100.0 / value.max(1.0));
+            let short =
+                if digits > 0 { percent.trim_end_matches('0').trim_end_matches('.') } else { &percent };
+            format!("{short} %")
+        }
         // The third decimal hides what is left of adding up tenths.
         Unit::Number => format!("{}", (value * 1000.0).round() / 1000.0),
     }
@@ -85,7 +96,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn texts(scale: Scale, unit: Unit, range: (f64, f64), most: usize) -> Vec<String> {
-        let axis = Axis { label: String::new(), scale, unit };
+        let axis = Axis { label: String::new(), scale, unit, ends: None };
         ticks(&axis, range, most).into_iter().map(|(_, text)| text).collect()
     }
 
@@ -108,6 +119,19 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_have_a_tick_for_each_nine() {
+        assert_eq!(
+            texts(Scale::Log10, Unit::Percentile, (0.0, 5.1), 8),
+            ["0 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]
+        );
+        assert_eq!(
+            texts(Scale::Log10, Unit::Percentile, (0.0, 2.1), 6),
+            ["0 %", "50 %", "90 %", "95 %", "99 %"]
+        );
+        assert_eq!(texts(Scale::Log10, Unit::Count, (-0.1, 4.2), 5), ["1", "10", "100", "1,000", "10,000"]);
+    }
+
+    #[test]
     fn linear_axes_have_round_steps() {
         assert_eq!(texts(Scale::Linear, Unit::Number, (0.0, 1.0), 6), ["0", "0.2", "0.4", "0.6", "0.8", "1"]);
         assert_eq!(
@@ -121,7 +145,7 @@ mod tests {
         fn ticks_lie_in_range_and_are_no_more_than_fit(low in -1e12f64..1e12, width in 0.0f64..1e12,
                                                        most in 0usize..30, scale in 0usize..3) {
             let scale = [Scale::Linear, Scale::Log2, Scale::Log10][scale];
-            let axis = Axis { label: String::new(), scale, unit: Unit::Number };
+            let axis = Axis { label: String::new(), scale, unit: Unit::Number, ends: None };
             let found = ticks(&axis, (low, low + width), most);
             prop_assert!(found.len() <= most.max(1));
             let slack = 1e-4 * width + 1e-3;

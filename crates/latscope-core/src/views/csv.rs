@@ -2,9 +2,12 @@
 //! ns, rates in bytes per second, all digits kept.
 
 use super::rows::family;
+use crate::events::groups;
+use crate::histogram::Histogram;
 use crate::report::{Measurement, Report, Sampling};
+use std::collections::BTreeMap;
 
-const COLUMNS: [&str; 37] = [
+const COLUMNS: [&str; 38] = [
     "probe",
     "family",
     "title",
@@ -42,6 +45,7 @@ const COLUMNS: [&str; 37] = [
     "machine",
     "started",
     "finished",
+    "verdict",
 ];
 
 /// The report as CSV with a header line; what is not there is an empty field.
@@ -52,6 +56,49 @@ pub fn csv(report: &Report) -> Vec<u8> {
         .and_then(|()| report.measurements.iter().try_for_each(|m| writer.write_record(record(report, m))));
     written.expect("memory takes any record of the same length");
     writer.into_inner().expect("memory can be flushed")
+}
+
+/// The histograms of the single events of a report as CSV: a line for each
+/// bucket that is not empty, with its bounds in ns (both inclusive) and a column
+/// of counts for each measurement. Values beyond the last bucket are in a line
+/// without bounds. `None` without single events.
+pub fn buckets(report: &Report) -> Option<Vec<u8>> {
+    let groups = groups(report);
+    let several = groups.len() > 1;
+    let rows = groups
+        .iter()
+        .flat_map(|group| group.singles.iter().chain(&group.merged).map(move |row| (group, row)));
+    let columns: Vec<(String, &Histogram)> = rows
+        .map(|(group, row)| {
+            let name = if several { format!("{}, {}", group.probe, row.label) } else { row.label.clone() };
+            (name, &row.m.histogram)
+        })
+        .collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let mut lines: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    for (at, (_, histogram)) in columns.iter().enumerate() {
+        for (low, high, count) in histogram.buckets_ns() {
+            let line = lines.entry((low as u64, high as u64)).or_insert_with(|| vec![0; columns.len()]);
+            line[at] = count;
+        }
+    }
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let mut write =
+        |bounds: [String; 2], counts: Vec<String>| writer.write_record(bounds.into_iter().chain(counts));
+    let heading = ["low_ns", "high_ns"].map(str::to_owned);
+    let mut written = write(heading, columns.iter().map(|(name, _)| name.clone()).collect());
+    for ((low, high), counts) in &lines {
+        let counts = counts.iter().map(u64::to_string).collect();
+        written = written.and_then(|()| write([low.to_string(), high.to_string()], counts));
+    }
+    if columns.iter().any(|(_, histogram)| histogram.overflow() > 0) {
+        let beyond = columns.iter().map(|(_, histogram)| histogram.overflow().to_string()).collect();
+        written = written.and_then(|()| write(Default::default(), beyond));
+    }
+    written.expect("memory takes any record of the same length");
+    Some(writer.into_inner().expect("memory can be flushed"))
 }
 
 /// The fields of a measurement, in the order of [`COLUMNS`].
@@ -102,6 +149,7 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         report.machine.name.clone(),
         report.started.clone(),
         text(&report.finished),
+        m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default(),
     ]
 }
 
@@ -140,5 +188,22 @@ mod tests {
             assert_eq!(line[column("touched_bytes_per_s")].parse().ok(), m.rate_touched());
             assert_eq!(line[column("count")], m.summary.count.to_string());
         }
+    }
+
+    #[test]
+    fn every_event_is_in_a_line_of_its_bucket() {
+        let mut report = fixture::wake();
+        report.measurements[0].histogram.record(1 << 50);
+        let bytes = buckets(&report).unwrap();
+        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
+        let heading: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        assert_eq!(heading, ["low_ns", "high_ns", "CPU 0", "CPU 1", "all CPUs"]);
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        let sum = |column: usize| lines.iter().map(|line| line[column].parse::<u64>().unwrap()).sum::<u64>();
+        assert_eq!([sum(2), sum(3), sum(4)], [30_001, 30_000, 60_000]);
+        let last = lines.last().unwrap();
+        assert_eq!(last.iter().collect::<Vec<_>>(), ["", "", "1", "0", "0"]);
+        report.measurements.clear();
+        assert_eq!(buckets(&report), None);
     }
 }

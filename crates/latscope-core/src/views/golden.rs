@@ -1,10 +1,11 @@
 //! Golden files: each view of the fixture as it was last looked at and found
 //! good. `LATSCOPE_BLESS=1 cargo test -p latscope-core` writes them anew.
 
-use super::{Options, Scale, csv, human, markdown, survey, table, text};
+use super::{Options, Scale, csv, events, human, markdown, survey, table, text};
 use crate::fixture;
 use crate::report::Report;
 use crate::units::{format_rate, format_size, format_time, three_digits};
+use crate::verdict::{Criterion, judge_report};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -62,6 +63,17 @@ fn whole_survey() {
 #[test]
 fn details() {
     check("details-100.txt", &text::all(&report(), &wide(100)));
+}
+
+#[test]
+fn single_events() {
+    let mut report = fixture::wake();
+    let criteria = [("p99_9", 60_000.0), ("max", 50_000.0), ("p99_9999", 5e6), ("missed", 3.0)];
+    let criteria = criteria.map(|(name, limit)| Criterion::new(name, limit).unwrap());
+    judge_report(&mut report, &criteria);
+    for width in [80, 140] {
+        check(&format!("events-{width}.txt"), &events::events(&report, &wide(width)));
+    }
 }
 
 #[test]

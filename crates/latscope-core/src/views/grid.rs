@@ -224,10 +224,24 @@ pub(super) fn wrap(first: &Text, prose: &str, style: Style, width: usize, color:
     out
 }
 
+/// The words of prose; a unit stays with its number.
+fn words(prose: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in prose.split_whitespace() {
+        let unit = word.trim_end_matches([',', '.', ':', ';', ')']);
+        match words.last_mut().filter(|last| last.ends_with(|c: char| c.is_ascii_digit())) {
+            Some(number) if ["%", "ns", "µs", "ms", "s"].contains(&unit) => *number += &format!(" {word}"),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// Prose as lines of at most `room` columns.
 fn broken(prose: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for mut word in prose.split_whitespace() {
+    for word in words(prose) {
+        let mut word = word.as_str();
         while !word.is_empty() {
             let line = lines.last_mut().expect("there is always a line");
             let gap = usize::from(!line.is_empty());
@@ -283,6 +297,12 @@ mod tests {
         let bold = Text::styled(super::super::style::BOLD, "abc");
         assert_eq!(bold.width(), 3);
         assert!(single(&bold, 80, true).contains("\u{1b}[1mabc\u{1b}[0m"));
+    }
+
+    #[test]
+    fn a_unit_stays_with_its_number() {
+        let text = wrap(&Text::default(), "it took about 3.41 ms, of which 12 % are known", PLAIN, 18, false);
+        assert_eq!(text, "it took about\n3.41 ms, of which\n12 % are known\n");
     }
 
     proptest! {

@@ -1,12 +1,14 @@
 //! The ways to show a report: pure functions of it, each in its own file.
 //!
 //! What all tables share is in [`rows`]; [`table`] and [`survey`] are for a
-//! terminal, [`text`] shows one family in full, [`markdown`] is for issues,
+//! terminal, [`text`] shows one family in full, [`events`] one whose every event
+//! was timed, [`markdown`] is for issues,
 //! [`csv`] for programs.
 
 mod bar;
 mod cells;
 pub mod csv;
+pub mod events;
 mod footnotes;
 #[cfg(test)]
 mod golden;

@@ -8,6 +8,7 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const HEADING: Style = Style::new().bold().underline();
 pub(super) const WARNING: Style = AnsiColor::Yellow.on_default();
 pub(super) const ALARM: Style = AnsiColor::Red.on_default().bold();
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
 const FASTER: Style = AnsiColor::Green.on_default();
 const SLOWER: Style = AnsiColor::Red.on_default();
 const MAGNITUDES: [Style; 4] = [

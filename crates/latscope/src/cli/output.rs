@@ -98,7 +98,9 @@ impl Output {
         // Comparisons and the human scale are columns of the table of rows.
         let compared = !beside.is_empty() || self.scale == Scale::Human;
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
-        let text = if in_full && !(compared && rows) {
+        let text = if views::events::is_of_events(report) && !compared {
+            views::events::events(report, &options)
+        } else if in_full && !(compared && rows) {
             views::text::all(report, &options)
         } else {
             views::survey::survey(report, beside, &options)

@@ -1,4 +1,4 @@
-use super::super::{Axis, Mark, Scale, Unit, latency_figure};
+use super::super::{Axis, Mark, Scale, Shape, Unit, latency_figure};
 use super::*;
 use crate::testing::{chase, report};
 use proptest::prelude::*;
@@ -69,6 +69,7 @@ proptest! {
             label: "a rather long label".to_owned(),
             scale: [Scale::Linear, Scale::Log2, Scale::Log10][scale],
             unit: [Unit::Number, Unit::Bytes, Unit::Nanoseconds][scale],
+            ends: None,
         };
         let mark = |(on_x, at): (bool, f64)| Mark {
             axis: if on_x { MarkAxis::X } else { MarkAxis::Y },
@@ -77,9 +78,10 @@ proptest! {
         };
         let figure = Figure {
             title: "title".to_owned(),
+            notes: Vec::new(),
             x: axis(scales.0),
             y: axis(scales.1),
-            series: vec![Series { name: "curve".to_owned(), points }; series],
+            series: vec![Series { name: "curve".to_owned(), points, shape: Shape::Line, background: false }; series],
             marks: marks.into_iter().map(mark).collect(),
         };
         let text = terminal(&figure, frame.0, frame.1);

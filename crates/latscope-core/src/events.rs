@@ -1,0 +1,159 @@
+//! The measurements of single events in a report, as a reader looks at them: by
+//! probe, a row for each thread or pair, and the sum of all.
+
+use crate::plan::ParamValue;
+use crate::report::{Measurement, Report, Sampling};
+use crate::units::{format_size, format_time};
+use crate::verdict::is_merged;
+use std::collections::BTreeSet;
+
+/// The measurements of one probe.
+#[derive(Debug, Clone)]
+pub struct Group<'a> {
+    /// Its id.
+    pub probe: &'a str,
+    /// One for each thread or pair, in the order measured.
+    pub singles: Vec<Row<'a>>,
+    /// The sums over CPUs, where several are summed.
+    pub merged: Vec<Row<'a>>,
+}
+
+/// A measurement and what it is called among the others.
+#[derive(Debug, Clone)]
+pub struct Row<'a> {
+    /// `CPU 1`, `all CPUs`, with the parameters in which the rows differ.
+    pub label: String,
+    /// The measurement.
+    pub m: &'a Measurement,
+}
+
+/// The measurements of single events that have a number, by probe.
+pub fn groups(report: &Report) -> Vec<Group<'_>> {
+    let timed = |m: &&Measurement| m.sampling == Sampling::Event && m.summary.count > 0;
+    let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
+    for m in report.measurements.iter().filter(timed) {
+        match probes.iter_mut().find(|(probe, _)| *probe == m.probe) {
+            Some((_, of_probe)) => of_probe.push(m),
+            None => probes.push((&m.probe, vec![m])),
+        }
+    }
+    probes.into_iter().map(|(probe, of_probe)| group(probe, &of_probe)).collect()
+}
+
+impl<'a> Group<'a> {
+    /// What stands for the whole probe: the sum if there is a single one, else
+    /// all rows.
+    pub fn whole(&self) -> &[Row<'a>] {
+        if self.merged.len() == 1 { &self.merged } else { &self.singles }
+    }
+
+    /// The row with the longest event.
+    pub fn worst(&self) -> Option<&Row<'a>> {
+        let max = |row: &Row| row.m.summary.max.unwrap_or_default();
+        self.singles.iter().max_by(|a, b| max(a).total_cmp(&max(b)))
+    }
+}
+
+fn group<'a>(probe: &'a str, measurements: &[&'a Measurement]) -> Group<'a> {
+    let (merged, singles): (Vec<&Measurement>, Vec<&Measurement>) =
+        measurements.iter().partition(|m| is_merged(m));
+    // A sum of one is that one again.
+    let (singles, merged) = match (singles.is_empty(), singles.len()) {
+        (true, _) => (merged, Vec::new()),
+        (_, 1) => (singles, Vec::new()),
+        _ => (singles, merged),
+    };
+    let rows = |of: &[&'a Measurement]| -> Vec<Row<'a>> {
+        let varying = varying(of);
+        of.iter().map(|m| Row { label: label(m, &varying), m }).collect()
+    };
+    Group { probe, singles: rows(&singles), merged: rows(&merged) }
+}
+
+/// The parameters beside the CPU in which measurements differ; the number of a
+/// thread only where CPUs do not tell threads apart.
+fn varying<'a>(measurements: &[&'a Measurement]) -> Vec<&'a str> {
+    let values = |name: &str| -> BTreeSet<Option<&ParamValue>> {
+        measurements.iter().map(|m| m.params.get(name)).collect()
+    };
+    let names: BTreeSet<&str> =
+        measurements.iter().flat_map(|m| m.params.keys()).map(String::as_str).collect();
+    let told_apart = values("cpu").len() == measurements.len();
+    let wanted = |name: &&str| *name != "cpu" && !(*name == "thread" && told_apart) && values(name).len() > 1;
+    names.into_iter().filter(wanted).collect()
+}
+
+fn label(m: &Measurement, varying: &[&str]) -> String {
+    let cpu = m.params.get("cpu").map(|cpu| match cpu {
+        ParamValue::Number(cpu) => format!("CPU {cpu}"),
+        ParamValue::Text(text) if text == "all" => "all CPUs".to_owned(),
+        ParamValue::Text(text) => format!("{text} CPU"),
+    });
+    let others = varying.iter().filter_map(|name| Some(written(name, m.params.get(*name)?)));
+    let parts: Vec<String> = cpu.into_iter().chain(others).collect();
+    match parts.is_empty() {
+        true if m.title.is_empty() => m.probe.clone(),
+        true => m.title.clone(),
+        false => parts.join(", "),
+    }
+}
+
+/// A parameter and its value: `interval 1.00 ms`.
+pub fn written(name: &str, value: &ParamValue) -> String {
+    match (name, value) {
+        ("interval" | "work" | "runtime" | "deadline", ParamValue::Number(ns)) => {
+            format!("{name} {}", format_time(*ns as f64))
+        }
+        ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
+            format!("{name} {}", format_size(*bytes))
+        }
+        (_, ParamValue::Number(number)) => format!("{name} {number}"),
+        (_, ParamValue::Text(text)) => text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::plan::{Params, params};
+    use crate::testing::report;
+
+    fn labels(all: &[Params]) -> Vec<String> {
+        let event = |params: &Params| Measurement {
+            params: params.clone(),
+            ..fixture::event("wake.timer", "", [], 5e3)
+        };
+        let report = report(all.iter().map(event).collect());
+        let groups = groups(&report);
+        groups[0].singles.iter().chain(&groups[0].merged).map(|row| row.label.clone()).collect()
+    }
+
+    fn thread(cpu: ParamValue, thread: u64, interval: u64) -> Params {
+        params([("cpu", cpu), ("thread", thread.into()), ("interval", interval.into())])
+    }
+
+    #[test]
+    fn rows_are_told_apart_by_what_differs() {
+        let (zero, one, all) = (0u64.into(), 1u64.into(), ParamValue::from("all"));
+        assert_eq!(
+            labels(&[thread(zero, 0, 5), thread(one, 1, 5), thread(all, 0, 5)]),
+            ["CPU 0", "CPU 1", "all CPUs"]
+        );
+        assert_eq!(
+            labels(&[thread("any".into(), 0, 1_000_000), thread("any".into(), 1, 1_500_000)]),
+            ["any CPU, interval 1.00 ms, thread 0", "any CPU, interval 1.50 ms, thread 1"]
+        );
+        assert_eq!(labels(&[thread(3u64.into(), 0, 5), thread("all".into(), 0, 5)]), ["CPU 3"]);
+    }
+
+    #[test]
+    fn probes_have_their_own_groups_and_batches_none() {
+        let report = fixture::wake();
+        let groups = groups(&report);
+        let probes: Vec<&str> = groups.iter().map(|group| group.probe).collect();
+        assert_eq!(probes, ["wake.timer"]);
+        assert_eq!((groups[0].singles.len(), groups[0].whole().len()), (2, 1));
+        assert_eq!(groups[0].worst().unwrap().label, "CPU 1");
+    }
+}

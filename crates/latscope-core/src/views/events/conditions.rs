@@ -1,0 +1,126 @@
+//! Under which conditions the events of a probe were measured.
+
+use super::super::Options;
+use super::super::grid::{Text, wrap};
+use super::super::style::{BOLD, DIM};
+use crate::events::{Group, written};
+use crate::plan::{ParamValue, Periodic, Phase, Step};
+use crate::report::{Report, Times};
+use crate::units::{format_count, format_time};
+
+/// The probe, and what all its rows have in common.
+pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> String {
+    let times = group.singles.first().map(|row| match row.m.times {
+        Times::OneWay => "one way",
+        Times::RoundTrip => "round trip",
+        Times::Operation => "one operation",
+    });
+    let mut parts: Vec<String> = times.map(str::to_owned).into_iter().collect();
+    parts.extend(common(group));
+    let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);
+    if let Some(step) = report.plan.steps.iter().find(of_probe) {
+        parts.extend(step.periodic.iter().flat_map(rules));
+        parts.extend(surroundings(step));
+    }
+    let first = Text::styled(BOLD, format!("{}  ", group.probe));
+    wrap(&first, &parts.join(" · "), DIM, options.width, options.color)
+}
+
+/// The parameters that all rows share, as words.
+fn common(group: &Group) -> Vec<String> {
+    let Some(first) = group.singles.first() else { return Vec::new() };
+    let shared = |name: &str| {
+        let value = first.m.params.get(name)?;
+        group.singles.iter().all(|row| row.m.params.get(name) == Some(value)).then_some(value)
+    };
+    let mut parts = Vec::new();
+    if let Some(ParamValue::Number(interval)) = shared("interval") {
+        parts.push(format!("every {}", format_time(*interval as f64)));
+    }
+    if let Some(policy) = shared("policy") {
+        let priority = shared("priority").map(|priority| format!(" {priority}")).unwrap_or_default();
+        parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
+    }
+    let said = ["interval", "policy", "priority", "cpu", "thread", "clock"];
+    let others = first.m.params.keys().filter(|name| !said.contains(&name.as_str()));
+    parts.extend(others.filter_map(|name| Some(written(name, shared(name)?))));
+    parts.extend(shared("clock").map(|clock| format!("{clock} clock")));
+    parts
+}
+
+/// The rules of periodic threads.
+fn rules(periodic: &Periodic) -> Vec<String> {
+    let phase = match periodic.phase {
+        Phase::Aligned(0) => "all at once".to_owned(),
+        Phase::Aligned(distance) => format!("each {} after the one before", format_time(distance as f64)),
+        Phase::Staggered => "threads spread over the interval".to_owned(),
+        Phase::Random => "threads at random phases".to_owned(),
+        Phase::Free => "threads begin when they are ready".to_owned(),
+    };
+    let second = periodic.align_second.then(|| "from a full second on".to_owned());
+    let warm_up = match periodic.warm_up {
+        0 => "no warm-up".to_owned(),
+        count => format!("{} for warming up", format_count(count)),
+    };
+    let threshold = periodic.threshold.map(|ns| format!("threshold {}", format_time(ns as f64)));
+    [Some(phase), second, Some(warm_up), threshold].into_iter().flatten().collect()
+}
+
+/// What was done to the machine meanwhile.
+fn surroundings(step: &Step) -> Vec<String> {
+    let memory = if step.conditions.lock_memory { "memory locked" } else { "memory not locked" };
+    let idle = match step.conditions.cpu_dma_latency {
+        Some(latency) => format!("/dev/cpu_dma_latency held at {latency} µs"),
+        None => "idle states as they are".to_owned(),
+    };
+    vec![memory.to_owned(), idle]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::groups;
+    use crate::fixture;
+
+    fn text(report: &Report) -> String {
+        heading(report, &groups(report)[0], &Options { width: 400, ..Options::default() })
+    }
+
+    #[test]
+    fn the_heading_says_how_it_was_measured() {
+        assert_eq!(
+            text(&fixture::wake()),
+            "wake.timer  one way · every 1.00 ms · SCHED_FIFO 95 · nanosleep · monotonic clock · threads spread over \
+             the interval · 100 for warming up · threshold 80.0 µs · memory locked · /dev/cpu_dma_latency held at 0 µs\n"
+        );
+    }
+
+    #[test]
+    fn other_rules_are_said_too() {
+        let mut report = fixture::wake();
+        let step = &mut report.plan.steps[0];
+        step.conditions = Default::default();
+        let periodic = step.periodic.as_mut().unwrap();
+        (periodic.warm_up, periodic.align_second, periodic.threshold) = (0, true, None);
+        for (phase, words) in [
+            (Phase::Aligned(0), "all at once"),
+            (Phase::Aligned(5_000), "each 5.00 µs after the one before"),
+            (Phase::Random, "threads at random phases"),
+            (Phase::Free, "threads begin when they are ready"),
+        ] {
+            report.plan.steps[0].periodic.as_mut().unwrap().phase = phase;
+            let text = text(&report);
+            let end = format!(
+                " · {words} · from a full second on · no warm-up · memory not locked · idle states as they are\n"
+            );
+            assert!(text.ends_with(&end), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_differs_between_rows_is_left_to_them() {
+        let mut report = fixture::wake();
+        report.measurements[1].params.insert("interval".to_owned(), 1_500_000u64.into());
+        assert!(!text(&report).contains("every"));
+    }
+}

@@ -1,0 +1,109 @@
+//! The longest events, and what took their time.
+
+use super::super::Options;
+use super::super::grid::{Text, wrap};
+use super::super::style::{BOLD, PLAIN};
+use super::section;
+use crate::events::Group;
+use crate::report::Outlier;
+use crate::units::{format_count, format_time};
+
+/// So many are shown.
+const SHOWN: usize = 10;
+
+/// The longest outliers of all probes, with their causes.
+pub(super) fn longest(groups: &[Group], options: &Options) -> String {
+    let rows = groups.iter().flat_map(|group| group.whole());
+    let mut outliers: Vec<&Outlier> = rows.flat_map(|row| &row.m.outliers).collect();
+    if outliers.is_empty() {
+        return String::new();
+    }
+    outliers.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
+    let mut out = section("Longest events", options);
+    for outlier in outliers.iter().take(SHOWN) {
+        let first = Text::plain("  ").with(BOLD, format_time(outlier.value as f64)).with(PLAIN, "  ");
+        let place = format!("CPU {}, {:.3} s after the start", outlier.cpu, outlier.at as f64 / 1e9);
+        out += &wrap(&first, &format!("{place}: {}", causes(outlier)), PLAIN, options.width, options.color);
+    }
+    if let Some(more) = outliers.len().checked_sub(SHOWN + 1) {
+        let text = format!("and {} more in the result", format_count(more as u64 + 1));
+        out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
+    }
+    out
+}
+
+/// What took the time of an outlier, in words: `83 % thread stress-ng (4211),
+/// 12 % interrupt eth0`.
+pub fn causes(outlier: &Outlier) -> String {
+    if outlier.cause.is_empty() {
+        return "the cause is not known".to_owned();
+    }
+    let share = |ns: u64| 100.0 * ns as f64 / outlier.value.max(1) as f64;
+    let cause = |cause: &crate::report::Cause| {
+        let share = match share(cause.ns) {
+            share if share < 0.95 => format!("{share:.1}"),
+            share => format!("{share:.0}"),
+        };
+        let mut text = format!("{share} % {}", kind(&cause.kind));
+        if !cause.name.is_empty() {
+            text += &format!(" {}", cause.name);
+        }
+        if cause.pid != 0 {
+            text += &format!(" ({})", cause.pid);
+        }
+        text
+    };
+    outlier.cause.iter().map(cause).collect::<Vec<_>>().join(", ")
+}
+
+/// What a kind of cause is called.
+fn kind(kind: &str) -> &str {
+    match kind {
+        "irq" => "interrupt",
+        "nmi" => "NMI",
+        "smi" => "SMI",
+        "run-queue" => "waiting for the CPU",
+        "idle-exit" => "leaving idle",
+        "unknown" => "not known",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::groups;
+    use crate::fixture;
+    use crate::report::Cause;
+
+    #[test]
+    fn causes_have_shares_and_names() {
+        let report = fixture::wake();
+        let outliers = &report.measurements[2].outliers;
+        assert_eq!(causes(&outliers[0]), "the cause is not known");
+        assert_eq!(
+            causes(&outliers[1]),
+            "83 % thread stress-ng-cpu (4211), 12 % interrupt virtio0-input.0, 5 % not known"
+        );
+        let idle = Cause { kind: "idle-exit".to_owned(), name: String::new(), pid: 0, ns: 3 };
+        let outlier = Outlier { at: 0, cpu: 0, value: 1000, cause: vec![idle] };
+        assert_eq!(causes(&outlier), "0.3 % leaving idle");
+    }
+
+    #[test]
+    fn the_longest_come_first_and_the_rest_is_counted() {
+        let mut report = fixture::wake();
+        let one = report.measurements[2].outliers[0].clone();
+        report.measurements[2].outliers.extend((0..11).map(|at| Outlier {
+            at,
+            value: 90_000,
+            ..one.clone()
+        }));
+        let text = longest(&groups(&report), &Options { width: 160, ..Options::default() });
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "Longest events");
+        assert!(lines[2].starts_with("  3.41 ms  CPU 1, 20.006 s after the start: 83 % thread"), "{text}");
+        assert_eq!(lines.len(), 13);
+        assert_eq!(lines[12], "  and 3 more in the result");
+    }
+}
