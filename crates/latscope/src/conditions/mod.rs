@@ -4,4 +4,5 @@ pub mod guardian;
 pub mod hold;
 pub mod load;
 pub mod thief;
+pub mod terminal;
 pub mod trace;
