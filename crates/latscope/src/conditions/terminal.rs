@@ -236,10 +236,13 @@ mod tests {
         (File::from(master), ours)
     }
 
-    fn seen(master: &mut File) -> String {
-        let mut bytes = [0; 4096];
-        let length = master.read(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    /// Reads what was written to it, and asserts that it is this.
+    #[track_caller]
+    fn saw(master: &mut File, expected: &[&[u8]]) {
+        let expected = expected.concat();
+        let mut bytes = vec![0; expected.len()];
+        master.read_exact(&mut bytes).unwrap();
+        assert_eq!(String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&expected));
     }
 
     #[test]
@@ -253,19 +256,19 @@ mod tests {
         assert_eq!(Modes::of(&terminal).unwrap(), before.for_keys());
         assert_ne!(before, before.for_keys());
         assert!(terminal.write(b"now").unwrap());
-        assert_eq!(seen(&mut master).as_bytes(), [ENTER, b"now"].concat());
+        saw(&mut master, &[ENTER, b"now"]);
         // No line to wait for.
         master.write_all(b"q\x1b[A").unwrap();
         assert_eq!(terminal.keys().unwrap(), b"q\x1b[A");
         assert_eq!(terminal.keys().unwrap(), b"");
         terminal.leave();
         assert_eq!(Modes::of(&terminal).unwrap(), before);
-        assert_eq!(seen(&mut master).as_bytes(), LEAVE);
+        saw(&mut master, &[LEAVE]);
         // Only once: what is on the screen by then is not ours.
         terminal.leave();
         assert!(!terminal.write(b"too late").unwrap());
         terminal.0.before.leave(&terminal.0.file);
-        assert_eq!(seen(&mut master).as_bytes(), LEAVE);
+        saw(&mut master, &[LEAVE]);
     }
 
     #[test]
@@ -291,7 +294,7 @@ mod tests {
         });
         assert!(panicked.join().is_err());
         assert_eq!(Modes::of(&check).unwrap(), before);
-        assert_eq!(seen(&mut master).as_bytes(), [ENTER, LEAVE, SAVE_CURSOR].concat());
+        saw(&mut master, &[ENTER, LEAVE, SAVE_CURSOR]);
     }
 
     #[test]

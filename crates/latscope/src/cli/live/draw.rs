@@ -96,7 +96,7 @@ impl Parts {
         // Of many rows only so many are shown that the other parts find room.
         let others = LEAST_OUTLIERS + LEAST_SECONDS + plot::LEAST_ROWS;
         let room = if left > others + 2 { left - others } else { (left / 2).max(2) };
-        let table = cut(rows.min(room));
+        let table = cut(rows.min(room).min(left));
         let left = left.saturating_sub(table.height);
         let outliers = if view.help { HELP.len() as u16 } else { (left / 4).clamp(LEAST_OUTLIERS, 12) };
         let outliers = outliers.min(left);

@@ -178,21 +178,33 @@ fn power(decade: u32) -> String {
 fn draw_times(scale: &Scale, plot: Rect, buffer: &mut Buffer) {
     let line = Rect { x: plot.x - 1, y: plot.bottom(), width: plot.width + 1, height: 2 };
     put(buffer, line, 0, &format!("└{}", "─".repeat(usize::from(plot.width))), Style::new());
-    let mut free = 0;
-    for round in rounds().filter(|round| (scale.low..=scale.high).contains(round)) {
-        let text = words::time(round as u64);
-        let width = text.chars().count();
-        let column = scale.column(round);
-        let start = column.saturating_sub(width / 2).min(usize::from(plot.width).saturating_sub(width));
-        if start < free {
-            continue;
-        }
+    for (column, start, text) in times(scale) {
         let at =
-            |column: usize, width: usize| Rect { x: plot.x + column as u16, width: width as u16, ..line };
-        put(buffer, at(column, 1), 0, "┬", Style::new());
-        put(buffer, at(start, width), 1, &text, Style::new());
-        free = start + width + 2;
+            |column: usize| Rect { x: plot.x + column as u16, width: plot.width - column as u16, ..line };
+        buffer.set_string(at(column).x, line.y, "┬", Style::new());
+        put(buffer, at(start), 1, &text, Style::new());
     }
+}
+
+/// The ticks of the x axis that find room: column, where the text starts, and
+/// the text. Powers of ten come first.
+fn times(scale: &Scale) -> Vec<(usize, usize, String)> {
+    let within: Vec<f64> = rounds().filter(|round| (scale.low..=scale.high).contains(round)).collect();
+    let (decades, others): (Vec<f64>, Vec<f64>) =
+        within.iter().partition(|round| round.log10().fract() < 1e-9);
+    let mut ticks: Vec<(usize, usize, String)> = Vec::new();
+    for round in decades.into_iter().chain(others) {
+        let text = words::time(round as u64);
+        let (width, column) = (text.chars().count(), scale.column(round));
+        let start = column.saturating_sub(width / 2).min(usize::from(scale.width).saturating_sub(width));
+        let apart = |(_, other, said): &(usize, usize, String)| {
+            start >= other + said.chars().count() + 2 || start + width + 2 <= *other
+        };
+        if ticks.iter().all(apart) {
+            ticks.push((column, start, text));
+        }
+    }
+    ticks
 }
 
 /// Where the quantiles are, above the bars: from the right, for the tail is
