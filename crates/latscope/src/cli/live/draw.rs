@@ -178,7 +178,8 @@ fn warnings(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
 fn outliers(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
     let title = match (model.outlier_count, model.threshold) {
         (0, Some(threshold)) => format!("no outliers above {} so far", words::time(threshold)),
-        (0, None) => "no outliers so far".to_owned(),
+        (0, None) if model.watching => "no outliers so far".to_owned(),
+        (0, None) => "outliers are not looked for: --threshold T, --blame".to_owned(),
         _ => "outliers, the latest first".to_owned(),
     };
     put(buffer, area, 0, &title, look.faint());

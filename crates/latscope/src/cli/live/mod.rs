@@ -16,12 +16,11 @@ mod view;
 mod words;
 
 use crate::conditions::terminal::Terminal;
-use crate::engine::observers::Observer;
+use crate::engine::observers::{Event, Observer};
 use anyhow::{Context, Result, bail};
 use lines::Lines;
 use screen::Screen;
-use std::io::IsTerminal;
-use std::io::{stderr, stdout};
+use std::io::{IsTerminal, stderr, stdout};
 
 /// What was asked to be seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +32,15 @@ pub enum Wanted {
     Screen,
     /// Lines.
     Lines,
+    /// Nothing.
+    Nothing,
+}
+
+/// Looks away.
+struct Nobody;
+
+impl Observer for Nobody {
+    fn observe(&mut self, _: &Event) {}
 }
 
 /// An observer that shows how the run stands, on stderr.
@@ -42,6 +50,7 @@ pub enum Wanted {
 pub fn observer(wanted: Wanted) -> Result<Box<dyn Observer>> {
     let lines = || Box::new(Lines::new(stderr()));
     match wanted {
+        Wanted::Nothing => Ok(Box::new(Nobody)),
         Wanted::Lines => Ok(lines()),
         Wanted::Usual => match terminal() {
             Ok(terminal) if is_watched() => Ok(Box::new(Screen::new(terminal, in_colour()))),

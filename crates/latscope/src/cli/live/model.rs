@@ -28,6 +28,8 @@ pub(super) struct Model {
     pub rows: Vec<Row>,
     /// All of them together.
     pub all: Row,
+    /// Whether anybody looks for outliers.
+    pub watching: bool,
     /// When an event is an outlier, ns.
     pub threshold: Option<u64>,
     /// What readers of the numbers must know, oldest first, each once.
@@ -122,7 +124,8 @@ impl Row {
 impl Model {
     /// The run begins.
     pub fn start(&mut self, plan: &Plan) {
-        self.warnings.clone_from(&plan.notes);
+        self.warnings.extend_from_slice(&plan.notes);
+        self.watching = plan.on_threshold.is_some();
         self.head = format!("latscope {}", plan.job);
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
             self.begin(&plan.job, step, 0);

@@ -27,13 +27,11 @@ pub(super) fn seconds(row: &Row, threshold: Option<u64>, look: Look, area: Rect,
     let (Some(low), Some(high)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
         return put(buffer, area, 0, "largest of each second: nothing yet", look.faint());
     };
-    let title = format!(
-        "largest of each second, {}, last {} s: {} to {}, log",
-        named(row),
-        shown.len(),
-        format_time(low),
-        format_time(high)
-    );
+    let range = match (format_time(low), format_time(high)) {
+        (low, high) if low == high => high,
+        (low, high) => format!("{low} to {high}, log"),
+    };
+    let title = format!("largest of each second, {}, last {} s: {range}", named(row), shown.len());
     put(buffer, area, 0, &title, look.faint());
     let eighths = f64::from(bars.height) * 8.0;
     // The smallest is a bar, too.
