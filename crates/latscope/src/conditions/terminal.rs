@@ -79,7 +79,10 @@ impl Modes {
     pub fn leave(&self, mut terminal: impl AsFd + Write) {
         // One that is gone needs neither.
         let _ = terminal.write_all(LEAVE).and_then(|()| terminal.flush());
-        let _ = self.set(&terminal);
+        // A shell may have been faster, and has modes of its own by now.
+        if Modes::of(&terminal).is_ok_and(|modes| modes == self.for_keys()) {
+            let _ = self.set(&terminal);
+        }
     }
 }
 
@@ -278,8 +281,14 @@ mod tests {
         let text = serde_json::to_string(&before).unwrap();
         let restored: Modes = serde_json::from_str(&text).unwrap();
         before.for_keys().set(&ours).unwrap();
-        restored.leave(&File::from(ours.try_clone().unwrap()));
-        assert_eq!(Modes::of(&ours).unwrap(), before);
+        let terminal = File::from(ours);
+        restored.leave(&terminal);
+        assert_eq!(Modes::of(&terminal).unwrap(), before);
+        // Those of a shell that was faster stay.
+        let shell = Modes { local: before.for_keys().local, ..before };
+        shell.set(&terminal).unwrap();
+        restored.leave(&terminal);
+        assert_eq!(Modes::of(&terminal).unwrap(), shell);
     }
 
     #[test]

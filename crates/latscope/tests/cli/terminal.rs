@@ -138,8 +138,12 @@ impl Terminal {
     /// was before, and nothing left of the run. Returns what is on the screen.
     #[track_caller]
     pub fn ends(&mut self, status: u8) -> String {
-        let left =
-            || self.text().lines().rev().find_map(|line| line.strip_prefix("left: ")?.parse::<u8>().ok());
+        // What the shell says after a kill may be on the screen that is about to go.
+        let left = || {
+            let written = self.written();
+            let (_, status) = written.rsplit_once("left: ")?;
+            status.split_once('\r')?.0.parse::<u8>().ok()
+        };
         assert_eq!(eventually("it ends", left), status, "{}", self.text());
         let (text, modes) = (self.text(), modes(&self.inside));
         assert_eq!(modes, self.before, "{text}");
