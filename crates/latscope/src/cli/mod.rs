@@ -6,6 +6,7 @@ mod doctor;
 mod family;
 mod generate;
 mod list;
+pub mod live;
 mod measure;
 mod output;
 mod selftest;

@@ -3,6 +3,7 @@
 //! undoes it when told to, and whatever is left when its pipe closes: one path
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
+use super::terminal::Modes;
 use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub enum Undo {
     RemoveDirectory(PathBuf),
     /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
     RemoveInstance(PathBuf),
+    /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
+    RestoreTerminal(Modes),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,7 +117,8 @@ impl Drop for Guardian {
 /// # Errors
 /// It was not started by a coordinator.
 pub fn main() -> Result<()> {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    // The last one: from the background, too, a terminal can be put in order.
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGTTOU] {
         latscope_sys::signal::ignore(signal);
     }
     let socket = inherited(0).context("a guardian is started by latscope itself: run `latscope survey`")?;
@@ -145,6 +149,7 @@ fn random() -> u64 {
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
+const SIGTTOU: i32 = 22;
 
 /// Undoes one change. A worker that is just being killed may still add a file
 /// or hold the trace instance, so a failure is tried again for a while.
@@ -152,6 +157,10 @@ fn revert(change: &Undo) {
     let once = || match change {
         Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
         Undo::RemoveInstance(path) => fs::remove_dir(path),
+        Undo::RestoreTerminal(modes) => {
+            modes.leave(io::stderr());
+            Ok(())
+        }
     };
     for _ in 0..200 {
         match once() {

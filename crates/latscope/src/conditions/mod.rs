@@ -3,5 +3,6 @@
 pub mod guardian;
 pub mod hold;
 pub mod load;
+pub mod terminal;
 pub mod thief;
 pub mod trace;

@@ -2,6 +2,7 @@
 //! the file that is saved as results come in.
 
 use super::recorder::Snapshot;
+use crate::conditions::guardian::Undo;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Report, Warning};
 use rustix::fd::BorrowedFd;
@@ -73,6 +74,12 @@ pub trait Observer {
     /// Signals it wants to be told of.
     fn signals(&self) -> &[i32] {
         &[]
+    }
+
+    /// How to undo what it will change, for the guardian: journalled before
+    /// the run begins, undone when that is over, in whatever way.
+    fn undo(&self) -> Option<Undo> {
+        None
     }
 
     /// Whether it wants the run to end now, with what was measured so far.

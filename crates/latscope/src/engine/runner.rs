@@ -106,6 +106,10 @@ fn now() -> String {
 impl Coordinator<'_> {
     fn run(&mut self) -> Result<()> {
         let plan = self.report.plan.clone();
+        for undo in self.observers.iter().filter_map(|observer| observer.undo()) {
+            // Stays in the journal until the guardian ends with the run.
+            let _: Ticket = self.guardian.journal(undo)?;
+        }
         tell(&mut self.observers, &Event::Started(&plan));
         let mut loaded = plan.load.as_ref().map(|load| load::start(load, &plan.cpus.0)).transpose()?;
         if let Some(path) = &plan.timeline {

@@ -122,7 +122,7 @@ fn outliers() -> Vec<Arg> {
 
 fn views() -> Vec<Arg> {
     vec![
-        flag("live", "The live screen, also where stderr is no terminal").conflicts_with("no-live"),
+        flag("live", "The live screen on stderr, also where stdout is no terminal").conflicts_with("no-live"),
         flag("no-live", "Plain lines instead of the live screen"),
         file("svg", "Draw the histograms, one curve a CPU"),
         file("svg-percentiles", "Draw the latency at each percentile"),

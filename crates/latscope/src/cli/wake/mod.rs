@@ -6,9 +6,11 @@ mod request;
 
 pub use arguments::command;
 
+use super::live::{self, Wanted};
 use super::measure::{self, Ground};
 use super::output::Output;
 use super::{Exit, criteria};
+use crate::engine::observers::{Event, Observer};
 use anyhow::Result;
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
@@ -35,7 +37,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     output.check_files()?;
     let warnings = warnings(matches, &plan, &ground.machine);
-    let mut report = measure::carry_out(plan, ground, &output, None)?;
+    let mut watcher = watcher(matches, &output)?;
+    warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
+    let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
     verdict::judge_report(&mut report, &criteria);
     measure::show(&report, &output, false)?;
@@ -54,6 +58,16 @@ fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
         on_threshold: request::on_threshold(matches)?,
         cpus: machine.allowed.clone(),
         notes: notes.into_iter().collect(),
+    })
+}
+
+/// What shows how the run stands.
+fn watcher(matches: &ArgMatches, output: &Output) -> Result<Box<dyn Observer>> {
+    live::observer(match output.quiet {
+        true => Wanted::Nothing,
+        _ if matches.get_flag("live") => Wanted::Screen,
+        _ if matches.get_flag("no-live") => Wanted::Lines,
+        _ => Wanted::Usual,
     })
 }
 

@@ -1,0 +1,214 @@
+//! A model as a screen: pure. From top to bottom the head, warnings, a row for
+//! each CPU, the largest of each second, the distribution, outliers, the keys.
+
+use super::model::Model;
+use super::view::View;
+use super::{plot, table, words};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::{Color, Modifier, Style};
+
+/// What does not change from screen to screen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    /// Whether colours are wanted.
+    pub color: bool,
+    /// Unix time of the epoch of the run, ns.
+    pub epoch: u64,
+}
+
+impl Look {
+    fn color(self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    /// Headings, and the row that is chosen.
+    pub fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// What is of less interest.
+    pub fn faint(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// What is as it should be.
+    pub fn calm(self) -> Style {
+        self.color(Color::Cyan)
+    }
+
+    /// What a reader must know.
+    pub fn warning(self) -> Style {
+        self.color(Color::Yellow)
+    }
+
+    /// What is above the threshold.
+    pub fn alarm(self) -> Style {
+        self.color(Color::Red).add_modifier(Modifier::BOLD)
+    }
+}
+
+/// Draws all of it on an empty buffer.
+pub(super) fn draw(model: &Model, view: &View, look: Look, buffer: &mut Buffer) {
+    let parts = Parts::of(buffer.area, model, view);
+    head(model, view, look, parts.head, buffer);
+    warnings(model, look, parts.warnings, buffer);
+    table::draw(model, view, look, parts.table, buffer);
+    plot::seconds(model.row(view.selected), model.threshold, look, parts.seconds, buffer);
+    plot::histogram(model.row(view.selected), model.threshold, look, parts.histogram, buffer);
+    if view.help {
+        help(look, parts.outliers, buffer);
+    } else {
+        outliers(model, look, parts.outliers, buffer);
+    }
+    keys(view, look, parts.keys, buffer);
+}
+
+/// Where the parts are; one that finds no room is empty.
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
+    head: Rect,
+    warnings: Rect,
+    table: Rect,
+    seconds: Rect,
+    histogram: Rect,
+    outliers: Rect,
+    keys: Rect,
+}
+
+/// Lines for outliers and for the seconds below which they say nothing.
+const LEAST_OUTLIERS: u16 = 3;
+const LEAST_SECONDS: u16 = 2;
+
+impl Parts {
+    fn of(area: Rect, model: &Model, view: &View) -> Parts {
+        let roomy = area.height >= 28;
+        let mut rest = area;
+        let mut cut = |height: u16| {
+            let part = Rect { height: height.min(rest.height), ..rest };
+            rest = Rect { y: rest.y + part.height, height: rest.height - part.height, ..rest };
+            part
+        };
+        let head = cut(2);
+        let warnings = cut((model.warnings.len() as u16).min(if roomy { 3 } else { 1 }));
+        let left = area.height.saturating_sub(head.height + warnings.height + 1);
+        let rows = model.choices() as u16 + 1;
+        // Of many rows only so many are shown that the other parts find room.
+        let others = LEAST_OUTLIERS + LEAST_SECONDS + plot::LEAST_ROWS;
+        let room = if left > others + 2 { left - others } else { (left / 2).max(2) };
+        let table = cut(rows.min(room).min(left));
+        let left = left.saturating_sub(table.height);
+        let outliers = if view.help { HELP.len() as u16 } else { (left / 4).clamp(LEAST_OUTLIERS, 12) };
+        let outliers = outliers.min(left);
+        let left = left - outliers;
+        let seconds = cut(match left {
+            0..LEAST_SECONDS => 0,
+            LEAST_SECONDS..11 => LEAST_SECONDS,
+            _ => 4,
+        });
+        let left = left - seconds.height;
+        let histogram = cut(if left < plot::LEAST_ROWS { 0 } else { left.min(22) });
+        let outliers = cut(outliers + left - histogram.height);
+        Parts { head, warnings, table, seconds, histogram, outliers, keys: cut(1) }
+    }
+}
+
+/// Writes a text into a row of an area, cut at its right edge; rows outside
+/// are left out.
+pub(super) fn put(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
+    if row < area.height && area.width > 0 {
+        buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);
+    }
+}
+
+/// Writes a text at the right end of a row, if it leaves what is there.
+fn put_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text: &str, style: Style) {
+    let width = text.chars().count();
+    if taken + 2 + width <= usize::from(area.width) {
+        let x = area.right() - width as u16;
+        put(buffer, Rect { x, width: width as u16, ..area }, row, text, style);
+    }
+}
+
+fn head(model: &Model, view: &View, look: Look, area: Rect, buffer: &mut Buffer) {
+    let state = match (view.ending, view.paused) {
+        (true, _) => "ending … ",
+        (_, true) => "PAUSED, still measuring  ",
+        _ => "",
+    };
+    let whole = model.duration().map(|ns| format!(" of {}", words::span(ns))).unwrap_or_default();
+    let time = format!("{state}{}{whole}", words::span(model.elapsed()));
+    // The time is worth more than the end of a long line.
+    let width = usize::from(area.width).saturating_sub(time.chars().count() + 2);
+    let what: String = model.head.chars().take(width).collect();
+    put(buffer, area, 0, &what, look.strong());
+    put_right(buffer, area, 0, what.chars().count(), &time, look.strong());
+    put(buffer, area, 1, &state_of(model), Style::new());
+}
+
+/// How far it is, and what there is beside the distributions.
+fn state_of(model: &Model) -> String {
+    let mut said = Vec::new();
+    if let Some(share) = model.progress() {
+        let done = (share * 20.0) as usize;
+        said.push(format!("{}{}", "━".repeat(done), "─".repeat(20 - done)));
+    }
+    let whole = model.events().map(|events| format!(" of {}", words::count(events))).unwrap_or_default();
+    said.push(format!("n {}{whole}", words::count(model.all.histogram.count())));
+    said.extend(model.all.rate.map(|rate| format!("{}/s", words::count(rate.round() as u64))));
+    said.push(format!("missed {}", words::count(model.all.missed)));
+    if model.all.early > 0 {
+        said.push(format!("early {}", words::count(model.all.early)));
+    }
+    if let Some(threshold) = model.threshold {
+        said.push(format!("{} above {}", words::count(model.outlier_count), words::time(threshold)));
+    }
+    said.join("  ")
+}
+
+fn warnings(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+    let shown = usize::from(area.height);
+    let hidden = model.warnings.len() - shown.min(model.warnings.len());
+    for (row, text) in (0..).zip(model.warnings.iter().rev().take(shown)) {
+        let more = if row == 0 && hidden > 0 { format!("(+{hidden}) ") } else { String::new() };
+        put(buffer, area, row, &format!("! {more}{text}"), look.warning());
+    }
+}
+
+fn outliers(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+    let title = match (model.outlier_count, model.threshold) {
+        (0, Some(threshold)) => format!("no outliers above {} so far", words::time(threshold)),
+        (0, None) if model.watching => "no outliers so far".to_owned(),
+        (0, None) => "outliers are not looked for: --threshold T, --blame".to_owned(),
+        _ => "outliers, the latest first".to_owned(),
+    };
+    put(buffer, area, 0, &title, look.faint());
+    for (row, outlier) in (1..area.height).zip(&model.outliers) {
+        let time = words::time_of_day(look.epoch, outlier.at);
+        put(buffer, area, row, &format!("{time}  {}", words::outlier(outlier)), Style::new());
+    }
+}
+
+const HELP: [&str; 7] = [
+    "tab, arrows   choose the CPU whose seconds and distribution are shown",
+    "p             stop drawing, not measuring; again: go on",
+    "q, Ctrl-C     end now, with the summary",
+    "Ctrl-L        draw all of it anew",
+    "max age       time since the maximum; times of day are UTC, as in results",
+    "-             fewer than ten values lie above: too few for this quantile",
+    "h             back to the outliers",
+];
+
+fn help(look: Look, area: Rect, buffer: &mut Buffer) {
+    for (row, text) in (0..).zip(HELP) {
+        put(buffer, area, row, text, look.strong());
+    }
+}
+
+fn keys(view: &View, look: Look, area: Rect, buffer: &mut Buffer) {
+    let pause = if view.paused { "p go on" } else { "p pause" };
+    put(buffer, area, 0, &format!("q end with the summary  tab choose  {pause}  h help"), look.faint());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::super::testing::{SECOND, live, outlier, plan, snapshot, step};
+use super::*;
+use latscope_core::report::Warning;
+use proptest::prelude::*;
+
+const EPOCH: u64 = 1_790_000_000 * SECOND;
+
+/// 40 seconds of a run on these CPUs.
+fn model(cpus: &[u32]) -> Model {
+    let step = step(cpus);
+    let mut model = Model::default();
+    model.start(&plan(&step));
+    for second in 1..=40u64 {
+        let points = cpus.iter().map(|cpu| {
+            let some = second as usize;
+            let mut values = vec![(3900 + u64::from(*cpu), 1), (6100, some * 100), (9000, some * 10)];
+            values.push((second % 7 * 5000 + 9000, some));
+            if *cpu == 1 && second > 22 {
+                values.push((412_000, 1));
+            }
+            snapshot(&values, u64::from(*cpu) * 3, 22 * SECOND)
+        });
+        model.take("wake", &live(&step, second * SECOND, points.collect()));
+    }
+    model
+}
+
+fn with_events(mut model: Model) -> Model {
+    model.outlier(&outlier(22 * SECOND, 1, 412_000));
+    for (text, remedy) in [("memory is not locked", Some("ulimit -l unlimited")), ("the load ended", None)] {
+        model.warn(&Warning { id: String::new(), text: text.to_owned(), remedy: remedy.map(str::to_owned) });
+    }
+    model
+}
+
+fn drawn(model: &Model, view: &View, color: bool, width: u16, height: u16) -> Buffer {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+    draw(model, view, Look { color, epoch: EPOCH }, &mut buffer);
+    buffer
+}
+
+fn text(model: &Model, view: &View, width: u16, height: u16) -> String {
+    let buffer = drawn(model, view, false, width, height);
+    let line = |cells: &[ratatui_core::buffer::Cell]| {
+        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
+        format!("{}\n", line.trim_end())
+    };
+    buffer.content.chunks(usize::from(width)).map(line).collect()
+}
+
+fn selected(number: usize) -> View {
+    View { selected: number, ..View::default() }
+}
+
+/// Compares with a file; `LATSCOPE_BLESS` in the environment writes it anew.
+#[track_caller]
+fn golden(name: &str, shown: &str) {
+    let path = format!("{}/src/cli/live/draw/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("LATSCOPE_BLESS").is_some() {
+        std::fs::write(&path, shown).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap();
+    assert!(shown == expected, "{name}:\n{shown}\nbut {path} is\n{expected}");
+}
+
+#[test]
+fn screens_of_every_size() {
+    let model = with_events(model(&[0, 1]));
+    golden("large", &text(&model, &View::default(), 110, 40));
+    golden("usual", &text(&model, &selected(2), 80, 24));
+    golden("small", &text(&model, &selected(1), 60, 15));
+}
+
+#[test]
+fn help_takes_the_place_of_the_outliers() {
+    let view = View { help: true, paused: true, ..View::default() };
+    golden("help", &text(&with_events(model(&[3])), &view, 80, 30));
+}
+
+#[test]
+fn before_the_first_snapshot_there_is_a_head() {
+    let mut model = Model::default();
+    model.start(&plan(&step(&[0, 1])));
+    golden("begin", &text(&model, &View::default(), 80, 24));
+}
+
+#[test]
+fn of_many_cpus_the_chosen_one_is_seen() {
+    let model = model(&(0..64).collect::<Vec<_>>());
+    let shown = text(&model, &selected(41), 80, 24);
+    let chosen = shown.lines().find(|line| line.starts_with('▸')).expect("it is seen");
+    assert!(chosen.starts_with("▸ 40 "), "{shown}");
+    assert!(shown.contains("distribution, CPU 40"), "{shown}");
+    let all = text(&model, &View::default(), 80, 24);
+    assert!(all.contains("\n▸ all"), "{all}");
+}
+
+#[test]
+fn colours_are_used_only_where_they_are_wanted() {
+    let model = with_events(model(&[0, 1]));
+    let colors = |color| {
+        let buffer = drawn(&model, &View::default(), color, 100, 30);
+        let mut colors: Vec<Color> = buffer.content.iter().map(|cell| cell.fg).collect();
+        colors.sort_by_key(|color| color.to_string());
+        colors.dedup();
+        colors
+    };
+    assert_eq!(colors(false), [Color::Reset]);
+    assert_eq!(colors(true), [Color::Cyan, Color::Red, Color::Reset, Color::Yellow]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Drawing never fails, whatever the size and whatever was measured.
+    #[test]
+    fn any_size_will_do(
+        (width, height) in (0u16..130, 0u16..50),
+        values in proptest::collection::vec((any::<u64>(), 1usize..4), 0..9),
+        (selected, help) in (0usize..5, any::<bool>()),
+    ) {
+        let step = step(&[0, 1, 2]);
+        let mut model = Model::default();
+        model.start(&plan(&step));
+        let values: Vec<(u64, usize)> = values.iter().map(|(value, n)| (value >> (value % 64), *n)).collect();
+        for second in 0..3 {
+            let points = (0..3).map(|_| snapshot(&values, u64::MAX / 8, second));
+            model.take("wake", &live(&step, second * SECOND, points.collect()));
+        }
+        let view = View { selected, help, ..View::default() };
+        let buffer = drawn(&with_events(model), &view, true, width, height);
+        prop_assert_eq!(buffer.area, Rect::new(0, 0, width, height));
+    }
+}

@@ -1,0 +1,108 @@
+//! How a run stands in lines of text, where there is no screen: one every ten
+//! seconds, one for each outlier, and the warnings.
+
+use super::model::Model;
+use super::words;
+use crate::engine::observers::{Event, Live, Observer};
+use latscope_core::report::Outlier;
+use latscope_core::units::format_time;
+use std::io::Write;
+use std::time::Duration;
+
+/// Time between two lines of how it stands.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Outliers told in one second; of more there is only the number.
+const TOLD: u64 = 5;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Writes lines.
+pub(super) struct Lines<W> {
+    out: W,
+    job: String,
+    model: Model,
+    /// When the last line about the state was written, ns since the epoch of the run.
+    said: u64,
+    /// A second of the run, the outliers told in it, and those not told since.
+    second: u64,
+    told: u64,
+    untold: u64,
+}
+
+impl<W: Write> Lines<W> {
+    pub fn new(out: W) -> Lines<W> {
+        Lines { out, job: String::new(), model: Model::default(), said: 0, second: 0, told: 0, untold: 0 }
+    }
+
+    /// A closed stderr is no reason to stop measuring.
+    fn say(&mut self, line: &str) {
+        let _ = writeln!(self.out, "{line}").and_then(|()| self.out.flush());
+    }
+
+    fn take(&mut self, live: &Live) {
+        self.model.take(&self.job, live);
+        if live.at >= self.said + PERIOD.as_nanos() as u64 {
+            self.said = live.at;
+            self.say(&format!("measuring {}", state(&self.model)));
+        }
+    }
+
+    fn outlier(&mut self, outlier: &Outlier) {
+        self.model.outlier(outlier);
+        if outlier.at / SECOND != self.second {
+            (self.second, self.told) = (outlier.at / SECOND, 0);
+        }
+        if self.told == TOLD {
+            self.untold += 1;
+            return;
+        }
+        self.told += 1;
+        let untold = match std::mem::take(&mut self.untold) {
+            0 => String::new(),
+            untold => format!("  (and {untold} before it)"),
+        };
+        let at = words::span(outlier.at);
+        self.say(&format!("outlier at {at}  {}{untold}", words::outlier(outlier)));
+    }
+}
+
+fn state(model: &Model) -> String {
+    let whole = model.duration().map(|ns| format!(" of {}", words::span(ns))).unwrap_or_default();
+    let mut said = vec![format!("{}{whole}", words::span(model.elapsed()))];
+    said.push(format!("n {}", words::count(model.all.histogram.count())));
+    let largest = model.rows.iter().max_by_key(|row| row.histogram.max().map(|ns| ns as u64));
+    if let Some((row, max)) = largest.and_then(|row| Some((row, row.histogram.max()?))) {
+        said.push(format!("max {} on CPU {}", format_time(max), row.label));
+    }
+    said.extend(model.all.histogram.tail_quantile(0.99).map(|ns| format!("p99 {}", format_time(ns))));
+    said.push(format!("missed {}", words::count(model.all.missed)));
+    if let Some(threshold) = model.threshold {
+        said.push(format!("{} above {}", words::count(model.outlier_count), words::time(threshold)));
+    }
+    said.join("  ")
+}
+
+impl<W: Write> Observer for Lines<W> {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Started(plan) => {
+                self.job.clone_from(&plan.job);
+                self.model.start(plan);
+                let head = self.model.head.clone();
+                self.say(&format!("measuring {}", head.trim_start_matches("latscope ")));
+            }
+            Event::Snapshot(live) => self.take(live),
+            Event::Outlier(outlier) => self.outlier(outlier),
+            Event::Warning(warning) => self.say(&format!("latscope: {}", words::warning(warning))),
+            _ => {}
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        Some(PERIOD)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! What a live screen knows of a run: pure, fed with what observers are told.
+//! Its size does not grow with the length of the run.
+
+use super::seconds::{Seconds, fresh_max};
+use super::words;
+use crate::engine::observers::Live;
+use crate::engine::recorder::Snapshot;
+use latscope_core::histogram::Histogram;
+use latscope_core::plan::{Plan, Step};
+use latscope_core::report::{Outlier, Warning};
+use std::collections::VecDeque;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Outliers that are kept for the ticker.
+const KEPT: usize = 100;
+
+/// Snapshots that come faster are passed over: ten a second are enough for
+/// eyes, and the coordinator may share its CPU with a measuring thread.
+const LEAST_GAP: u64 = 90_000_000;
+
+/// All that is shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Model {
+    /// What runs, in a line.
+    pub head: String,
+    /// The measuring threads, in the order of the plan.
+    pub rows: Vec<Row>,
+    /// All of them together.
+    pub all: Row,
+    /// Whether anybody looks for outliers.
+    pub watching: bool,
+    /// When an event is an outlier, ns.
+    pub threshold: Option<u64>,
+    /// What readers of the numbers must know, oldest first, each once.
+    pub warnings: Vec<String>,
+    /// The last outliers, latest first.
+    pub outliers: VecDeque<Outlier>,
+    /// Outliers of the whole run.
+    pub outlier_count: u64,
+    /// ns since the epoch of the run: now, and when the present step was first seen.
+    at: u64,
+    began: u64,
+    step: Option<Step>,
+}
+
+/// One measuring thread, or all of them.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    /// What it is called.
+    pub label: String,
+    /// What was recorded.
+    pub histogram: Histogram,
+    /// Activations that did not take place.
+    pub missed: u64,
+    /// Events before their time.
+    pub early: u64,
+    /// When the largest value came, ns since the epoch of the run.
+    pub max_at: u64,
+    /// The largest value of each second.
+    pub seconds: Seconds,
+    /// Events a second, over the last full second.
+    pub rate: Option<f64>,
+    /// When the events were counted last for the rate, and how many there were.
+    mark: Option<(u64, u64)>,
+}
+
+impl Default for Row {
+    fn default() -> Row {
+        Row::new(String::new())
+    }
+}
+
+impl Row {
+    fn new(label: String) -> Row {
+        Row {
+            label,
+            histogram: Histogram::new(1000),
+            missed: 0,
+            early: 0,
+            max_at: 0,
+            seconds: Seconds::default(),
+            rate: None,
+            mark: None,
+        }
+    }
+
+    fn take(&mut self, snapshot: &Snapshot, at: u64) {
+        let fresh = fresh_max(&self.histogram, &snapshot.histogram);
+        self.histogram = snapshot.histogram.clone();
+        (self.missed, self.early, self.max_at) = (snapshot.missed, snapshot.early, snapshot.max_at);
+        self.count(fresh, at);
+    }
+
+    fn count(&mut self, fresh: Option<f64>, at: u64) {
+        self.seconds.note(at / SECOND, fresh);
+        let count = self.histogram.count();
+        let (since, before) = *self.mark.get_or_insert((at, count));
+        if at >= since + SECOND {
+            self.rate = Some((count - before) as f64 * 1e9 / (at - since) as f64);
+            self.mark = Some((at, count));
+        }
+    }
+
+    /// Becomes the sum of these rows.
+    fn sum(&mut self, rows: &[Row], at: u64) {
+        // What has not begun does not know its tick yet.
+        let mut begun = rows.iter().map(|row| &row.histogram).filter(|histogram| histogram.count() > 0);
+        let Some(first) = begun.next() else { return };
+        let merged = begun.fold(first.clone(), |mut sum, histogram| {
+            sum.merge(histogram);
+            sum
+        });
+        let fresh = fresh_max(&self.histogram, &merged);
+        self.histogram = merged;
+        self.missed = rows.iter().map(|row| row.missed).sum();
+        self.early = rows.iter().map(|row| row.early).sum();
+        let largest = |row: &&Row| row.histogram.max().map(|ns| ns as u64);
+        self.max_at = rows.iter().max_by_key(largest).map_or(0, |row| row.max_at);
+        self.count(fresh, at);
+    }
+}
+
+impl Model {
+    /// The run begins.
+    pub fn start(&mut self, plan: &Plan) {
+        self.warnings.extend_from_slice(&plan.notes);
+        self.watching = plan.on_threshold.is_some();
+        self.head = format!("latscope {}", plan.job);
+        if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
+            self.begin(&plan.job, step, 0);
+        }
+    }
+
+    fn begin(&mut self, job: &str, step: &Step, at: u64) {
+        self.head = format!("latscope {job}  {}", words::what_runs(step));
+        self.rows = words::labels(step).into_iter().map(Row::new).collect();
+        self.all = Row::new(match &self.rows[..] {
+            [only] => only.label.clone(),
+            _ => "all".to_owned(),
+        });
+        self.threshold = step.periodic.as_ref().and_then(|periodic| periodic.threshold);
+        (self.at, self.began) = (at, at);
+        self.step = Some(step.clone());
+    }
+
+    /// How the step stands.
+    pub fn take(&mut self, job: &str, live: &Live) {
+        let known = self.step.as_ref().is_some_and(|step| step.points == live.step.points);
+        if !known || self.began == 0 {
+            self.begin(job, live.step, live.at.max(1));
+        } else if live.at < self.at + LEAST_GAP {
+            return;
+        }
+        self.at = live.at;
+        for (row, snapshot) in self.rows.iter_mut().zip(&live.points) {
+            row.take(snapshot, live.at);
+        }
+        self.all.sum(&self.rows, live.at);
+    }
+
+    /// An event above the threshold.
+    pub fn outlier(&mut self, outlier: &Outlier) {
+        self.outlier_count += 1;
+        // They are told CPU by CPU.
+        let place = self.outliers.iter().position(|other| other.at <= outlier.at);
+        self.outliers.insert(place.unwrap_or(self.outliers.len()), outlier.clone());
+        self.outliers.truncate(KEPT);
+    }
+
+    /// Something a reader must know.
+    pub fn warn(&mut self, warning: &Warning) {
+        let text = words::warning(warning);
+        if !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// How long the step has been running, ns.
+    pub fn elapsed(&self) -> u64 {
+        self.at - self.began
+    }
+
+    /// How long it may run, ns; `None` without a limit.
+    pub fn duration(&self) -> Option<u64> {
+        self.step.as_ref().map(|step| step.stop.limit_ns).filter(|limit| *limit != u64::MAX)
+    }
+
+    /// Events wanted of all threads together; `None` without a limit.
+    pub fn events(&self) -> Option<u64> {
+        let each = self.step.as_ref().map(|step| step.stop.events).filter(|events| *events != u64::MAX)?;
+        each.checked_mul(self.rows.len() as u64)
+    }
+
+    /// How far the step is, 0 to 1, by whichever limit is nearer; `None` without one.
+    pub fn progress(&self) -> Option<f64> {
+        let share = |part: u64, whole: u64| (part as f64 / whole.max(1) as f64).min(1.0);
+        let time = self.duration().map(|duration| share(self.elapsed(), duration));
+        let events = self.events().map(|events| share(self.all.histogram.count(), events));
+        time.into_iter().chain(events).reduce(f64::max)
+    }
+
+    /// Time since the largest value of a row, ns; `None` before there is one.
+    pub fn age_of_max(&self, row: &Row) -> Option<u64> {
+        (row.histogram.count() > 0).then(|| self.at.saturating_sub(row.max_at))
+    }
+
+    /// The row with this number, 0 being all of them together.
+    pub fn row(&self, number: usize) -> &Row {
+        number.checked_sub(1).and_then(|index| self.rows.get(index)).unwrap_or(&self.all)
+    }
+
+    /// How many rows there are to choose from.
+    pub fn choices(&self) -> usize {
+        if self.rows.len() > 1 { self.rows.len() + 1 } else { 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

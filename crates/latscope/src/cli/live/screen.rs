@@ -1,0 +1,125 @@
+//! The live screen as an observer.
+
+use super::ansi;
+use super::draw::{Look, draw};
+use super::model::Model;
+use super::view::{Key, View, keys};
+use crate::conditions::guardian::Undo;
+use crate::conditions::terminal::Terminal;
+use crate::engine::observers::{Event, Live, Observer};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use rustix::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Ten screens a second.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Draws on a terminal and listens to its keys.
+pub(super) struct Screen {
+    terminal: Terminal,
+    /// Whether keys still come.
+    listening: bool,
+    job: String,
+    model: Model,
+    /// What is shown while the screen stands still.
+    frozen: Option<Model>,
+    view: View,
+    look: Look,
+    /// What the terminal shows.
+    shown: Buffer,
+    drawn: Option<Instant>,
+}
+
+impl Screen {
+    pub fn new(terminal: Terminal, color: bool) -> Screen {
+        Screen {
+            terminal,
+            listening: true,
+            job: String::new(),
+            model: Model::default(),
+            frozen: None,
+            view: View::default(),
+            look: Look { color, epoch: 0 },
+            shown: Buffer::empty(Rect::ZERO),
+            drawn: None,
+        }
+    }
+
+    fn take(&mut self, live: &Live) {
+        if self.look.epoch == 0 {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.look.epoch = (now.as_nanos() as u64).saturating_sub(live.at);
+        }
+        self.model.take(&self.job, live);
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD * 9 / 10) {
+            self.draw();
+        }
+    }
+
+    fn draw(&mut self) {
+        let Some((width, height)) = self.terminal.size() else { return };
+        self.drawn = Some(Instant::now());
+        let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
+        draw(self.frozen.as_ref().unwrap_or(&self.model), &self.view, self.look, &mut buffer);
+        let changes = ansi::changes(&self.shown, &buffer);
+        match self.terminal.write(changes.as_bytes()) {
+            Ok(true) => self.shown = buffer,
+            // A slow terminal is not waited for: the next screen makes up for it.
+            Ok(false) => {}
+            Err(_) => self.terminal.leave(),
+        }
+    }
+
+    fn listen(&mut self) {
+        let Ok(typed) = self.terminal.keys() else {
+            self.listening = false;
+            return;
+        };
+        for key in keys(&typed) {
+            self.view.press(key, self.model.choices());
+            match key {
+                Key::Pause => self.frozen = self.view.paused.then(|| self.model.clone()),
+                Key::Redraw => self.shown = Buffer::empty(Rect::ZERO),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Observer for Screen {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Started(plan) => {
+                self.job.clone_from(&plan.job);
+                self.model.start(plan);
+                match self.terminal.take() {
+                    Ok(()) => self.draw(),
+                    Err(_) => self.terminal.leave(),
+                }
+            }
+            Event::Snapshot(live) => self.take(live),
+            Event::Outlier(outlier) => self.model.outlier(outlier),
+            Event::Warning(warning) => self.model.warn(warning),
+            Event::Input => self.listen(),
+            Event::Finished(_) => self.terminal.leave(),
+            _ => {}
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        Some(PERIOD)
+    }
+
+    fn input(&self) -> Option<BorrowedFd<'_>> {
+        (self.listening && self.terminal.is_taken()).then(|| self.terminal.as_fd())
+    }
+
+    fn undo(&self) -> Option<Undo> {
+        Some(Undo::RestoreTerminal(self.terminal.before()))
+    }
+
+    fn wants_end(&self) -> bool {
+        self.view.ending
+    }
+}

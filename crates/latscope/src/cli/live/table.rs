@@ -1,0 +1,115 @@
+//! The rows: a line for each measuring thread, and one for all.
+
+use super::draw::{Look, put};
+use super::model::{Model, Row};
+use super::view::View;
+use super::words;
+use latscope_core::units::format_time;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::Style;
+
+/// A column: its title, its width, and what it says of a row.
+struct Column {
+    title: &'static str,
+    width: usize,
+    text: fn(&Model, &Row) -> String,
+    alarming: fn(&Model, &Row) -> bool,
+}
+
+const fn quantile(title: &'static str, text: fn(&Model, &Row) -> String) -> Column {
+    Column { title, width: 8, text, alarming: |_, _| false }
+}
+
+const COLUMNS: [Column; 8] = [
+    Column {
+        title: "n",
+        width: 7,
+        text: |_, row| words::count(row.histogram.count()),
+        alarming: |_, _| false,
+    },
+    quantile("min", |_, row| or_dash(row.histogram.min())),
+    quantile("p50", |_, row| or_dash(row.histogram.quantile(0.5))),
+    quantile("p99", |_, row| or_dash(row.histogram.tail_quantile(0.99))),
+    quantile("p99.9", |_, row| or_dash(row.histogram.tail_quantile(0.999))),
+    Column {
+        title: "max",
+        width: 8,
+        text: |_, row| or_dash(row.histogram.max()),
+        alarming: |model, row| {
+            let threshold = model.threshold.map(|threshold| threshold as f64);
+            row.histogram.max().zip(threshold).is_some_and(|(max, threshold)| max > threshold)
+        },
+    },
+    Column {
+        title: "max age",
+        width: 8,
+        text: |model, row| model.age_of_max(row).map_or("-".to_owned(), words::span),
+        alarming: |_, _| false,
+    },
+    Column {
+        title: "missed",
+        width: 7,
+        text: |_, row| words::count(row.missed),
+        alarming: |_, row| row.missed > 0,
+    },
+];
+
+/// Columns that a narrow screen can do without, in this order.
+const DISPENSABLE: [&str; 4] = ["n", "max age", "min", "p99"];
+
+fn or_dash(ns: Option<f64>) -> String {
+    ns.map_or("-".to_owned(), format_time)
+}
+
+/// Draws as many rows as there is room for, the chosen one among them.
+pub(super) fn draw(model: &Model, view: &View, look: Look, area: Rect, buffer: &mut Buffer) {
+    let first = 2 + model.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max(3);
+    let columns = fitting(usize::from(area.width), first);
+    let gap = gap(usize::from(area.width), first, &columns);
+    let mut title = format!("  {:<width$}", "CPU", width = first - 2);
+    columns
+        .iter()
+        .for_each(|column| title += &format!("{:>width$}", column.title, width = column.width + gap));
+    put(buffer, area, 0, &title, look.faint());
+    let room = usize::from(area.height.saturating_sub(1));
+    // All of them together come last, and are number 0.
+    let numbers = (1..model.choices()).chain([0]);
+    let chosen = numbers.clone().position(|number| number == view.selected).unwrap_or(0);
+    let skipped = (chosen + 1).saturating_sub(room);
+    for (line, number) in (1..area.height).zip(numbers.skip(skipped)) {
+        let (row, is_chosen) = (model.row(number), number == view.selected && model.choices() > 1);
+        let style = if is_chosen { look.strong() } else { Style::new() };
+        let mark = if is_chosen { '▸' } else { ' ' };
+        put(buffer, area, line, &format!("{mark} {}", row.label), style);
+        let mut x = first;
+        for column in &columns {
+            let style = if (column.alarming)(model, row) { look.alarm() } else { style };
+            let text = format!("{:>width$}", (column.text)(model, row), width = column.width + gap);
+            put(buffer, right_of(area, x), line, &text, style);
+            x += column.width + gap;
+        }
+    }
+}
+
+/// Room that a wide screen leaves between the columns.
+fn gap(width: usize, first: usize, columns: &[&Column]) -> usize {
+    let least = first + columns.iter().map(|column| column.width).sum::<usize>();
+    (width.saturating_sub(least) / columns.len().max(1)).min(3)
+}
+
+fn right_of(area: Rect, x: usize) -> Rect {
+    let x = (x as u16).min(area.width);
+    Rect { x: area.x + x, width: area.width - x, ..area }
+}
+
+fn fitting(width: usize, first: usize) -> Vec<&'static Column> {
+    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    for title in DISPENSABLE {
+        if first + columns.iter().map(|column| column.width).sum::<usize>() <= width {
+            break;
+        }
+        columns.retain(|column| column.title != title);
+    }
+    columns
+}

@@ -1,0 +1,98 @@
+//! A run as the tests tell it.
+
+use crate::engine::observers::Live;
+use crate::engine::recorder::Snapshot;
+use crate::probe::wake::setup::Setup;
+use crate::probe::wake::thread::{ClockName, Method, Policy, Thread, Via};
+use latscope_core::histogram::Histogram;
+use latscope_core::plan::{Conditions, End, Periodic, Phase, Plan, Step};
+use latscope_core::report::{Cause, Outlier};
+use latscope_core::units::CpuList;
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+
+fn thread(index: u64, cpu: u32) -> Thread {
+    Thread {
+        index,
+        cpu: Some(cpu),
+        interval: 1_000_000,
+        policy: Policy::Fifo(95),
+        method: Method::Nanosleep,
+        clock: ClockName::Monotonic,
+        via: Via::Direct,
+        work: 0,
+        touch: 0,
+    }
+}
+
+/// A thread every millisecond on each of these CPUs for a minute, 100 µs being the threshold.
+pub(super) fn step(cpus: &[u32]) -> Step {
+    let periodic = Periodic {
+        warm_up: 0,
+        end: End::All,
+        phase: Phase::Staggered,
+        align_second: false,
+        threshold: Some(100_000),
+        stop_at_threshold: false,
+        corrected: true,
+        linear: None,
+        stream: false,
+    };
+    let threads = cpus.iter().zip(0..).map(|(cpu, index)| thread(index, *cpu)).collect();
+    let setup = Setup {
+        threads,
+        periodic,
+        count: u64::MAX,
+        duration: 60 * SECOND,
+        conditions: Conditions::default(),
+        seed: 1,
+    };
+    setup.step()
+}
+
+pub(super) fn plan(step: &Step) -> Plan {
+    Plan {
+        job: "wake".to_owned(),
+        steps: vec![step.clone()],
+        load: None,
+        timeline: None,
+        on_threshold: None,
+        cpus: CpuList(step.cpus.clone()),
+        notes: Vec::new(),
+    }
+}
+
+/// A slot that holds these values, each so many times.
+pub(super) fn snapshot(values: &[(u64, usize)], missed: u64, max_at: u64) -> Snapshot {
+    let mut histogram = Histogram::new(1000);
+    for (value, times) in values {
+        (0..*times).for_each(|_| histogram.record(*value));
+    }
+    Snapshot {
+        histogram,
+        sampling: None,
+        preempted: 0,
+        stolen: 0,
+        missed,
+        early: 0,
+        last: 0,
+        max_at,
+        thread: 0,
+        corrected: None,
+    }
+}
+
+pub(super) fn live(step: &Step, at: u64, points: Vec<Snapshot>) -> Live<'_> {
+    Live { step, points, at }
+}
+
+pub(super) fn outlier(at: u64, cpu: u32, value: u64) -> Outlier {
+    let cause = |kind: &str, name: &str, pid, percent| Cause {
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        pid,
+        ns: value * percent / 100,
+    };
+    let cause = vec![cause("thread", "stress-ng", 4711, 83), cause("irq", "timer", 0, 12)];
+    Outlier { at, cpu, value, cause }
+}

@@ -1,0 +1,106 @@
+//! What the keys choose: pure.
+
+/// A key that means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Quit,
+    Next,
+    Previous,
+    Help,
+    Pause,
+    Redraw,
+}
+
+/// The keys in what a terminal sent; what means nothing is passed over.
+pub(super) fn keys(mut bytes: &[u8]) -> Vec<Key> {
+    let mut keys = Vec::new();
+    while let [first, rest @ ..] = bytes {
+        let (key, rest) = match (first, rest) {
+            (0x1b, [b'[' | b'O', rest @ ..]) => sequence(rest),
+            (b'q' | b'Q', _) => (Some(Key::Quit), rest),
+            (b'\t', _) => (Some(Key::Next), rest),
+            (b'h' | b'H' | b'?', _) => (Some(Key::Help), rest),
+            (b'p' | b'P' | b' ', _) => (Some(Key::Pause), rest),
+            (0x0c, _) => (Some(Key::Redraw), rest),
+            _ => (None, rest),
+        };
+        keys.extend(key);
+        bytes = rest;
+    }
+    keys
+}
+
+/// What follows a control sequence introducer: parameters, then a final byte.
+fn sequence(bytes: &[u8]) -> (Option<Key>, &[u8]) {
+    let parameters = bytes.iter().take_while(|byte| (0x20..0x40).contains(*byte)).count();
+    let (last, rest) = match &bytes[parameters..] {
+        [last, rest @ ..] => (*last, rest),
+        [] => (0, &[][..]),
+    };
+    let key = match last {
+        b'B' | b'C' => Some(Key::Next),
+        b'A' | b'D' | b'Z' => Some(Key::Previous),
+        _ => None,
+    };
+    (key, rest)
+}
+
+/// What is shown of a model, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct View {
+    /// Number of the row whose distribution is shown; 0 is all.
+    pub selected: usize,
+    /// Whether the help is shown in the place of the outliers.
+    pub help: bool,
+    /// Whether the screen stands still.
+    pub paused: bool,
+    /// Whether the run shall end.
+    pub ending: bool,
+}
+
+impl View {
+    /// A key was pressed while there were so many rows to choose from.
+    pub fn press(&mut self, key: Key, choices: usize) {
+        let choices = choices.max(1);
+        match key {
+            Key::Quit => self.ending = true,
+            Key::Next => self.selected = (self.selected + 1) % choices,
+            Key::Previous => self.selected = (self.selected + choices - 1) % choices,
+            Key::Help => self.help = !self.help,
+            Key::Pause => self.paused = !self.paused,
+            Key::Redraw => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_from_noise() {
+        use Key::*;
+        assert_eq!(keys(b"q\thp\x0c"), [Quit, Next, Help, Pause, Redraw]);
+        assert_eq!(keys(b"\x1b[A\x1b[B\x1b[C\x1b[D\x1b[Z"), [Previous, Next, Next, Previous, Previous]);
+        assert_eq!(keys(b"\x1bOA\x1bOB"), [Previous, Next]);
+        // With modifiers; a function key; a lone escape; a sequence cut off.
+        assert_eq!(keys(b"\x1b[1;5C"), [Next]);
+        assert_eq!(keys(b"\x1b[15~xyz\xc3\xa9\x1b"), []);
+        assert_eq!(keys(b"\x1b["), []);
+    }
+
+    #[test]
+    fn the_choice_goes_round() {
+        let mut view = View::default();
+        let mut press = |key| {
+            view.press(key, 3);
+            view.selected
+        };
+        assert_eq!([Key::Next, Key::Next, Key::Next, Key::Previous].map(&mut press), [1, 2, 0, 2]);
+        view.press(Key::Next, 1);
+        assert_eq!(view.selected, 0);
+        view.press(Key::Pause, 1);
+        view.press(Key::Quit, 1);
+        assert!(view.paused && view.ending && !view.help);
+    }
+}

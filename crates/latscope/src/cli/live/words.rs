@@ -1,0 +1,182 @@
+//! How a run, its threads and its outliers are worded in a line.
+
+use latscope_core::plan::{ParamValue, Params, Step};
+use latscope_core::report::{Cause, Outlier, Warning};
+use latscope_core::units::{CpuList, format_size, format_time, three_digits};
+
+/// Parameters that come first, in this order.
+const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
+
+/// Parameters that tell threads apart, and those that are worded elsewhere.
+const NOT_SAID: [&str; 5] = ["cpu", "thread", "pair", "priority", "interval"];
+
+/// What runs: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
+pub(super) fn what_runs(step: &Step) -> String {
+    let mut said = Vec::new();
+    let intervals: Vec<u64> =
+        step.points.iter().filter_map(|point| number(&point.params, "interval")).collect();
+    if let (Some(least), Some(most)) = (intervals.iter().min(), intervals.iter().max()) {
+        let most = if most > least { format!(" to {}", time(*most)) } else { String::new() };
+        said.push(format!("every {}{most}", time(*least)));
+    }
+    let Some(first) = step.points.first() else { return String::new() };
+    let rest = first
+        .params
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !FIRST.contains(name) && !NOT_SAID.contains(name));
+    for name in FIRST.into_iter().chain(rest) {
+        let Some(value) = first.params.get(name) else { continue };
+        if step.points.iter().all(|point| point.params.get(name) == Some(value)) {
+            said.push(parameter(name, value, &first.params));
+        }
+    }
+    if !step.cpus.is_empty() {
+        let plural = if step.cpus.len() > 1 { "s" } else { "" };
+        said.push(format!("CPU{plural} {}", CpuList(step.cpus.clone())));
+    }
+    said.join(", ")
+}
+
+fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
+    match (name, value) {
+        ("policy", policy) => match all.get("priority") {
+            Some(priority) => format!("{policy} {priority}"),
+            None => policy.to_string(),
+        },
+        ("work" | "deadline" | "runtime", ParamValue::Number(ns)) => format!("{name} {}", time(*ns)),
+        ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
+            format!("{name} {}", format_size(*bytes))
+        }
+        ("via", via) => format!("via {via}"),
+        (_, ParamValue::Text(text)) => text.clone(),
+        (_, number) => format!("{name} {number}"),
+    }
+}
+
+fn number(params: &Params, name: &str) -> Option<u64> {
+    match params.get(name) {
+        Some(ParamValue::Number(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+/// A round time without the zeros of its three digits.
+pub(super) fn time(ns: u64) -> String {
+    let text = format_time(ns as f64);
+    match text.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// What the points of a step are called: by CPU or pair where that tells them
+/// apart, by their number too where not.
+pub(super) fn labels(step: &Step) -> Vec<String> {
+    let place = |params: &Params| {
+        let value = ["cpu", "pair"].iter().find_map(|name| params.get(*name));
+        value.map_or("-".to_owned(), |value| value.to_string())
+    };
+    let places: Vec<String> = step.points.iter().map(|point| place(&point.params)).collect();
+    let unique = places.iter().all(|place| places.iter().filter(|other| *other == place).count() == 1);
+    let numbered = places.iter().enumerate().map(|(index, place)| format!("#{index} {place}"));
+    if unique { places } else { numbered.collect() }
+}
+
+/// A warning with its remedy.
+pub(super) fn warning(warning: &Warning) -> String {
+    let remedy = warning.remedy.iter().map(|remedy| format!(" ({remedy})"));
+    clean(&format!("{}{}", warning.text, remedy.collect::<String>()))
+}
+
+/// An outlier with its cause: `CPU 1  412 µs  83 % thread stress (4711), 12 % irq eth0`.
+pub(super) fn outlier(outlier: &Outlier) -> String {
+    let cause: Vec<String> = outlier.cause.iter().map(|cause| share(cause, outlier.value)).collect();
+    let cause = if cause.is_empty() { String::new() } else { format!("  {}", cause.join(", ")) };
+    clean(&format!("CPU {:<3} {:>8}{cause}", outlier.cpu, format_time(outlier.value as f64)))
+}
+
+fn share(cause: &Cause, whole: u64) -> String {
+    let percent = match cause.ns as f64 * 100.0 / whole.max(1) as f64 {
+        share if share < 0.5 => "<1".to_owned(),
+        share => format!("{share:.0}"),
+    };
+    let name = if cause.name.is_empty() { String::new() } else { format!(" {}", cause.name) };
+    let pid = if cause.pid == 0 { String::new() } else { format!(" ({})", cause.pid) };
+    format!("{percent} % {}{name}{pid}", cause.kind)
+}
+
+/// Names of threads are whatever somebody chose: none of it is for the terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// A time span as a clock shows it: `0:07`, `12:03`, `1:00:00`, `3d 01:00`.
+pub(super) fn span(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{:02}", seconds % 60),
+        (0, _) => format!("{hours}:{minutes:02}:{:02}", seconds % 60),
+        _ => format!("{days}d {hours:02}:{minutes:02}"),
+    }
+}
+
+/// The time of day of an instant `at` ns after `epoch` ns of Unix time, in UTC as in results.
+pub(super) fn time_of_day(epoch: u64, at: u64) -> String {
+    let second = (epoch.saturating_add(at)) / 1_000_000_000 % 86_400;
+    format!("{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// A count in at most seven characters: `999999`, `12.3 M`, `1.07 G`.
+pub(super) fn count(n: u64) -> String {
+    match n {
+        0..1_000_000 => n.to_string(),
+        1_000_000..999_500_000 => format!("{} M", three_digits(n as f64 / 1e6)),
+        _ => format!("{} G", three_digits(n as f64 / 1e9)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(kind: &str, name: &str, pid: u32, ns: u64) -> Cause {
+        Cause { kind: kind.to_owned(), name: name.to_owned(), pid, ns }
+    }
+
+    #[test]
+    fn an_outlier_is_told_with_its_cause() {
+        let mut told = Outlier { at: 0, cpu: 1, value: 412_000, cause: Vec::new() };
+        assert_eq!(outlier(&told), "CPU 1     412 µs");
+        told.cause = vec![
+            cause("thread", "stress", 4711, 342_000),
+            cause("irq", "", 0, 49_440),
+            cause("softirq", "timer", 0, 900),
+        ];
+        assert_eq!(
+            outlier(&told),
+            "CPU 1     412 µs  83 % thread stress (4711), 12 % irq, <1 % softirq timer"
+        );
+    }
+
+    #[test]
+    fn a_name_does_not_command_the_terminal() {
+        let cause = vec![cause("thread", "\x1b[2J\x07evil\n", 1, 1)];
+        let told = outlier(&Outlier { at: 0, cpu: 0, value: 1, cause });
+        assert!(told.ends_with("100 % thread ?[2J?evil? (1)"), "{told}");
+    }
+
+    #[test]
+    fn spans_and_counts_stay_short() {
+        let second = 1_000_000_000;
+        let spans = [0, 59, 60, 3599, 3600, 86_399, 86_400 * 3 + 3600].map(|s| span(s * second));
+        assert_eq!(spans, ["0:00", "0:59", "1:00", "59:59", "1:00:00", "23:59:59", "3d 01:00"]);
+        let counts = [0, 999_999, 1_000_000, 999_499_999, 999_500_000, 100_000_000_000].map(count);
+        assert_eq!(counts, ["0", "999999", "1.00 M", "999 M", "1.00 G", "100 G"]);
+        assert_eq!(time_of_day(1_000_000_000 * second, 0), "01:46:40Z");
+        assert_eq!(time_of_day(86_399 * second, second), "00:00:00Z");
+    }
+}

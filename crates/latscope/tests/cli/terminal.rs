@@ -1,0 +1,169 @@
+//! A pseudo-terminal with a shell in it that runs the command, and what it shows.
+
+use crate::process::{Mark, Process, send};
+use crate::support::{BINARY, eventually, program};
+use rustix::fd::OwnedFd;
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{self, Winsize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Waits for the command, tells how it ended, and stays until a line is typed:
+/// what leads the session of a terminal takes that down when it ends.
+const SHELL: &str = "trap : INT; \"$@\"; echo \"left: $?\"; read -r line";
+
+/// What came from the terminal so far.
+struct Seen {
+    screen: vt100::Parser,
+    bytes: Vec<u8>,
+}
+
+/// A terminal of its own for a run of the command.
+pub struct Terminal {
+    master: File,
+    inside: OwnedFd,
+    seen: Arc<Mutex<Seen>>,
+    shell: Child,
+    mark: Mark,
+    reader: Option<JoinHandle<()>>,
+    before: String,
+}
+
+fn size(columns: u16, rows: u16) -> Winsize {
+    Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+impl Terminal {
+    /// Runs `latscope` with these words in a terminal of 80 columns and 24 rows.
+    pub fn run(words: &[&str]) -> Terminal {
+        Terminal::run_with(words, &[])
+    }
+
+    /// The same with variables in the environment.
+    pub fn run_with(words: &[&str], variables: &[(&str, &str)]) -> Terminal {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("pseudo-terminals are there");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is ours");
+        let inside = ioctl_tiocgptpeer(&master, flags).expect("it has another end");
+        termios::tcsetwinsize(&master, size(80, 24)).expect("it has a size");
+        let mut command = program(["setsid", "--ctty", "sh", "-c", SHELL, "sh", BINARY]);
+        command.args(words).env("TERM", "xterm-256color").envs(variables.iter().copied());
+        let end = || inside.try_clone().expect("descriptors are left");
+        command.stdin(end()).stdout(end()).stderr(end());
+        let mark = Mark::on(&mut command);
+        let before = modes(&inside);
+        let shell = command.spawn().expect("util-linux is there");
+        let some = |size| NonZero::new(size).expect("not 0");
+        let screen = vt100::Parser::new(some(24), some(80), 0);
+        let seen = Arc::new(Mutex::new(Seen { screen, bytes: Vec::new() }));
+        let mut terminal =
+            Terminal { master: File::from(master), inside, seen, shell, mark, reader: None, before };
+        terminal.reader = Some(terminal.watch());
+        terminal
+    }
+
+    fn watch(&self) -> JoinHandle<()> {
+        let mut master = self.master.try_clone().expect("descriptors are left");
+        let seen = Arc::clone(&self.seen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The last one inside is gone: EIO.
+            while let Ok(length @ 1..) = master.read(&mut bytes) {
+                let mut seen = seen.lock().expect("nobody panics with it");
+                seen.screen.process(&bytes[..length]);
+                seen.bytes.extend(&bytes[..length]);
+            }
+        })
+    }
+
+    /// Looks at the screen.
+    pub fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.seen.lock().expect("nobody panics with it").screen.screen())
+    }
+
+    /// What the screen shows.
+    pub fn text(&self) -> String {
+        self.look(vt100::Screen::contents)
+    }
+
+    /// All that was ever written to it.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().expect("nobody panics with it").bytes).into_owned()
+    }
+
+    /// Waits until the screen shows this.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) {
+        eventually(&format!("{text:?} is shown"), || self.text().contains(text).then_some(()));
+    }
+
+    /// Types.
+    pub fn type_in(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("it is open");
+    }
+
+    /// Changes its size.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let some = |size| NonZero::new(size).expect("not 0");
+        let mut seen = self.seen.lock().expect("nobody panics with it");
+        seen.screen.screen_mut().set_size(some(rows), some(columns));
+        termios::tcsetwinsize(&self.master, size(columns, rows)).expect("it has a size");
+    }
+
+    /// Whether its modes are not those of the beginning.
+    pub fn is_taken(&self) -> bool {
+        modes(&self.inside) != self.before
+    }
+
+    /// The process that coordinates the run.
+    #[track_caller]
+    pub fn coordinator(&self) -> Process {
+        let ours = |process: &Process| process.command.starts_with(BINARY) && !process.command.contains("__");
+        eventually("the command runs", || self.mark.processes().into_iter().find(ours))
+    }
+
+    /// Sends a signal to the coordinator.
+    #[track_caller]
+    pub fn signal(&self, signal: Signal) {
+        send(signal, self.coordinator().pid);
+    }
+
+    /// Waits for the end of the command: with this status, the terminal as it
+    /// was before, and nothing left of the run. Returns what is on the screen.
+    #[track_caller]
+    pub fn ends(&mut self, status: u8) -> String {
+        // What the shell says after a kill may be on the screen that is about to go.
+        let left = || {
+            let written = self.written();
+            let (_, status) = written.rsplit_once("left: ")?;
+            status.split_once('\r')?.0.parse::<u8>().ok()
+        };
+        assert_eq!(eventually("it ends", left), status, "{}", self.text());
+        let (text, modes) = (self.text(), modes(&self.inside));
+        assert_eq!(modes, self.before, "{text}");
+        let (alternate, hidden) = self.look(|screen| (screen.alternate_screen(), screen.hide_cursor()));
+        assert!(!alternate && !hidden, "{text}");
+        self.type_in("\n");
+        self.mark.wait_for_none();
+        text
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.master.write_all(b"\n");
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}
+
+/// All modes of a terminal, to be compared.
+fn modes(terminal: &OwnedFd) -> String {
+    format!("{:?}", termios::tcgetattr(terminal).expect("it is a terminal"))
+}
