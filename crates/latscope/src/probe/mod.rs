@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod failure;
 pub mod file;
 pub mod memory;
+pub mod noise;
 pub mod process;
 pub mod selftest;
 pub mod sync;
@@ -16,7 +17,7 @@ pub mod wake;
 
 use crate::engine::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Params, Point, Policy, Stop};
+use latscope_core::plan::{ParamValue, Params, Point, Policy, Step, Stop};
 use latscope_core::report::Times;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -247,7 +248,19 @@ pub static FAMILIES: &[Family] = &[
         probes: file::PROBES,
     },
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
+    Family {
+        name: "noise",
+        about: "Noise: time stolen from a busy loop on each CPU, and by whom",
+        probes: noise::PROBES,
+    },
 ];
+
+/// Adapts a planned step to what holds for its family alone.
+pub fn adapt(step: &mut Step, ask: &Ask) {
+    if step.name.starts_with("noise.") {
+        noise::adapt(step, ask);
+    }
+}
 
 /// All probes.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
