@@ -21,7 +21,8 @@ const CLASSES: [(&str, &str); 3] = [
 ];
 
 fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
-    let threshold = format_time(number(all, "threshold")? as f64);
+    let threshold = value(all, "threshold").or_else(|| Some(number(all, "threshold")? as f64))?;
+    let threshold = format_time(threshold);
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
@@ -31,7 +32,8 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     };
     values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
     let mut text = format!(
-        "A busy loop on each CPU lost {} % of its time in gaps of {threshold} or more, the longest {}",
+        "A busy loop{} on each CPU lost {} % of its time in gaps of {threshold} or more, the longest {}",
+        number(all, "priority").map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
         three_digits(lost),
         format_time(longest)
     );
@@ -42,7 +44,8 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
         .filter_map(|(class, words)| {
             let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
             let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
-            Some(format!("{share:.0} % {words} ({gaps:.0} gaps)"))
+            let plural = if gaps == 1.0 { "" } else { "s" };
+            Some(format!("{share:.0} % {words} ({gaps:.0} gap{plural})"))
         })
         .collect();
     text += &listed(&shares);

@@ -21,6 +21,8 @@ pub enum Undo {
     RemoveDirectory(PathBuf),
     /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
     RemoveInstance(PathBuf),
+    /// Write to a file of the kernel what it held before.
+    Write(PathBuf, String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -152,6 +154,7 @@ fn revert(change: &Undo) {
     let once = || match change {
         Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
         Undo::RemoveInstance(path) => fs::remove_dir(path),
+        Undo::Write(path, text) => fs::write(path, text),
     };
     for _ in 0..200 {
         match once() {

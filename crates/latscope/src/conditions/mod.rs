@@ -5,3 +5,4 @@ pub mod hold;
 pub mod load;
 pub mod thief;
 pub mod trace;
+pub mod tracer;

@@ -257,9 +257,17 @@ pub static FAMILIES: &[Family] = &[
 
 /// Adapts a planned step to what holds for its family alone.
 pub fn adapt(step: &mut Step, ask: &Ask) {
-    if step.name.starts_with("noise.") {
-        noise::adapt(step, ask);
+    match step.name.as_str() {
+        "wake.timerlat" => wake::timerlat::adapt(step, ask),
+        name if name.starts_with("noise.") => noise::adapt(step, ask),
+        _ => {}
     }
+}
+
+/// Whether a probe is measured only when it is asked for by its name: it
+/// changes settings of the kernel for a while.
+pub fn by_name_only(probe: &Probe) -> bool {
+    matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
 }
 
 /// All probes.

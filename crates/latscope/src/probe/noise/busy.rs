@@ -177,6 +177,7 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen
         |name: &str, value: f64, unit: &str, better| bench.value(point, name, value, unit, better);
     value("watched", under_watch / 1e9, "s", Better::Neither);
     value("loop", loop_ns, "ns", Better::Neither);
+    value("threshold", threshold_ns, "ns", Better::Neither);
     value("lost", 100.0 * lost / under_watch, "%", Better::Less);
     value("gaps", watched.gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
     for class in Class::ALL {
