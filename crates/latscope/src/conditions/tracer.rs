@@ -233,11 +233,19 @@ fn change(
     journal: &mut impl FnMut(Undo) -> Result<(), Unavailable>,
 ) -> Result<(), Unavailable> {
     let refused = |error| trace::refused(path, &error);
-    let before = fs::read_to_string(path).map_err(refused)?;
+    let before = held(path).map_err(refused)?;
     let Some(restored) = undone(before.trim(), value) else { return Ok(()) };
     // Some kernels read a list beyond its end, unless a line ends there.
     journal(Undo::Write(path.to_owned(), format!("{restored}\n")))?;
     fs::write(path, format!("{value}\n")).map_err(refused)
+}
+
+/// What a file of settings holds. Read in one go: `osnoise/cpus` refuses to be
+/// read into a buffer in which it does not fit.
+fn held(path: &Path) -> io::Result<String> {
+    let mut buffer = vec![0; 64 * 1024];
+    let length = File::open(path)?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
 /// What restores a file that reads `before` once `value` has been written to

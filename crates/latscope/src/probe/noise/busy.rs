@@ -13,6 +13,7 @@ use latscope_core::plan::{ParamValue, Point, Policy, params};
 use latscope_core::report::{Better, Times};
 use latscope_core::units::format_time;
 use latscope_sys::sched;
+use rustix::fd::OwnedFd;
 use std::collections::BTreeSet;
 
 /// Gaps in a busy loop.
@@ -130,7 +131,7 @@ fn measure(bench: &mut Bench, chosen: &[usize], (threshold_ns, policy): Group) -
     let points = bench.points();
     let tasks: Vec<(usize, u32, Writer)> =
         chosen.iter().map(|i| (*i, points[*i].number("cpu") as u32, bench.writer(*i))).collect();
-    let (outcomes, before, after) = watch_all(order, tasks)?;
+    let (outcomes, before, after) = watch_all(order, tasks, bench.bell())?;
     for (point, cpu, outcome) in outcomes {
         report(bench, point, &order, outcome?, &after.since(&before, cpu));
     }
@@ -142,8 +143,9 @@ fn measure(bench: &mut Bench, chosen: &[usize], (threshold_ns, policy): Group) -
 fn watch_all(
     order: Order,
     tasks: Vec<(usize, u32, Writer)>,
+    bell: Option<OwnedFd>,
 ) -> Result<(Vec<(usize, u32, Result<Outcome>)>, Counters, Counters)> {
-    let shared = Shared::default();
+    let shared = Shared::new(bell);
     std::thread::scope(|scope| {
         // Nobody watches while others are being started, or if one does not start.
         let mut started = shared.started.write().expect("no thread panics while it holds this");

@@ -11,6 +11,7 @@ use latscope_core::report::Exceedance;
 use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
 use latscope_sys::usage::{Counts, thread_counts};
+use rustix::fd::OwnedFd;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -34,11 +35,20 @@ pub struct Order {
 }
 
 /// What the threads share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shared {
     /// Held for writing until all have been started; whether they have.
     pub started: RwLock<bool>,
+    /// Calls the coordinator to an exceedance.
+    bell: Option<OwnedFd>,
     over: AtomicBool,
+}
+
+impl Shared {
+    /// For threads that are about to be started.
+    pub fn new(bell: Option<OwnedFd>) -> Shared {
+        Shared { started: RwLock::new(false), bell, over: AtomicBool::new(false) }
+    }
 }
 
 /// Who a gap is put down to.
@@ -237,6 +247,9 @@ impl<C: Clock> Host for Station<'_, C> {
             && sample.value > limit
         {
             self.writer.exceed(sample);
+            if let Some(bell) = &self.shared.bell {
+                let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+            }
             self.shared.over.fetch_or(ends, Relaxed);
         }
     }

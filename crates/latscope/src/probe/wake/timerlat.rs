@@ -1,6 +1,7 @@
 //! Wake-up latency as the kernel's timerlat tracer sees it: when the timer's
 //! interrupt ran, when the thread ran, and when that was back in user space.
 
+use super::setup::Setup;
 use crate::conditions::tracer::{self, Line, Tracer, Wanted};
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
@@ -49,26 +50,38 @@ const PRIORITY: u32 = 95;
 /// Activations of each CPU that are not recorded.
 const WARM_UP: u64 = 10;
 
+/// Time from one activation to the next, unless another is asked for, ns.
+const INTERVAL: u64 = 1_000_000;
+
 /// The intervals that the kernel accepts, ns.
 const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
 fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let mut points = Vec::new();
-    for interval in ask.numbers("interval", &[1_000_000]) {
-        for cpu in &machine.allowed.0 {
-            for (context, _) in CONTEXTS {
-                let params = params([
-                    ("interval", interval.into()),
-                    ("context", context.into()),
-                    ("cpu", u64::from(*cpu).into()),
-                    ("policy", "fifo".into()),
-                ]);
-                let title = format!("timerlat every {}, {context}, CPU {cpu}", format_time(interval as f64));
-                points.push(TIMERLAT.point(params, title, false));
-            }
-        }
-    }
-    points
+    let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
+    ask.numbers("interval", &[INTERVAL]).into_iter().flat_map(of_cpus).collect()
+}
+
+fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
+    CONTEXTS.iter().map(move |(context, _)| {
+        let params = params([
+            ("interval", interval.into()),
+            ("context", (*context).into()),
+            ("cpu", u64::from(cpu).into()),
+            ("policy", "fifo".into()),
+            ("priority", u64::from(PRIORITY).into()),
+        ]);
+        let title = format!("timerlat every {}, {context}, CPU {cpu}", format_time(interval as f64));
+        TIMERLAT.point(params, title, false)
+    })
+}
+
+/// The step that has the kernel time what `setup` would: its CPUs, interval,
+/// count and duration, by its rules.
+pub fn step(setup: &Setup) -> Step {
+    let step = setup.step();
+    let interval = setup.threads.first().map_or(INTERVAL, |thread| thread.interval);
+    let points = step.cpus.iter().flat_map(|cpu| points(interval, *cpu)).collect();
+    Step { name: EXPERIMENT.name.to_owned(), points, ..step }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -360,6 +373,8 @@ mod tests {
         let points = plan(&ask, &machine);
         let contexts: Vec<&str> = points.iter().map(|point| point.text("context")).collect();
         assert_eq!(contexts, ["irq", "thread", "user", "irq", "thread", "user"]);
+        let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();
+        assert_eq!(cpus, [1, 1, 1, 3, 3, 3]);
         assert_eq!(
             settings(&[1, 3], 250_000, true)[..2],
             [
