@@ -76,13 +76,11 @@ impl<'a> Line<'a> {
 const OSNOISE: [&str; 2] = ["osnoise", "timerlat"];
 
 /// Settings of the instance before the tracer is chosen.
-const INSTANCE: [(&str, &str); 5] = [
-    ("tracing_on", "0"),
-    ("trace_clock", "mono"),
-    ("options/irq-info", "0"),
-    ("options/annotate", "0"),
-    ("buffer_size_kb", "4096"),
-];
+const INSTANCE: [(&str, &str); 4] =
+    [("tracing_on", "0"), ("trace_clock", "mono"), ("options/irq-info", "0"), ("options/annotate", "0")];
+
+/// Buffer of each CPU, KiB.
+const BUFFER_KIB: &str = "4096";
 
 /// Where the kernel's tracing files are, if it has this tracer.
 ///
@@ -139,6 +137,8 @@ impl Tracer {
             let path = instance.join(file);
             fs::write(&path, value).map_err(|error| trace::refused(&path, &error))?;
         }
+        // A short buffer only loses lines sooner, and those are counted.
+        let _ = fs::write(instance.join("buffer_size_kb"), BUFFER_KIB);
         let pipes = wanted.cpus.iter().map(|cpu| Pipe::open(&instance, *cpu)).collect::<Result<_, _>>()?;
         Ok(Tracer { instance, tracefs, pipes, _guardian: guardian })
     }
@@ -253,13 +253,15 @@ fn held(path: &Path) -> io::Result<String> {
 /// brackets, or several words each of which can be negated by `NO_`.
 fn undone(before: &str, value: &str) -> Option<String> {
     let words: Vec<&str> = before.split_whitespace().collect();
-    let chosen = words.iter().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
-    let opposite = value.strip_prefix("NO_").map_or_else(|| format!("NO_{value}"), str::to_owned);
-    if words.len() > 1 && words.contains(&opposite.as_str()) {
-        return Some(opposite);
+    let other = |before: &str| (before != value).then(|| before.to_owned());
+    if let Some(chosen) = words.iter().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')) {
+        return other(chosen);
     }
-    let before = chosen.unwrap_or(before);
-    (before != value && !words.contains(&value)).then(|| before.to_owned())
+    if words.len() < 2 {
+        return other(before);
+    }
+    let opposite = value.strip_prefix("NO_").map_or_else(|| format!("NO_{value}"), str::to_owned);
+    words.contains(&opposite.as_str()).then_some(opposite)
 }
 
 #[cfg(test)]

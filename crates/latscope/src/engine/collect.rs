@@ -84,7 +84,10 @@ pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
         match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
             None => {
                 let title =
-                    probe::find(&one.probe).map_or(one.title.clone(), |p| format!("{}, all CPUs", p.title));
+                    probe::find(&one.probe).map_or(one.title.clone(), |p| match params.get("context") {
+                        Some(context) => format!("{}: {context}, all CPUs", p.title),
+                        None => format!("{}, all CPUs", p.title),
+                    });
                 let blocks = Vec::new();
                 merged.push(Measurement {
                     params,

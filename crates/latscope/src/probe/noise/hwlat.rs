@@ -68,7 +68,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let enough = seats.values().all(|seat| seat.notes.turns >= stop.events);
         enough || seats.values().any(|seat| seat.writer.stopping())
     };
-    let lasted = kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over)?;
+    let lasted = kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
     kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
     // The kernel goes over all CPUs of the instance in turn.
     let each = lasted.as_secs_f64() * WIDTH_US as f64 / WINDOW_US as f64 / online() as f64;

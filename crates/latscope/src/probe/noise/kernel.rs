@@ -52,7 +52,7 @@ pub fn stay_off(bench: &Bench, watched: &[u32]) {
 }
 
 /// Lets the tracer run and passes its lines on, for at most `limit` and until
-/// `over`; returns how long that was.
+/// `over`; returns how long that was. `ending` comes before the tracer stops.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -61,6 +61,7 @@ pub fn follow(
     limit: Duration,
     mut line: impl FnMut(Line),
     mut over: impl FnMut() -> bool,
+    ending: impl FnOnce(),
 ) -> Result<Duration> {
     tracer.start()?;
     let began = Instant::now();
@@ -71,8 +72,9 @@ pub fn follow(
             break;
         }
     }
-    tracer.stop()?;
     let lasted = began.elapsed();
+    ending();
+    tracer.stop()?;
     tracer.take(&mut line)?;
     Ok(lasted)
 }

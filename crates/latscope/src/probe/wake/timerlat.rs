@@ -137,13 +137,10 @@ fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };
     let seats = seats(bench, chosen, user);
-    let shortfalls = match user {
-        true => with_user_threads(&tracefs, &cpus, || follow(bench, &mut tracer, seats, interval))?,
-        false => {
-            follow(bench, &mut tracer, seats, interval)?;
-            Vec::new()
-        }
-    };
+    let waiting = if user { cpus.as_slice() } else { &[] };
+    let shortfalls = with_user_threads(&tracefs, waiting, |end_threads| {
+        follow(bench, &mut tracer, seats, interval, end_threads)
+    })?;
     kernel::check_lost(bench, &tracer, chosen);
     for (reason, remedy) in shortfalls {
         chosen.iter().for_each(|point| bench.degrade(*point, reason.as_str(), remedy));
@@ -194,7 +191,13 @@ fn seats(bench: &mut Bench, chosen: &[usize], user: bool) -> BTreeMap<u32, Seat>
 }
 
 /// Records lines until there are enough.
-fn follow(bench: &mut Bench, tracer: &mut Tracer, seats: BTreeMap<u32, Seat>, interval: u64) -> Result<()> {
+fn follow(
+    bench: &mut Bench,
+    tracer: &mut Tracer,
+    seats: BTreeMap<u32, Seat>,
+    interval: u64,
+    ending: &mut dyn FnMut(),
+) -> Result<()> {
     let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
     let limit = bench.periodic().and_then(|rules| Some((rules.threshold?, rules.stop_at_threshold)));
     let wanted = stop.events.max(1);
@@ -213,7 +216,7 @@ fn follow(bench: &mut Bench, tracer: &mut Tracer, seats: BTreeMap<u32, Seat>, in
             || seats.values().any(stopping)
             || over.load(Relaxed)
     };
-    let lasted = kernel::follow(tracer, Duration::from_nanos(stop.limit_ns), line, enough)?;
+    let lasted = kernel::follow(tracer, Duration::from_nanos(stop.limit_ns), line, enough, ending)?;
     for (point, writer) in seats.into_inner().into_values().flat_map(|seat| seat.writers.into_values()) {
         bench.value(point, "watched", lasted.as_secs_f64(), "s", Better::Neither);
         bench.recorded(point, writer);
@@ -270,33 +273,34 @@ fn note(
     exceeds
 }
 
-/// Runs `body` while a thread on each CPU waits for the kernel's timer.
+/// Runs `body` while a thread on each CPU waits for the kernel's timer; `body`
+/// gets what ends the threads. That has to come before the tracer stops, which
+/// kills whoever still waits for it.
 fn with_user_threads(
     tracefs: &Path,
     cpus: &[u32],
-    body: impl FnOnce() -> Result<()>,
+    body: impl FnOnce(&mut dyn FnMut()) -> Result<()>,
 ) -> Result<Vec<Refusal>> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = cpus
-            .iter()
-            .map(|cpu| {
-                let (over, path) = (&over, descriptor(tracefs, *cpu));
-                scope.spawn(move || wait_for_timer(*cpu, &path, over))
-            })
-            .collect();
-        let ending = Ends(&over);
-        let outcome = body();
-        drop(ending);
-        let joined =
-            threads.into_iter().map(|thread| thread.join().expect("a waiting thread does not panic"));
-        let shortfalls = joined.flat_map(Result::err).collect();
-        outcome.map(|()| shortfalls)
+        let _ending = Ends(&over);
+        let mut threads = Vec::new();
+        for cpu in cpus {
+            let (over, path) = (&over, descriptor(tracefs, *cpu));
+            threads.push(scope.spawn(move || wait_for_timer(*cpu, &path, over)));
+        }
+        let mut shortfalls = Vec::new();
+        body(&mut || {
+            over.store(true, Relaxed);
+            let joined =
+                threads.drain(..).map(|thread| thread.join().expect("a waiting thread does not panic"));
+            shortfalls.extend(joined.filter_map(Result::err));
+        })?;
+        Ok(shortfalls)
     })
 }
 
-/// Tells threads to end, also when the one that watches them panics. The
-/// tracer ends threads that still wait for it by force: they end before it does.
+/// Tells threads to end, also when the one that watches them panics.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
