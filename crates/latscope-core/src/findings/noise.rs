@@ -44,8 +44,9 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
         .filter_map(|(class, words)| {
             let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
             let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
+            let share = if share < 0.5 { "less than 1".to_owned() } else { format!("{share:.0}") };
             let plural = if gaps == 1.0 { "" } else { "s" };
-            Some(format!("{share:.0} % {words} ({gaps:.0} gap{plural})"))
+            Some(format!("{share} % {words} ({gaps:.0} gap{plural})"))
         })
         .collect();
     text += &listed(&shares);

@@ -250,7 +250,7 @@ pub static FAMILIES: &[Family] = &[
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
     Family {
         name: "noise",
-        about: "Noise: time stolen from a busy loop on each CPU, and by whom",
+        about: "Time stolen from a busy loop on each CPU, and by whom",
         probes: noise::PROBES,
     },
 ];

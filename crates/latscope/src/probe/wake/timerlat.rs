@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Three latencies of one activation.
 pub static TIMERLAT: Probe = Probe {
     id: "wake.timerlat",
-    title: "timer latency, in the kernel",
+    title: "timer latency",
     timed: "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
             that thread's return to user space (user); stamped by the kernel.",
     times: Times::OneWay,
