@@ -82,6 +82,9 @@ const INSTANCE: [(&str, &str); 4] =
 /// Buffer of each CPU, KiB.
 const BUFFER_KIB: &str = "4096";
 
+/// Bytes of lines taken of a CPU before it is the next one's turn.
+const MOST_AT_ONCE: usize = 4 << 20;
+
 /// Where the kernel's tracing files are, if it has this tracer.
 ///
 /// # Errors
@@ -193,19 +196,29 @@ impl Pipe {
 
     fn take(&mut self, line: &mut impl FnMut(Line)) -> io::Result<()> {
         let mut buffer = [0; 16 * 1024];
-        loop {
+        let mut taken = 0;
+        // Lines can come as fast as they are read: there has to be an end.
+        while taken < MOST_AT_ONCE {
             match self.file.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(length) => self.text.extend_from_slice(&buffer[..length]),
+                Ok(length) => {
+                    taken += length;
+                    self.text.extend_from_slice(&buffer[..length]);
+                    self.pass_on(line);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
+    }
+
+    /// Passes the whole lines on and keeps the beginning of the next one.
+    fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
         let whole = self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         String::from_utf8_lossy(&self.text[..whole]).lines().filter_map(Line::parse).for_each(line);
         self.text.drain(..whole);
-        Ok(())
     }
 }
 
