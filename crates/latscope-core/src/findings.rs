@@ -8,6 +8,7 @@
 
 mod exchange;
 mod memory;
+mod noise;
 mod run;
 mod select;
 mod storage;
@@ -21,10 +22,10 @@ use crate::report::{Finding, Report};
 pub const FRAME_NS: f64 = 1e9 / 60.0;
 
 /// All conclusions that a report supports: what the caches are, then what
-/// hand-offs, threads and files cost, then what to know about the run itself.
+/// hand-offs, threads and files cost, what is stolen, then what to know about the run itself.
 pub fn findings(report: &Report) -> Vec<Finding> {
-    let parts: [fn(&Report) -> Vec<Finding>; 4] =
-        [memory::findings, exchange::findings, storage::findings, run::findings];
+    let parts: [fn(&Report) -> Vec<Finding>; 5] =
+        [memory::findings, exchange::findings, storage::findings, noise::findings, run::findings];
     parts.iter().flat_map(|part| part(report)).collect()
 }
 

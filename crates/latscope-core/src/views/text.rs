@@ -141,9 +141,13 @@ fn figures(points: &[&Measurement]) -> Vec<Column> {
     let mut names: Vec<&String> = points.iter().flat_map(|m| m.values.keys()).collect();
     names.sort();
     names.dedup();
-    for name in names {
-        columns.push(column(name, &|m| m.values.get(name).map(|v| quantity(v.value, &v.unit))));
-    }
+    // What is named after something met on the way is told last.
+    let (details, names): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| name.contains(':'));
+    let (counts, shares): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| counted(points, name));
+    let named = |name: &String| column(name, &|m| m.values.get(name).map(|v| quantity(v.value, &v.unit)));
+    columns.extend(shares.into_iter().map(named));
     columns.push(column("p10-p90", &|m| Some(between(m.summary.p10?, m.summary.p90?))));
     columns.push(column("p99", &|m| time(m.summary.p99)));
     columns.push(column("max", &|m| time(m.summary.max)));
@@ -156,7 +160,13 @@ fn figures(points: &[&Measurement]) -> Vec<Column> {
     let rejected = |m: &Measurement| Some(format!("{:.0} %", rejected_share(m) * 100.0));
     columns.push(column("rejected", &|m| rejected(m).filter(|_| m.summary.rejected > 0)));
     columns.push(column("missed", &|m| (m.summary.missed > 0).then(|| m.summary.missed.to_string())));
+    columns.extend(counts.into_iter().chain(details).map(named));
     columns
+}
+
+/// Whether a value is a mere count.
+fn counted(points: &[&Measurement], name: &str) -> bool {
+    points.iter().filter_map(|m| m.values.get(name)).all(|value| value.unit == "count")
 }
 
 /// A named value with its unit.

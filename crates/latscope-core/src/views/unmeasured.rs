@@ -30,6 +30,8 @@ fn absent(m: &Measurement) -> Option<&'static str> {
     match m.support {
         Support::Unsupported => Some(NO_REASON),
         _ if m.typical().is_some() => None,
+        // Nothing happened, which is a result: a finding tells it.
+        Support::Ok if m.reason.is_some() => None,
         _ if m.incomplete => Some("the run ended before it was measured"),
         _ => Some("no clean sample was taken: something else ran all the time"),
     }

@@ -3,7 +3,7 @@
 use super::measure::{self, Job};
 use super::{Exit, arguments};
 use crate::probe::file::directory::{self, Defaults};
-use crate::probe::{Ask, Directory, FAMILIES, Probe, Profile};
+use crate::probe::{self, Ask, Directory, FAMILIES, Probe, Profile};
 use anyhow::{Result, anyhow, bail};
 use clap::ArgMatches;
 use latscope_core::plan::ParamValue;
@@ -17,8 +17,8 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let family =
         FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| anyhow!("no family {name:?}"))?;
     let only: Vec<&String> = matches.get_many("probe").into_iter().flatten().collect();
-    let wanted =
-        |probe: &&Probe| only.is_empty() || only.iter().any(|name| probe.id.ends_with(&format!(".{name}")));
+    let named = |probe: &Probe| only.iter().any(|name| probe.id.ends_with(&format!(".{name}")));
+    let wanted = |probe: &&Probe| named(probe) || only.is_empty() && !probe::by_name_only(probe);
     let probes: Vec<&'static Probe> = family.probes.iter().copied().filter(wanted).collect();
     let values = arguments::given(family, matches);
     for (parameter, values) in &values {
@@ -39,6 +39,10 @@ const MAY_BE_ZERO: [(&str, &str); 4] =
 fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
     if values.contains(&ParamValue::Number(0)) && !MAY_BE_ZERO.contains(&(family, parameter)) {
         bail!("--{parameter} 0 leaves nothing to measure: choose 1 or more");
+    }
+    let beyond = |value: &&ParamValue| matches!(value, ParamValue::Number(priority) if *priority > 99);
+    if let Some(priority) = values.iter().find(|value| parameter == "priority" && beyond(value)) {
+        bail!("--priority {priority} does not exist: real-time priorities are 1 to 99");
     }
     if parameter != "size" {
         return Ok(());

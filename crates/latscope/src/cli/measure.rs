@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Load, Plan};
-use latscope_core::report::Report;
+use latscope_core::report::{Report, Support};
 use latscope_core::units::CpuList;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ pub fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
     let shown = output.show(report, in_full);
     let saved = output.json_file().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()));
     saved.and(shown)?;
-    if report.measurements.iter().all(|m| m.summary.count == 0) {
+    if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
         let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
         bail!("nothing could be measured: {reason}");
     }

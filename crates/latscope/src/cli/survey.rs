@@ -13,7 +13,7 @@ use clap::ArgMatches;
 /// An unknown family, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let probes = match matches.get_many::<String>("only") {
-        None => probe::all().collect(),
+        None => probe::all().filter(|probe| !probe::by_name_only(probe)).collect(),
         Some(names) => chosen(names)?,
     };
     let profile = family::profile(matches);
@@ -36,5 +36,8 @@ fn chosen<'a>(names: impl Iterator<Item = &'a String>) -> Result<Vec<&'static Pr
         }
         wanted.push(name);
     }
-    Ok(probe::all().filter(|probe| wanted.contains(&probe.id) || wanted.contains(&probe.family())).collect())
+    let is_wanted = |probe: &&Probe| {
+        wanted.contains(&probe.id) || wanted.contains(&probe.family()) && !probe::by_name_only(probe)
+    };
+    Ok(probe::all().filter(is_wanted).collect())
 }

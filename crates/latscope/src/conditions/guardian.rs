@@ -24,6 +24,8 @@ pub enum Undo {
     RemoveInstance(PathBuf),
     /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
     RestoreTerminal(Modes),
+    /// Write to a file of the kernel what it held before.
+    Write(PathBuf, String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,6 +163,7 @@ fn revert(change: &Undo) {
             modes.leave(io::stderr());
             Ok(())
         }
+        Undo::Write(path, text) => fs::write(path, text),
     };
     for _ in 0..200 {
         match once() {

@@ -6,3 +6,4 @@ pub mod load;
 pub mod terminal;
 pub mod thief;
 pub mod trace;
+pub mod tracer;

@@ -283,7 +283,7 @@ impl Marker {
 
 /// Where tracefs is mounted, by a `/proc/mounts`: on its own, or as a part of
 /// debugfs, which older kernels mount it in.
-fn tracefs(mounts: &str) -> Option<PathBuf> {
+pub(super) fn tracefs(mounts: &str) -> Option<PathBuf> {
     let of_type = |kind: &str| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ');
@@ -299,7 +299,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// `latscope-PID`, or with a number behind it for a second one, or where an
 /// earlier process of this id has left one.
-fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
+pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
     let name = |number: u32| match number {
         0 => format!("latscope-{}", std::process::id()),
         _ => format!("latscope-{}-{number}", std::process::id()),
@@ -317,7 +317,7 @@ fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
         })
 }
 
-fn refused(path: &Path, error: &io::Error) -> Unavailable {
+pub(super) fn refused(path: &Path, error: &io::Error) -> Unavailable {
     let remedy = match error.kind() {
         ErrorKind::PermissionDenied => "run as root",
         ErrorKind::NotFound => "use a kernel with CONFIG_TRACING and CONFIG_FTRACE, and mounted tracefs",
@@ -334,7 +334,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 
 /// Events lost on a CPU, and the time of the oldest one left, ns, from a
 /// `per_cpu/cpuN/stats`.
-fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
+pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
     let field = |name: &str| stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let count = |name: &str| field(name).and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
     let lost = ["overrun", "commit overrun", "dropped events"].map(count).iter().sum();

@@ -376,6 +376,13 @@ impl<'a> Bench<'a> {
         self.closing(point).values.insert(name.to_owned(), value);
     }
 
+    /// States that no event of a point is a result and not a failure, in words.
+    pub fn uneventful(&mut self, point: usize, text: impl Into<String>) {
+        let closing = self.closing(point);
+        closing.uneventful = true;
+        closing.reason.get_or_insert_with(|| text.into());
+    }
+
     /// Marks a point as measured under conditions that distort it.
     pub fn degrade(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
         self.mark(point, Support::Degraded, reason.into(), remedy.into());

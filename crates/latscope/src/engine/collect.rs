@@ -6,7 +6,8 @@ use super::recorder::Slots;
 use crate::probe;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Step;
-use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Support, Times};
+use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Support, Times, Value};
+use std::collections::BTreeMap;
 
 /// Puts a point together from what the worker counted and what it said.
 pub fn measurement(
@@ -23,8 +24,9 @@ pub fn measurement(
     // A point that turned out to be unsupported on the way has no numbers.
     let snapshot = snapshot.filter(|_| closing.support != Support::Unsupported);
     let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
-    if closing.support != Support::Unsupported && (histogram.count() == 0 || incomplete) {
-        closing.support = if histogram.count() == 0 { Support::Unsupported } else { Support::Degraded };
+    let nothing = histogram.count() == 0 && !closing.uneventful;
+    if closing.support != Support::Unsupported && (nothing || incomplete) {
+        closing.support = if nothing { Support::Unsupported } else { Support::Degraded };
         let reason = failure.unwrap_or("nothing was measured");
         closing.reason.get_or_insert_with(|| reason.to_owned());
     }
@@ -82,7 +84,10 @@ pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
         match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
             None => {
                 let title =
-                    probe::find(&one.probe).map_or(one.title.clone(), |p| format!("{}, all CPUs", p.title));
+                    probe::find(&one.probe).map_or(one.title.clone(), |p| match params.get("context") {
+                        Some(context) => format!("{}: {context}, all CPUs", p.title),
+                        None => format!("{}, all CPUs", p.title),
+                    });
                 let blocks = Vec::new();
                 merged.push(Measurement {
                     params,
@@ -96,7 +101,31 @@ pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
             Some(all) => add(all, one),
         }
     }
+    for all in &mut merged {
+        let same = |one: &&Measurement| {
+            let cpu = one.params.get("cpu").is_some_and(|cpu| *cpu != "all".into());
+            let others = one.params.iter().filter(|(name, _)| *name != "cpu");
+            cpu && one.probe == all.probe && others.eq(all.params.iter().filter(|(name, _)| *name != "cpu"))
+        };
+        all.values = values_over(measured.iter().filter(same));
+    }
     merged
+}
+
+/// What is counted adds up over CPUs; of shares and times there is a mean.
+fn values_over<'a>(members: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, Value> {
+    let mut sums: BTreeMap<String, (Value, f64)> = BTreeMap::new();
+    for (name, value) in members.flat_map(|one| &one.values) {
+        let (sum, n) =
+            sums.entry(name.clone()).or_insert_with(|| (Value { value: 0.0, ..value.clone() }, 0.0));
+        sum.value += value.value;
+        *n += 1.0;
+    }
+    let mean = |(value, n): (Value, f64)| match value.unit.as_str() {
+        "count" | "1/s" => value,
+        _ => Value { value: value.value / n, ..value },
+    };
+    sums.into_iter().map(|(name, sum)| (name, mean(sum))).collect()
 }
 
 fn add(all: &mut Measurement, one: &Measurement) {
@@ -108,12 +137,6 @@ fn add(all: &mut Measurement, one: &Measurement) {
         ..Summary::default()
     };
     all.summary = Summary::of(&all.histogram, &counted);
-    for (name, value) in &one.values {
-        all.values
-            .entry(name.clone())
-            .and_modify(|sum| sum.value += value.value)
-            .or_insert_with(|| value.clone());
-    }
     match (&mut all.corrected, &one.corrected) {
         (Some(all), Some(one)) => all.merge(one),
         _ => all.corrected = None,

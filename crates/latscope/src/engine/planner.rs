@@ -1,6 +1,6 @@
 //! Request and machine to plan: pure.
 
-use crate::probe::{Ask, Cpus, Experiment, Probe};
+use crate::probe::{self, Ask, Cpus, Experiment, Probe};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
 use std::path::PathBuf;
@@ -70,23 +70,27 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         }
     }
     let cpus = if request.cpus.is_empty() { preferred(&machine.allowed.0) } else { request.cpus.clone() };
-    let steps = groups.into_iter().map(|(experiment, scratch_in, points)| Step {
-        name: experiment.name.to_owned(),
-        points,
-        cpus: match experiment.cpus {
-            Cpus::One => cpus.iter().copied().take(1).collect(),
-            Cpus::Two => cpus.iter().copied().take(2).collect(),
-            Cpus::All => cpus.clone(),
-        },
-        policy: experiment.policy,
-        stop: stop(request),
-        conditions: Conditions { scratch_in, ..request.conditions.clone() },
-        periodic: request.periodic.clone(),
-        seed: request.seed,
-    });
+    let mut steps: Vec<Step> = groups
+        .into_iter()
+        .map(|(experiment, scratch_in, points)| Step {
+            name: experiment.name.to_owned(),
+            points,
+            cpus: match experiment.cpus {
+                Cpus::One => cpus.iter().copied().take(1).collect(),
+                Cpus::Two => cpus.iter().copied().take(2).collect(),
+                Cpus::All => cpus.clone(),
+            },
+            policy: experiment.policy,
+            stop: stop(request),
+            conditions: Conditions { scratch_in, ..request.conditions.clone() },
+            periodic: request.periodic.clone(),
+            seed: request.seed,
+        })
+        .collect();
+    steps.iter_mut().for_each(|step| probe::adapt(step, &request.ask));
     Plan {
         job: request.job.clone(),
-        steps: steps.collect(),
+        steps,
         load: request.load.clone(),
         timeline: request.timeline.clone(),
         on_threshold: request.on_threshold.clone(),
@@ -133,7 +137,7 @@ fn stop(request: &Request) -> latscope_core::plan::Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{self, Profile};
+    use crate::probe::Profile;
 
     fn request() -> Request {
         let ask =

@@ -63,4 +63,7 @@ pub struct Closing {
     pub blocks: Vec<Block>,
     /// Events worth naming.
     pub outliers: Vec<Outlier>,
+    /// There was nothing to record, which is a result.
+    #[serde(default)]
+    pub uneventful: bool,
 }

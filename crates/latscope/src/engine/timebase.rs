@@ -66,6 +66,12 @@ impl Timebase {
         ticks.saturating_sub(self.overhead) as f64 * self.ns_per_tick
     }
 
+    /// Nanoseconds in so many ticks, nothing subtracted.
+    #[inline]
+    pub fn span(&self, ticks: u64) -> f64 {
+        ticks as f64 * self.ns_per_tick
+    }
+
     /// Ticks in `ns` nanoseconds.
     pub fn ticks(&self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_tick) as u64

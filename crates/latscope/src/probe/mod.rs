@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod failure;
 pub mod file;
 pub mod memory;
+pub mod noise;
 pub mod process;
 pub mod selftest;
 pub mod sync;
@@ -16,7 +17,7 @@ pub mod wake;
 
 use crate::engine::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Params, Point, Policy, Stop};
+use latscope_core::plan::{ParamValue, Params, Point, Policy, Step, Stop};
 use latscope_core::report::Times;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -247,7 +248,27 @@ pub static FAMILIES: &[Family] = &[
         probes: file::PROBES,
     },
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
+    Family {
+        name: "noise",
+        about: "Time stolen from a busy loop on each CPU, and by whom",
+        probes: noise::PROBES,
+    },
 ];
+
+/// Adapts a planned step to what holds for its family alone.
+pub fn adapt(step: &mut Step, ask: &Ask) {
+    match step.name.as_str() {
+        "wake.timerlat" => wake::timerlat::adapt(step, ask),
+        name if name.starts_with("noise.") => noise::adapt(step, ask),
+        _ => {}
+    }
+}
+
+/// Whether a probe is measured only when it is asked for by its name: it
+/// changes settings of the kernel for a while.
+pub fn by_name_only(probe: &Probe) -> bool {
+    matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
+}
 
 /// All probes.
 pub fn all() -> impl Iterator<Item = &'static Probe> {

@@ -11,6 +11,7 @@ use super::measure::{self, Ground};
 use super::output::Output;
 use super::{Exit, criteria};
 use crate::engine::observers::{Event, Observer};
+use crate::probe::wake::timerlat;
 use anyhow::Result;
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
@@ -52,7 +53,10 @@ fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
         request::profile(matches).map(|profile| format!("profile {}: {}", profile.name, profile.source));
     Ok(Plan {
         job: "wake".to_owned(),
-        steps: vec![setup.step()],
+        steps: vec![match matches.get_one::<String>("probe").map(String::as_str) {
+            Some("timerlat") => timerlat::step(&setup),
+            _ => setup.step(),
+        }],
         load: measure::load(matches),
         timeline: matches.get_one::<PathBuf>("timeline").cloned(),
         on_threshold: request::on_threshold(matches)?,

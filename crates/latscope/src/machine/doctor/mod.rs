@@ -97,7 +97,7 @@ impl Context<'_> {
 
 /// Every family of probes.
 const EVERYTHING: &[&str] =
-    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "file.*", "wake.*"];
+    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "file.*", "wake.*", "noise.*"];
 
 fn check(id: &str, state: CheckState, found: impl Into<String>, affects: &[&str]) -> Check {
     Check {

@@ -5,11 +5,13 @@ mod crew;
 pub mod setup;
 pub mod thread;
 pub mod timer;
+pub mod timerlat;
 mod waiter;
 
 pub use timer::{RESPONSE, TIMER};
+pub use timerlat::TIMERLAT;
 
 use super::Probe;
 
 /// The probes of the family.
-pub static PROBES: &[&Probe] = &[&TIMER, &RESPONSE];
+pub static PROBES: &[&Probe] = &[&TIMER, &RESPONSE, &TIMERLAT];

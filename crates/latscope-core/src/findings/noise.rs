@@ -1,0 +1,186 @@
+//! What time is stolen from a busy loop, and by whom.
+
+use super::finding;
+use super::select::{is, listed, number, value};
+use crate::report::{Finding, Measurement, Report, Support};
+use crate::units::{format_time, three_digits};
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    let watched = |m: &&Measurement| {
+        is(m, "cpu", "all") && m.support != Support::Unsupported && value(m, "watched").is_some()
+    };
+    report.of_probe("noise.busy").filter(watched).filter_map(|all| stolen(report, all)).collect()
+}
+
+/// Whom the gaps are put down to: the word in the names of values, and words
+/// for a reader.
+const CLASSES: [(&str, &str); 3] = [
+    ("preemption", "went to other threads"),
+    ("steal", "was kept by the hypervisor, as the kernel accounts for it"),
+    ("interrupt", "is what interrupts took, and what no kernel sees"),
+];
+
+fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
+    let threshold = value(all, "threshold").or_else(|| Some(number(all, "threshold")? as f64))?;
+    let threshold = format_time(threshold);
+    let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
+    let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
+    let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
+        let time = format_time(watched * 1e9);
+        let text = format!("Nothing took {threshold} or more at once from a busy loop on any CPU in {time}.");
+        return Some(finding("stolen-time", text, &values));
+    };
+    values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
+    let mut text = format!(
+        "A busy loop{} on each CPU lost {} % of its time in gaps of {threshold} or more, the longest {}",
+        number(all, "priority").map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
+        three_digits(lost),
+        format_time(longest)
+    );
+    text += &worst(report, all, lost).unwrap_or_default();
+    text += ". Of the time lost ";
+    let shares: Vec<String> = CLASSES
+        .iter()
+        .filter_map(|(class, words)| {
+            let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
+            let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
+            let share = if share < 0.5 { "less than 1".to_owned() } else { format!("{share:.0}") };
+            let plural = if gaps == 1.0 { "" } else { "s" };
+            Some(format!("{share} % {words} ({gaps:.0} gap{plural})"))
+        })
+        .collect();
+    text += &listed(&shares);
+    text += ".";
+    text += &interrupts(report, all, &mut values).unwrap_or_default();
+    Some(finding("stolen-time", text, &values))
+}
+
+/// The CPU that lost most, if it stands out.
+fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
+    let others = |m: &Measurement| {
+        m.params
+            .iter()
+            .filter(|(name, _)| *name != "cpu")
+            .eq(all.params.iter().filter(|(name, _)| *name != "cpu"))
+    };
+    let cpus = report.of_probe(&all.probe).filter(|m| others(m));
+    let lost = cpus.filter_map(|m| Some((number(m, "cpu")?, value(m, "lost")?)));
+    let (cpu, most) = lost.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({} %)", three_digits(most)))
+}
+
+/// Whether there were interrupts enough to explain the gaps that nobody else
+/// does.
+fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>) -> Option<String> {
+    let gaps = value(all, "gaps-interrupt").filter(|gaps| *gaps > 0.0)?;
+    let count = value(all, "interrupts")?;
+    values.extend([("interrupt_gaps", gaps), ("interrupts", count)]);
+    let named = |(name, value): (&String, &crate::report::Value)| {
+        Some((name.strip_prefix("irq:")?.to_owned(), value.value))
+    };
+    let mut sources: Vec<(String, f64)> = all.values.iter().filter_map(named).collect();
+    sources.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let sources: Vec<String> =
+        sources.iter().take(3).map(|(name, count)| format!("{count:.0} {}", source(name))).collect();
+    let mut text = format!(" The kernel counted {count:.0} interrupts meanwhile");
+    if !sources.is_empty() {
+        text += &format!(" ({})", listed(&sources));
+    }
+    text += &match gaps - count {
+        unexplained if unexplained > 0.0 => {
+            let who = if report.machine.hypervisor.is_some() { "the hypervisor" } else { "firmware (SMI)" };
+            format!(
+                ": too few. At least {unexplained:.0} of the {gaps:.0} gaps without another thread are none of its \
+                 own, so look at {who}."
+            )
+        }
+        _ => format!(": enough for the {gaps:.0} gaps without another thread."),
+    };
+    Some(text)
+}
+
+/// Words for the kernel's shorthand of its own interrupts.
+fn source(name: &str) -> &str {
+    match name {
+        "LOC" => "local timer",
+        "RES" => "rescheduling",
+        "CAL" => "function call",
+        "TLB" => "TLB shootdown",
+        "IWI" => "IRQ work",
+        "NMI" => "non-maskable",
+        "HYP" => "hypervisor callback",
+        device => device,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::params;
+    use crate::report::Times;
+    use crate::testing::{point, report, with_value};
+
+    fn loops(cpu: &str, values: &[(&str, f64)]) -> Measurement {
+        let cpu = cpu.parse::<u64>().map_or(cpu.into(), Into::into);
+        let params = params([("cpu", cpu), ("threshold", 1000.into())]);
+        let m = point("noise.busy", params, Times::Operation, 4_000.0);
+        values.iter().fold(m, |m, (name, value)| with_value(m, name, *value))
+    }
+
+    fn said(all: &[(&str, f64)], hypervisor: bool) -> Finding {
+        let cpus =
+            [("0", 0.1), ("1", 1.9)].map(|(cpu, lost)| loops(cpu, &[("lost", lost), ("watched", 3.0)]));
+        let mut report = report(cpus.into_iter().chain([loops("all", all)]).collect());
+        report.machine.hypervisor = hypervisor.then(|| "KVM".to_owned());
+        findings(&report).remove(0)
+    }
+
+    const ALL: [(&str, f64); 10] = [
+        ("lost", 1.0),
+        ("watched", 3.0),
+        ("gaps", 200.0),
+        ("gaps-preemption", 4.0),
+        ("gaps-interrupt", 90.0),
+        ("lost-preemption", 0.75),
+        ("lost-interrupt", 0.25),
+        ("interrupts", 100.0),
+        ("irq:LOC", 80.0),
+        ("irq:eth0", 20.0),
+    ];
+
+    #[test]
+    fn shares_interrupts_and_the_worst_cpu_are_named() {
+        let text = said(&ALL, true).text;
+        for part in [
+            "lost 1.00 % of its time",
+            "1.00 µs or more",
+            "most of it on CPU 1 (1.90 %)",
+            "75 % went to other threads (4 gaps)",
+            "25 % is what interrupts took",
+            "100 interrupts meanwhile (80 local timer and 20 eth0)",
+            "enough for the 90 gaps",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text:?}");
+        }
+        assert!(!text.contains("kept by the hypervisor"), "{text}");
+    }
+
+    #[test]
+    fn too_few_interrupts_point_below_the_kernel() {
+        let mut few = ALL;
+        few[7].1 = 30.0;
+        let guest = said(&few, true).text;
+        assert!(guest.contains("At least 60 of the 90 gaps") && guest.contains("the hypervisor."), "{guest}");
+        assert!(said(&few, false).text.contains("firmware"));
+    }
+
+    #[test]
+    fn quiet_cpus_are_said_to_be_quiet() {
+        let mut quiet = loops("all", &[("lost", 0.0), ("watched", 3.0), ("gaps", 0.0)]);
+        quiet.histogram = crate::histogram::Histogram::new(1000);
+        quiet.summary = Default::default();
+        let found = findings(&report(vec![quiet]));
+        assert!(found[0].text.starts_with("Nothing took 1.00 µs or more"), "{}", found[0].text);
+        assert!(findings(&report(vec![])).is_empty());
+    }
+}

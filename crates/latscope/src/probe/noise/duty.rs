@@ -1,0 +1,64 @@
+//! How much of its time a real-time busy loop may watch. One that never slept
+//! would run into the kernel's throttling, which then is what it measures, or
+//! without throttling would keep a machine from doing anything else.
+
+use std::time::Duration;
+
+/// Watching and resting in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Duty {
+    /// Time to watch, ns.
+    pub watch_ns: u64,
+    /// Time to rest after it.
+    pub rest: Duration,
+}
+
+/// One turn, ns: nobody else waits for longer.
+const TURN_NS: u64 = 100_000_000;
+
+/// The share of what the kernel grants that is taken.
+const SHARE: f64 = 0.8;
+
+/// The least share of a turn worth watching.
+const LEAST: f64 = 0.01;
+
+impl Duty {
+    /// What fits into the kernel's limit of `runtime` in each `period`, both in
+    /// µs; a negative runtime is no limit. `None` when next to nothing does.
+    pub fn within(runtime: i64, period: i64) -> Option<Duty> {
+        let granted = if runtime < 0 { 1.0 } else { runtime as f64 / period.max(1) as f64 };
+        let share = SHARE * granted.min(1.0);
+        let watch_ns = (share * TURN_NS as f64) as u64;
+        let rest = Duration::from_nanos(TURN_NS - watch_ns);
+        (share >= LEAST).then_some(Duty { watch_ns, rest })
+    }
+
+    /// What fits on this machine; where the limit cannot be read, what would
+    /// be right without one.
+    pub fn here() -> Option<Duty> {
+        let number = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
+            text.trim().parse().ok()
+        };
+        Duty::within(
+            number("sched_rt_runtime_us").unwrap_or(-1),
+            number("sched_rt_period_us").unwrap_or(1_000_000),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_always_time_for_others() {
+        for (runtime, period) in [(950_000, 1_000_000), (-1, 1_000_000), (2_000_000, 1_000_000), (10, 100)] {
+            let duty = Duty::within(runtime, period).unwrap();
+            let share = duty.watch_ns as f64 / TURN_NS as f64;
+            assert!(duty.rest.as_nanos() as u64 >= TURN_NS / 5, "{runtime}: {duty:?}");
+            assert!(runtime < 0 || share < runtime as f64 / period as f64, "{runtime}: {duty:?}");
+        }
+        assert_eq!(Duty::within(0, 1_000_000), None);
+    }
+}
