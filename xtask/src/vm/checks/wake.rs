@@ -1,0 +1,28 @@
+//! Wake-up latency, and the tracers of the kernel that tell its parts.
+
+use super::{ALL, Check, Kernel, REAL_TIME};
+use anyhow::ensure;
+
+pub const CHECKS: &[Check] = &[
+    Check::new("latscope wake measures every CPU", ALL, "latscope wake --duration 1s --json -", |ran| {
+        let report = ran.result()?;
+        let cpus = report.of_probe("wake.timer").filter(|measured| measured.summary.count > 0).count();
+        ensure!(cpus >= 2, "only {cpus} of the points were measured: {}", ran.stdout);
+        Ok(())
+    }),
+    Check::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
+    Check::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
+    Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("context")),
+    Check::new(
+        "timerlat wakes threads of a program",
+        &[Kernel::Rt612],
+        "cd /sys/kernel/tracing && echo NO_OSNOISE_WORKLOAD >osnoise/options && echo timerlat >current_tracer
+         ls osnoise/per_cpu/cpu0; status=$?; echo nop >current_tracer; exit $status",
+        |ran| ran.says("timerlat_fd"),
+    ),
+];
+
+const TRACERS: &str = "cat /sys/kernel/tracing/available_tracers";
+
+const TIMERLAT: &str = "cd /sys/kernel/tracing && echo timerlat >current_tracer && sleep 1 && cat trace
+    status=$?; echo nop >current_tracer; exit $status";
