@@ -8,11 +8,12 @@ use clap::Args;
 use latscope_core::units::{parse_duration, parse_size};
 use rustix::io::FdFlags;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -27,6 +28,9 @@ const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
 /// The emulator counts the ticks of all CPUs by the one counter of its host,
 /// so they agree; the kernel, which cannot know, would fall back to a slow clock.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc";
+
+/// Whether the programs built here run in the machine.
+pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
 
 /// The machine to boot.
 #[derive(Args, Clone)]
@@ -53,7 +57,7 @@ pub struct Machine {
     #[arg(long, value_name = "DIR", value_parser = absolute)]
     pub overlay: Option<PathBuf>,
     /// How cargo builds latscope; `release` and `dev` build faster
-    #[arg(long, default_value = "dist")]
+    #[arg(long, default_value = dist::PROFILE)]
     pub profile: String,
 }
 
@@ -77,7 +81,7 @@ impl Machine {
     /// # Errors
     /// Something is missing, the kernel does not come up, or time is over.
     pub fn run(&self, job: &str) -> Result<Ended> {
-        ensure!(cfg!(target_arch = "x86_64"), "the VM runs programs of this machine, which is not x86-64");
+        ensure!(AVAILABLE, "the VM is an x86-64 machine, and runs what is built for this one");
         setup::program("qemu-system-x86_64", "qemu-system-x86")?;
         setup::program("setpriv", "util-linux")?;
         let latscope = dist::for_this_machine(&self.profile)?;
@@ -89,9 +93,10 @@ impl Machine {
         let contents = Contents { latscope: &latscope, modules: &modules, overlay, job };
         let scratch = tempfile::tempdir()?;
         contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
-        self.boot(&kernel.image(), scratch.path())
-            .with_context(|| format!("Linux {}; its console: {}", kernel.release, console(scratch.path())))
-            .map(|status| Ended { status, scratch })
+        match self.boot(&kernel.image(), scratch.path()) {
+            Ok(status) => Ok(Ended { status, scratch }),
+            Err(error) => bail!("Linux {}: {error:#}{}", kernel.release, console(scratch.path())),
+        }
     }
 
     /// Boots; returns the exit status of the job, with its files in the scratch directory.
@@ -111,11 +116,17 @@ impl Machine {
         drop(theirs);
         let archive = scratch.join("result");
         let sinks: [File; 3] = [own(&io::stdout())?, own(&io::stderr())?, File::create(&archive)?];
+        let unread = AtomicBool::new(false);
         thread::scope(|scope| {
-            for (from, to) in ours.into_iter().zip(sinks) {
-                scope.spawn(move || hand_on(from, to));
+            for (mut from, mut to) in ours.into_iter().zip(sinks) {
+                let unread = &unread;
+                scope.spawn(move || {
+                    if io::copy(&mut from, &mut to).is_err() {
+                        unread.store(true, Relaxed);
+                    }
+                });
             }
-            wait(&mut child, self.timeout)
+            wait(&mut child, self.timeout, &unread)
         })?;
         unpack(&archive, scratch)
     }
@@ -135,25 +146,20 @@ impl Machine {
     }
 }
 
-/// Waits for the emulator to end, and ends it when time is over.
-fn wait(child: &mut Child, timeout: Duration) -> Result<()> {
+/// Waits for the emulator to end; ends it when time is over or nobody reads its output.
+fn wait(child: &mut Child, timeout: Duration, unread: &AtomicBool) -> Result<()> {
     let end = Instant::now() + timeout;
-    loop {
+    while Instant::now() < end && !unread.load(Relaxed) {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => bail!("the emulator failed ({status})"),
-            None if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
-            None => break,
+            None => thread::sleep(Duration::from_millis(20)),
         }
     }
     child.kill()?;
     child.wait()?;
-    bail!("the machine was still running after {timeout:?}: more --timeout, or it hangs")
-}
-
-/// Copies until an end breaks off; the machine sees a port whose reader went as a broken pipe.
-fn hand_on(mut from: impl Read, mut to: impl Write) {
-    let _ = io::copy(&mut from, &mut to);
+    ensure!(!unread.load(Relaxed), "what it prints cannot be written");
+    bail!("still running after {timeout:?}: it hangs, or needs more --timeout")
 }
 
 /// A stream of our own without its buffer.
@@ -163,17 +169,18 @@ fn own(stream: &impl AsFd) -> Result<File> {
 
 /// Unpacks what the job left; returns its exit status.
 fn unpack(archive: &Path, to: &Path) -> Result<u8> {
-    ensure!(fs::metadata(archive)?.len() > 0, "the machine ended before its job did");
+    ensure!(fs::metadata(archive)?.len() > 0, "it ended before the command did");
     let mut tar = Command::new("tar");
     shell::output(tar.args(["--no-same-owner", "-xf"]).arg(archive).arg("-C").arg(to))?;
     let status = fs::read_to_string(to.join("status"))?;
     status.trim().parse().with_context(|| format!("exit status {status:?}"))
 }
 
-/// The last lines that the kernel wrote.
+/// The last lines that the kernel wrote, if it wrote any.
 fn console(scratch: &Path) -> String {
     let text = fs::read(scratch.join("console")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(15)..].join("\n")
+    let last = &lines[lines.len().saturating_sub(15)..];
+    if last.is_empty() { String::new() } else { format!("; last on its console:\n{}", last.join("\n")) }
 }

@@ -4,9 +4,9 @@ use super::{CACHE, modules, packages};
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fmt, fs};
 
 /// A kernel of Debian 12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,16 +32,17 @@ const HARDWARE: [&str; 9] = [
     "drivers/usb",
 ];
 
-impl Kernel {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
             Kernel::Rt => "rt",
             Kernel::Std => "std",
             Kernel::Rt612 => "rt612",
-        }
+        })
     }
+}
 
+impl Kernel {
     /// The suite of Debian, and the package that depends on its newest such kernel.
     fn source(self) -> (&'static str, &'static str) {
         match self {
@@ -56,7 +57,7 @@ impl Kernel {
     /// # Errors
     /// It cannot be fetched, or is not what a kernel package was so far.
     pub fn unpacked(self) -> Result<Unpacked> {
-        let dir = Path::new(CACHE).join(self.name());
+        let dir = Path::new(CACHE).join(self.to_string());
         packages::once(&dir, |dir| {
             let (suite, package) = self.source();
             let suite = packages::Suite::new(suite)?;

@@ -12,7 +12,7 @@ mod kernel;
 mod modules;
 mod packages;
 
-use crate::shell;
+use crate::{dist, shell};
 use anyhow::Result;
 use boot::Machine;
 use clap::{Args, Subcommand};
@@ -46,10 +46,10 @@ enum Test {
         #[arg(default_value = "")]
         word: String,
         /// Only under these kernels
-        #[arg(long, value_name = "KERNEL,…", value_delimiter = ',', default_values = ["rt", "std", "rt612"])]
+        #[arg(long, value_name = "KERNEL,…", value_delimiter = ',', default_values_t = checks::ALL.to_vec())]
         kernel: Vec<Kernel>,
         /// How cargo builds latscope
-        #[arg(long, default_value = "dist")]
+        #[arg(long, default_value = dist::PROFILE)]
         profile: String,
     },
 }
@@ -78,4 +78,40 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// A path that still means the same when the working directory changes.
 fn absolute(path: &str) -> std::io::Result<PathBuf> {
     std::path::absolute(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    fn parsed(words: &[&str]) -> Option<Arguments> {
+        let command = Arguments::augment_args(clap::Command::new("vm"));
+        let matches = command.try_get_matches_from(std::iter::once(&"vm").chain(words)).ok()?;
+        Arguments::from_arg_matches(&matches).ok()
+    }
+
+    #[test]
+    fn the_machine_comes_before_the_dashes_and_the_command_after() {
+        let words = ["--kernel", "rt612", "--memory", "1GiB", "--append", "-x y", "--modules", "a,b", "--"];
+        let arguments = parsed(&[words.as_slice(), &["ls", "--out", "-l"]].concat()).unwrap();
+        let machine = arguments.machine;
+        assert_eq!(
+            (machine.kernel, machine.memory, machine.append.as_str()),
+            (Kernel::Rt612, 1 << 30, "-x y")
+        );
+        assert_eq!(machine.modules, ["a", "b"]);
+        assert_eq!(arguments.command, ["ls", "--out", "-l"]);
+        assert!(arguments.test.is_none() && arguments.out.is_none());
+    }
+
+    #[test]
+    fn a_command_is_needed_but_for_the_tests() {
+        assert!(parsed(&[]).is_none() && parsed(&["--kernel", "std"]).is_none());
+        let Some(Test::Test { word, kernel, .. }) = parsed(&["test", "binder"]).and_then(|found| found.test)
+        else {
+            panic!("no tests");
+        };
+        assert_eq!((word.as_str(), kernel.as_slice()), ("binder", checks::ALL));
+    }
 }

@@ -25,6 +25,8 @@ pub const CHECKS: &[Check] = &[
         |ran| ran.measured("syscall.getppid").map(drop),
     ),
     Check::new("the kernel's clock needs no system call", ALL, CLOCK, |ran| ran.prints("tsc")),
+    Check::new("a failure comes out", ALL, "latscope doctor --nonsense", |ran| ran.complains("--nonsense"))
+        .exits(1),
     Check::new("a file comes out", ALL, "echo text >file", |ran| file(&ran.files.join("file"))),
 ];
 

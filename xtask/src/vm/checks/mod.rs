@@ -13,9 +13,10 @@ mod ran;
 mod wake;
 
 use super::Kernel;
-use super::boot::Machine;
+use super::boot::{AVAILABLE, Machine};
 use super::initramfs::quoted;
-use anyhow::{Context, Result, bail};
+use crate::dist;
+use anyhow::{Context, Result, bail, ensure};
 pub use ran::Ran;
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -54,7 +55,6 @@ impl Check {
     }
 
     /// The same, but it must end with this exit status.
-    #[expect(dead_code, reason = "no command so far shall fail")]
     pub const fn exits(self, status: i32) -> Check {
         Check { status, ..self }
     }
@@ -72,18 +72,28 @@ impl Check {
 /// # Errors
 /// No test has this name.
 pub fn report(word: &str, kernels: &[Kernel], profile: &str) -> Result<ExitCode> {
-    let outcomes = run(word, kernels, profile);
-    if outcomes.is_empty() {
-        bail!("no test under these kernels has {word:?} in its name");
-    }
-    let failed = outcomes.iter().filter(|(_, outcome)| outcome.is_err()).count();
-    println!("{} passed, {failed} failed", outcomes.len() - failed);
+    let (mut passed, mut failed) = (0, 0);
+    run(word, kernels, profile, |name, outcome| match outcome {
+        Ok(()) => (println!("{name} ... ok"), passed += 1).1,
+        Err(error) => (println!("{name} ... FAILED: {error:#}"), failed += 1).1,
+    });
+    ensure!(passed + failed > 0, "no test under these kernels has {word:?} in its name");
+    println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the tests with a word in their name: the name and the outcome of each.
-pub fn run(word: &str, kernels: &[Kernel], profile: &str) -> Vec<(String, Result<()>)> {
-    let mut outcomes = Vec::new();
+/// Runs all tests, if this machine can; hands out the name and the outcome of
+/// each, or the reason why there is none.
+pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
+    if !AVAILABLE {
+        return Err("tests in the VM: it is an x86-64 machine, this is not");
+    }
+    run("", ALL, dist::PROFILE, each);
+    Ok(())
+}
+
+/// Runs the tests with a word in their name; hands out the name and the outcome of each.
+fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
     for kernel in kernels {
         let chosen: Vec<&Check> = (FAMILIES.iter().copied().flatten())
             .filter(|check| check.kernels.contains(kernel) && check.name.contains(word))
@@ -92,15 +102,9 @@ pub fn run(word: &str, kernels: &[Kernel], profile: &str) -> Vec<(String, Result
             continue;
         }
         for (check, outcome) in chosen.iter().zip(boot(*kernel, &chosen, profile)) {
-            let name = format!("VM {}: {}", kernel.name(), check.name);
-            match &outcome {
-                Ok(()) => println!("{name} ... ok"),
-                Err(error) => println!("{name} ... FAILED: {error:#}"),
-            }
-            outcomes.push((name, outcome));
+            each(&format!("VM {kernel}: {}", check.name), outcome);
         }
     }
-    outcomes
 }
 
 /// Runs tests under one kernel; the outcome of each.

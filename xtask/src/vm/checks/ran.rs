@@ -36,6 +36,12 @@ impl Ran {
         Ok(())
     }
 
+    /// Its standard error has this text.
+    pub fn complains(&self, text: &str) -> Result<()> {
+        ensure!(self.stderr.contains(text), "no {text:?} on its standard error: {}", self.said());
+        Ok(())
+    }
+
     /// Its standard output is one line of exactly this.
     pub fn prints(&self, line: &str) -> Result<()> {
         ensure!(self.stdout.trim_end() == line, "not {line:?}: {}", self.said());

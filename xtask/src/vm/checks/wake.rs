@@ -12,9 +12,9 @@ pub const CHECKS: &[Check] = &[
     }),
     Check::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
     Check::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
-    Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("context")),
+    Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
     Check::new(
-        "timerlat wakes threads of a program",
+        "timerlat can wake threads of a program",
         &[Kernel::Rt612],
         "cd /sys/kernel/tracing && echo NO_OSNOISE_WORKLOAD >osnoise/options && echo timerlat >current_tracer
          ls osnoise/per_cpu/cpu0; status=$?; echo nop >current_tracer; exit $status",
