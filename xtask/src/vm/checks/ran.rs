@@ -60,11 +60,16 @@ impl Ran {
         Ok(report)
     }
 
-    /// The samples of a probe, over all its points, in the result on its standard output.
-    pub fn measured(&self, probe: &str) -> Result<u64> {
+    /// Every point of a probe was measured, as the result on its standard
+    /// output says, and nothing but the emulator distorted it.
+    pub fn measured(&self, probe: &str) -> Result<()> {
         let report = self.result()?;
-        let count = report.of_probe(probe).map(|measurement| measurement.summary.count).sum();
-        ensure!(count > 0, "{probe} was not measured: {:?}", report.of_probe(probe).next());
-        Ok(count)
+        ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
+        for point in report.of_probe(probe) {
+            ensure!(point.summary.count > 0, "{probe} was not measured: {:?}", point.reason);
+            let reason = point.reason.as_deref().unwrap_or_default();
+            ensure!(reason.starts_with("emulated"), "{probe} is distorted: {reason}");
+        }
+        Ok(())
     }
 }

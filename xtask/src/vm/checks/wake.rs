@@ -10,6 +10,9 @@ pub const CHECKS: &[Check] = &[
         ensure!(cpus >= 2, "only {cpus} of the points were measured: {}", ran.stdout);
         Ok(())
     }),
+    Check::new("latscope wake measures under SCHED_DEADLINE", ALL, DEADLINE, |ran| {
+        ran.measured("wake.timer")
+    }),
     Check::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
     Check::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
     Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
@@ -21,6 +24,8 @@ pub const CHECKS: &[Check] = &[
         |ran| ran.says("timerlat_fd"),
     ),
 ];
+
+const DEADLINE: &str = "latscope wake --policy deadline --duration 1s --json -";
 
 const TRACERS: &str = "cat /sys/kernel/tracing/available_tracers";
 
