@@ -1,5 +1,6 @@
 //! Tests that need another kernel: a command in the VM, and what must hold of
-//! it. Each kernel boots once, and runs all its commands one after another.
+//! it. Each kernel boots once, and runs all its commands one after another: a
+//! command that changes the machine changes it back.
 //!
 //! To add one, add a line to the file of its family:
 //!
