@@ -9,6 +9,9 @@ use std::process::Command;
 /// Stripped size that the binary must not exceed.
 const LIMIT: u64 = 5 << 20;
 
+/// How the binaries are built.
+pub const PROFILE: &str = "dist";
+
 /// A target to build for.
 struct Target {
     triple: &'static str,
@@ -46,19 +49,21 @@ fn is_available(triple: &str) -> Result<bool> {
     Ok(fs::read_dir(libraries.trim()).is_ok_and(|mut entries| entries.next().is_some()))
 }
 
+/// Builds for this machine only, without a copy in dist/.
+///
+/// # Errors
+/// The build fails.
+pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
+    let target = TARGETS.iter().find(|target| target.triple.starts_with(std::env::consts::ARCH));
+    let target = target.context("no static binary is built for this architecture")?;
+    let mut cargo = compile(target, profile);
+    shell::output(cargo.arg("--quiet"))?;
+    Ok(compiled(target, profile))
+}
+
 fn build(target: &Target) -> Result<PathBuf> {
-    let mut cargo = shell::cargo("build --profile dist --package latscope --locked --target");
-    cargo.arg(target.triple).env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
-    // The result file names the commit; an archive without history has none.
-    if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
-        cargo.env("LATSCOPE_COMMIT", commit.trim());
-    }
-    if let Some(linker) = target.linker {
-        let variable = format!("CARGO_TARGET_{}_LINKER", target.triple.to_uppercase().replace('-', "_"));
-        cargo.env(variable, linker);
-    }
-    shell::run(&mut cargo)?;
-    let from = PathBuf::from("target").join(target.triple).join("dist/latscope");
+    shell::run(&mut compile(target, PROFILE))?;
+    let from = compiled(target, PROFILE);
     let architecture = target.triple.split('-').next().unwrap_or_default();
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
     fs::create_dir_all("dist")?;
@@ -69,4 +74,24 @@ fn build(target: &Target) -> Result<PathBuf> {
         bail!("{} has {size} bytes, more than the limit of {LIMIT}", to.display());
     }
     Ok(to)
+}
+
+fn compile(target: &Target, profile: &str) -> Command {
+    let mut cargo = shell::cargo("build --package latscope --locked");
+    cargo.args(["--profile", profile, "--target", target.triple]);
+    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+    // The result file names the commit; an archive without history has none.
+    if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
+        cargo.env("LATSCOPE_COMMIT", commit.trim());
+    }
+    if let Some(linker) = target.linker {
+        let variable = format!("CARGO_TARGET_{}_LINKER", target.triple.to_uppercase().replace('-', "_"));
+        cargo.env(variable, linker);
+    }
+    cargo
+}
+
+fn compiled(target: &Target, profile: &str) -> PathBuf {
+    let directory = if profile == "dev" { "debug" } else { profile };
+    PathBuf::from("target").join(target.triple).join(directory).join("latscope")
 }

@@ -1,4 +1,4 @@
-//! Developer commands of latscope: `cargo xtask test`, `dist`, `peers`.
+//! Developer commands of latscope: `cargo xtask test`, `dist`, `peers`, `vm`.
 #![forbid(unsafe_code)]
 
 mod bans;
@@ -7,6 +7,7 @@ mod peers;
 mod setup;
 mod shell;
 mod test;
+mod vm;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -27,26 +28,25 @@ enum Command {
     Dist,
     /// Compares latscope with other tools; checks its limits under load, of time and of size
     Peers(peers::Arguments),
+    /// Runs a command under another kernel, in an emulated machine
+    Vm(vm::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match run(&arguments.command) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    run(&arguments.command).unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
-/// Whether the command succeeded.
-fn run(command: &Command) -> Result<bool> {
+fn run(command: &Command) -> Result<ExitCode> {
     std::env::set_current_dir(shell::workspace())?;
-    match command {
-        Command::Test => test::run(),
-        Command::Dist => dist::run().map(|_| true),
-        Command::Peers(arguments) => peers::run(arguments),
-    }
+    let succeeded = match command {
+        Command::Test => test::run()?,
+        Command::Dist => dist::run().map(|_| true)?,
+        Command::Peers(arguments) => peers::run(arguments)?,
+        Command::Vm(arguments) => return vm::run(arguments),
+    };
+    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

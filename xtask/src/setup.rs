@@ -5,7 +5,13 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 3] = [("objdump", "binutils"), ("taskset", "util-linux"), ("node", "nodejs")];
+const NEEDED: [(&str, &str); 5] = [
+    ("objdump", "binutils"),
+    ("taskset", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("node", "nodejs"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+];
 
 /// Components of the Rust toolchain that the tests call.
 const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold.
 
-use crate::{bans, dist, setup, shell};
+use crate::{bans, dist, setup, shell, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
 use std::io::{BufRead, BufReader};
@@ -34,6 +34,10 @@ pub fn run() -> Result<bool> {
     match dist::run() {
         Ok(binaries) => binaries.iter().for_each(|binary| tally.binary(binary)),
         Err(error) => tally.check("static binaries", Err(error)),
+    }
+    if let Err(reason) = vm::checks::run_all(|name, outcome| tally.check(name, outcome)) {
+        println!("SKIPPED {reason}");
+        tally.skipped += 1;
     }
     Ok(tally.close())
 }

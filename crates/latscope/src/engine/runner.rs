@@ -350,11 +350,19 @@ fn emulator(machine: &Machine) -> Option<String> {
 }
 
 fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
-    if measurement.support == Support::Ok {
-        measurement.support = Support::Degraded;
-        measurement.reason = Some(format!("emulated ({emulator}): the figure is the emulator's"));
-        measurement.remedy = Some("measure on the machine itself".to_owned());
+    match measurement.support {
+        Support::Unsupported => return,
+        Support::Ok => measurement.remedy = Some("measure on the machine itself".to_owned()),
+        Support::Degraded => {}
     }
+    measurement.support = Support::Degraded;
+    measurement.reason = Some(emulated(measurement.reason.take(), emulator));
+}
+
+/// The reason of an emulated figure, behind what else distorts it.
+fn emulated(other: Option<String>, emulator: &str) -> String {
+    let emulated = format!("emulated ({emulator}): the figure is the emulator's");
+    other.map_or(emulated.clone(), |other| format!("{other}; {emulated}"))
 }
 
 /// Signals that end a run.
@@ -454,3 +462,15 @@ fn silence_allowed(step: &Step) -> Duration {
 
 /// Longer than any run, and short enough to be added to an instant.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_else_distorts_an_emulated_figure_is_still_said() {
+        assert_eq!(emulated(None, "TCG"), "emulated (TCG): the figure is the emulator's");
+        let both = emulated(Some("ran as OTHER".to_owned()), "TCG");
+        assert_eq!(both, "ran as OTHER; emulated (TCG): the figure is the emulator's");
+    }
+}

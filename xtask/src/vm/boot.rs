@@ -1,0 +1,186 @@
+//! The emulated machine: from its start until it switches itself off.
+
+use super::initramfs::Contents;
+use super::{Kernel, absolute};
+use crate::{dist, setup, shell};
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use latscope_core::units::{parse_duration, parse_size};
+use rustix::io::FdFlags;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Ports by which the machine hands out text and files, in the order of
+/// `init.sh`: neither mixes with what the kernel says on its console.
+const PORTS: [&str; 3] = ["stdout", "stderr", "result"];
+
+/// Modules for the ports.
+const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
+
+/// The emulator counts the ticks of all CPUs by the one counter of its host,
+/// so they agree; the kernel, which cannot know, would fall back to a slow clock.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc";
+
+/// Whether the programs built here run in the machine.
+pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
+
+/// The machine to boot.
+#[derive(Args, Clone)]
+pub struct Machine {
+    /// The kernel
+    #[arg(long, value_enum, default_value = "rt")]
+    pub kernel: Kernel,
+    /// Its memory
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
+    pub memory: u64,
+    /// Its CPUs
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub cpus: u32,
+    /// When to give up
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
+    pub timeout: Duration,
+    /// More arguments for the kernel, such as idle=poll where figures between CPUs matter
+    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
+    pub append: String,
+    /// Kernel modules to load, such as binder_linux
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    pub modules: Vec<String>,
+    /// Lays what is in DIR over the root of the VM
+    #[arg(long, value_name = "DIR", value_parser = absolute)]
+    pub overlay: Option<PathBuf>,
+    /// How cargo builds latscope; `release` and `dev` build faster
+    #[arg(long, default_value = dist::PROFILE)]
+    pub profile: String,
+}
+
+/// What came out of a machine.
+pub struct Ended {
+    /// The exit status of its job.
+    pub status: u8,
+    scratch: TempDir,
+}
+
+impl Ended {
+    /// The files that the job left in /out.
+    pub fn out(&self) -> PathBuf {
+        self.scratch.path().join("out")
+    }
+}
+
+impl Machine {
+    /// Boots, runs a shell script with its output on ours, and waits for the end.
+    ///
+    /// # Errors
+    /// Something is missing, the kernel does not come up, or time is over.
+    pub fn run(&self, job: &str) -> Result<Ended> {
+        ensure!(AVAILABLE, "the VM is an x86-64 machine, and runs what is built for this one");
+        setup::program("qemu-system-x86_64", "qemu-system-x86")?;
+        setup::program("setpriv", "util-linux")?;
+        let latscope = dist::for_this_machine(&self.profile)?;
+        let kernel = self.kernel.unpacked()?;
+        let modules: Vec<String> =
+            PORT_MODULES.iter().map(|name| (*name).to_owned()).chain(self.modules.clone()).collect();
+        let modules = kernel.load_order(&modules)?;
+        let overlay = self.overlay.as_deref();
+        let contents = Contents { latscope: &latscope, modules: &modules, overlay, job };
+        let scratch = tempfile::tempdir()?;
+        contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
+        match self.boot(&kernel.image(), scratch.path()) {
+            Ok(status) => Ok(Ended { status, scratch }),
+            Err(error) => bail!("Linux {}: {error:#}{}", kernel.release, console(scratch.path())),
+        }
+    }
+
+    /// Boots; returns the exit status of the job, with its files in the scratch directory.
+    fn boot(&self, image: &Path, scratch: &Path) -> Result<u8> {
+        let mut ours = Vec::new();
+        let mut emulator = self.emulator(image, scratch);
+        let mut theirs = Vec::new();
+        for (port, name) in (1..).zip(PORTS) {
+            let (our, their) = UnixStream::pair()?;
+            rustix::io::fcntl_setfd(&their, FdFlags::empty())?;
+            emulator.arg("-chardev").arg(format!("socket,id={name},fd={}", their.as_raw_fd()));
+            emulator.arg("-device").arg(format!("virtserialport,nr={port},chardev={name},name={name}"));
+            ours.push(our);
+            theirs.push(their);
+        }
+        let mut child = emulator.spawn().context("cannot start the emulator")?;
+        drop(theirs);
+        let archive = scratch.join("result");
+        let sinks: [File; 3] = [own(&io::stdout())?, own(&io::stderr())?, File::create(&archive)?];
+        let unread = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (mut from, mut to) in ours.into_iter().zip(sinks) {
+                let unread = &unread;
+                scope.spawn(move || {
+                    if io::copy(&mut from, &mut to).is_err() {
+                        unread.store(true, Relaxed);
+                    }
+                });
+            }
+            wait(&mut child, self.timeout, &unread)
+        })?;
+        unpack(&archive, scratch)
+    }
+
+    fn emulator(&self, image: &Path, scratch: &Path) -> Command {
+        // The emulator must not outlive us, however we end.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+        command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", &self.cpus.to_string()]);
+        command.args(["-m", &format!("{}M", self.memory >> 20)]);
+        command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+        command.arg("-serial").arg(format!("file:{}", scratch.join("console").display()));
+        command.arg("-kernel").arg(image).arg("-initrd").arg(scratch.join("initramfs"));
+        command.arg("-append").arg(format!("{KERNEL_ARGUMENTS} {}", self.append));
+        command.args(["-device", "virtio-serial-pci"]).stdin(Stdio::null());
+        command
+    }
+}
+
+/// Waits for the emulator to end; ends it when time is over or nobody reads its output.
+fn wait(child: &mut Child, timeout: Duration, unread: &AtomicBool) -> Result<()> {
+    let end = Instant::now() + timeout;
+    while Instant::now() < end && !unread.load(Relaxed) {
+        match child.try_wait()? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => bail!("the emulator failed ({status})"),
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    child.kill()?;
+    child.wait()?;
+    ensure!(!unread.load(Relaxed), "what it prints cannot be written");
+    bail!("still running after {timeout:?}: it hangs, or needs more --timeout")
+}
+
+/// A stream of our own without its buffer.
+fn own(stream: &impl AsFd) -> Result<File> {
+    Ok(File::from(stream.as_fd().try_clone_to_owned()?))
+}
+
+/// Unpacks what the job left; returns its exit status.
+fn unpack(archive: &Path, to: &Path) -> Result<u8> {
+    ensure!(fs::metadata(archive)?.len() > 0, "it ended before the command did");
+    let mut tar = Command::new("tar");
+    shell::output(tar.args(["--no-same-owner", "-xf"]).arg(archive).arg("-C").arg(to))?;
+    let status = fs::read_to_string(to.join("status"))?;
+    status.trim().parse().with_context(|| format!("exit status {status:?}"))
+}
+
+/// The last lines that the kernel wrote, if it wrote any.
+fn console(scratch: &Path) -> String {
+    let text = fs::read(scratch.join("console")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = &lines[lines.len().saturating_sub(15)..];
+    if last.is_empty() { String::new() } else { format!("; last on its console:\n{}", last.join("\n")) }
+}

@@ -1,0 +1,176 @@
+//! Tests that need another kernel: a command in the VM, and what must hold of
+//! it. Each kernel boots once, and runs all its commands one after another: a
+//! command that changes the machine changes it back.
+//!
+//! To add one, add a line to the file of its family:
+//!
+//! ```text
+//! Check::new("what must hold", ALL, "latscope …", |ran| ran.says("…")),
+//! ```
+
+mod binder;
+mod machine;
+mod ran;
+mod wake;
+
+use super::Kernel;
+use super::boot::{AVAILABLE, Machine};
+use super::initramfs::quoted;
+use crate::dist;
+use anyhow::{Context, Result, bail, ensure};
+pub use ran::Ran;
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The families of tests.
+const FAMILIES: [&[Check]; 3] = [machine::CHECKS, wake::CHECKS, binder::CHECKS];
+
+/// Every kernel.
+pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
+
+/// The kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
+pub const REAL_TIME: &[Kernel] = &[Kernel::Rt, Kernel::Rt612];
+
+/// How long a command may take, s; none takes long, unless it hangs.
+const LIMIT: u32 = 60;
+
+/// A command to run in the VM, and what must hold of it.
+pub struct Check {
+    name: &'static str,
+    kernels: &'static [Kernel],
+    command: &'static str,
+    status: i32,
+    holds: fn(&Ran) -> Result<()>,
+}
+
+impl Check {
+    /// A line for the shell that must succeed, in an empty directory of its own.
+    pub const fn new(
+        name: &'static str,
+        kernels: &'static [Kernel],
+        command: &'static str,
+        holds: fn(&Ran) -> Result<()>,
+    ) -> Check {
+        Check { name, kernels, command, status: 0, holds }
+    }
+
+    /// The same, but it must end with this exit status.
+    pub const fn exits(self, status: i32) -> Check {
+        Check { status, ..self }
+    }
+
+    fn judge(&self, ran: &Ran) -> Result<()> {
+        if ran.status != self.status {
+            bail!("exit status {} instead of {}: {}", ran.status, self.status, ran.said());
+        }
+        (self.holds)(ran)
+    }
+}
+
+/// Runs the tests with a word in their name, and prints each outcome.
+///
+/// # Errors
+/// No test has this name.
+pub fn report(word: &str, kernels: &[Kernel], profile: &str) -> Result<ExitCode> {
+    let (mut passed, mut failed) = (0, 0);
+    run(word, kernels, profile, |name, outcome| match outcome {
+        Ok(()) => (println!("{name} ... ok"), passed += 1).1,
+        Err(error) => (println!("{name} ... FAILED: {error:#}"), failed += 1).1,
+    });
+    ensure!(passed + failed > 0, "no test under these kernels has {word:?} in its name");
+    println!("{passed} passed, {failed} failed");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs all tests, if this machine can; hands out the name and the outcome of
+/// each, or the reason why there is none.
+pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
+    if !AVAILABLE {
+        return Err("tests in the VM: it is an x86-64 machine, this is not");
+    }
+    run("", ALL, dist::PROFILE, each);
+    Ok(())
+}
+
+/// Runs the tests with a word in their name; hands out the name and the outcome of each.
+fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
+    for kernel in kernels {
+        let chosen: Vec<&Check> = (FAMILIES.iter().copied().flatten())
+            .filter(|check| check.kernels.contains(kernel) && check.name.contains(word))
+            .collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        for (check, outcome) in chosen.iter().zip(boot(*kernel, &chosen, profile)) {
+            each(&format!("VM {kernel}: {}", check.name), outcome);
+        }
+    }
+}
+
+/// Runs tests under one kernel; the outcome of each.
+fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
+    let machine = Machine {
+        kernel,
+        memory: 512 << 20,
+        cpus: 2,
+        timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
+        append: String::new(),
+        modules: vec!["binder_linux".to_owned()],
+        overlay: None,
+        profile: profile.to_owned(),
+    };
+    match machine.run(&script(checks)) {
+        Ok(ended) => (0..checks.len())
+            .map(|index| {
+                let ran = Ran::read(&ended.out().join(index.to_string())).context("it did not run")?;
+                checks[index].judge(&ran)
+            })
+            .collect(),
+        Err(error) => checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
+    }
+}
+
+/// Runs each command in a directory of its own, numbered in their order.
+fn script(checks: &[&Check]) -> String {
+    let mut script = String::new();
+    for (index, check) in checks.iter().enumerate() {
+        let command = quoted(check.command);
+        let _ = writeln!(script, "mkdir -p /out/{index}/files && cd /out/{index}/files");
+        let _ =
+            writeln!(script, "timeout {LIMIT} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
+    }
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    const FAILS: Check = Check::new("a", ALL, "echo out; echo err >&2; exit 2", |ran| ran.says("out"));
+
+    fn ran(check: &Check) -> Ran {
+        let place = tempfile::tempdir().unwrap();
+        let script = script(&[check]).replace("/out/", &format!("{}/", place.path().display()));
+        crate::shell::output(std::process::Command::new("sh").args(["-c", &script])).unwrap();
+        Ran::read(&place.path().join("0")).unwrap()
+    }
+
+    #[test]
+    fn the_exit_status_is_judged_before_what_was_said() {
+        let ran = ran(&FAILS);
+        assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (2, "out\n", "err\n"));
+        let error = FAILS.judge(&ran).unwrap_err().to_string();
+        assert_eq!(error, "exit status 2 instead of 0: out\nerr\n");
+        Check { status: 2, ..FAILS }.judge(&ran).unwrap();
+    }
+
+    #[test]
+    fn names_are_unique_and_every_test_has_a_kernel() {
+        let checks: Vec<&Check> = FAMILIES.iter().copied().flatten().collect();
+        let names: BTreeSet<&str> = checks.iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), checks.len());
+        assert!(checks.iter().all(|check| !check.kernels.is_empty()));
+    }
+}

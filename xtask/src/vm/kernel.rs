@@ -1,0 +1,116 @@
+//! The kernels, unpacked from Debian's packages and never installed.
+
+use super::{CACHE, modules, packages};
+use crate::shell;
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fmt, fs};
+
+/// A kernel of Debian 12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kernel {
+    /// 6.1, PREEMPT_RT
+    Rt,
+    /// 6.1, as most machines run it: no timerlat and osnoise tracers
+    Std,
+    /// 6.12, PREEMPT_RT
+    Rt612,
+}
+
+/// Modules that no test in an emulated machine needs: most of a kernel's size.
+const HARDWARE: [&str; 9] = [
+    "sound",
+    "drivers/gpu",
+    "drivers/hwmon",
+    "drivers/iio",
+    "drivers/infiniband",
+    "drivers/media",
+    "drivers/net",
+    "drivers/scsi",
+    "drivers/usb",
+];
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kernel::Rt => "rt",
+            Kernel::Std => "std",
+            Kernel::Rt612 => "rt612",
+        })
+    }
+}
+
+impl Kernel {
+    /// The suite of Debian, and the package that depends on its newest such kernel.
+    fn source(self) -> (&'static str, &'static str) {
+        match self {
+            Kernel::Rt => ("bookworm", "linux-image-rt-amd64"),
+            Kernel::Std => ("bookworm", "linux-image-amd64"),
+            Kernel::Rt612 => ("bookworm-backports", "linux-image-rt-amd64"),
+        }
+    }
+
+    /// Fetches and unpacks it, once.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or is not what a kernel package was so far.
+    pub fn unpacked(self) -> Result<Unpacked> {
+        let dir = Path::new(CACHE).join(self.to_string());
+        packages::once(&dir, |dir| {
+            let (suite, package) = self.source();
+            let suite = packages::Suite::new(suite)?;
+            suite.unpack(&suite.image(package)?, dir)?;
+            prepare(dir)
+        })?;
+        Unpacked::at(dir)
+    }
+}
+
+/// Leaves out what is not needed, and lists which module needs which.
+fn prepare(dir: &Path) -> Result<()> {
+    let kernel = Unpacked::at(dir.to_owned())?;
+    for hardware in HARDWARE {
+        let _ = fs::remove_dir_all(kernel.modules().join("kernel").join(hardware));
+    }
+    let mut depmod = Command::new(packages::busybox()?);
+    shell::output(depmod.args(["depmod", "-b"]).arg(dir).arg(&kernel.release)).map(drop)
+}
+
+/// A kernel's files.
+pub struct Unpacked {
+    dir: PathBuf,
+    /// As `uname -r` says.
+    pub release: String,
+}
+
+impl Unpacked {
+    fn at(dir: PathBuf) -> Result<Unpacked> {
+        let modules = dir.join("lib/modules");
+        let entry = fs::read_dir(&modules).ok().and_then(|mut entries| entries.next());
+        let Some(Ok(entry)) = entry else { bail!("no kernel in {}", dir.display()) };
+        Ok(Unpacked { dir, release: entry.file_name().to_string_lossy().into_owned() })
+    }
+
+    /// What boots.
+    pub fn image(&self) -> PathBuf {
+        self.dir.join("boot").join(format!("vmlinuz-{}", self.release))
+    }
+
+    fn modules(&self) -> PathBuf {
+        self.dir.join("lib/modules").join(&self.release)
+    }
+
+    /// The files to load for these modules, in this order.
+    ///
+    /// # Errors
+    /// The kernel has no such module.
+    pub fn load_order(&self, names: &[String]) -> Result<Vec<PathBuf>> {
+        let read = |name| fs::read_to_string(self.modules().join(name)).with_context(|| format!("no {name}"));
+        let (separate, built_in) = (read("modules.dep")?, read("modules.builtin")?);
+        let files = modules::load_order(&separate, &built_in, names)
+            .with_context(|| format!("in Linux {}", self.release))?;
+        Ok(files.into_iter().map(|file| self.modules().join(file)).collect())
+    }
+}

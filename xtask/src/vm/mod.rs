@@ -1,0 +1,117 @@
+//! `cargo xtask vm`: runs a command under another kernel.
+//!
+//! A Debian kernel boots under QEMU's software emulation with busybox, the
+//! static latscope and the kernel modules asked for. What the command prints,
+//! its exit status and the files it leaves in /out come back. The emulator is
+//! good for what a kernel can do, never for how long it takes.
+
+mod boot;
+pub mod checks;
+mod initramfs;
+mod kernel;
+mod modules;
+mod packages;
+
+use crate::{dist, shell};
+use anyhow::Result;
+use boot::Machine;
+use clap::{Args, Subcommand};
+use kernel::Kernel;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Where unpacked packages are kept; may be removed at any time.
+const CACHE: &str = "target/vm";
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    machine: Machine,
+    /// Where the files go that the command leaves in /out
+    #[arg(long, value_name = "DIR", value_parser = absolute)]
+    out: Option<PathBuf>,
+    /// What to run; `sh -c '…'` for more than one command
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<String>,
+    #[command(subcommand)]
+    test: Option<Test>,
+}
+
+#[derive(Subcommand)]
+enum Test {
+    /// Runs the tests that need another kernel, as `cargo xtask test` does
+    Test {
+        /// Only those with this in their name
+        #[arg(default_value = "")]
+        word: String,
+        /// Only under these kernels
+        #[arg(long, value_name = "KERNEL,…", value_delimiter = ',', default_values_t = checks::ALL.to_vec())]
+        kernel: Vec<Kernel>,
+        /// How cargo builds latscope
+        #[arg(long, default_value = dist::PROFILE)]
+        profile: String,
+    },
+}
+
+/// Runs a command, and ends with its exit status; or the tests.
+///
+/// # Errors
+/// Something is missing, or the machine does not run to its end.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(Test::Test { word, kernel, profile }) = &arguments.test {
+        return checks::report(word, kernel, profile);
+    }
+    let ended = arguments.machine.run(&initramfs::job(&arguments.command))?;
+    if let Some(to) = &arguments.out {
+        copy(&ended.out(), to)?;
+    }
+    Ok(ExitCode::from(ended.status))
+}
+
+/// Copies what is in a directory into another.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    shell::output(Command::new("cp").arg("-a").arg(from.join(".")).arg(to)).map(drop)
+}
+
+/// A path that still means the same when the working directory changes.
+fn absolute(path: &str) -> std::io::Result<PathBuf> {
+    std::path::absolute(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    fn parsed(words: &[&str]) -> Option<Arguments> {
+        let command = Arguments::augment_args(clap::Command::new("vm"));
+        let matches = command.try_get_matches_from(std::iter::once(&"vm").chain(words)).ok()?;
+        Arguments::from_arg_matches(&matches).ok()
+    }
+
+    #[test]
+    fn the_machine_comes_before_the_dashes_and_the_command_after() {
+        let words = ["--kernel", "rt612", "--memory", "1GiB", "--append", "-x y", "--modules", "a,b", "--"];
+        let arguments = parsed(&[words.as_slice(), &["ls", "--out", "-l"]].concat()).unwrap();
+        let machine = arguments.machine;
+        assert_eq!(
+            (machine.kernel, machine.memory, machine.append.as_str()),
+            (Kernel::Rt612, 1 << 30, "-x y")
+        );
+        assert_eq!(machine.modules, ["a", "b"]);
+        assert_eq!(arguments.command, ["ls", "--out", "-l"]);
+        assert!(arguments.test.is_none() && arguments.out.is_none());
+    }
+
+    #[test]
+    fn a_command_is_needed_but_for_the_tests() {
+        assert!(parsed(&[]).is_none() && parsed(&["--kernel", "std"]).is_none());
+        let Some(Test::Test { word, kernel, .. }) = parsed(&["test", "binder"]).and_then(|found| found.test)
+        else {
+            panic!("no tests");
+        };
+        assert_eq!((word.as_str(), kernel.as_slice()), ("binder", checks::ALL));
+    }
+}

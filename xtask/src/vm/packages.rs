@@ -1,0 +1,167 @@
+//! Debian's packages, unpacked without being installed.
+//!
+//! apt gets a configuration and a state of its own in the cache, so that the
+//! machine's sources stay as they are; only its mirror, proxies and keys are
+//! used.
+
+use super::CACHE;
+use crate::{setup, shell};
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where Debian is fetched from when this machine does not say.
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// The keys that Debian's suites are signed with.
+const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// Makes a directory unless it is there: complete, or not at all.
+///
+/// # Errors
+/// What it cannot be made for.
+pub fn once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    if dir.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(CACHE)?;
+    let unfinished = tempfile::tempdir_in(CACHE)?;
+    let new = unfinished.path().join("new");
+    fs::create_dir(&new)?;
+    make(&new)?;
+    match fs::rename(&new, dir) {
+        // Another run was faster.
+        Err(_) if dir.exists() => Ok(()),
+        renamed => Ok(renamed?),
+    }
+}
+
+/// The static busybox: runs in the VM, and makes what boots it.
+///
+/// # Errors
+/// It cannot be fetched.
+pub fn busybox() -> Result<PathBuf> {
+    let dir = Path::new(CACHE).join("busybox");
+    once(&dir, |dir| Suite::new("bookworm")?.unpack("busybox-static", dir))?;
+    let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
+    let program = programs.into_iter().find(|program| program.exists());
+    Ok(std::path::absolute(program.context("no busybox in busybox-static")?)?)
+}
+
+/// A suite of Debian.
+pub struct Suite {
+    /// Options that confine apt to the suite.
+    options: Vec<String>,
+}
+
+impl Suite {
+    /// Fetches the list of its packages.
+    ///
+    /// # Errors
+    /// This is not a machine with apt, or the mirror cannot be reached.
+    pub fn new(name: &str) -> Result<Suite> {
+        setup::program("dpkg-deb", "dpkg")?;
+        ensure!(shell::has("apt-get"), "kernels come from Debian's packages: this needs a machine with apt");
+        let state = std::path::absolute(Path::new(CACHE).join("apt").join(name))?;
+        fs::create_dir_all(state.join("lists/partial"))?;
+        fs::create_dir_all(state.join("archives/partial"))?;
+        let format = "$(ORIGIN)|$(LABEL)|$(REPO_URI)";
+        let mut targets = Command::new("apt-get");
+        let targets =
+            shell::output(targets.args(["indextargets", "--format", format, "Identifier: Packages"]))?;
+        let keys = if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };
+        let mirror = mirror(&targets);
+        fs::write(state.join("sources.list"), format!("deb {keys}{mirror} {name} main\n"))?;
+        let suite = Suite { options: options(&state) };
+        shell::output(suite.apt("apt-get").args(["-qq", "update"]))?;
+        Ok(suite)
+    }
+
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.args(&self.options).env("LC_ALL", "C");
+        command
+    }
+
+    /// The kernel that a metapackage stands for.
+    ///
+    /// # Errors
+    /// It stands for none.
+    pub fn image(&self, metapackage: &str) -> Result<String> {
+        let text = shell::output(self.apt("apt-cache").args(["depends", metapackage]))?;
+        let image = dependency(&text, "linux-image-");
+        image.with_context(|| format!("{metapackage} depends on no kernel: {text}"))
+    }
+
+    /// Downloads a package and unpacks it into a directory.
+    ///
+    /// # Errors
+    /// There is no such package, or it cannot be fetched.
+    pub fn unpack(&self, package: &str, to: &Path) -> Result<()> {
+        eprintln!("fetching {package}");
+        let place = tempfile::tempdir_in(CACHE)?;
+        let mut download = self.apt("apt-get");
+        shell::output(download.args(["-qq", "download", package]).current_dir(place.path()))?;
+        let Some(file) = fs::read_dir(place.path())?.next() else { bail!("apt fetched nothing") };
+        shell::output(Command::new("dpkg-deb").arg("-x").arg(file?.path()).arg(to)).map(drop)
+    }
+}
+
+fn options(state: &Path) -> Vec<String> {
+    let state = state.display();
+    [
+        format!("Dir::State={state}"),
+        format!("Dir::Cache={state}"),
+        "Dir::State::status=/dev/null".to_owned(),
+        format!("Dir::Etc::sourcelist={state}/sources.list"),
+        "Dir::Etc::sourceparts=-".to_owned(),
+        "APT::Sandbox::User=root".to_owned(),
+    ]
+    .map(|option| format!("-o{option}"))
+    .to_vec()
+}
+
+/// The mirror of Debian that this machine uses, from lines of `origin|label|address`.
+fn mirror(targets: &str) -> &str {
+    targets.lines().find_map(|line| line.strip_prefix("Debian|Debian|")).unwrap_or(MIRROR)
+}
+
+/// The package with this beginning that another one depends on, from what `apt-cache depends` says.
+fn dependency(text: &str, beginning: &str) -> Option<String> {
+    let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("Depends: "));
+    names.map(str::trim).find(|name| name.starts_with(beginning)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metapackage_names_its_kernel() {
+        let text = "linux-image-rt-amd64\n  Depends: linux-base\n  Depends: linux-image-6.1.0-56-rt-amd64\n";
+        assert_eq!(dependency(text, "linux-image-").as_deref(), Some("linux-image-6.1.0-56-rt-amd64"));
+        assert_eq!(dependency("linux-image-rt-amd64\n", "linux-image-"), None);
+    }
+
+    #[test]
+    fn the_machines_own_mirror_is_used_but_not_that_of_security_updates() {
+        let targets = "Debian|Debian-Security|http://a/security/\nDebian|Debian|http://a/debian/\n";
+        assert_eq!(mirror(targets), "http://a/debian/");
+        assert_eq!(mirror("Ubuntu|Ubuntu|http://b/ubuntu\n"), MIRROR);
+    }
+
+    #[test]
+    fn what_is_made_once_is_whole_or_not_there() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("made");
+        let failed = once(&dir, |new| {
+            fs::write(new.join("half"), "")?;
+            bail!("no more")
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no more");
+        assert!(!dir.exists());
+        fs::create_dir(&dir).unwrap();
+        once(&dir, |_| bail!("made twice")).unwrap();
+    }
+}
