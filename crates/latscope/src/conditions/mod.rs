@@ -5,3 +5,5 @@ pub mod hold;
 pub mod load;
 pub mod thief;
 pub mod trace;
+pub mod tracefs;
+pub mod tracer;
