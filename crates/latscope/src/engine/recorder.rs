@@ -46,7 +46,8 @@ pub struct Layout {
     points: usize,
     corrected: bool,
     linear: Option<Linear>,
-    exceedances: bool,
+    /// What the plan says, ns; there is room for exceedances if it does.
+    threshold: Option<u64>,
     stream: bool,
 }
 
@@ -63,7 +64,7 @@ impl Layout {
                 points,
                 corrected: periodic.corrected,
                 linear: periodic.linear,
-                exceedances: periodic.threshold.is_some(),
+                threshold: periodic.threshold,
                 stream: periodic.stream,
             },
         }
@@ -87,7 +88,7 @@ impl Layout {
     }
 
     fn stream_at(&self) -> usize {
-        self.exceedances_at() + if self.exceedances { ring_words(EXCEEDANCES) } else { 0 }
+        self.exceedances_at() + if self.threshold.is_some() { ring_words(EXCEEDANCES) } else { 0 }
     }
 
     fn slot(&self) -> usize {
@@ -107,6 +108,10 @@ const fn ring_words(samples: usize) -> usize {
 
 /// Where in the first page the coordinator asks for an end.
 const STOP: usize = 0;
+
+/// Where in the first page it sets another threshold than the plan's: its
+/// complement, so that a page of zeros sets none.
+const THRESHOLD: usize = 8;
 
 /// The shared histograms of a step.
 #[derive(Debug, Clone)]
@@ -173,6 +178,26 @@ impl Slots {
         self.counters.as_slice()[STOP].load(Relaxed) != 0
     }
 
+    /// Sets another threshold than the plan's, ns.
+    pub fn set_threshold(&self, ns: u64) {
+        self.counters.as_slice()[THRESHOLD].store(!ns, Relaxed);
+    }
+
+    /// The threshold that holds now, ns: what is above is an exceedance.
+    /// `u64::MAX` where there is none.
+    #[inline]
+    pub fn threshold(&self) -> u64 {
+        match self.counters.as_slice()[THRESHOLD].load(Relaxed) {
+            0 => self.layout.threshold.unwrap_or(u64::MAX),
+            set => !set,
+        }
+    }
+
+    /// Id of a point's measuring thread; 0 where it did not tell.
+    pub fn thread(&self, point: usize) -> u32 {
+        self.slot(point)[THREAD].load(Relaxed) as u32
+    }
+
     fn part(&self, point: usize, at: usize, length: usize) -> &[AtomicU64] {
         &self.counters.as_slice()[PAGE + point * self.layout.slot() + at..][..length]
     }
@@ -236,7 +261,7 @@ impl Slots {
     /// Takes the exceedances that came since the cursor; returns how many
     /// were overwritten before they could be taken.
     pub fn exceedances(&self, point: usize, cursor: &mut Cursor, mut take: impl FnMut(Exceedance)) -> u64 {
-        if !self.layout.exceedances {
+        if self.layout.threshold.is_none() {
             return 0;
         }
         let ring = self.part(point, self.layout.exceedances_at(), ring_words(EXCEEDANCES));
@@ -422,6 +447,12 @@ impl Writer {
         self.slots.stopping()
     }
 
+    /// The threshold that holds now, as [`Slots::threshold`].
+    #[inline]
+    pub fn threshold(&self) -> u64 {
+        self.slots.threshold()
+    }
+
     /// Counts a sample that was thrown away.
     pub fn reject(&self, taint: Taint) {
         self.add(if taint == Taint::Preempted { PREEMPTED } else { STOLEN }, 1);
@@ -536,7 +567,7 @@ mod tests {
 
     #[test]
     fn what_a_slow_reader_of_a_ring_missed_is_counted() {
-        let slots = with(Layout { points: 1, exceedances: true, stream: true, ..Layout::default() });
+        let slots = with(Layout { points: 1, threshold: Some(60), stream: true, ..Layout::default() });
         let mut writer = slots.writer(0, Sampling::Event);
         let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
         writer.exceed(sample(7, 70));
@@ -548,6 +579,18 @@ mod tests {
         let lost = slots.samples(0, &mut cursor, |sample| turns.push(sample.turn));
         assert_eq!(lost + turns.len() as u64, total);
         assert!(lost <= 11 && turns.is_sorted() && turns.last() == Some(&(total - 1)));
+    }
+
+    #[test]
+    fn the_threshold_is_the_plans_until_another_is_set() {
+        let slots = with(Layout { points: 1, threshold: Some(60), ..Layout::default() });
+        let writer = slots.writer(0, Sampling::Event);
+        assert_eq!(writer.threshold(), 60);
+        slots.set_threshold(1);
+        assert_eq!(writer.threshold(), 1);
+        assert_eq!(self::slots(1).threshold(), u64::MAX);
+        writer.set_thread(4711);
+        assert_eq!(slots.thread(0), 4711);
     }
 
     #[test]
