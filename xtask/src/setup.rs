@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 3] = [("objdump", "binutils"), ("taskset", "util-linux"), ("node", "nodejs")];
+const NEEDED: [(&str, &str); 4] =
+    [("objdump", "binutils"), ("taskset", "util-linux"), ("node", "nodejs"), ("trace-cmd", "trace-cmd")];
 
 /// Components of the Rust toolchain that the tests call.
 const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];

@@ -116,11 +116,8 @@ impl<'a> Sweep<'a> {
             self.parked.clear();
             return;
         }
-        if self.current.is_none() {
-            self.current = Some(event.thread);
-            if event.thread == self.window.thread {
-                self.thread = Thread::Running;
-            }
+        if self.current != Some(event.thread) {
+            self.unseen_switch(event, shares);
         }
         if let Kind::Nmi { ns } = event.kind {
             self.advance(event.at.saturating_sub(ns).max(self.at), shares);
@@ -134,6 +131,25 @@ impl<'a> Sweep<'a> {
         }
         self.advance(event.at, shares);
         self.apply(event);
+    }
+
+    /// Another thread is on the CPU than was known: the first event, or one
+    /// after a switch that is not in the trace (kernels leave out some).
+    fn unseen_switch(&mut self, event: &Event, shares: &mut Shares) {
+        let before = self.current.replace(event.thread);
+        if event.thread == self.window.thread {
+            self.thread = Thread::Running;
+        } else if before == Some(self.window.thread) {
+            let preempted = self.woken || self.window.from <= self.at;
+            self.thread = if preempted { Thread::Waiting } else { Thread::Asleep };
+        }
+        if before.is_some() && event.at - self.at.min(event.at) > SHORT {
+            let name = format!("a switch is missing in the trace, to {}", self.name(event.thread));
+            self.add(event.at, Owner::new("unknown", name), shares);
+        }
+        if before.is_some() {
+            self.stack.clear();
+        }
     }
 
     /// What an event of this CPU changes.

@@ -157,6 +157,25 @@ fn a_thread_cannot_run_longer_than_a_tick_without_one() {
 }
 
 #[test]
+fn a_switch_that_the_kernel_left_out_is_told_by_who_is_there_next() {
+    let events = [
+        switch(900, 50, 1, 0),
+        timer(980, 0),
+        timer_end(990, 0),
+        timer(1001, 7),
+        waking(1002, 7),
+        timer_end(1005, 7),
+        switch(1390, 7, 0, 50),
+    ];
+    assert_eq!(told(&events, &GUEST)[..2], ["thread \"hog\" 7 385", "thread \"itself\" 50 10"]);
+    let late = [events[0].clone(), waking(1001, 0), at(1380, 7, Kind::IrqExit { irq: 1 }), events[6].clone()];
+    assert_eq!(told(&late, &GUEST)[0], "unknown \"a switch is missing in the trace, to hog\" 0 379");
+    // Also that of the thread itself.
+    let left = [switch(900, 0, 0, 50), timer(1001, 7), timer_end(1005, 7), switch(1390, 7, 0, 50)];
+    assert_eq!(told(&left, &METAL)[0], "thread \"hog\" 7 385");
+}
+
+#[test]
 fn a_thread_that_takes_the_cpu_back_is_named() {
     let mut events = hog();
     events.extend([switch(1010, 7, 0, 50), switch(1012, 50, 0x100, 8), switch(1390, 8, 1, 50)]);

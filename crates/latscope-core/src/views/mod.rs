@@ -5,6 +5,7 @@
 //! [`csv`] for programs.
 
 mod bar;
+pub mod blame;
 mod cells;
 pub mod csv;
 mod footnotes;

@@ -46,7 +46,8 @@ pub struct Layout {
     points: usize,
     corrected: bool,
     linear: Option<Linear>,
-    /// What the plan says, ns; there is room for exceedances if it does.
+    exceedances: bool,
+    /// What the plan says, ns.
     threshold: Option<u64>,
     stream: bool,
 }
@@ -64,6 +65,7 @@ impl Layout {
                 points,
                 corrected: periodic.corrected,
                 linear: periodic.linear,
+                exceedances: true,
                 threshold: periodic.threshold,
                 stream: periodic.stream,
             },
@@ -88,7 +90,7 @@ impl Layout {
     }
 
     fn stream_at(&self) -> usize {
-        self.exceedances_at() + if self.threshold.is_some() { ring_words(EXCEEDANCES) } else { 0 }
+        self.exceedances_at() + if self.exceedances { ring_words(EXCEEDANCES) } else { 0 }
     }
 
     fn slot(&self) -> usize {
@@ -261,7 +263,7 @@ impl Slots {
     /// Takes the exceedances that came since the cursor; returns how many
     /// were overwritten before they could be taken.
     pub fn exceedances(&self, point: usize, cursor: &mut Cursor, mut take: impl FnMut(Exceedance)) -> u64 {
-        if self.layout.threshold.is_none() {
+        if !self.layout.exceedances {
             return 0;
         }
         let ring = self.part(point, self.layout.exceedances_at(), ring_words(EXCEEDANCES));
@@ -567,7 +569,7 @@ mod tests {
 
     #[test]
     fn what_a_slow_reader_of_a_ring_missed_is_counted() {
-        let slots = with(Layout { points: 1, threshold: Some(60), stream: true, ..Layout::default() });
+        let slots = with(Layout { points: 1, exceedances: true, stream: true, ..Layout::default() });
         let mut writer = slots.writer(0, Sampling::Event);
         let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
         writer.exceed(sample(7, 70));
