@@ -19,8 +19,16 @@ pub fn text(events: &[Event], names: &BTreeMap<u32, Name>) -> String {
             out += &format!("# CPU {}: {events}events lost\n", event.cpu);
             continue;
         }
-        let (name, fields) = described(&event.kind);
-        out += &ftrace_row((event.thread, None, task), event.cpu, event.at, &name, &fields);
+        let (name, mut fields) = described(&event.kind);
+        if let Kind::Mark { text } = &event.kind
+            && text.chars().nth(1) != Some('|')
+        {
+            // Plain words in the form of Android's atrace: an instant of the thread.
+            fields = format!("I|{}|{text}", event.thread);
+        }
+        // Names and remarks can hold anything; an event is a line.
+        let (task, fields) = (task.replace('\n', " "), fields.replace('\n', " "));
+        out += &ftrace_row((event.thread, None, &task), event.cpu, event.at, &name, &fields);
     }
     out
 }
