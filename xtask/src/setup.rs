@@ -5,11 +5,12 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 6] = [
     ("objdump", "binutils"),
     ("taskset", "util-linux"),
     ("setpriv", "util-linux"),
     ("node", "nodejs"),
+    ("trace-cmd", "trace-cmd"),
     ("qemu-system-x86_64", "qemu-system-x86"),
 ];
 

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binomial;
+pub mod blame;
 pub mod devices;
 pub mod doctor;
 pub mod events;
@@ -26,6 +27,7 @@ pub mod statistics;
 #[cfg(test)]
 mod testing;
 pub mod timeline;
+pub mod trace;
 pub mod units;
 pub mod verdict;
 pub mod views;

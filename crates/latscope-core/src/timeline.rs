@@ -21,6 +21,7 @@ mod shares;
 mod syscalls;
 
 pub use export::{Export, Format, chrome_json, ftrace_text};
+pub(crate) use export::{FTRACE_HEAD, ftrace_row};
 pub use ftrace::with_nanoseconds;
 pub use shares::{CallShare, ThreadShares, finding, shares, shares_within, text, values};
 pub use syscalls::syscall_name;

@@ -11,7 +11,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod dat;
+
+use dat::{Dat, THEFT};
 use latscope_core::timeline::{Recording, State, Timeline, chrome_json, ftrace_text};
+use latscope_core::trace::{Event, Kind, names, text};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,4 +190,39 @@ fn compare_slices(timelines: &[Timeline], rows: &[Vec<Value>], unfinished: bool)
         all += ours.len();
     }
     assert_eq!(rows.len(), all);
+}
+
+#[test]
+#[ignore = "fetches Perfetto's importer; `cargo xtask test` runs it"]
+fn perfetto_sees_the_same_switches_in_the_trace_of_an_outlier() {
+    let events = Dat::read(THEFT).events();
+    let switches: Vec<&Event> =
+        events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).collect();
+    let queries = [
+        ERRORS,
+        "select s.cpu, s.ts, tid, thread.name from sched s join thread using (utid) where tid > 0 order by s.ts",
+        "select count(*) from slice where name like 'late: cpu %'",
+        "select count(*) from thread_state where state = 'R' and utid in
+            (select utid from thread where name = 'victim')",
+    ];
+    let answers = ask("theft.ftrace", &text(&events, &names(&events)), &queries);
+    assert!(answers[0].is_empty(), "{:?}", answers[0]);
+    // A thread that is there from the first event on has no switch to it.
+    for row in &answers[1] {
+        let known = switches.iter().find(|event| {
+            let Kind::Switch { to, .. } = &event.kind else { return false };
+            row[0] == event.cpu && row[2] == to.tid && row[1].as_u64().unwrap().abs_diff(event.at) <= 1
+        });
+        let first = answers[1].iter().find(|other| other[0] == row[0]) == Some(row);
+        assert!(known.is_some() || first, "{row:?}");
+    }
+    let onto_threads = switches.iter().filter(|event| match &event.kind {
+        Kind::Switch { to, .. } => to.tid > 0,
+        _ => false,
+    });
+    assert!(answers[1].len() >= onto_threads.count());
+    assert!(answers[1].iter().any(|row| row[3] == "thief"));
+    let marks = events.iter().filter(|event| matches!(event.kind, Kind::Mark { .. })).count();
+    assert_eq!(answers[2][0][0], marks);
+    assert!(answers[3][0][0].as_i64().unwrap() > 0);
 }

@@ -75,7 +75,8 @@ fn whole(format: Format, steps: &[(&Recording, &Timeline)]) -> String {
     format!("{}{body}{}", export.begin(), export.end())
 }
 
-const FTRACE_HEAD: &str = "\
+/// How ftrace text begins.
+pub(crate) const FTRACE_HEAD: &str = "\
 # tracer: nop
 #
 #           TASK-PID       TGID    CPU#  FLAGS  TIMESTAMP  FUNCTION
@@ -183,20 +184,24 @@ fn switch(cpu: u32, at: u64, from: (u32, &str), state: &str, to: (u32, &str)) ->
         from.1, from.0, to.1, to.0
     );
     let (tid, task) = from;
-    row(&ftrace::Line { task, tid, process: None, cpu, at, name: "", fields: "" }, "sched_switch", &fields)
+    ftrace_row((tid, None, task), cpu, at, "sched_switch", &fields)
+}
+
+fn row(line: &ftrace::Line, name: &str, fields: &str) -> String {
+    ftrace_row((line.tid, line.process, line.task), line.cpu, line.at, name, fields)
 }
 
 /// One line, in the form that all importers know: with a process column and
-/// four flags.
-fn row(line: &ftrace::Line, name: &str, fields: &str) -> String {
-    let process = line.process.map_or("-------".to_owned(), |process| format!("{process:>7}"));
-    format!(
-        "{:>16}-{:<7} ({process}) [{:03}] .... {:>12}: {name}: {fields}\n",
-        line.task,
-        line.tid,
-        line.cpu,
-        stamp_text(line.at)
-    )
+/// four flags. The thread that was on the CPU is its id, process and name.
+pub(crate) fn ftrace_row(
+    (tid, process, task): (u32, Option<u32>, &str),
+    cpu: u32,
+    at: u64,
+    name: &str,
+    fields: &str,
+) -> String {
+    let process = process.map_or("-------".to_owned(), |process| format!("{process:>7}"));
+    format!("{task:>16}-{tid:<7} ({process}) [{cpu:03}] .... {:>12}: {name}: {fields}\n", stamp_text(at))
 }
 
 /// Begins and ends of the calls by thread and instant.

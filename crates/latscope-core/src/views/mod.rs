@@ -6,6 +6,7 @@
 //! [`csv`] for programs.
 
 mod bar;
+pub mod blame;
 mod cells;
 pub mod csv;
 pub mod events;

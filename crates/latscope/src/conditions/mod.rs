@@ -2,8 +2,10 @@
 
 pub mod guardian;
 pub mod hold;
+pub mod kernel_tracer;
 pub mod load;
 pub mod terminal;
 pub mod thief;
 pub mod trace;
+pub mod tracefs;
 pub mod tracer;

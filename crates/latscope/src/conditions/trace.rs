@@ -1,18 +1,13 @@
-//! An own trace instance, for the time line of the threads that are measured.
-//!
-//! tracefs gives every directory made in `instances/` buffers, events and
-//! options of its own (Documentation/trace/ftrace.rst, "Instances"): nothing
-//! that others trace is touched, and removing the directory undoes it all. The
-//! instance records the scheduler's events and the system calls of the threads
-//! followed and of all that they create, and the signposts that a [`Marker`]
-//! places.
+//! A trace instance for the time line of the threads that are measured: it
+//! records the scheduler's events and the system calls of the threads followed
+//! and of all that they create, and the signposts that a [`Marker`] places.
 
+use super::tracefs::{self, Unavailable, named};
 use latscope_core::timeline::{Recording, with_nanoseconds};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Largest buffer of a CPU, KiB: some 70 000 events. When it is full the newest
 /// events replace the oldest.
@@ -45,20 +40,10 @@ const SETTINGS: [(&str, &str); 6] = [
     ("options/annotate", "0"),
 ];
 
-/// Why there can be no trace instance, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}: {remedy}")]
-pub struct Unavailable {
-    /// What is missing or refused.
-    pub reason: String,
-    /// The command or the step that mends it.
-    pub remedy: &'static str,
-}
-
-/// A trace instance of ours. It is removed when dropped.
+/// A trace instance that follows threads. It is removed when dropped.
 #[derive(Debug)]
 pub struct Instance {
-    directory: PathBuf,
+    own: tracefs::Instance,
     followed: Vec<u32>,
     shortfall: Option<String>,
 }
@@ -69,75 +54,28 @@ impl Instance {
     /// that it can be removed even if this process is killed.
     ///
     /// # Errors
-    /// tracefs is not mounted, the kernel or the permissions do not allow an
-    /// instance, or `journal` fails; then nothing was changed.
+    /// As [`tracefs::Instance::create`].
     pub fn create(journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> Result<Instance, Unavailable> {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-        let tracefs = tracefs(&mounts).ok_or_else(|| Unavailable {
-            reason: "tracefs is not mounted".to_owned(),
-            remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root",
-        })?;
-        Instance::create_in(&tracefs, journal)
-    }
-
-    fn create_in(
-        tracefs: &Path,
-        journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
-    ) -> Result<Instance, Unavailable> {
-        let directory = free_name(&tracefs.join("instances"))?;
-        journal(&directory).map_err(|error| Unavailable {
-            reason: format!("{error:#}"),
-            remedy: "run again; no trace is recorded that could not be cleared up",
-        })?;
-        fs::create_dir(&directory).map_err(|error| refused(&directory, &error))?;
-        let mut instance = Instance { directory, followed: Vec::new(), shortfall: None };
-        instance.prepare().map_err(|(file, error)| refused(&file, &error))?;
-        Ok(instance)
-    }
-
-    fn prepare(&mut self) -> Result<(), (PathBuf, io::Error)> {
-        for (file, value) in SETTINGS {
-            self.put(file, value)?;
-        }
-        let cpus = fs::read_dir(self.directory.join("per_cpu")).map_or(1, Iterator::count);
-        let buffer = (ALL_BUFFERS_KIB / cpus.max(1)).clamp(64, BUFFER_KIB);
-        self.put("buffer_size_kb", &buffer.to_string())?;
+        let own = tracefs::Instance::create(journal)?;
+        own.set_all(&SETTINGS)?;
+        own.set_buffers(ALL_BUFFERS_KIB, BUFFER_KIB)?;
         for event in NEEDED {
-            self.put(&format!("events/{event}/enable"), "1")?;
+            own.enable(event).map_err(|error| own.refused(&error))?;
         }
-        for event in CALLS {
-            if self.put(&format!("events/{event}/enable"), "1").is_err() {
-                self.shortfall =
-                    Some("this kernel traces no system calls (CONFIG_FTRACE_SYSCALLS)".to_owned());
-            }
-        }
-        Ok(())
-    }
-
-    fn put(&self, file: &str, value: &str) -> Result<(), (PathBuf, io::Error)> {
-        let path = self.directory.join(file);
-        fs::write(&path, value).map_err(|error| (path, error))
-    }
-
-    fn set(&self, file: &str, value: &str) -> io::Result<()> {
-        self.put(file, value).map_err(|(path, error)| named(&path, &error))
-    }
-
-    fn get(&self, file: &str) -> io::Result<String> {
-        let path = self.directory.join(file);
-        let bytes = fs::read(&path).map_err(|error| named(&path, &error))?;
-        // Names of threads can be any bytes.
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let calls = CALLS.iter().all(|event| own.enable(event).is_ok());
+        let shortfall =
+            (!calls).then(|| "this kernel traces no system calls (CONFIG_FTRACE_SYSCALLS)".to_owned());
+        Ok(Instance { own, followed: Vec::new(), shortfall })
     }
 
     /// The instance's directory.
     pub fn directory(&self) -> &Path {
-        &self.directory
+        self.own.directory()
     }
 
     /// The file to open a [`Marker`] on; a worker opens it itself.
     pub fn marker(&self) -> PathBuf {
-        self.directory.join("trace_marker")
+        self.own.marker()
     }
 
     /// What will be missing from the time line, if anything.
@@ -163,7 +101,7 @@ impl Instance {
     /// # Errors
     /// The kernel refuses.
     pub fn follow_threads(&mut self, threads: &[u32]) -> io::Result<()> {
-        let path = self.directory.join("set_event_pid");
+        let path = self.directory().join("set_event_pid");
         let list: String = threads.iter().map(|tid| format!("{tid} ")).collect();
         // Opened for appending, the file keeps those it has.
         let mut file = OpenOptions::new().append(true).open(&path).map_err(|error| named(&path, &error))?;
@@ -177,7 +115,7 @@ impl Instance {
     /// # Errors
     /// The kernel refuses.
     pub fn start(&self) -> io::Result<()> {
-        self.set("tracing_on", "1")
+        self.own.set("tracing_on", "1")
     }
 
     /// Stops recording, hands out what was recorded and forgets it and whom it
@@ -186,14 +124,14 @@ impl Instance {
     /// # Errors
     /// The kernel refuses.
     pub fn take(&mut self) -> io::Result<Recording> {
-        self.set("tracing_on", "0")?;
-        let text = self.get("trace")?;
-        self.set("options/raw", "1")?;
-        let raw = self.get("trace")?;
-        self.set("options/raw", "0")?;
+        self.own.set("tracing_on", "0")?;
+        let text = self.own.get("trace")?;
+        self.own.set("options/raw", "1")?;
+        let raw = self.own.get("trace")?;
+        self.own.set("options/raw", "0")?;
         let (lost, whole_from) = self.lost()?;
-        self.set("trace", "")?;
-        self.set("set_event_pid", "")?;
+        self.own.set("trace", "")?;
+        self.own.set("set_event_pid", "")?;
         Ok(Recording {
             text: with_nanoseconds(&text, &raw),
             followed: std::mem::take(&mut self.followed),
@@ -205,7 +143,7 @@ impl Instance {
 
     /// Events lost on all CPUs, and from when on nothing is missing.
     fn lost(&self) -> io::Result<(u64, Option<u64>)> {
-        let path = self.directory.join("per_cpu");
+        let path = self.directory().join("per_cpu");
         let (mut lost, mut whole_from) = (0, None);
         for cpu in fs::read_dir(&path).map_err(|error| named(&path, &error))? {
             let stats = fs::read_to_string(cpu?.path().join("stats"))?;
@@ -216,14 +154,6 @@ impl Instance {
             }
         }
         Ok((lost, whole_from))
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        // Busy as long as a worker holds its marker; then the journal's keeper
-        // removes it, who has the patience.
-        let _ = fs::remove_dir(&self.directory);
     }
 }
 
@@ -267,7 +197,8 @@ impl Marker {
         self.put(b"E|");
     }
 
-    /// Writes a remark at this moment. Does not allocate.
+    /// Writes a remark at this moment. Does not allocate; what is too long is
+    /// cut off.
     pub fn note(&self, text: fmt::Arguments) {
         let mut line = io::Cursor::new([0u8; LINE_BYTES]);
         let _ = line.write_fmt(text);
@@ -279,57 +210,6 @@ impl Marker {
         // Fails when nothing records: then nobody misses the signpost.
         let _ = (&self.file).write(line);
     }
-}
-
-/// Where tracefs is mounted, by a `/proc/mounts`: on its own, or as a part of
-/// debugfs, which older kernels mount it in.
-pub(super) fn tracefs(mounts: &str) -> Option<PathBuf> {
-    let of_type = |kind: &str| {
-        mounts.lines().find_map(|line| {
-            let mut fields = line.split(' ');
-            let place = fields.nth(1)?;
-            (fields.next()? == kind).then(|| PathBuf::from(place))
-        })
-    };
-    of_type("tracefs").or_else(|| of_type("debugfs").map(|debugfs| debugfs.join("tracing")))
-}
-
-/// How many instances this process has made.
-static MADE: AtomicU32 = AtomicU32::new(0);
-
-/// `latscope-PID`, or with a number behind it for a second one, or where an
-/// earlier process of this id has left one.
-pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
-    let name = |number: u32| match number {
-        0 => format!("latscope-{}", std::process::id()),
-        _ => format!("latscope-{}-{number}", std::process::id()),
-    };
-    let first = MADE.fetch_add(1, Ordering::Relaxed);
-    (first..first.saturating_add(100))
-        .map(|number| instances.join(name(number)))
-        .find(|path| matches!(path.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound))
-        .ok_or_else(|| match instances.read_dir() {
-            Err(error) => refused(instances, &error),
-            Ok(_) => Unavailable {
-                reason: format!("{} holds too many instances of latscope", instances.display()),
-                remedy: "remove those of processes that are gone: `rmdir latscope-*` there, as root",
-            },
-        })
-}
-
-pub(super) fn refused(path: &Path, error: &io::Error) -> Unavailable {
-    let remedy = match error.kind() {
-        ErrorKind::PermissionDenied => "run as root",
-        ErrorKind::NotFound => "use a kernel with CONFIG_TRACING and CONFIG_FTRACE, and mounted tracefs",
-        ErrorKind::OutOfMemory => "free some memory: the buffers take up to 64 MiB",
-        _ => "see whether tracing is locked down: `cat /sys/kernel/security/lockdown`",
-    };
-    Unavailable { reason: named(path, error).to_string(), remedy }
-}
-
-/// The error with the file's name before it.
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Events lost on a CPU, and the time of the oldest one left, ns, from a
@@ -344,18 +224,10 @@ pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tracefs::testing::{possible, shared_settings};
     use super::*;
     use latscope_core::timeline::{State, Timeline, chrome_json, ftrace_text, shares};
     use std::sync::mpsc;
-
-    #[test]
-    fn tracefs_is_found_on_its_own_or_in_debugfs() {
-        let debugfs = "proc /proc proc rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n";
-        assert_eq!(tracefs(debugfs), Some("/sys/kernel/debug/tracing".into()));
-        let both = format!("{debugfs}nodev /sys/kernel/tracing tracefs rw 0 0\n");
-        assert_eq!(tracefs(&both), Some("/sys/kernel/tracing".into()));
-        assert_eq!(tracefs("tracefs /tmp ext4 rw 0 0"), None);
-    }
 
     #[test]
     fn losses_are_read_from_the_statistics() {
@@ -363,31 +235,6 @@ mod tests {
             oldest event ts:  1695.603818\nnow ts:  1695.8\ndropped events: 2\nread events: 0\n";
         assert_eq!(lost_on_cpu(stats), (9, Some(1_695_603_818_000)));
         assert_eq!(lost_on_cpu(""), (0, None));
-    }
-
-    #[test]
-    fn a_directory_that_is_no_tracefs_is_refused_with_a_remedy() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut journalled = 0;
-        let mut journal = |_: &Path| {
-            journalled += 1;
-            Ok(())
-        };
-        let refusal = Instance::create_in(directory.path(), &mut journal).unwrap_err();
-        assert!(refusal.reason.contains("instances"), "{refusal}");
-        assert_eq!(journalled, 1);
-        fs::create_dir(directory.path().join("instances")).unwrap();
-        let refusal = Instance::create_in(directory.path(), &mut |_| anyhow::bail!("full")).unwrap_err();
-        assert_eq!(refusal.reason, "full");
-        assert_eq!(fs::read_dir(directory.path().join("instances")).unwrap().count(), 0);
-    }
-
-    /// The settings that everybody on the machine shares.
-    fn shared_settings() -> Vec<String> {
-        let files =
-            ["tracing_on", "current_tracer", "set_event", "trace_clock", "set_event_pid", "trace_options"];
-        let root = tracefs(&fs::read_to_string("/proc/mounts").unwrap()).unwrap();
-        files.iter().map(|file| fs::read_to_string(root.join(file)).unwrap()).collect()
     }
 
     /// Two threads that wake each other twenty times; returns when both are done.
@@ -403,16 +250,6 @@ mod tests {
         }
         marker.end();
         echo.join().unwrap();
-    }
-
-    /// Whether this machine can be traced; says so if not.
-    fn possible() -> bool {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap();
-        let possible = rustix::process::geteuid().is_root() && tracefs(&mounts).is_some();
-        if !possible {
-            eprintln!("not tested: a trace instance needs root and a mounted tracefs");
-        }
-        possible
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! judges each sample and `recorder` counts in shared memory.
 
 pub mod bench;
+pub mod blame;
 pub mod collect;
 pub mod gate;
 #[cfg(test)]

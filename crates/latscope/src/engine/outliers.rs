@@ -1,15 +1,27 @@
 //! What becomes of events above the threshold: they are taken from the
 //! measuring threads, explained as far as they can be, and acted upon.
 
+use super::blame::Blame;
 use super::recorder::{Cursor, Slots};
-use anyhow::Result;
-use latscope_core::plan::{Action, OnThreshold, ParamValue, Step};
+use crate::conditions::guardian::Guardian;
+use latscope_core::blame::Window;
+use latscope_core::histogram::Histogram;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Warning};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::process::Child;
+use std::time::{Duration, Instant};
 
 /// Outliers of a point that are kept: the worst ones.
 const KEPT: usize = 64;
+
+/// Outliers that are explained and acted upon in a second; more would take the
+/// machine from those who are measured.
+const ATTENDED: u32 = 50;
+
+/// How often the threshold follows the worst, and how long it waits to begin.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Watches the exceedances of one step.
 pub struct Outliers {
@@ -17,6 +29,14 @@ pub struct Outliers {
     /// Stamp of `CLOCK_MONOTONIC` at the epoch of the run.
     epoch_ns: u64,
     points: Vec<Watched>,
+    blame: Option<Blame>,
+    /// Whether the trace is stopped by the first exceedance.
+    stops: bool,
+    saved: bool,
+    budget: Budget,
+    /// When the threshold follows the worst next.
+    follow_at: Option<Instant>,
+    commands: Vec<Child>,
     /// What went wrong on the way.
     pub warnings: Vec<Warning>,
 }
@@ -39,70 +59,170 @@ pub struct TraceFiles {
 }
 
 impl Outliers {
-    /// Prepares for a step.
-    ///
-    /// # Errors
-    /// The guardian is gone.
-    pub fn start(step: &Step, plan: &OnThreshold, epoch_ns: u64) -> Result<Outliers> {
-        let cpu = |point: &latscope_core::plan::Point| match point.params.get("cpu") {
-            Some(ParamValue::Number(cpu)) => *cpu as u32,
-            _ => step.cpus.first().copied().unwrap_or(0),
-        };
+    /// Prepares for a step. Where the kernel cannot be traced outliers are
+    /// taken without a cause, and a warning says so.
+    pub fn start(
+        step: &Step,
+        plan: &OnThreshold,
+        epoch_ns: u64,
+        machine: &Machine,
+        guardian: &mut Guardian,
+    ) -> Outliers {
+        let mut outliers = Outliers::of(step, plan, epoch_ns);
+        if plan.blame || plan.trace_file.is_some() {
+            outliers.trace(machine, guardian);
+        }
+        outliers
+    }
+
+    fn of(step: &Step, plan: &OnThreshold, epoch_ns: u64) -> Outliers {
         let watched = |point| Watched {
-            cpu: cpu(point),
+            cpu: cpu(step, point),
             cursor: Cursor::default(),
             first: Vec::new(),
             worst: Vec::new(),
             lost: 0,
         };
-        Ok(Outliers {
+        Outliers {
             plan: plan.clone(),
             epoch_ns,
             points: step.points.iter().map(watched).collect(),
+            blame: None,
+            stops: step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold),
+            saved: false,
+            budget: Budget::default(),
+            follow_at: None,
+            commands: Vec::new(),
             warnings: Vec::new(),
-        })
+        }
+    }
+
+    fn trace(&mut self, machine: &Machine, guardian: &mut Guardian) {
+        match Blame::start(machine, guardian) {
+            Ok(blame) => {
+                if !blame.shortfalls().is_empty() {
+                    let text = format!("blame is coarser on this kernel: {}", blame.shortfalls().join("; "));
+                    self.warn("blame-coarse", text, None);
+                }
+                self.blame = Some(blame);
+            }
+            Err(unavailable) => {
+                let text =
+                    format!("events above the threshold are not explained: no trace: {}", unavailable.reason);
+                self.warn("no-blame", text, Some(unavailable.remedy));
+            }
+        }
+    }
+
+    fn warn(&mut self, id: &str, text: String, remedy: Option<&str>) {
+        self.warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.map(str::to_owned) });
     }
 
     /// What the measuring threads write to, where there is a trace.
     pub fn trace_files(&self) -> Option<TraceFiles> {
-        None
+        let blame = self.blame.as_ref()?;
+        Some(TraceFiles { marker: blame.marker(), switch: self.stops.then(|| blame.switch()) })
     }
 
     /// How often to look without being called.
     pub fn period(&self) -> Option<Duration> {
-        self.plan.worst.map(|_| Duration::from_secs(1))
+        let watching = self.blame.as_ref().is_some_and(Blame::is_watching);
+        (watching || self.plan.worst.is_some()).then_some(SECOND)
     }
 
     /// Takes what there is since the last time, explained and acted upon.
     pub fn take(&mut self, slots: &Slots) -> Vec<Outlier> {
+        self.blame.iter_mut().for_each(Blame::look);
+        self.commands.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if let Some(wanted) = self.plan.worst {
+            self.follow(slots, wanted.into(), Instant::now());
+        }
+        let fresh = self.fresh(slots);
+        if fresh.is_empty() {
+            return Vec::new();
+        }
+        let attended = self.attended(&fresh);
+        if attended.contains(&true) {
+            self.read();
+        }
         let mut taken = Vec::new();
-        for point in 0..self.points.len() {
-            let mut fresh = Vec::new();
-            let watched = &mut self.points[point];
-            watched.lost += slots.exceedances(point, &mut watched.cursor, |sample| fresh.push(sample));
-            for sample in fresh {
-                let outlier = self.explain(point, sample);
-                self.act(&outlier);
-                self.keep(point, sample, outlier.clone());
-                taken.push(outlier);
-            }
+        for ((point, sample), attended) in fresh.into_iter().zip(attended) {
+            let outlier = self.outlier(slots, point, sample, attended);
+            self.keep(point, sample, outlier.clone());
+            taken.push(outlier);
         }
         taken
     }
 
-    fn explain(&self, point: usize, sample: Exceedance) -> Outlier {
-        let cpu = self.points[point].cpu;
-        let at = sample.at.saturating_sub(self.epoch_ns);
-        Outlier { at, cpu, value: sample.value, cause: Vec::new() }
+    /// Exceedances not taken yet, by point.
+    fn fresh(&mut self, slots: &Slots) -> Vec<(usize, Exceedance)> {
+        let mut fresh = Vec::new();
+        for (point, watched) in self.points.iter_mut().enumerate() {
+            watched.lost +=
+                slots.exceedances(point, &mut watched.cursor, |sample| fresh.push((point, sample)));
+        }
+        fresh
     }
 
-    fn act(&self, outlier: &Outlier) {
-        for action in &self.plan.actions {
+    /// Which of them are attended to: the worst, as many as the budget allows.
+    fn attended(&mut self, fresh: &[(usize, Exceedance)]) -> Vec<bool> {
+        let mut order: Vec<usize> = (0..fresh.len()).collect();
+        order.sort_by_key(|index| std::cmp::Reverse(fresh[*index].1.value));
+        let mut attended = vec![false; fresh.len()];
+        let granted = self.budget.grant(fresh.len(), Instant::now());
+        order.into_iter().take(granted).for_each(|index| attended[index] = true);
+        attended
+    }
+
+    /// Reads the trace. What was measured does not depend on it.
+    fn read(&mut self) {
+        let Some(Err(error)) = self.blame.as_mut().map(Blame::read) else { return };
+        if !self.warnings.iter().any(|warning| warning.id == "trace-failed") {
+            self.warn("trace-failed", format!("the trace cannot be read: {error}"), None);
+        }
+    }
+
+    fn outlier(&mut self, slots: &Slots, point: usize, sample: Exceedance, attended: bool) -> Outlier {
+        let cpu = self.points[point].cpu;
+        let at = sample.at.saturating_sub(self.epoch_ns);
+        let from = sample.at.saturating_sub(sample.value);
+        let window = Window { cpu, thread: slots.thread(point), from, until: sample.at };
+        let blame = self.blame.as_ref().filter(|_| attended && self.plan.blame);
+        let cause = blame.map(|blame| blame.explain(&window)).unwrap_or_default();
+        let outlier = Outlier { at, cpu, value: sample.value, cause };
+        if attended {
+            self.act(&outlier);
+        }
+        outlier
+    }
+
+    fn act(&mut self, outlier: &Outlier) {
+        for action in self.plan.actions.clone() {
             match action {
-                Action::Stop | Action::Continue | Action::SaveTrace => {}
-                Action::Exec(command) => execute(command, outlier),
-                Action::Signal(process) => signal(*process),
+                Action::Continue => {}
+                Action::Stop | Action::SaveTrace => self.save(),
+                Action::Exec(command) => self.execute(&command, outlier),
+                Action::Signal(process) => signal(process),
             }
+        }
+    }
+
+    /// Saves the trace of the first exceedance.
+    fn save(&mut self) {
+        let (Some(path), Some(blame), false) = (&self.plan.trace_file, &self.blame, self.saved) else {
+            return;
+        };
+        self.saved = true;
+        if let Err(error) = blame.save(path) {
+            let remedy = "choose a file in a directory with room that you may write to";
+            self.warn("trace-lost", format!("the trace is not saved: {error}"), Some(remedy));
+        }
+    }
+
+    fn execute(&mut self, command: &str, outlier: &Outlier) {
+        match execute(command, outlier) {
+            Ok(child) => self.commands.push(child),
+            Err(error) => self.warn("no-command", format!("{command:?} does not start: {error}"), None),
         }
     }
 
@@ -112,9 +232,30 @@ impl Outliers {
             watched.first.push(sample);
         }
         watched.worst.push(outlier);
-        if watched.worst.len() > KEPT {
-            let least = (0..watched.worst.len()).min_by_key(|index| watched.worst[*index].value);
-            least.map(|index| watched.worst.remove(index));
+        let all = self.points.iter().map(|watched| watched.worst.len()).sum::<usize>();
+        match self.plan.worst {
+            // The worst of all threads together.
+            Some(wanted) if all > wanted as usize => {
+                let least = self.points.iter_mut().min_by_key(|watched| least(&watched.worst));
+                least.map(|watched| watched.worst.remove(least_at(&watched.worst)));
+            }
+            None if self.points[point].worst.len() > KEPT => {
+                let worst = &mut self.points[point].worst;
+                worst.remove(least_at(worst));
+            }
+            _ => {}
+        }
+    }
+
+    /// From the first second on the threshold is the worst but so many.
+    fn follow(&mut self, slots: &Slots, wanted: u64, now: Instant) {
+        if now < *self.follow_at.get_or_insert(now + SECOND) {
+            return;
+        }
+        self.follow_at = Some(now + SECOND);
+        let points = (0..self.points.len()).map(|point| slots.snapshot(point).histogram);
+        if let Some(threshold) = largest_but(points, wanted) {
+            slots.set_threshold(threshold);
         }
     }
 
@@ -123,19 +264,97 @@ impl Outliers {
         let watched = &mut self.points[point];
         (std::mem::take(&mut watched.worst), std::mem::take(&mut watched.first))
     }
+
+    /// Ends the trace, and says what was not looked into.
+    pub fn finish(&mut self, guardian: &mut Guardian) {
+        self.sum_up();
+        if let Some(Err(error)) = self.blame.take().map(|blame| blame.finish(guardian)) {
+            self.warn("trace-left", format!("{error:#}"), None);
+        }
+    }
+
+    fn sum_up(&mut self) {
+        let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
+        if lost > 0 {
+            let text = format!("{lost} events above the threshold came too fast to be taken: only counted");
+            self.warn("outliers-lost", text, Some("choose a higher threshold"));
+        }
+        if self.budget.refused > 0 {
+            let text = format!(
+                "{} events above the threshold were neither explained nor acted upon: more than {ATTENDED} in a second",
+                self.budget.refused
+            );
+            self.warn("outliers-unattended", text, Some("choose a higher threshold"));
+        }
+    }
 }
 
-fn execute(command: &str, outlier: &Outlier) {
+/// The CPU of a point's thread; any of the step's where it has none of its own.
+fn cpu(step: &Step, point: &Point) -> u32 {
+    match point.params.get("cpu") {
+        Some(ParamValue::Number(cpu)) => *cpu as u32,
+        _ => step.cpus.first().copied().unwrap_or(0),
+    }
+}
+
+fn least_at(outliers: &[Outlier]) -> usize {
+    (0..outliers.len()).min_by_key(|index| outliers[*index].value).unwrap_or(0)
+}
+
+/// The least value; above all where there is none.
+fn least(outliers: &[Outlier]) -> u64 {
+    outliers.iter().map(|outlier| outlier.value).min().unwrap_or(u64::MAX)
+}
+
+/// The value that so many others reach, of all histograms together, to the
+/// width of a bucket; `None` where there are not so many.
+fn largest_but(histograms: impl Iterator<Item = Histogram>, wanted: u64) -> Option<u64> {
+    let mut buckets: Vec<(u64, u64)> = Vec::new();
+    for histogram in histograms {
+        buckets.extend(histogram.buckets_ns().map(|(low, _, count)| (low as u64, count)));
+    }
+    buckets.sort_unstable_by_key(|(low, _)| std::cmp::Reverse(*low));
+    let mut sum = 0;
+    let reaches = |(_, count): &&(u64, u64)| {
+        sum += count;
+        sum >= wanted
+    };
+    buckets.iter().find(reaches).map(|(low, _)| *low)
+}
+
+/// How many outliers are attended to.
+#[derive(Debug, Default)]
+struct Budget {
+    second: Option<Instant>,
+    spent: u32,
+    refused: u64,
+}
+
+impl Budget {
+    /// As many of those wanted as this second still allows.
+    fn grant(&mut self, wanted: usize, now: Instant) -> usize {
+        if self.second.is_none_or(|second| now >= second + SECOND) {
+            (self.second, self.spent) = (Some(now), 0);
+        }
+        let granted = wanted.min((ATTENDED - self.spent) as usize);
+        self.spent += granted as u32;
+        self.refused += (wanted - granted) as u64;
+        granted
+    }
+}
+
+/// Starts a command. What becomes of it is its own business: the measurement
+/// goes on.
+fn execute(command: &str, outlier: &Outlier) -> std::io::Result<Child> {
     let causes: Vec<String> =
         outlier.cause.iter().map(|c| format!("{} {} {}", c.kind, c.name, c.ns)).collect();
-    // What becomes of it is its own business: the measurement goes on.
-    let _ = std::process::Command::new("sh")
+    std::process::Command::new("sh")
         .args(["-c", command])
         .env("LATSCOPE_CPU", outlier.cpu.to_string())
         .env("LATSCOPE_NS", outlier.value.to_string())
         .env("LATSCOPE_CAUSE", causes.join("; "))
         .stdin(std::process::Stdio::null())
-        .spawn();
+        .spawn()
 }
 
 fn signal(process: u32) {
@@ -143,3 +362,6 @@ fn signal(process: u32) {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::USR1);
     }
 }
+
+#[cfg(test)]
+mod tests;

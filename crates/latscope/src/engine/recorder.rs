@@ -47,6 +47,8 @@ pub struct Layout {
     corrected: bool,
     linear: Option<Linear>,
     exceedances: bool,
+    /// What the plan says, ns.
+    threshold: Option<u64>,
     stream: bool,
 }
 
@@ -63,7 +65,8 @@ impl Layout {
                 points,
                 corrected: periodic.corrected,
                 linear: periodic.linear,
-                exceedances: periodic.threshold.is_some(),
+                exceedances: true,
+                threshold: periodic.threshold,
                 stream: periodic.stream,
             },
         }
@@ -107,6 +110,10 @@ const fn ring_words(samples: usize) -> usize {
 
 /// Where in the first page the coordinator asks for an end.
 const STOP: usize = 0;
+
+/// Where in the first page it sets another threshold than the plan's: its
+/// complement, so that a page of zeros sets none.
+const THRESHOLD: usize = 8;
 
 /// The shared histograms of a step.
 #[derive(Debug, Clone)]
@@ -171,6 +178,26 @@ impl Slots {
     #[inline]
     pub fn stopping(&self) -> bool {
         self.counters.as_slice()[STOP].load(Relaxed) != 0
+    }
+
+    /// Sets another threshold than the plan's, ns.
+    pub fn set_threshold(&self, ns: u64) {
+        self.counters.as_slice()[THRESHOLD].store(!ns, Relaxed);
+    }
+
+    /// The threshold that holds now, ns: what is above is an exceedance.
+    /// `u64::MAX` where there is none.
+    #[inline]
+    pub fn threshold(&self) -> u64 {
+        match self.counters.as_slice()[THRESHOLD].load(Relaxed) {
+            0 => self.layout.threshold.unwrap_or(u64::MAX),
+            set => !set,
+        }
+    }
+
+    /// Id of a point's measuring thread; 0 where it did not tell.
+    pub fn thread(&self, point: usize) -> u32 {
+        self.slot(point)[THREAD].load(Relaxed) as u32
     }
 
     fn part(&self, point: usize, at: usize, length: usize) -> &[AtomicU64] {
@@ -422,6 +449,12 @@ impl Writer {
         self.slots.stopping()
     }
 
+    /// The threshold that holds now, as [`Slots::threshold`].
+    #[inline]
+    pub fn threshold(&self) -> u64 {
+        self.slots.threshold()
+    }
+
     /// Counts a sample that was thrown away.
     pub fn reject(&self, taint: Taint) {
         self.add(if taint == Taint::Preempted { PREEMPTED } else { STOLEN }, 1);
@@ -548,6 +581,18 @@ mod tests {
         let lost = slots.samples(0, &mut cursor, |sample| turns.push(sample.turn));
         assert_eq!(lost + turns.len() as u64, total);
         assert!(lost <= 11 && turns.is_sorted() && turns.last() == Some(&(total - 1)));
+    }
+
+    #[test]
+    fn the_threshold_is_the_plans_until_another_is_set() {
+        let slots = with(Layout { points: 1, threshold: Some(60), ..Layout::default() });
+        let writer = slots.writer(0, Sampling::Event);
+        assert_eq!(writer.threshold(), 60);
+        slots.set_threshold(1);
+        assert_eq!(writer.threshold(), 1);
+        assert_eq!(self::slots(1).threshold(), u64::MAX);
+        writer.set_thread(4711);
+        assert_eq!(slots.thread(0), 4711);
     }
 
     #[test]

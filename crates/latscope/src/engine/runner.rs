@@ -198,6 +198,7 @@ impl Coordinator<'_> {
             .collect();
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
+            outliers.finish(&mut self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
         self.add_timeline(step, &mut measured);
@@ -246,13 +247,10 @@ impl Coordinator<'_> {
     /// Watches for events above the threshold, where the plan asks for it.
     fn outliers(&mut self, step: &Step) -> Option<Outliers> {
         let wanted = self.report.plan.on_threshold.clone().filter(|_| step.periodic.is_some())?;
-        match Outliers::start(step, &wanted, self.epoch_ns) {
-            Ok(outliers) => Some(outliers),
-            Err(error) => {
-                self.warn("no-outliers", &format!("events above the threshold are only counted: {error:#}"));
-                None
-            }
-        }
+        let machine = &self.report.machine;
+        let mut outliers = Outliers::start(step, &wanted, self.epoch_ns, machine, &mut self.guardian);
+        outliers.warnings.drain(..).for_each(|warning| self.pass_on(warning));
+        Some(outliers)
     }
 
     /// Listens to a worker until it is done, dead, silent or to be stopped.

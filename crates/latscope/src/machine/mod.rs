@@ -8,6 +8,7 @@ mod doctor;
 mod facts;
 mod root;
 mod snapshot;
+mod steal;
 mod topology;
 mod trials;
 
@@ -15,6 +16,7 @@ pub use doctor::checks;
 pub use facts::Facts;
 pub use root::Root;
 pub use snapshot::{describe, snapshot};
+pub use steal::Steal;
 pub use trials::{ThisMachine, Trials};
 
 use latscope_core::machine::Machine;

@@ -1,7 +1,7 @@
 //! What takes a CPU from the kernel itself: firmware, hypervisor, NMIs.
 
 use super::kernel::{self, Seat};
-use crate::conditions::tracer::{Line, Wanted};
+use crate::conditions::kernel_tracer::{Line, Wanted};
 use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::Result;

@@ -1,6 +1,6 @@
 //! Reads a tracer of the kernel for as long as a step lasts.
 
-use crate::conditions::tracer::{Line, Tracer, Wanted};
+use crate::conditions::kernel_tracer::{Line, Tracer, Wanted};
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
 use anyhow::Result;

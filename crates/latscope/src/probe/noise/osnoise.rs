@@ -2,7 +2,7 @@
 //! that comes between.
 
 use super::kernel::{self, Seat};
-use crate::conditions::tracer::{Line, Wanted};
+use crate::conditions::kernel_tracer::{Line, Wanted};
 use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::Result;

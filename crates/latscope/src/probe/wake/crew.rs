@@ -290,7 +290,6 @@ impl WithWaiter for Job<'_> {
         let mut sink = Recording {
             crew,
             to_monotonic,
-            threshold: crew.periodic.threshold.unwrap_or(u64::MAX),
             touched: vec![1; member.thread.touch as usize],
             early: 0,
             migrations: 0,
@@ -318,7 +317,6 @@ struct Recording<'a> {
     crew: &'a Crew,
     member: &'a mut Member,
     to_monotonic: i64,
-    threshold: u64,
     touched: Vec<u8>,
     early: u64,
     migrations: u64,
@@ -348,7 +346,7 @@ impl Sink for Recording<'_> {
             self.migrations += u64::from(cpu != self.cpu);
             self.cpu = cpu;
         }
-        if sample.value > self.threshold {
+        if sample.value > self.member.writer.threshold() {
             self.exceeded(sample);
             if self.crew.periodic.stop_at_threshold {
                 return false;
@@ -367,7 +365,11 @@ impl Recording<'_> {
     fn exceeded(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
         if let Some(marker) = &self.member.marker {
-            marker.note(format_args!("latscope: late by {} ns", sample.value));
+            marker.note(format_args!(
+                "latscope: late by {} ns on CPU {}",
+                sample.value,
+                rustix::thread::sched_getcpu()
+            ));
         }
         if self.crew.periodic.stop_at_threshold {
             self.crew.over.store(true, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //! interrupt ran, when the thread ran, and when that was back in user space.
 
 use super::setup::Setup;
-use crate::conditions::tracer::{self, Line, Tracer, Wanted};
+use crate::conditions::kernel_tracer::{self, Line, Tracer, Wanted};
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
 use crate::probe::noise::{self, kernel};
@@ -120,7 +120,7 @@ fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<
         let reason = format!("the kernel accepts no interval of {} here", format_time(interval as f64));
         return Ok(Err((reason, "choose 100us to 1s (--interval)")));
     }
-    let tracefs = match tracer::tracefs_with("timerlat") {
+    let tracefs = match kernel_tracer::tracefs_with("timerlat") {
         Ok(tracefs) => tracefs,
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };

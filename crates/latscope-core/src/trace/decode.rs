@@ -1,0 +1,193 @@
+//! From the bytes of an event to what it says.
+
+use super::page::Layout;
+use super::{Catalogue, Event, Field, Format, Kind, Name, Task};
+use std::collections::{HashMap, HashSet};
+
+/// Names that are kept; thread names can be any, and change.
+const NAMES: usize = 8192;
+
+/// Makes events of raw pages.
+#[derive(Debug)]
+pub struct Decoder {
+    layout: Option<Layout>,
+    /// `common_type` and `common_pid`, alike in all events.
+    kind: Option<Field>,
+    thread: Option<Field>,
+    readers: HashMap<u16, Reader>,
+    names: HashSet<Name>,
+}
+
+/// How to read one kind of event.
+#[derive(Debug)]
+struct Reader {
+    make: Make,
+    /// The fields that [`KINDS`] names, in that order.
+    fields: Vec<Field>,
+    /// The name of the event without `_entry` and `_exit`.
+    name: Name,
+}
+
+type Make = fn(&mut Values) -> Option<Kind>;
+
+/// Kinds of events by name, the fields they are made of, and how.
+const KINDS: &[(&str, &[&str], Make)] = &[
+    (
+        "sched_switch",
+        &["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"],
+        |values| {
+            let from = values.task()?;
+            let state = values.number()?;
+            Some(Kind::Switch { from, state, to: values.task()? })
+        },
+    ),
+    ("sched_waking", WAKE, |values| Some(Kind::Waking { task: values.task()?, target: values.small()? })),
+    ("sched_wakeup", WAKE, |values| Some(Kind::Wakeup { task: values.task()?, target: values.small()? })),
+    ("sched_wakeup_new", WAKE, |values| {
+        Some(Kind::WakeupNew { task: values.task()?, target: values.small()? })
+    }),
+    ("irq_handler_entry", &["irq", "name"], |values| {
+        Some(Kind::IrqEntry { irq: values.small()?, name: values.text()? })
+    }),
+    ("irq_handler_exit", &["irq"], |values| Some(Kind::IrqExit { irq: values.small()? })),
+    ("softirq_raise", &["vec"], |values| Some(Kind::SoftirqRaise { vector: values.small()? })),
+    ("softirq_entry", &["vec"], |values| Some(Kind::SoftirqEntry { vector: values.small()? })),
+    ("softirq_exit", &["vec"], |values| Some(Kind::SoftirqExit { vector: values.small()? })),
+    ("hrtimer_expire_entry", &["hrtimer", "now"], |values| {
+        Some(Kind::TimerEntry { timer: values.number()?, now: values.number()? })
+    }),
+    ("hrtimer_expire_exit", &["hrtimer"], |values| Some(Kind::TimerExit { timer: values.number()? })),
+    ("cpu_idle", &["state"], |values| {
+        // The kernel's PWR_EVENT_EXIT is -1.
+        let state = values.small()?;
+        Some(Kind::Idle { state: (state != u32::MAX).then_some(state) })
+    }),
+    ("nmi_handler", &["delta_ns"], |values| Some(Kind::Nmi { ns: values.number()? })),
+    ("nmi_noise", &["duration"], |values| Some(Kind::Nmi { ns: values.number()? })),
+    ("timerlat", TIMERLAT, timerlat),
+    ("timerlat_sample", TIMERLAT, timerlat),
+    ("print", &["buf"], |values| Some(Kind::Mark { text: values.text()? })),
+];
+
+const WAKE: &[&str] = &["comm", "pid", "prio", "target_cpu"];
+const TIMERLAT: &[&str] = &["seqnum", "context", "timer_latency"];
+
+fn timerlat(values: &mut Values) -> Option<Kind> {
+    Some(Kind::Timerlat { turn: values.number()?, context: values.small()?, ns: values.number()? })
+}
+
+/// Events of the CPU's own interrupts have a system of their own, and two
+/// events for each.
+const VECTORS: &str = "irq_vectors";
+
+fn vector_entry(values: &mut Values) -> Option<Kind> {
+    Some(Kind::VectorEntry { vector: values.small()?, name: values.name.clone() })
+}
+
+fn vector_exit(values: &mut Values) -> Option<Kind> {
+    Some(Kind::VectorExit { vector: values.small()?, name: values.name.clone() })
+}
+
+impl Reader {
+    fn of(system: &str, format: &Format) -> Option<Reader> {
+        let name = format.name.as_str();
+        let (make, fields, name): (Make, _, _) = match KINDS.iter().find(|kind| kind.0 == name) {
+            Some((_, fields, make)) => (*make, *fields, name),
+            None if system != VECTORS => return None,
+            None => match (name.strip_suffix("_entry"), name.strip_suffix("_exit")) {
+                (Some(name), _) => (vector_entry, &["vector"][..], name),
+                (_, Some(name)) => (vector_exit, &["vector"][..], name),
+                _ => return None,
+            },
+        };
+        let fields = fields.iter().map(|name| format.field(name).cloned()).collect::<Option<_>>()?;
+        Some(Reader { make, fields, name: name.into() })
+    }
+}
+
+/// The values of one event, one after the other.
+struct Values<'a> {
+    data: &'a [u8],
+    fields: std::slice::Iter<'a, Field>,
+    name: &'a Name,
+    names: &'a mut HashSet<Name>,
+}
+
+impl Values<'_> {
+    fn number(&mut self) -> Option<u64> {
+        self.fields.next()?.number(self.data)
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        self.number().map(|number| number as u32)
+    }
+
+    fn text(&mut self) -> Option<Name> {
+        let text = String::from_utf8_lossy(self.fields.next()?.text(self.data)?);
+        let text = text.trim_end();
+        if let Some(name) = self.names.get(text) {
+            return Some(name.clone());
+        }
+        if self.names.len() == NAMES {
+            self.names.clear();
+        }
+        let name = Name::from(text);
+        self.names.insert(name.clone());
+        Some(name)
+    }
+
+    fn task(&mut self) -> Option<Task> {
+        let name = self.text()?;
+        Some(Task { name, tid: self.small()?, priority: self.small()? as i32 })
+    }
+}
+
+impl Decoder {
+    /// A decoder for the events of a catalogue; those it knows nothing of are
+    /// left out.
+    pub fn new(catalogue: &Catalogue) -> Decoder {
+        let formats: Vec<(&str, Format)> = catalogue
+            .events
+            .iter()
+            .filter_map(|(system, text)| Some((system.as_str(), Format::parse(text)?)))
+            .collect();
+        let common = |name: &str| formats.iter().find_map(|(_, format)| format.field(name).cloned());
+        let readers =
+            formats.iter().filter_map(|(system, format)| Some((format.id, Reader::of(system, format)?)));
+        Decoder {
+            layout: Layout::of(catalogue),
+            kind: common("common_type"),
+            thread: common("common_pid"),
+            readers: readers.collect(),
+            names: HashSet::new(),
+        }
+    }
+
+    /// Names of the events it understands.
+    pub fn understands(&self, id: u16) -> bool {
+        self.readers.contains_key(&id)
+    }
+
+    /// Hands out the events of a page of a CPU, in order; `Kind::Lost` where
+    /// some before it are missing.
+    pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(Event)) {
+        let Some(opened) = self.layout.as_ref().and_then(|layout| layout.open(page)) else { return };
+        if let Some(events) = opened.lost {
+            take(Event { at: opened.from, cpu, thread: 0, kind: Kind::Lost { events } });
+        }
+        for (at, data) in opened.events() {
+            if let Some((thread, kind)) = self.event(data) {
+                take(Event { at, cpu, thread, kind });
+            }
+        }
+    }
+
+    fn event(&mut self, data: &[u8]) -> Option<(u32, Kind)> {
+        let id = self.kind.as_ref()?.number(data)? as u16;
+        let thread = self.thread.as_ref()?.number(data)? as u32;
+        let reader = self.readers.get(&id)?;
+        let fields = reader.fields.iter();
+        let mut values = Values { data, fields, name: &reader.name, names: &mut self.names };
+        Some((thread, (reader.make)(&mut values)?))
+    }
+}

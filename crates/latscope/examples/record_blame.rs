@@ -1,0 +1,128 @@
+//! Wakes up periodically beside a thief of the CPU, as root, says who took the
+//! time of each late wake-up, and saves the trace around the worst: how a tracer
+//! is used, and how `crates/latscope-core/tests/traces/theft.dat` was made.
+//!
+//! ```text
+//! cargo run --example record_blame [FILE.dat]
+//! ```
+#![forbid(unsafe_code)]
+
+use anyhow::Context;
+use latscope::conditions::trace::Marker;
+use latscope::conditions::tracer::Tracer;
+use latscope_core::blame::{Setting, Window, causes};
+use latscope_core::report::Outlier;
+use latscope_core::trace::{self, Decoder};
+use latscope_core::views::blame::line;
+use latscope_sys::clock::monotonic_ns;
+use latscope_sys::sched::{self, Policy};
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, gettid};
+use std::thread::{Builder, JoinHandle};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// Names that may stand in a file for everybody.
+const KNOWN: [&str; 8] =
+    ["victim", "thief", "swapper/", "kworker/", "ksoftirqd/", "rcu", "migration/", "record_blame"];
+
+fn main() -> anyhow::Result<()> {
+    let mut tracer = Tracer::start(&mut |_| Ok(()))?;
+    for shortfall in tracer.shortfalls() {
+        eprintln!("on this kernel {shortfall}");
+    }
+    let cpu = *sched::allowed_cpus()?.last().context("no CPU may be used")?;
+    let (epoch, marker) = (monotonic_ns() + 20 * MILLISECOND, Marker::open(&tracer.marker())?);
+    let victim = spawn("victim", cpu, 40, move || victim(cpu, epoch, &marker))?;
+    let thief = spawn("thief", cpu, 60, move || thief(epoch))?;
+    thief.join().expect("the thief does not panic");
+    let windows = victim.join().expect("the victim does not panic");
+    tracer.read()?;
+    for window in &windows {
+        let events = tracer.around(window.from, window.until);
+        let cause = causes(&events, window, &Setting::default());
+        let value = window.until - window.from;
+        println!("{}", line(&Outlier { at: window.from - epoch, cpu, value, cause }));
+    }
+    let worst = windows.iter().max_by_key(|window| window.until - window.from);
+    if let (Some(file), Some(worst)) = (std::env::args().nth(1), worst) {
+        std::fs::write(file, excerpt(&tracer, worst).context("a layout that is not understood")?)?;
+    }
+    Ok(())
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    cpu: u32,
+    priority: u32,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(move || {
+        sched::pin(&[cpu]).expect("an allowed CPU");
+        sched::set_policy(Policy::Fifo(priority)).expect("root may be a real-time thread");
+        body()
+    })
+}
+
+fn sleep_until(ns: u64) {
+    let due = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
+}
+
+fn victim(cpu: u32, epoch: u64, marker: &Marker) -> Vec<Window> {
+    let thread = gettid().as_raw_nonzero().get() as u32;
+    let activation = |turn: u64| {
+        let from = epoch + turn * 10 * MILLISECOND;
+        sleep_until(from);
+        let until = monotonic_ns().max(from);
+        marker.note(format_args!("late: cpu {cpu} thread {thread} from {from} until {until}"));
+        Window { cpu, thread, from, until }
+    };
+    (0..10).map(activation).collect()
+}
+
+fn thief(epoch: u64) {
+    for turn in [3, 7] {
+        let due = epoch + turn * 10 * MILLISECOND;
+        sleep_until(due - MILLISECOND / 2);
+        while monotonic_ns() < due + 2 * MILLISECOND {}
+    }
+}
+
+/// The pages around a window as a file, without the names of strangers.
+fn excerpt(tracer: &Tracer, window: &Window) -> Option<Vec<u8>> {
+    let events = tracer.around(0, u64::MAX);
+    let (known, strangers): (Vec<_>, Vec<_>) = trace::names(&events)
+        .into_iter()
+        .partition(|(_, name)| KNOWN.iter().any(|known| name.starts_with(known)));
+    let mut decoder = Decoder::new(tracer.catalogue());
+    let mut wanted = |cpu: u32, page: &[u8]| {
+        let mut near = false;
+        decoder.page(cpu, page, |event| {
+            near |= (window.from - MILLISECOND..window.until + MILLISECOND).contains(&event.at);
+        });
+        near
+    };
+    let mut kept: Vec<Vec<Vec<u8>>> = Vec::new();
+    for cpu in 0..=window.cpu {
+        let mut pages = tracer.pages(cpu);
+        pages.retain(|page| wanted(cpu, page));
+        kept.push(pages.into_iter().map(<[u8]>::to_vec).collect());
+    }
+    for (_, name) in strangers {
+        kept.iter_mut().flatten().for_each(|page| hide(page, &name));
+    }
+    let pages: Vec<Vec<&[u8]>> = kept.iter().map(|pages| pages.iter().map(Vec::as_slice).collect()).collect();
+    trace::dat(tracer.catalogue(), "mono", &known.into_iter().collect(), &pages)
+}
+
+/// Replaces a thread's name wherever it stands.
+fn hide(page: &mut [u8], name: &str) {
+    let (old, mut new) = (format!("{name}\0").into_bytes(), b"other".to_vec());
+    new.resize(old.len(), 0);
+    *new.last_mut().expect("it ends with NUL") = 0;
+    for at in 0..page.len().saturating_sub(old.len()) {
+        if page[at..].starts_with(&old) {
+            page[at..at + old.len()].copy_from_slice(&new);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+use super::super::trace::Marker;
+use super::super::tracefs::testing::{possible, shared_settings};
+use super::*;
+use latscope_core::blame::{Setting, Window, causes};
+use latscope_sys::clock::monotonic_ns;
+use latscope_sys::sched::{self, Policy};
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
+use std::process::Command;
+use std::thread::{Builder, JoinHandle};
+
+const MILLISECOND: u64 = 1_000_000;
+
+fn sleep_until(ns: u64) {
+    let due = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    while clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(Errno::INTR) {}
+}
+
+/// A thread of a name and priority on a CPU.
+fn spawn<T: Send + 'static>(
+    name: &str,
+    cpu: u32,
+    priority: u32,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let prepared = move || {
+        sched::pin(&[cpu]).unwrap();
+        sched::set_policy(Policy::Fifo(priority)).unwrap();
+        body()
+    };
+    Builder::new().name(name.to_owned()).spawn(prepared).unwrap()
+}
+
+/// A periodic thread that is robbed at every third activation; returns what it
+/// saw of these, and the others.
+fn robbery(cpu: u32, marker: Marker) -> (Vec<Window>, Vec<Window>) {
+    let epoch = monotonic_ns() + 20 * MILLISECOND;
+    let due = move |turn: u64| epoch + turn * 10 * MILLISECOND;
+    let victim = spawn("victim", cpu, 40, move || {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let activation = |turn| {
+            sleep_until(due(turn));
+            let until = monotonic_ns();
+            marker.note(format_args!("turn {turn}"));
+            Window { cpu, thread, from: due(turn), until: until.max(due(turn)) }
+        };
+        (0..12).map(activation).collect::<Vec<_>>()
+    });
+    let thief = spawn("thief", cpu, 60, move || {
+        for turn in (0..12).step_by(3) {
+            sleep_until(due(turn) - MILLISECOND / 2);
+            while monotonic_ns() < due(turn) + 2 * MILLISECOND {}
+        }
+    });
+    let windows = victim.join().unwrap();
+    thief.join().unwrap();
+    let numbered = windows.into_iter().enumerate();
+    let (robbed, free): (Vec<_>, Vec<_>) = numbered.partition(|(turn, _)| turn % 3 == 0);
+    let plain = |windows: Vec<(usize, Window)>| windows.into_iter().map(|(_, window)| window).collect();
+    (plain(robbed), plain(free))
+}
+
+#[test]
+fn a_thief_is_named_and_the_file_opens_in_trace_cmd() {
+    if !possible() {
+        return;
+    }
+    let before = shared_settings();
+    let mut journalled = Vec::new();
+    let mut tracer = Tracer::start(&mut |path| {
+        journalled.push(path.to_owned());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(journalled, [tracer.directory()]);
+    let cpu = sched::allowed_cpus().unwrap()[0];
+    let (robbed, free) = robbery(cpu, Marker::open(&tracer.marker()).unwrap());
+    tracer.read().unwrap();
+    for window in &robbed {
+        let found = causes(&tracer.around(window.from, window.until), window, &Setting::default());
+        assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
+        let thief = found.iter().find(|cause| cause.kind == "thread" && cause.name == "thief");
+        assert!(thief.is_some_and(|thief| thief.pid > 0), "{found:#?}");
+        assert!(found.iter().all(|cause| !cause.name.contains("trace")), "{found:#?}");
+    }
+    for window in &free {
+        let found = causes(&tracer.around(window.from, window.until), window, &Setting::default());
+        assert!(found.iter().any(|cause| cause.name == "itself" && cause.pid == window.thread), "{found:#?}");
+    }
+    check_files(&tracer);
+    let directory = tracer.directory().to_owned();
+    drop(tracer);
+    assert!(!directory.exists());
+    assert_eq!(shared_settings(), before);
+}
+
+/// What is saved has all events, for us and for trace-cmd.
+fn check_files(tracer: &Tracer) {
+    let directory = tempfile::tempdir().unwrap();
+    let (dat, text) = (directory.path().join("trace.dat"), directory.path().join("trace.txt"));
+    tracer.save(&dat).unwrap();
+    tracer.save(&text).unwrap();
+    let events = tracer.around(0, u64::MAX);
+    let switches = events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count();
+    assert!(switches >= 24, "{switches}");
+    let text = fs::read_to_string(text).unwrap();
+    let report = Command::new("trace-cmd").arg("report").arg(&dat).output();
+    let report = report.expect("trace-cmd is installed: `cargo xtask test` does that");
+    let errors = String::from_utf8_lossy(&report.stderr);
+    assert!(report.status.success(), "{errors}");
+    let report = String::from_utf8(report.stdout).unwrap();
+    for all in [&text, &report] {
+        let count = |word: &str| all.lines().filter(|line| line.contains(word)).count();
+        assert_eq!(count(" sched_switch: "), switches, "{errors}");
+        assert_eq!(count("turn 11"), 1, "{report}");
+        assert!(count("thief") > 0 && count("local_timer_entry") > 0 || cfg!(not(target_arch = "x86_64")));
+    }
+    // The same instants, to the microsecond that trace-cmd shows.
+    let mark =
+        events.iter().find(|event| matches!(&event.kind, Kind::Mark { text } if text.contains("turn 11")));
+    let at = mark.unwrap().at / 1000;
+    let stamp = format!("{}.{:06}:", at / 1_000_000, at % 1_000_000);
+    let next = format!("{}.{:06}:", (at + 1) / 1_000_000, (at + 1) % 1_000_000);
+    let line = report.lines().find(|line| line.contains("turn 11")).unwrap();
+    assert!(line.contains(&stamp) || line.contains(&next), "{line} {stamp}");
+}
+
+#[test]
+fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
+    if !possible() {
+        return;
+    }
+    let mut tracer = Tracer::start(&mut |_| Ok(())).unwrap();
+    for cpu in &mut tracer.cpus {
+        (cpu.most_events, cpu.most_pages) = (8, 2);
+    }
+    let cpu = sched::allowed_cpus().unwrap()[0];
+    let (robbed, _) = robbery(cpu, Marker::open(&tracer.marker()).unwrap());
+    tracer.read().unwrap();
+    assert!(tracer.cpus.iter().all(|cpu| cpu.events.len() <= 8 && cpu.pages.len() <= 2));
+    let window = robbed[0];
+    let found = causes(&tracer.around(window.from, window.until), &window, &Setting::default());
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].kind.as_str(), found[0].ns), ("unknown", window.until - window.from));
+}

@@ -1,0 +1,75 @@
+//! What the hypervisor says to have taken from each CPU.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How old what is called recent may be, at the most twice.
+const RECENT: Duration = Duration::from_secs(1);
+
+/// Time stolen from each CPU, by `/proc/stat` (proc_stat(5)).
+#[derive(Debug)]
+pub struct Steal {
+    /// The readings before the present one, the older first.
+    before: [BTreeMap<u32, u64>; 2],
+    read: Instant,
+}
+
+impl Steal {
+    /// Begins to watch.
+    pub fn watch() -> Steal {
+        let now = read();
+        Steal { before: [now.clone(), now], read: Instant::now() }
+    }
+
+    /// Call it about once a second, that "recent" stays so.
+    pub fn look(&mut self) {
+        if self.read.elapsed() >= RECENT {
+            self.before = [std::mem::take(&mut self.before[1]), read()];
+            self.read = Instant::now();
+        }
+    }
+
+    /// What was stolen from a CPU within the last seconds, ns. The kernel tells
+    /// it in steps of 10 ms.
+    pub fn recent(&self, cpu: u32) -> u64 {
+        let stolen = |readings: &BTreeMap<u32, u64>| readings.get(&cpu).copied().unwrap_or(0);
+        stolen(&read()).saturating_sub(stolen(&self.before[0]))
+    }
+}
+
+fn read() -> BTreeMap<u32, u64> {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    parse(&text, rustix::param::clock_ticks_per_second())
+}
+
+/// Stolen time by CPU, ns, from the text of `/proc/stat`.
+fn parse(text: &str, ticks_per_second: u64) -> BTreeMap<u32, u64> {
+    let tick = 1_000_000_000 / ticks_per_second.max(1);
+    let cpu = |line: &str| {
+        let mut fields = line.strip_prefix("cpu")?.split(' ');
+        let cpu = fields.next()?.parse().ok()?;
+        Some((cpu, fields.nth(7)?.parse::<u64>().ok()?.saturating_mul(tick)))
+    };
+    text.lines().filter_map(cpu).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eighth_column_is_what_was_stolen() {
+        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 4 5 6 7 943 0 0\ncpu3 1 2 3 4 5 6 7 1\nintr 8\n";
+        let expected = BTreeMap::from([(0, 9_430_000_000), (3, 10_000_000)]);
+        assert_eq!(parse(text, 100), expected);
+        assert_eq!(parse("cpu0 1 2\ncpux", 100), BTreeMap::new());
+    }
+
+    #[test]
+    fn this_machine_tells() {
+        let mut steal = Steal::watch();
+        steal.look();
+        assert_eq!(read().len(), std::fs::read_to_string("/proc/stat").unwrap().matches("\ncpu").count());
+        assert_eq!(steal.recent(u32::MAX), 0);
+    }
+}
