@@ -89,7 +89,7 @@ impl<'a> Iterator for Events<'a> {
             let head = word(self.rest.get(..4)?)? as u32;
             let (kind, delta) = (head & 31, u64::from(head >> 5));
             let behind = &self.rest[4..];
-            let long = || Some(word(behind.get(..4)?)?);
+            let long = || word(behind.get(..4)?);
             match kind {
                 // The rest of the page is empty.
                 PADDING if delta == 0 => return None,

@@ -4,6 +4,7 @@ use super::Exit;
 use anyhow::Result;
 use clap::{Arg, ArgMatches};
 use latscope_core::report::{Report, Status};
+use latscope_core::units::format_share;
 use latscope_core::verdict::{self, Criterion, QUANTILES};
 
 /// Options that ask something of the result.
@@ -16,7 +17,7 @@ pub fn arguments() -> Vec<Arg> {
         limit("missed", "N", "No more activations may be missed".to_owned()),
     ];
     arguments.extend(QUANTILES.iter().map(|quantile| {
-        let help = format!("At most {} % of the events may take longer", quantile.above * 100.0);
+        let help = format!("At most {} of the events may take longer", format_share(quantile.above));
         limit(quantile.name, "T", help)
     }));
     arguments

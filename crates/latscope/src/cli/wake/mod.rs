@@ -11,12 +11,15 @@ use super::measure::{self, Ground};
 use super::output::Output;
 use super::{Exit, criteria};
 use crate::engine::observers::{Event, Observer};
+use crate::engine::saver;
 use crate::probe::wake::timerlat;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ArgMatches;
+use latscope_core::extremes;
+use latscope_core::figure::{self, Picture};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
-use latscope_core::report::Warning;
+use latscope_core::report::{Report, Warning};
 use latscope_core::units::CpuList;
 use latscope_core::verdict::{self, Criterion};
 use std::path::PathBuf;
@@ -37,14 +40,36 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         return output.plan(&plan);
     }
     output.check_files()?;
+    pictures(matches).try_for_each(|(path, _)| saver::check(path))?;
     let warnings = warnings(matches, &plan, &ground.machine);
     let mut watcher = watcher(matches, &output)?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
     let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
     verdict::judge_report(&mut report, &criteria);
-    measure::show(&report, &output, false)?;
+    if let Some(activations) = matches.get_one::<u64>("extrapolate") {
+        report.findings.extend(extremes::findings(&report, *activations, report.plan.steps[0].seed));
+    }
+    let shown = measure::show(&report, &output, false);
+    draw(matches, &report)?;
+    shown?;
     Ok(criteria::exit(&report))
+}
+
+/// The options that ask for a picture, and the picture.
+const PICTURES: [(&str, Picture); 2] =
+    [("svg", Picture::Distribution), ("svg-percentiles", Picture::Percentiles)];
+
+fn pictures(matches: &ArgMatches) -> impl Iterator<Item = (&PathBuf, Picture)> {
+    PICTURES.into_iter().filter_map(|(option, picture)| Some((matches.get_one(option)?, picture)))
+}
+
+fn draw(matches: &ArgMatches, report: &Report) -> Result<()> {
+    for (path, picture) in pictures(matches) {
+        let svg = figure::event_pictures(report, &[picture]).context("there is nothing to draw")?;
+        saver::replace(path, svg.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {

@@ -145,7 +145,7 @@ impl Crew {
             Phase::Staggered => begin + index * thread.interval / self.size.max(1) as u64,
             Phase::Random => {
                 let part = self.phases[index as usize];
-                begin + (u128::from(part) * u128::from(thread.interval) >> 64) as u64
+                begin + ((u128::from(part) * u128::from(thread.interval)) >> 64) as u64
             }
         }
     }
