@@ -22,6 +22,7 @@ pub mod semaphore;
 mod shared;
 pub mod spin;
 mod stream;
+pub mod transaction;
 pub mod unix_stream;
 pub mod wait;
 
