@@ -44,7 +44,7 @@ fn share(ns: u64, of: u64) -> String {
 }
 
 /// `83 %`, `<1 %`.
-pub fn percent(ns: u64, of: u64) -> String {
+fn percent(ns: u64, of: u64) -> String {
     match ns as f64 * 100.0 / of.max(1) as f64 {
         share if share < 0.5 => "<1 %".to_owned(),
         share => format!("{share:.0} %"),
