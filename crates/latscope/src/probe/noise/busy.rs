@@ -98,9 +98,6 @@ fn group(point: &Point) -> (u64, Option<u64>) {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    // What cannot be locked is brought in beforehand; faults are counted.
-    use rustix::mm::{MlockAllFlags, mlockall};
-    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
     let points = bench.points();
     let groups: BTreeSet<_> = points.iter().map(group).collect();
     for wanted in groups {

@@ -4,7 +4,6 @@ use super::activations::Waiter;
 use super::crew::{Crew, Done, Member};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
-use crate::conditions::hold;
 use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::{Result, bail};
@@ -134,18 +133,13 @@ fn run(bench: &mut Bench) -> Result<()> {
     let surveyed = bench.periodic().is_none();
     let periodic = bench.periodic().cloned().unwrap_or_else(|| Periodic { warm_up: 10, ..usual_rules() });
     let count = if surveyed { activations(stop) } else { stop.events };
-    let (_held, missing) = hold::hold(&if surveyed { usual_conditions() } else { Conditions::default() });
     let members = members(bench, &points);
     check_interval(&members)?;
     let phases = random_phases(bench.seed(), members.len());
     let duration = if surveyed { u64::MAX } else { stop.limit_ns };
     let crew = Crew::new(periodic, count, duration, bench.epoch_ns(), phases);
     for done in crew.measure(members)? {
-        let point = done.point;
         report(bench, done);
-        for (reason, remedy) in &missing {
-            bench.degrade(point, reason.as_str(), *remedy);
-        }
     }
     Ok(())
 }
