@@ -99,6 +99,9 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let measured = &report.measurements[..fixed.len()];
     let doubts = ground::doubts(measured);
     tell(options, &doubts, lost);
+    if measured.iter().all(|m| m.support == Support::Unsupported) {
+        return Ok(1);
+    }
     let written = write(options, arguments, started, &outcome, (&fixed, &report));
     options.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
     Ok(written.unwrap_or_else(|| exit(options, &outcome, measured)))
@@ -236,9 +239,6 @@ fn write(
 
 /// cyclictest's exit code, which says next to nothing, or ours.
 fn exit(options: &Options, outcome: &Outcome, measured: &[Measurement]) -> u8 {
-    if measured.iter().all(|m| m.support == Support::Unsupported) {
-        return 1;
-    }
     let doubtful = measured.iter().any(|m| m.support != Support::Ok);
     match (options.strict_exit, outcome.broken, options.break_above) {
         (true, Some(_), _) => 2,
