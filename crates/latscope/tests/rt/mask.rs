@@ -14,8 +14,7 @@ pub fn masked(text: &str) -> String {
         }
     }
     let end = if text.ends_with('\n') { "\n" } else { "" };
-    // Whether the cursor is moved up and down again at the end of -M is chance.
-    without_frames_between(&(lines.join("\n") + end).replace("^[[#A^[[#B", ""))
+    without_frames_between(&(lines.join("\n") + end))
 }
 
 fn text_line(line: &str) -> String {
