@@ -72,7 +72,8 @@ fn numbers(text: &str, wide: bool) -> String {
         let blanks = first - rest[..first].trim_end_matches(' ').len();
         let digits = rest[first..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - first);
         // One blank parts words, more of them pad a number; so does one in a status line.
-        let status = text.starts_with("T:") && rest[..first - blanks].ends_with([':']);
+        let status =
+            (text.starts_with("T:") || text.starts_with("  ")) && rest[..first - blanks].ends_with([':']);
         let padding = if wide && (blanks > 1 || status) { blanks } else { 0 };
         out += &rest[..first - padding];
         let width = if wide { within(text, &rest[..first - blanks], padding + digits) } else { 1 };

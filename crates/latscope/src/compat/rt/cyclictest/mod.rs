@@ -99,7 +99,8 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let measured = &report.measurements[..fixed.len()];
     let doubts = ground::doubts(measured);
     tell(options, &doubts, lost);
-    if measured.iter().all(|m| m.support == Support::Unsupported) {
+    // An end before the first cycle is an end like any other; a thread that could not begin is not.
+    if measured.iter().all(|m| m.support == Support::Unsupported && m.incomplete) {
         return Ok(1);
     }
     let written = write(options, arguments, started, &outcome, (&fixed, &report));
