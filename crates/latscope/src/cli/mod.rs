@@ -70,8 +70,8 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
 
 /// Called by the name of an older tool.
 fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
-    let tool = compat::by_name(arguments.first()?)?;
-    Some(compat::run(tool.name, &arguments[1..]).map(ExitCode::from))
+    let name = compat::by_name(arguments.first()?)?;
+    Some(compat::run(name, &arguments[1..]).map(ExitCode::from))
 }
 
 fn command(arguments: &[OsString]) -> Result<ExitCode> {

@@ -120,8 +120,15 @@ impl Outliers {
 
     /// What the measuring threads write to, where there is a trace.
     pub fn trace_files(&self) -> Option<TraceFiles> {
-        let blame = self.blame.as_ref()?;
-        Some(TraceFiles { marker: blame.marker(), switch: self.stops.then(|| blame.switch()) })
+        let own = self.blame.as_ref().map(|blame| (blame.marker(), blame.switch()));
+        let foreign = self.plan.actions.iter().find_map(|action| match action {
+            Action::MarkTrace(directory) => {
+                Some((directory.join("trace_marker"), directory.join("tracing_on")))
+            }
+            _ => None,
+        });
+        let (marker, switch) = foreign.or(own)?;
+        Some(TraceFiles { marker, switch: self.stops.then_some(switch) })
     }
 
     /// How often to look without being called.
@@ -199,7 +206,7 @@ impl Outliers {
     fn act(&mut self, outlier: &Outlier) {
         for action in self.plan.actions.clone() {
             match action {
-                Action::Continue => {}
+                Action::Continue | Action::MarkTrace(_) => {}
                 Action::Stop | Action::SaveTrace => self.save(),
                 Action::Exec(command) => self.execute(&command, outlier),
                 Action::Signal(process) => signal(process),

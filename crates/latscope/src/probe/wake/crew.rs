@@ -142,6 +142,7 @@ impl Crew {
         match self.periodic.phase {
             Phase::Free => now + thread.interval,
             Phase::Aligned(offset) => begin + index * offset,
+            Phase::Later(offset) => begin + offset,
             Phase::Staggered => begin + index * thread.interval / self.size.max(1) as u64,
             Phase::Random => {
                 let part = self.phases[index as usize];
