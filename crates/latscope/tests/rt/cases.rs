@@ -34,4 +34,10 @@ pub const CASES: &[Case] = &[
     ("json", "cyclictest", "-q --json=- -l 20 -t2 -a -p 80"),
     ("json-histogram", "cyclictest", "-q --json=- -l 20 -a -p 80 -h 2000"),
     ("json-nsecs-break", "cyclictest", "-q --json=- -l 20 -a -p 80 -N -b 1"),
+    ("default", "oslat", "-D 1 -c 0 -b 8 -B -s"),
+    ("quiet-json", "oslat", "-D 1 -q -c 0 -b 12 --json=-"),
+    ("version", "oslat", "-v"),
+    ("default", "cyclicdeadline", "-D 1 -i 10000 -t 2"),
+    ("break", "cyclicdeadline", "-D 1 -i 10000 -q -t 2 -b 1"),
+    ("json", "cyclicdeadline", "-D 1 -i 10000 -q -t 2 --json=-"),
 ];

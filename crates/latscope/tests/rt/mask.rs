@@ -13,12 +13,36 @@ pub fn masked(text: &str) -> String {
             lines.push(text_line(line));
         }
     }
+    sort_introductions(&mut lines);
     let end = if text.ends_with('\n') { "\n" } else { "" };
     without_frames_between(&(lines.join("\n") + end))
 }
 
+/// cyclicdeadline's threads introduce themselves in any order.
+fn sort_introductions(lines: &mut [String]) {
+    let introduces = |line: &String| {
+        ["deadline thread", "main thread", "thread["].iter().any(|start| line.starts_with(start))
+    };
+    let from = lines.iter().position(introduces).unwrap_or(lines.len());
+    let count = lines[from..].iter().take_while(|line| introduces(line)).count();
+    lines[from..from + count].sort();
+}
+
 fn text_line(line: &str) -> String {
-    let varying = ["Max CPUs", "Online CPUs", "# Thread Ids", "# Break"];
+    let varying = [
+        "Max CPUs",
+        "Online CPUs",
+        "# Thread Ids",
+        "# Break",
+        "Pre-heat",
+        "Total runtime",
+        "Global bias",
+        "interval:",
+        "  Tested at",
+        "deadline thread",
+        "main thread",
+        "thread[",
+    ];
     if let Some((policy, load)) = line.split_once("loadavg: ") {
         let blanks = load.len() - load.trim_end().len();
         return format!("{}loadavg: ~{}", numbers(policy, false), " ".repeat(blanks));
@@ -28,7 +52,8 @@ fn text_line(line: &str) -> String {
             return "# Thread #:".to_owned();
         }
     }
-    if varying.iter().any(|start| line.starts_with(start)) {
+    // oslat's lines have one number for each core after a TAB.
+    if varying.iter().any(|start| line.starts_with(start)) || line.contains(":\t") {
         return numbers(line, false);
     }
     // A thread id may need more room than its field.

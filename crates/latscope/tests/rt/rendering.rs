@@ -89,10 +89,56 @@ fn frames(options: &Options, fixed: &[Fixed], rows: &[Row]) -> String {
     frame(&vec![Row::default(); rows.len()]) + &up + &frame(rows) + &end
 }
 
+fn oslat(words: &str) -> String {
+    use latscope::compat::rt::oslat::{options::Options, text};
+    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+    let options = Options::read(&arguments).unwrap();
+    if options.version {
+        return "oslat V 2.40\n".to_owned();
+    }
+    let core = |cpu| {
+        let counts = vec![33_220_158, 38, 63, 5, 1, 1, 0, 3];
+        text::Core { cpu, counts, min: 1, max: 70, mean: 0.0301, seconds: 1.0 }
+    };
+    let cores: Vec<text::Core> = vec![core(0)];
+    let json = options.json.as_ref().map_or(String::new(), |_| {
+        let head = Head::here("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
+        head.file(&text::json(&options, 2597, &cores))
+    });
+    "oslat V 2.40\n".to_owned()
+        + &text::before(&options, cores.len())
+        + &text::after(&options, 2597, &cores)
+        + &json
+}
+
+fn cyclicdeadline(words: &str) -> String {
+    use latscope::compat::rt::cyclicdeadline::text::{self, Reservation};
+    let reserved =
+        [Reservation { runtime: 6000, deadline: 10_000 }, Reservation { runtime: 6300, deadline: 10_500 }];
+    let (reserved, rows) = (&reserved[..], &[row(4000, 100), row(4001, 95)][..]);
+    let lines = text::lines(reserved, rows);
+    let frames = if words.contains("-q") { lines } else { format!("{lines}\x1b[2A{lines}\x1b[2A\x1b[4B") };
+    let broken = words.contains("-b").then_some((0, 17_000));
+    let json = if words.contains("--json") {
+        Head::here("cyclicdeadline", &[], "2.40", SystemTime::UNIX_EPOCH).file(&text::json(rows))
+    } else {
+        String::new()
+    };
+    text::before(true, reserved)
+        + &text::introduction(3999, reserved, rows)
+        + &frames
+        + &text::broken(rows, broken)
+        + &json
+}
+
 #[test]
 fn what_is_rendered_has_the_lines_of_the_golden_files() {
-    for case in CASES.iter().filter(|case| case.1 == "cyclictest") {
-        let text = masked(&transcript(case.2));
+    for case in CASES {
+        let text = masked(&match case.1 {
+            "oslat" => oslat(case.2),
+            "cyclicdeadline" => cyclicdeadline(case.2),
+            _ => transcript(case.2),
+        });
         assert!(text == golden(case), "{}: {text}\n--\n{}", case.2, golden(case));
     }
 }

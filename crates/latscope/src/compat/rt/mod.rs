@@ -5,10 +5,13 @@
 //! program's `run` joins them. What differs is in `docs/cyclictest.md`.
 
 pub mod arguments;
+pub mod cyclicdeadline;
 pub mod cyclictest;
 pub mod json;
+pub mod oslat;
 pub mod row;
 
+mod console;
 mod cpuset;
 mod ground;
 
@@ -26,8 +29,15 @@ pub struct Tool {
 }
 
 /// All of them, by name.
-pub static TOOLS: &[Tool] =
-    &[Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run }];
+pub static TOOLS: &[Tool] = &[
+    Tool {
+        name: "cyclicdeadline",
+        summary: "wake-up latency under SCHED_DEADLINE",
+        run: cyclicdeadline::run,
+    },
+    Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run },
+    Tool { name: "oslat", summary: "time stolen from busy loops", run: oslat::run },
+];
 
 /// The tool with this name.
 pub fn find(name: &str) -> Option<&'static Tool> {

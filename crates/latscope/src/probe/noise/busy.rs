@@ -178,6 +178,7 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen
     value("loop", loop_ns, "ns", Better::Neither);
     value("threshold", threshold_ns, "ns", Better::Neither);
     value("lost", 100.0 * lost / under_watch, "%", Better::Less);
+    value("turns", watched.turns as f64, "count", Better::Neither);
     value("gaps", watched.gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
     for class in Class::ALL {
         let share = &classes[class as usize];

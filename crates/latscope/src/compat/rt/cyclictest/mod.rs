@@ -13,8 +13,9 @@ mod places;
 mod screen;
 mod smi;
 
+use super::console::{Voice, print};
 use super::json::Head;
-use super::{Refusal, arguments, cpuset, ground};
+use super::{Refusal, cpuset, ground};
 use crate::conditions::guardian::Guardian;
 use crate::engine::observers::Observer;
 use crate::engine::runner::{self, Run};
@@ -29,13 +30,12 @@ use page::Outcome;
 use places::{Board, Fifo};
 use screen::{Places, Screen};
 use smi::Smi;
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{Write, stdout};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const NAME: &str = "cyclictest";
+const VOICE: Voice = Voice { name: "cyclictest", version: "2.40", specs: SPECS };
 
 /// Exit code where the JSON cannot be written.
 const NO_JSON: u8 = 2;
@@ -47,34 +47,11 @@ const NO_JSON: u8 = 2;
 pub fn run(arguments: &[OsString]) -> Result<u8> {
     match Options::read(arguments) {
         Ok(options) => carry_out(&options, arguments).or_else(|error| match error.downcast::<Refusal>() {
-            Ok(refusal) => Ok(answer(&refusal)),
+            Ok(refusal) => Ok(VOICE.answer(&refusal)),
             Err(error) => Err(error),
         }),
-        Err(refusal) => Ok(answer(&refusal)),
+        Err(refusal) => Ok(VOICE.answer(&refusal)),
     }
-}
-
-/// Answers a call that is not carried out; cyclictest's own exit code for an
-/// unknown option is 0, which no script can notice.
-fn answer(refusal: &Refusal) -> u8 {
-    let usage = || print(&arguments::usage(NAME, super::Release::default().printed(), SPECS));
-    match refusal {
-        Refusal::Help => {
-            usage();
-            return 0;
-        }
-        Refusal::Usage(text) => {
-            eprintln!("{NAME}: {text}");
-            usage();
-        }
-        Refusal::Fatal(text) => eprintln!("{text}"),
-    }
-    1
-}
-
-/// A closed stdout is no reason to fail.
-fn print(text: &str) {
-    let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
@@ -97,10 +74,10 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let lost = screen.samples.lost;
     let outcome = outcome(options, screen, &report);
     let measured = &report.measurements[..fixed.len()];
-    let doubts = ground::doubts(measured);
-    tell(options, &doubts, lost);
-    // An end before the first cycle is an end like any other; a thread that could not begin is not.
-    if measured.iter().all(|m| m.support == Support::Unsupported && m.incomplete) {
+    if lost > 0 {
+        VOICE.note(&format!("{lost} samples came faster than they could be taken, and are missing"));
+    }
+    if !VOICE.doubt(measured) {
         return Ok(1);
     }
     let written = write(options, arguments, started, &outcome, (&fixed, &report));
@@ -199,16 +176,6 @@ fn ahead(options: &Options) -> u64 {
     }
 }
 
-/// Says on stderr what the figures do not.
-fn tell(options: &Options, doubts: &BTreeSet<String>, lost: u64) {
-    doubts.iter().for_each(|doubt| eprintln!("latscope: {NAME}: note: {doubt}"));
-    if lost > 0 && (options.verbose || options.spike.is_some()) {
-        eprintln!(
-            "latscope: {NAME}: note: {lost} samples came faster than they could be taken and are missing above"
-        );
-    }
-}
-
 /// Prints and writes what the run gave; returns an exit code if that fails.
 fn write(
     options: &Options,
@@ -220,7 +187,7 @@ fn write(
     let mut failure = None;
     if let Some(path) = &options.json {
         let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let head = Head::here(NAME, &words, options.release.printed(), started);
+        let head = Head::here(VOICE.name, &words, options.release.printed(), started);
         let style = (options.release, options.unit);
         let rest = json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
         if let Err(error) = super::json::write(path, &head.file(&rest)) {
