@@ -7,6 +7,7 @@
 
 mod cases;
 mod consumers;
+mod exits;
 mod goldens;
 mod mask;
 mod rendering;

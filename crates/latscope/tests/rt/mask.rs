@@ -47,10 +47,10 @@ fn text_line(line: &str) -> String {
         let blanks = load.len() - load.trim_end().len();
         return format!("{}loadavg: ~{}", numbers(policy, false), " ".repeat(blanks));
     }
-    if let Some(cycles) = line.strip_prefix("# Thread ").and_then(|rest| rest.split_once(": ")) {
-        if cycles.0.parse::<u32>().is_ok() {
-            return "# Thread #:".to_owned();
-        }
+    if let Some(cycles) = line.strip_prefix("# Thread ").and_then(|rest| rest.split_once(": "))
+        && cycles.0.parse::<u32>().is_ok()
+    {
+        return "# Thread #:".to_owned();
     }
     // oslat's lines have one number for each core after a TAB.
     if varying.iter().any(|start| line.starts_with(start)) || line.contains(":\t") {
