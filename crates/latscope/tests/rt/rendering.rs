@@ -69,8 +69,7 @@ fn transcript(words: &str) -> String {
     };
     let frames = frames(&options, &fixed, &outcome.rows);
     let json = options.json.as_ref().map_or(String::new(), |_| {
-        let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-        let head = Head::here("cyclictest", &words, options.release.printed(), SystemTime::UNIX_EPOCH);
+        let head = Head::here("cyclictest", &arguments, options.release.printed(), SystemTime::UNIX_EPOCH);
         let threads = (&fixed[..], &outcome.rows[..]);
         head.file(&json::threads((options.release, options.unit), &machine(), threads, &outcome.records))
     });

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::arguments::{self, Spec};
+use anyhow::Result;
 use latscope_core::report::{Measurement, Support};
 use std::io::{Write, stdout};
 
@@ -32,6 +33,14 @@ impl Voice {
             Refusal::Fatal(text) => eprintln!("{text}"),
         }
         1
+    }
+
+    /// Answers where a call was refused; other errors are passed on.
+    ///
+    /// # Errors
+    /// Any but a [`Refusal`].
+    pub fn settle(&self, outcome: Result<u8>) -> Result<u8> {
+        outcome.or_else(|error| error.downcast::<Refusal>().map(|refusal| self.answer(&refusal)))
     }
 
     /// Says what the figures do not.

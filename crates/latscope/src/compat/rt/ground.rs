@@ -4,7 +4,7 @@ use super::Refusal;
 use crate::engine::timebase::Timebase;
 use crate::machine::{self, Root};
 use latscope_core::machine::Machine;
-use latscope_core::report::{Measurement, Support};
+use latscope_core::report::{LinearRecord, Measurement, Support};
 use latscope_sys::sched;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
@@ -58,6 +58,21 @@ pub fn trace_directory() -> Result<PathBuf, Refusal> {
 /// Whether the machine will be kept from deep sleep, which costs a right.
 pub fn may_hold_latency() -> std::io::Result<()> {
     std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map(drop)
+}
+
+/// The first event above the threshold: the measurement it is of, and its length, ns.
+pub fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
+    let first = |(index, m): (usize, &Measurement)| {
+        let first = m.recordings.as_ref()?.exceedances.first()?;
+        Some((first.at, index, first.value))
+    };
+    measured.iter().enumerate().filter_map(first).min().map(|(_, index, ns)| (index, ns))
+}
+
+/// The exact histograms that were asked for, one a measurement.
+pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
+    let record = |m: &Measurement| m.recordings.as_ref().and_then(|recordings| recordings.linear.clone());
+    measured.iter().map(|m| record(m).unwrap_or_default()).collect()
 }
 
 /// What a reader must know of measurements that are not as they should be.

@@ -1,6 +1,8 @@
 //! The JSON of rt-tests: keys with colons inside them and hand-made
 //! indentation, both frozen by those who read it.
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::SystemTime;
@@ -24,13 +26,14 @@ pub struct Head {
 
 impl Head {
     /// Of a run on this machine that ends now.
-    pub fn here(name: &str, arguments: &[String], version: &'static str, started: SystemTime) -> Head {
+    pub fn here(name: &str, arguments: &[OsString], version: &'static str, started: SystemTime) -> Head {
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         let realtime = std::fs::read_to_string("/sys/kernel/realtime").unwrap_or_default();
-        let command = std::iter::once(name).chain(arguments.iter().map(String::as_str));
+        let words = arguments.iter().map(|word| word.to_string_lossy());
+        let command = std::iter::once(name.into()).chain(words);
         Head {
-            command: command.collect::<Vec<_>>().join(" "),
+            command: command.collect::<Vec<Cow<str>>>().join(" "),
             version,
             started,
             ended: SystemTime::now(),
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_file_is_json_whatever_the_command_line_holds() {
-        let head = Head::here("cyclictest", &["--json=a\"b\\".to_owned()], "2.40", SystemTime::UNIX_EPOCH);
+        let head = Head::here("cyclictest", &["--json=a\"b\\".into()], "2.40", SystemTime::UNIX_EPOCH);
         let file = head.file("  \"num_threads\": 1\n");
         let json: serde_json::Value = serde_json::from_str(&file).unwrap();
         assert_eq!(json["cmdline:"], "cyclictest --json=a\"b\\");

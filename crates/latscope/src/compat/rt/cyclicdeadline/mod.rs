@@ -18,7 +18,7 @@ use crate::probe::wake::timer;
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan};
-use latscope_core::report::{LinearRecord, Measurement, Support};
+use latscope_core::report::{Measurement, Support};
 use options::{Options, SPECS};
 use std::ffi::OsString;
 use std::io::{Write, stdout};
@@ -33,14 +33,8 @@ const VOICE: Voice = Voice { name: "cyclicdeadline", version: "2.40", specs: SPE
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let options = match Options::read(arguments) {
-        Ok(options) => options,
-        Err(refusal) => return Ok(VOICE.answer(&refusal)),
-    };
-    carry_out(&options, arguments).or_else(|error| match error.downcast::<Refusal>() {
-        Ok(refusal) => Ok(VOICE.answer(&refusal)),
-        Err(error) => Err(error),
-    })
+    let read = Options::read(arguments).map_err(Into::into);
+    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
@@ -63,11 +57,10 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     early(measured);
     screen.finish();
     let rows = screen.rows;
-    let broken = broken(measured);
+    let broken = ground::first_exceedance(measured);
     print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
     let written = options.json.as_ref().map_or(Ok(()), |path| {
-        let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let head = Head::here(VOICE.name, &words, options.release.printed(), started);
+        let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
         super::json::write(path, &head.file(&text::json(&rows)))
     });
     if let Err(error) = written {
@@ -99,18 +92,8 @@ fn exit(options: &Options, broken: bool, measured: &[Measurement]) -> u8 {
 
 fn histogram(options: &Options, measured: &[Measurement], rows: &[Row]) -> String {
     let Some(buckets) = options.histogram else { return String::new() };
-    let record = |m: &Measurement| m.recordings.as_ref().and_then(|recordings| recordings.linear.clone());
-    let records: Vec<LinearRecord> = measured.iter().map(|m| record(m).unwrap_or_default()).collect();
     let style = Style { release: options.release, summary_column: false, unit: Unit::Us };
-    histogram::block(style, buckets, &records, rows, None)
-}
-
-fn broken(measured: &[Measurement]) -> Option<(usize, u64)> {
-    let first = |(thread, m): (usize, &Measurement)| {
-        let first = m.recordings.as_ref()?.exceedances.first()?;
-        Some((first.at, thread, first.value))
-    };
-    measured.iter().enumerate().filter_map(first).min().map(|(_, thread, ns)| (thread, ns))
+    histogram::block(style, buckets, &ground::linear(measured), rows, None)
 }
 
 /// Share of a period that a thread reserves, %: what all of them may have

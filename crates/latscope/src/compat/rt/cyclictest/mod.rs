@@ -15,7 +15,7 @@ mod smi;
 
 use super::console::{Voice, print};
 use super::json::Head;
-use super::{Refusal, cpuset, ground};
+use super::{cpuset, ground};
 use crate::conditions::guardian::Guardian;
 use crate::engine::observers::Observer;
 use crate::engine::runner::{self, Run};
@@ -23,7 +23,7 @@ use crate::engine::saver;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
-use latscope_core::report::{Exceedance, LinearRecord, Measurement, Report, Support};
+use latscope_core::report::{Measurement, Report, Support};
 use latscope_sys::clock::monotonic_ns;
 use options::{Options, SPECS};
 use page::Outcome;
@@ -45,13 +45,8 @@ const NO_JSON: u8 = 2;
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    match Options::read(arguments) {
-        Ok(options) => carry_out(&options, arguments).or_else(|error| match error.downcast::<Refusal>() {
-            Ok(refusal) => Ok(VOICE.answer(&refusal)),
-            Err(error) => Err(error),
-        }),
-        Err(refusal) => Ok(VOICE.answer(&refusal)),
-    }
+    let read = Options::read(arguments).map_err(Into::into);
+    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
@@ -149,19 +144,12 @@ fn resolution() {
 
 fn outcome(options: &Options, screen: Screen<impl Write>, report: &Report) -> Outcome {
     let threads = &report.measurements[..screen.rows.len()];
-    let record = |m: &Measurement| m.recordings.as_ref().and_then(|recordings| recordings.linear.clone());
-    let records = threads.iter().map(|m| record(m).unwrap_or_default()).collect::<Vec<LinearRecord>>();
-    let first = |(thread, m): (usize, &Measurement)| {
-        let first: &Exceedance = m.recordings.as_ref()?.exceedances.first()?;
-        Some((first.at, thread, first.value))
-    };
-    let broken = threads.iter().enumerate().filter_map(first).min();
     Outcome {
         smi: screen.smi(),
         rows: screen.rows,
-        records: if options.histogram.is_some() { records } else { Vec::new() },
+        records: if options.histogram.is_some() { ground::linear(threads) } else { Vec::new() },
         spikes: screen.samples.spikes(ahead(options)),
-        broken: broken.map(|(_, thread, value)| (thread, value)),
+        broken: ground::first_exceedance(threads),
     }
 }
 
@@ -186,8 +174,7 @@ fn write(
 ) -> Option<u8> {
     let mut failure = None;
     if let Some(path) = &options.json {
-        let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let head = Head::here(VOICE.name, &words, options.release.printed(), started);
+        let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
         let style = (options.release, options.unit);
         let rest = json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
         if let Err(error) = super::json::write(path, &head.file(&rest)) {

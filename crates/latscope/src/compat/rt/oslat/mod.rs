@@ -31,14 +31,8 @@ const VOICE: Voice = Voice { name: "oslat", version: "2.40", specs: SPECS };
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let options = match Options::read(arguments) {
-        Ok(options) => options,
-        Err(refusal) => return Ok(VOICE.answer(&refusal)),
-    };
-    carry_out(&options, arguments).or_else(|error| match error.downcast::<Refusal>() {
-        Ok(refusal) => Ok(VOICE.answer(&refusal)),
-        Err(error) => Err(error),
-    })
+    let read = Options::read(arguments).map_err(Into::into);
+    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
@@ -64,8 +58,8 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     if !VOICE.doubt(measured) {
         return Ok(1);
     }
-    match broken(measured) {
-        Some((cpu, ns)) => Ok(stopped(options, cpu, ns)),
+    match ground::first_exceedance(measured) {
+        Some((index, ns)) => Ok(stopped(options, cpu(&measured[index]), ns)),
         None => Ok(finish(options, arguments, started, &report, measured)),
     }
 }
@@ -140,15 +134,6 @@ fn stop_trace(directory: &Path, cpu: u32, ns: u64) {
     let _ = std::fs::write(directory.join("tracing_on"), "0");
 }
 
-/// The first gap that reached the threshold: its CPU and its length.
-fn broken(measured: &[Measurement]) -> Option<(u32, u64)> {
-    let first = |m: &Measurement| {
-        let first = m.recordings.as_ref()?.exceedances.first()?;
-        Some((first.at, cpu(m), first.value))
-    };
-    measured.iter().filter_map(first).min().map(|(_, cpu, ns)| (cpu, ns))
-}
-
 fn cpu(m: &Measurement) -> u32 {
     match m.params.get("cpu") {
         Some(ParamValue::Number(cpu)) => *cpu as u32,
@@ -179,8 +164,7 @@ fn finish(
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
     print(&text::after(options, megahertz, &cores));
     let Some(path) = &options.json else { return exit(options, measured) };
-    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let head = Head::here(VOICE.name, &words, VOICE.version, started);
+    let head = Head::here(VOICE.name, arguments, VOICE.version, started);
     match super::json::write(path, &head.file(&text::json(options, megahertz, &cores))) {
         Ok(()) => exit(options, measured),
         Err(error) => {
