@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use clap::ArgMatches;
 use latscope_core::extremes;
 use latscope_core::figure::{self, Picture};
-use latscope_core::machine::Machine;
+use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::plan::Plan;
 use latscope_core::report::{Report, Warning};
 use latscope_core::units::CpuList;
@@ -126,17 +126,10 @@ fn warnings(matches: &ArgMatches, plan: &Plan, machine: &Machine) -> Vec<Warning
     }
     let busy: f64 = plan.steps[0].points.iter().map(|point| share_of_work(&point.params)).sum();
     let cpus = plan.steps[0].cpus.len().max(1) as f64;
-    let runtime = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
-    if busy / cpus > 0.9 && runtime.trim() != "-1" {
-        let text = format!(
-            "real-time threads may use {} us of each second and are throttled beyond",
-            runtime.trim()
-        );
-        warn(
-            "rt-throttling",
-            text,
-            Some("less --work, or echo -1 > /proc/sys/kernel/sched_rt_runtime_us (as root)"),
-        );
+    let throttling = |check: &&Check| check.id == "real-time-throttling" && check.state != CheckState::Good;
+    if let Some(check) = machine.checks.iter().find(throttling).filter(|_| busy / cpus > 0.9) {
+        let remedy = check.remedy.iter().map(|remedy| format!(", or {remedy}")).collect::<String>();
+        warn("rt-throttling", check.found.clone(), Some(&format!("less --work{remedy}")));
     }
     warnings
 }
