@@ -8,6 +8,8 @@ mod generate;
 mod list;
 pub mod live;
 mod measure;
+mod noise;
+mod outliers;
 mod output;
 mod selftest;
 mod show;
@@ -91,6 +93,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("doctor", matches)) => doctor::run(matches)?,
         Some(("show", matches)) => show::run(matches)?,
         Some(("wake", matches)) => wake::run(matches)?,
+        Some(("noise", matches)) => noise::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,
         Some(("generate", matches)) => generate::run(matches)?,
