@@ -14,7 +14,7 @@ use crate::conditions::load::{self, Loaded};
 use anyhow::{Context, Result, anyhow};
 use latscope_core::findings;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Step};
+use latscope_core::plan::{ParamValue, Plan, Point, Step};
 use latscope_core::report::{Measurement, Report, SCHEMA, Support, Tool, Warning};
 use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
@@ -395,12 +395,21 @@ struct Pace {
     given_up: Instant,
     silence: Duration,
     ended: bool,
+    /// Time in which threads that were asked to end do so.
+    grace: Duration,
     /// Whether the step would end by itself.
     limited: bool,
 }
 
-/// Time in which measuring threads that were asked to end do so.
-const GRACE: Duration = Duration::from_secs(3);
+/// A thread that sleeps sees that it was asked to end when it wakes up.
+fn grace(step: &Step) -> Duration {
+    let interval = |point: &Point| match point.params.get("interval") {
+        Some(ParamValue::Number(ns)) => Duration::from_nanos(*ns),
+        _ => Duration::ZERO,
+    };
+    let longest = step.points.iter().map(interval).max().unwrap_or_default();
+    Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
+}
 
 impl Pace {
     fn new(step: &Step, observers: &[&mut dyn Observer], outliers: Option<&Outliers>) -> Pace {
@@ -410,7 +419,15 @@ impl Pace {
         let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
         let limited = step.stop.limit_ns != u64::MAX || step.stop.events != u64::MAX;
         let now = Instant::now();
-        Pace { period, looked: now, given_up: now + silence, silence, ended: false, limited }
+        Pace {
+            period,
+            looked: now,
+            given_up: now + silence,
+            silence,
+            ended: false,
+            grace: grace(step),
+            limited,
+        }
     }
 
     /// Whether it is time for observers to look, who have looked then.
@@ -433,7 +450,7 @@ impl Pace {
 
     fn end(&mut self) {
         self.ended = true;
-        self.given_up = Instant::now() + GRACE;
+        self.given_up = Instant::now() + self.grace;
     }
 
     fn ending(&self) -> bool {
