@@ -5,7 +5,7 @@ use super::protocol::Closing;
 use super::recorder::Slots;
 use crate::probe;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::Step;
+use latscope_core::plan::{ParamValue, Step};
 use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Support, Times, Value};
 use std::collections::BTreeMap;
 
@@ -104,8 +104,9 @@ pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
     for all in &mut merged {
         let same = |one: &&Measurement| {
             let cpu = one.params.get("cpu").is_some_and(|cpu| *cpu != "all".into());
-            let others = one.params.iter().filter(|(name, _)| *name != "cpu");
-            cpu && one.probe == all.probe && others.eq(all.params.iter().filter(|(name, _)| *name != "cpu"))
+            let other = |(name, _): &(&String, &ParamValue)| !["cpu", "thread"].contains(&name.as_str());
+            let others = one.params.iter().filter(other);
+            cpu && one.probe == all.probe && others.eq(all.params.iter().filter(other))
         };
         all.values = values_over(measured.iter().filter(same));
     }
