@@ -4,8 +4,8 @@
 //! options of its own (Documentation/trace/ftrace.rst, "Instances"): nothing
 //! that others trace is touched, and removing the directory undoes it all.
 
-use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -61,7 +61,9 @@ impl Instance {
     /// The kernel refuses; the text names the file.
     pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
         let path = self.directory.join(file);
-        fs::write(&path, value).map_err(|error| named(&path, &error))
+        // Never makes a file: where it is missing this is no tracefs.
+        let file = OpenOptions::new().write(true).truncate(true).open(&path);
+        file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| named(&path, &error))
     }
 
     /// Writes several of its files.
