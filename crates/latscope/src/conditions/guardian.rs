@@ -4,6 +4,7 @@
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
 use super::terminal::Modes;
+use super::tracefs;
 use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
 use serde::{Deserialize, Serialize};
@@ -163,7 +164,7 @@ fn revert(change: &Undo) {
             modes.leave(io::stderr());
             Ok(())
         }
-        Undo::Write(path, text) => fs::write(path, text),
+        Undo::Write(path, text) => tracefs::write(path, text),
     };
     for _ in 0..200 {
         match once() {

@@ -61,9 +61,7 @@ impl Instance {
     /// The kernel refuses; the text names the file.
     pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
         let path = self.directory.join(file);
-        // Never makes a file: where it is missing this is no tracefs.
-        let file = OpenOptions::new().write(true).truncate(true).open(&path);
-        file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|error| named(&path, &error))
+        write(&path, value).map_err(|error| named(&path, &error))
     }
 
     /// Writes several of its files.
@@ -195,6 +193,14 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
             length => bytes.extend_from_slice(&part[..length]),
         }
     }
+}
+
+/// Writes to a file of the kernel: never makes one, where there is none.
+///
+/// # Errors
+/// It is not there, or the kernel refuses.
+pub fn write(path: &Path, value: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
 /// The error with the file's name before it.
