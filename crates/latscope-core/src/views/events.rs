@@ -14,7 +14,7 @@ use super::rows::family;
 use super::style::{ALARM, BOLD, DIM, GOOD, PLAIN, WARNING};
 use super::{Options, survey, unmeasured};
 use crate::events::{Group, groups};
-use crate::published;
+use crate::published::{self, Published};
 use crate::report::{Check, Report, Status};
 use crate::units::{format_count, format_time};
 use crate::verdict::{Metric, confidence_of};
@@ -129,14 +129,21 @@ fn confidence(groups: &[Group], options: &Options) -> String {
 fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
     let mut out = section("For reference", options);
-    let warning =
-        "The load is always another, and ≠ marks another interval, policy or kernel: not to be compared.";
-    let here = format!("Published elsewhere; here: {}. {warning}", published::here(report, group));
+    let here =
+        format!("Published elsewhere; here: {}. The load is always another.", published::here(report, group));
     out += &wrap(&Text::plain("  "), &here, DIM, options.width, options.color);
-    for published in published::WAKE_UPS {
-        let sign = if published.differs(report, group) { "≠ " } else { "  " };
+    let (others, same): (Vec<Published>, Vec<Published>) =
+        published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
+    for published in same {
         let text = format!("{}, {}: {}", published.figure, published.name, published.described());
-        out += &wrap(&Text::plain("  ").with(WARNING, sign), &text, DIM, options.width, options.color);
+        out += &wrap(&Text::plain("    "), &text, DIM, options.width, options.color);
+    }
+    if !others.is_empty() {
+        let text = format!(
+            "{} more are of another interval, policy or kernel and not to be compared: see docs/wake.md.",
+            others.len()
+        );
+        out += &wrap(&Text::plain("  ").with(WARNING, "≠ "), &text, DIM, options.width, options.color);
     }
     out
 }

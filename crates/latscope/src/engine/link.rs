@@ -6,8 +6,9 @@ use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Step;
 use latscope_sys::signal::Signals;
 use latscope_sys::worker::{self, Lifetime};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -19,6 +20,8 @@ pub struct Link {
     child: Child,
     socket: BufReader<UnixStream>,
     bell: OwnedFd,
+    /// Kept, so that the bell does not hang up with the worker.
+    _rope: OwnedFd,
     /// What its threads record into.
     pub slots: Slots,
 }
@@ -49,10 +52,12 @@ impl Link {
         let memory = Slots::create(&layout).context("no memory for the histograms")?;
         let slots = Slots::map(&memory, layout)?;
         let (ours, theirs) = UnixStream::pair().context("no sockets to a worker process")?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory, &bell], Lifetime::WithParent)
+        // Not an eventfd, which some sandboxes refuse.
+        let (bell, rope) =
+            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("no pipe from a worker process")?;
+        let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory, &rope], Lifetime::WithParent)
             .context("a worker process does not start")?;
-        Ok(Link { child, socket: BufReader::new(ours), bell, slots })
+        Ok(Link { child, socket: BufReader::new(ours), bell, _rope: rope, slots })
     }
 
     /// Id of the worker process.
@@ -85,7 +90,7 @@ impl Link {
                 }
                 Some(1) => {}
                 Some(2) => {
-                    let _ = rustix::io::read(&self.bell, &mut [0u8; 8]);
+                    let _ = rustix::io::read(&self.bell, &mut [0u8; 4096]);
                     return Ok(Heard::Bell);
                 }
                 Some(input) => return Ok(Heard::Input(input - 3)),
