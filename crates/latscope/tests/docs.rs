@@ -118,3 +118,12 @@ fn every_page_is_in_the_index() {
         assert!(index.contains(&format!("({name}")) || index.contains(&format!("(../{name}")), "{name}");
     }
 }
+
+#[test]
+fn published_figures_are_all_told() {
+    let page = fs::read_to_string(root().join("docs/wake.md")).unwrap();
+    for published in latscope_core::published::WAKE_UPS {
+        let row = format!("| {} | {} | {} |", published.name, published.figure, published.conditions);
+        assert!(page.contains(&row), "{row}");
+    }
+}

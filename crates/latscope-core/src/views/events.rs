@@ -14,7 +14,7 @@ use super::rows::family;
 use super::style::{ALARM, BOLD, DIM, GOOD, PLAIN, WARNING};
 use super::{Options, survey, unmeasured};
 use crate::events::{Group, groups};
-use crate::published;
+use crate::published::{self, Published};
 use crate::report::{Check, Report, Status};
 use crate::units::{format_count, format_time};
 use crate::verdict::{Metric, confidence_of};

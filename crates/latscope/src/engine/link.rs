@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Step;
 use latscope_sys::signal::Signals;
 use latscope_sys::worker::{self, Lifetime};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -20,6 +20,8 @@ pub struct Link {
     child: Child,
     socket: BufReader<UnixStream>,
     bell: OwnedFd,
+    /// Kept, so that the bell does not hang up with the worker.
+    _rope: OwnedFd,
     /// What its threads record into.
     pub slots: Slots,
 }
@@ -62,7 +64,7 @@ impl Link {
         let (bell, rope) = bell().context("no descriptors to a worker process")?;
         let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory, &rope], Lifetime::WithParent)
             .context("a worker process does not start")?;
-        Ok(Link { child, socket: BufReader::new(ours), bell, slots })
+        Ok(Link { child, socket: BufReader::new(ours), bell, _rope: rope, slots })
     }
 
     /// Id of the worker process.

@@ -87,7 +87,7 @@ fn summaries_follow_from_histograms() {
             assert!((float(min).unwrap() * tick - float(&summary["min"]).unwrap()).abs() < 1e-6);
             assert!(
                 (float(max).unwrap() * tick - float(&summary["max"]).unwrap()).abs()
-                    < max.as_f64().unwrap() * 1e-9
+                    <= max.as_f64().unwrap() * 1e-9
             );
         }
     }

@@ -22,11 +22,11 @@ fn traceable(test: &str) -> bool {
     tracefs && root(test)
 }
 
-/// Runs `latscope wake` for a moment with further options, and a result.
+/// Runs `latscope wake` for some activations with further options, and a result.
 fn wake(words: &[&str]) -> (Ran, Value) {
     let place = Place::new();
     let result = place.at("result.json");
-    let ran = end(latscope(["wake", "--duration", "200ms", "--quiet", "--json", &result]).args(words));
+    let ran = end(latscope(["wake", "--count", "100", "--quiet", "--json", &result]).args(words));
     ran.no_panic();
     (ran, json(&result))
 }

@@ -2,7 +2,7 @@
 //! that comes between.
 
 use super::kernel::{self, Seat};
-use crate::conditions::kernel_tracer::{Line, Wanted};
+use crate::conditions::kernel_tracer::{self, Line, Wanted};
 use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::Result;
@@ -11,6 +11,7 @@ use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Exceedance, Times};
 use latscope_core::units::CpuList;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Gaps in the kernel's busy loop.
@@ -58,14 +59,18 @@ fn run(bench: &mut Bench) -> Result<()> {
     cpus.sort_unstable();
     let setting = |file: &str, value: String| (format!("osnoise/{file}"), value);
     // The shorter one first: the runtime must fit into the period at any moment.
-    let settings = vec![
+    let mut settings = vec![
         setting("cpus", CpuList(cpus.clone()).to_string()),
         setting("runtime_us", RUNTIME_US.to_string()),
         setting("period_us", PERIOD_US.to_string()),
         setting("stop_tracing_us", "0".to_owned()),
         setting("stop_tracing_total_us", "0".to_owned()),
-        setting("options", "OSNOISE_WORKLOAD".to_owned()),
     ];
+    // Linux before 6.2 has no options, and always runs its own loop.
+    let has_options = |tracefs: PathBuf| tracefs.join("osnoise/options").exists();
+    if kernel_tracer::tracefs_with("osnoise").is_ok_and(has_options) {
+        settings.push(setting("options", "OSNOISE_WORKLOAD".to_owned()));
+    }
     let wanted = Wanted { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
