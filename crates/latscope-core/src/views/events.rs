@@ -125,27 +125,25 @@ fn confidence(groups: &[Group], options: &Options) -> String {
     if out.is_empty() { out } else { section("How sure", options) + &out }
 }
 
-/// What others published of timer wake-ups under like conditions.
+/// What others published, beside timer wake-ups.
 fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
-    let alike: Vec<_> =
-        published::WAKE_UPS.iter().filter(|published| !published.differs(report, group)).collect();
-    if alike.is_empty() {
-        return String::new();
-    }
     let mut out = section("For reference", options);
-    let left_out = match published::WAKE_UPS.len() - alike.len() {
-        0 => String::new(),
-        n => format!("; {n} more of another interval, policy or kernel are in docs/wake.md"),
-    };
-    let here = format!(
-        "Published elsewhere, the load always another{left_out}. Here: {}.",
-        published::here(report, group)
-    );
+    let here =
+        format!("Published elsewhere; here: {}. The load is always another.", published::here(report, group));
     out += &wrap(&Text::plain("  "), &here, DIM, options.width, options.color);
-    for published in alike {
+    let (others, same): (Vec<Published>, Vec<Published>) =
+        published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
+    for published in same {
         let text = format!("{}, {}: {}", published.figure, published.name, published.described());
-        out += &wrap(&Text::plain("  "), &text, DIM, options.width, options.color);
+        out += &wrap(&Text::plain("    "), &text, DIM, options.width, options.color);
+    }
+    if !others.is_empty() {
+        let text = format!(
+            "{} more are of another interval, policy or kernel and not to be compared: see docs/wake.md.",
+            others.len()
+        );
+        out += &wrap(&Text::plain("  ").with(WARNING, "≠ "), &text, DIM, options.width, options.color);
     }
     out
 }
