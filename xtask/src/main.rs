@@ -30,7 +30,7 @@ enum Command {
     /// Compares latscope with other tools; checks its limits under load, of time and of size
     Peers(peers::Arguments),
     /// Runs a command under another kernel, in an emulated machine
-    Vm(vm::Arguments),
+    Vm(Box<vm::Arguments>),
 }
 
 fn main() -> ExitCode {

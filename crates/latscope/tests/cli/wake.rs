@@ -379,7 +379,7 @@ fn pictures_are_svg_and_show_every_thread() {
     let (ran, found) = wake(&["--svg", &picture, "--svg-percentiles", &percentiles]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for path in [&picture, &percentiles] {
-        let text = fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(path).unwrap();
         assert!(text.trim_start().starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{path}");
         well_formed(&text);
     }
