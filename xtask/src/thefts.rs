@@ -35,6 +35,24 @@ pub fn are_found(verdicts: &str) -> Result<()> {
     Ok(())
 }
 
+/// More than half of the thefts were found, and put down to the thief.
+///
+/// # Errors
+/// Not so many.
+pub fn most_are_found(verdicts: &str) -> Result<()> {
+    let number = |words: &str| {
+        let line = verdicts.lines().find(|line| line.contains(words))?;
+        let before = line.split(words).next()?;
+        before.split_whitespace().filter_map(|word| word.parse::<u32>().ok()).next_back()
+    };
+    let thefts = number("thefts of").context("no thefts")?;
+    for words in ["are found", "of them with thread thief"] {
+        let found = number(words).with_context(|| format!("no verdict {words:?} in: {verdicts}"))?;
+        ensure!(2 * found > thefts, "{words}: {found} of {thefts}");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +67,12 @@ mod tests {
         said("pass", "pass").unwrap();
         assert!(said("FAIL", "pass").is_err() && said("pass", "FAIL").is_err());
         assert!(are_found("latscope: no CPU").is_err());
+        let most = |found: u32, named: u32| {
+            most_are_found(&format!(
+                "FAIL  of 20 thefts of 5.00 ms each, {found} are found\nFAIL  {named} of them with thread thief (7)\n"
+            ))
+        };
+        most(18, 17).unwrap();
+        assert!(most(10, 18).is_err() && most(18, 3).is_err() && most_are_found("no").is_err());
     }
 }
