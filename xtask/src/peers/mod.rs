@@ -46,7 +46,7 @@ enum Experiment {
         #[arg(long, default_value_t = 15)]
         pairs: usize,
         /// Length of a run
-        #[arg(long, default_value_t = 8)]
+        #[arg(long, default_value_t = 10)]
         seconds: u64,
     },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
