@@ -94,6 +94,7 @@ pub fn batch<const N: usize>(
         corrected: None,
         recordings: None,
         verdict: None,
+        hops: Vec::new(),
     }
 }
 

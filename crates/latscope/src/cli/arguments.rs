@@ -1,7 +1,7 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
-use super::wake;
+use super::{ipc, wake};
 use crate::probe::{FAMILIES, Family, Kind, Param};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -30,7 +30,11 @@ pub fn command() -> Command {
                 .args(survey_arguments()),
         );
     let command = FAMILIES.iter().fold(command, |command, family| {
-        command.subcommand(if family.name == "wake" { wake::command() } else { family_command(family) })
+        command.subcommand(match family.name {
+            "wake" => wake::command(),
+            "ipc" => ipc::command(),
+            _ => family_command(family),
+        })
     });
     command
         .subcommand(

@@ -51,6 +51,7 @@ pub fn measurement(
         histogram,
         blocks: closing.blocks,
         outliers: closing.outliers,
+        hops: closing.hops,
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         verdict: None,
@@ -95,6 +96,7 @@ pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
                     row: true,
                     blocks,
                     recordings: None,
+                    hops: Vec::new(),
                     ..one.clone()
                 });
             }

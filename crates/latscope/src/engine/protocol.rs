@@ -2,7 +2,7 @@
 
 use super::timebase::Timebase;
 use latscope_core::plan::Step;
-use latscope_core::report::{Block, Outlier, Support, Value, Work};
+use latscope_core::report::{Block, Hop, Outlier, Support, Value, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,6 +63,9 @@ pub struct Closing {
     pub blocks: Vec<Block>,
     /// Events worth naming.
     pub outliers: Vec<Outlier>,
+    /// Who had a part in the first transactions.
+    #[serde(default)]
+    pub hops: Vec<Hop>,
     /// There was nothing to record, which is a result.
     #[serde(default)]
     pub uneventful: bool,

@@ -23,6 +23,7 @@ mod shared;
 pub mod spin;
 mod stream;
 pub mod transaction;
+pub mod transports;
 pub mod unix_stream;
 pub mod wait;
 

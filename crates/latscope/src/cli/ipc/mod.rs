@@ -1,0 +1,56 @@
+//! `latscope ipc`: transactions between processes.
+
+mod arguments;
+mod request;
+
+pub use arguments::command;
+
+use super::live::{self, Wanted};
+use super::measure::{self, Ground};
+use super::output::Output;
+use super::{Exit, criteria};
+use crate::engine::observers::Event;
+use crate::engine::saver;
+use anyhow::Result;
+use clap::ArgMatches;
+use latscope_core::plan::Plan;
+use latscope_core::units::CpuList;
+use latscope_core::verdict;
+use std::path::PathBuf;
+
+/// Measures, shows and judges.
+///
+/// # Errors
+/// Options that cannot be, a file that cannot be written, nothing measured.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let output = Output::from(matches)?;
+    let ground = Ground::survey();
+    if let Some(list) = matches.get_one::<CpuList>("cpus") {
+        measure::check_cpus(&list.0, &ground.machine)?;
+    }
+    let chosen = request::chosen(matches)?;
+    let steps = request::steps(matches, &chosen, &ground.machine)?;
+    let criteria = criteria::given(matches, None)?;
+    let warnings = request::warnings(&steps, &ground.machine);
+    let plan = Plan {
+        job: "ipc".to_owned(),
+        steps,
+        load: measure::load(matches),
+        timeline: None,
+        on_threshold: request::on_threshold(matches),
+        cpus: ground.machine.allowed.clone(),
+        notes: chosen.notes,
+    };
+    if matches.get_flag("dry-run") {
+        return output.plan(&plan);
+    }
+    output.check_files()?;
+    matches.get_one::<PathBuf>("svg").map_or(Ok(()), |path| saver::check(path))?;
+    let mut watcher = live::observer(if output.quiet { Wanted::Nothing } else { Wanted::Lines })?;
+    warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
+    let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
+    report.warnings.extend(warnings);
+    verdict::judge_report(&mut report, &criteria);
+    measure::show(&report, &output, false)?;
+    Ok(if report.finished.is_some() { criteria::exit(&report) } else { Exit::Error })
+}
