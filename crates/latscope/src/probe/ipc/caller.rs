@@ -9,6 +9,7 @@ use crate::exchange::transaction::{Client, Failure};
 use latscope_core::report::{Exceedance, Hop};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched::{self, Policy, State};
+use latscope_sys::usage::thread_cpu_ns;
 use rustix::fd::OwnedFd;
 use rustix::thread::sched_getcpu;
 use rustix::time::{ClockId, Timespec};
@@ -57,6 +58,8 @@ pub struct Station {
     /// Where durations from the due instant go.
     pub due: Option<Writer>,
     state: State,
+    /// CPU time of a look at the CPU time, ns.
+    look: u64,
     settled: bool,
 }
 
@@ -83,6 +86,9 @@ pub enum Outcome {
 }
 
 const PAGE: usize = 4096;
+
+/// One call in so many has its CPU time looked at, which takes a system call.
+const CPU_EVERY: u64 = 8;
 
 impl Line {
     /// A line for requests of `payload` bytes.
@@ -143,7 +149,7 @@ impl Station {
     /// A caller that has done nothing yet.
     pub fn new(order: CallerOrder, writer: Option<Writer>, due: Option<Writer>) -> Station {
         let (tally, state) = (Tally::default(), State::default());
-        Station { order, tally, writer, due, state, settled: false }
+        Station { order, tally, writer, due, state, look: 0, settled: false }
     }
 
     /// Gives the calling thread the policy of this caller, and reads it back.
@@ -160,6 +166,11 @@ impl Station {
             writer.set_thread(thread);
             writer.touch();
         });
+        let look = |_| {
+            let looked = thread_cpu_ns();
+            thread_cpu_ns() - looked
+        };
+        self.look = (0..20).map(look).min().unwrap_or(0);
         self.settled = true;
     }
 
@@ -180,6 +191,7 @@ impl Station {
             rules.mode,
             Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags },
         );
+        let looked = (turn.recorded && self.tally.calls % CPU_EVERY == 0).then(thread_cpu_ns);
         let begun = monotonic_ns();
         if rules.mode == Mode::OneWay {
             message::stamp(&mut line.request, begun);
@@ -187,6 +199,10 @@ impl Station {
         let answered = line.client.call(&line.request, &mut line.reply);
         let ended = monotonic_ns();
         let after = sched_getcpu();
+        if let Some(looked) = looked {
+            self.tally.cpu += (thread_cpu_ns() - looked).saturating_sub(self.look);
+            self.tally.cpu_calls += 1;
+        }
         let length = match answered {
             Ok(length) => length,
             Err(failure) => return self.failed(failure),

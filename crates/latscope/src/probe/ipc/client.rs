@@ -136,16 +136,16 @@ impl Party<'_> {
             going = going && self.round(None, false);
         }
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
-        let (own, servers, from) = (usage::process_cpu_ns(), server(), self.sequence);
+        let (servers, from) = (server(), self.sequence);
         let faults = usage::process_counts();
         if going {
             self.rounds(order);
         }
-        let cpu = usage::process_cpu_ns() - own + server().saturating_sub(servers);
+        let server_cpu = server().saturating_sub(servers);
         let transactions = self.sequence - from;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
-        let mut called = Called { cpu, transactions, faults, ..Called::default() };
+        let mut called = Called { server_cpu, transactions, faults, ..Called::default() };
         if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
             self.try_inheritance(order, &mut called);
         }

@@ -137,10 +137,8 @@ fn of_row(
     if tally.told > 0 {
         count("uninherited", tally.uninherited, Better::Less);
     }
-    match row.caller {
-        Caller::Fifo(_) => trial(bench, point, "rt", &called.real_time),
-        Caller::Other => trial(bench, point, "nice", &called.nice),
-    }
+    trial(bench, point, "rt", &called.real_time);
+    trial(bench, point, "nice", &called.nice);
     let share = |part: u64, whole: u64| 100.0 * part as f64 / whole as f64;
     if calls > 0 {
         bench.value(point, "meet", 100.0 - share(misses, calls), "%", Better::More);
@@ -148,8 +146,9 @@ fn of_row(
     if tally.stayed > 0 {
         bench.value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
     }
-    if called.transactions > 0 {
-        let each = called.cpu as f64 / called.transactions as f64;
+    if called.transactions > 0 && tally.cpu_calls > 0 {
+        let caller = tally.cpu as f64 / tally.cpu_calls as f64;
+        let each = caller + called.server_cpu as f64 / called.transactions as f64;
         bench.value(point, "cpu-time", each, "ns", Better::Less);
     }
     let blocks = match (row.since, served) {

@@ -147,8 +147,8 @@ pub struct Served {
 pub struct Called {
     /// One for each caller, in their order.
     pub tallies: Vec<Tally>,
-    /// CPU time of both processes while it was measured, ns.
-    pub cpu: u64,
+    /// CPU time of the server's process while it was measured, ns.
+    pub server_cpu: u64,
     /// Transactions in that time.
     pub transactions: u64,
     /// Page faults of the client's process in that time.
@@ -186,6 +186,10 @@ pub struct Tally {
     pub told: u64,
     /// Of those, the ones in which it had not the caller's real-time priority.
     pub uninherited: u64,
+    /// CPU time of the caller's thread in some of the calls, ns.
+    pub cpu: u64,
+    /// How many these are.
+    pub cpu_calls: u64,
     /// What it did not get: the reason.
     pub shortfall: Option<String>,
     /// The first calls in full.
