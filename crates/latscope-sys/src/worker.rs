@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const FIRST_DESCRIPTOR: RawFd = 3;
 
 /// As many descriptors as a worker can inherit.
-const MOST_DESCRIPTORS: usize = 4;
+const MOST_DESCRIPTORS: usize = 16;
 
 /// Whether a child goes down with the process that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn own_binary() -> Command {
 /// The process cannot be started.
 ///
 /// # Panics
-/// More than four descriptors are given.
+/// More than sixteen descriptors are given.
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
     assert!(fds.len() <= MOST_DESCRIPTORS);
