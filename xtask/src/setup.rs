@@ -5,12 +5,13 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 7] = [
     ("objdump", "binutils"),
     ("taskset", "util-linux"),
     ("setpriv", "util-linux"),
     ("node", "nodejs"),
     ("trace-cmd", "trace-cmd"),
+    ("cyclictest", "rt-tests"),
     ("qemu-system-x86_64", "qemu-system-x86"),
 ];
 

@@ -190,6 +190,9 @@ pub enum Action {
     Exec(String),
     /// Send SIGUSR1 to this process.
     Signal(u32),
+    /// Mark the trace that somebody else records in this directory of tracefs,
+    /// and, if the run ends, switch it off.
+    MarkTrace(PathBuf),
 }
 
 /// Which thread's count ends a periodic step.
@@ -208,6 +211,8 @@ pub enum End {
 pub enum Phase {
     /// All at the same instant, thread `i` later by `i` times this many ns.
     Aligned(u64),
+    /// All at the same instant, this many ns later than they would without.
+    Later(u64),
     /// Spread evenly over the interval.
     Staggered,
     /// At random within the interval, by the seed of the step.

@@ -81,8 +81,10 @@ struct Found {
 }
 
 fn check(m: &Measurement, criterion: &Criterion) -> Check {
-    let mut found = if m.summary.count == 0 { nothing(m) } else { find(m, criterion) };
-    if let Some(doubt) = doubt(m).filter(|_| m.summary.count > 0) {
+    let quiet = uneventful(m, criterion);
+    let seen = m.summary.count > 0 || quiet.is_some();
+    let mut found = quiet.unwrap_or_else(|| if seen { find(m, criterion) } else { nothing(m) });
+    if let Some(doubt) = doubt(m).filter(|_| seen) {
         found.status = Status::Inconclusive;
         found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
     }
@@ -97,6 +99,17 @@ fn nothing(m: &Measurement) -> Found {
         None => "nothing was measured".to_owned(),
     };
     Found { value: None, status: Status::Inconclusive, text }
+}
+
+/// No gap, which is a result where gaps are looked for from a length on: none
+/// was longer than that.
+fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
+    let gap = m.values.get("gap").filter(|_| m.summary.count == 0)?.value;
+    if !criterion.metric.is_duration() || m.support == Support::Unsupported {
+        return None;
+    }
+    let status = if gap <= criterion.limit { Status::Pass } else { Status::Inconclusive };
+    Some(Found { value: None, status, text: format!("there was no gap of {} or more", format_time(gap)) })
 }
 
 /// Why the numbers of a measurement prove nothing.

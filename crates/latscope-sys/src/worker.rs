@@ -70,6 +70,27 @@ pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io:
     command.spawn()
 }
 
+/// Runs a command of the shell, in a process group of its own and without
+/// anything to read from or write to, with these variables beside its environment.
+///
+/// # Errors
+/// The process cannot be started.
+pub fn shell<'a>(
+    command: &str,
+    environment: impl IntoIterator<Item = (&'a str, String)>,
+) -> io::Result<Child> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).envs(environment).process_group(0);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let prepare = || {
+        unblock_signals();
+        Ok(())
+    };
+    // SAFETY: `prepare` only makes a system call: no allocation, no locks.
+    unsafe { shell.pre_exec(prepare) };
+    shell.spawn()
+}
+
 /// Moves `fds` to 3, 4, … without close-on-exec.
 fn inherit(fds: &[RawFd]) -> io::Result<()> {
     // First out of the way of each other, then in place.

@@ -53,6 +53,9 @@ pub struct Machine {
     /// Kernel modules to load, such as binder_linux
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub modules: Vec<String>,
+    /// Programs of this machine to take along, with their libraries
+    #[arg(long, value_name = "PROGRAM,…", value_delimiter = ',')]
+    pub programs: Vec<String>,
     /// Lays what is in DIR over the root of the VM
     #[arg(long, value_name = "DIR", value_parser = absolute)]
     pub overlay: Option<PathBuf>,
@@ -90,7 +93,8 @@ impl Machine {
             PORT_MODULES.iter().map(|name| (*name).to_owned()).chain(self.modules.clone()).collect();
         let modules = kernel.load_order(&modules)?;
         let overlay = self.overlay.as_deref();
-        let contents = Contents { latscope: &latscope, modules: &modules, overlay, job };
+        let contents =
+            Contents { latscope: &latscope, modules: &modules, programs: &self.programs, overlay, job };
         let scratch = tempfile::tempdir()?;
         contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
         match self.boot(&kernel.image(), scratch.path()) {

@@ -1,6 +1,6 @@
 //! What the VM boots into: everything in memory, made anew for each run.
 
-use super::{copy, modules, packages};
+use super::{copy, modules, packages, programs};
 use crate::shell;
 use anyhow::{Context, Result};
 use std::fmt::Write;
@@ -22,6 +22,8 @@ pub struct Contents<'a> {
     pub latscope: &'a Path,
     /// Kernel modules, in the order to load.
     pub modules: &'a [PathBuf],
+    /// Programs of this machine.
+    pub programs: &'a [String],
     /// A tree laid over all else.
     pub overlay: Option<&'a Path>,
     /// The shell script to run.
@@ -45,6 +47,7 @@ impl Contents<'_> {
         fs::write(root.join("init"), include_str!("init.sh"))?;
         fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
         self.modules(&busybox, root)?;
+        self.programs.iter().try_for_each(|program| programs::install(program, root))?;
         if let Some(overlay) = self.overlay {
             copy(overlay, root)?;
         }

@@ -5,12 +5,13 @@
 //! its exit status and the files it leaves in /out come back. The emulator is
 //! good for what a kernel can do, never for how long it takes.
 
-mod boot;
+pub mod boot;
 pub mod checks;
 mod initramfs;
-mod kernel;
+pub mod kernel;
 mod modules;
 mod packages;
+mod programs;
 
 use crate::{dist, shell};
 use anyhow::Result;

@@ -134,7 +134,8 @@ impl<'a> Sweep<'a> {
     }
 
     /// Another thread is on the CPU than was known: the first event, or one
-    /// after a switch that is not in the trace (kernels leave out some).
+    /// after a switch that is not in the trace (kernels leave out some). Who of
+    /// the two had a short time hardly matters; a long one is nobody's.
     fn unseen_switch(&mut self, event: &Event, shares: &mut Shares) {
         let before = self.current.replace(event.thread);
         if event.thread == self.window.thread {
@@ -143,12 +144,12 @@ impl<'a> Sweep<'a> {
             let preempted = self.woken || self.window.from <= self.at;
             self.thread = if preempted { Thread::Waiting } else { Thread::Asleep };
         }
-        if before.is_some() && event.at - self.at.min(event.at) > SHORT {
-            let name = format!("a switch is missing in the trace, to {}", self.name(event.thread));
+        let Some(before) = before else { return };
+        self.stack.clear();
+        if event.at.min(self.span.1).saturating_sub(self.at.max(self.span.0)) > SHORT {
+            let (before, after) = (self.name(before), self.name(event.thread));
+            let name = format!("the trace lacks a switch from {before} to {after}");
             self.add(event.at, Owner::new("unknown", name), shares);
-        }
-        if before.is_some() {
-            self.stack.clear();
         }
     }
 
@@ -268,7 +269,9 @@ impl<'a> Sweep<'a> {
 
     /// The thread itself: on its way to the stamp, or not asleep yet.
     fn itself(&self, ns: u64) -> Owner {
-        if self.setting.virtual_machine && self.woken && ns > SHORT {
+        // Before its wake-up it may have been at work still.
+        let taken = self.woken || self.is_stolen(ns);
+        if self.setting.virtual_machine && taken && ns > SHORT {
             return self.hypervisor("while the thread itself ran");
         }
         Owner { kind: "thread", name: "itself".to_owned(), pid: self.window.thread }
@@ -276,9 +279,8 @@ impl<'a> Sweep<'a> {
 
     /// The timer was due, and its interrupt did not come.
     fn undelivered(&self, current: u32, ns: u64) -> Owner {
-        let stolen = self.setting.stolen > 0 && self.setting.stolen >= ns / 2;
         match (current, self.setting.virtual_machine) {
-            (0, true) if stolen => self.hypervisor("woke the idle CPU late"),
+            (0, true) if self.is_stolen(ns) => self.hypervisor("woke the idle CPU late"),
             (0, true) => Owner::new("idle-exit", "with the hypervisor's wake-up of the CPU"),
             (0, false) => {
                 let state = self.idle_state.map(|state| format!("from state {state}"));
@@ -308,6 +310,11 @@ impl<'a> Sweep<'a> {
             return self.hypervisor(&format!("while {} ran: ticks are missing", self.name(thread)));
         }
         Owner { kind: "thread", name: self.name(thread), pid: thread }
+    }
+
+    /// Whether what the hypervisor took lately can have been this.
+    fn is_stolen(&self, ns: u64) -> bool {
+        self.setting.stolen > 0 && self.setting.stolen >= ns / 2
     }
 
     fn hypervisor(&self, when: &str) -> Owner {

@@ -169,7 +169,7 @@ fn a_switch_that_the_kernel_left_out_is_told_by_who_is_there_next() {
     ];
     assert_eq!(told(&events, &GUEST)[..2], ["thread \"hog\" 7 385", "thread \"itself\" 50 10"]);
     let late = [events[0].clone(), waking(1001, 0), at(1380, 7, Kind::IrqExit { irq: 1 }), events[6].clone()];
-    assert_eq!(told(&late, &GUEST)[0], "unknown \"a switch is missing in the trace, to hog\" 0 379");
+    assert_eq!(told(&late, &GUEST)[0], "unknown \"the trace lacks a switch from idle to hog\" 0 379");
     // Also that of the thread itself.
     let left = [switch(900, 0, 0, 50), timer(1001, 7), timer_end(1005, 7), switch(1390, 7, 0, 50)];
     assert_eq!(told(&left, &METAL)[0], "thread \"hog\" 7 385");
@@ -201,6 +201,8 @@ fn a_non_maskable_interrupt_is_subtracted_from_where_it_struck() {
 fn a_thread_that_is_still_at_work_is_late_by_itself() {
     let events = [switch(900, 0, 0, 50), at(1399, 50, Kind::SoftirqRaise { vector: 1 })];
     assert_eq!(told(&events, &GUEST), ["thread \"itself\" 50 400"]);
+    let stolen = Setting { stolen: 10_000 * US, ..GUEST };
+    assert!(told(&events, &stolen)[0].starts_with("hypervisor \"while the thread itself ran"));
 }
 
 #[test]

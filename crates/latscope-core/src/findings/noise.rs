@@ -21,18 +21,18 @@ const CLASSES: [(&str, &str); 3] = [
 ];
 
 fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
-    let threshold = value(all, "threshold").or_else(|| Some(number(all, "threshold")? as f64))?;
-    let threshold = format_time(threshold);
+    let gap = value(all, "gap").or_else(|| Some(number(all, "gap")? as f64))?;
+    let gap = format_time(gap);
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
         let time = format_time(watched * 1e9);
-        let text = format!("Nothing took {threshold} or more at once from a busy loop on any CPU in {time}.");
+        let text = format!("Nothing took {gap} or more at once from a busy loop on any CPU in {time}.");
         return Some(finding("stolen-time", text, &values));
     };
     values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
     let mut text = format!(
-        "A busy loop{} on each CPU lost {} % of its time in gaps of {threshold} or more, the longest {}",
+        "A busy loop{} on each CPU lost {} % of its time in gaps of {gap} or more, the longest {}",
         number(all, "priority").map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
         three_digits(lost),
         format_time(longest)
@@ -122,7 +122,7 @@ mod tests {
 
     fn loops(cpu: &str, values: &[(&str, f64)]) -> Measurement {
         let cpu = cpu.parse::<u64>().map_or(cpu.into(), Into::into);
-        let params = params([("cpu", cpu), ("threshold", 1000.into())]);
+        let params = params([("cpu", cpu), ("gap", 1000.into())]);
         let m = point("noise.busy", params, Times::Operation, 4_000.0);
         values.iter().fold(m, |m, (name, value)| with_value(m, name, *value))
     }

@@ -138,7 +138,7 @@ mod tests {
 
     fn page(from: u64, flags: u64, words: &[u32]) -> Vec<u8> {
         let mut page = from.to_le_bytes().to_vec();
-        page.extend((words.len() as u64 * 4 | flags).to_le_bytes());
+        page.extend(((words.len() as u64 * 4) | flags).to_le_bytes());
         page.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         page
     }

@@ -197,3 +197,17 @@ fn the_number_of_samples_is_put_in_words() {
     let all = report(vec![events(60_000, 1), point("cpu.add", params([]), Times::Operation, 1.0)]);
     assert_eq!(confidence(&all).len(), 1);
 }
+
+#[test]
+fn no_gap_is_shorter_than_what_was_looked_for_and_proves_nothing_below() {
+    let mut m = of(&[]);
+    assert_eq!(one(&m, "max", 1_000.0).status, Status::Inconclusive, "nothing was measured");
+    let value = Value { value: 1_000.0, unit: "ns".to_owned(), better: Better::Neither };
+    m.values.insert("gap".to_owned(), value);
+    let check = one(&m, "max", 1_000.0);
+    assert_eq!((check.status, check.text.as_str()), (Status::Pass, "there was no gap of 1.00 µs or more"));
+    assert_eq!(one(&m, "p99", 2_000.0).status, Status::Pass);
+    assert_eq!(one(&m, "threshold", 999.0).status, Status::Inconclusive);
+    m.support = Support::Degraded;
+    assert_eq!(one(&m, "max", 1_000.0).status, Status::Inconclusive);
+}

@@ -10,9 +10,12 @@ const NAMED: usize = 4;
 /// 123) held the CPU, …`.
 pub fn line(outlier: &Outlier) -> String {
     let head = format!("CPU {}, {} late", outlier.cpu, format_time(outlier.value as f64));
-    if outlier.cause.is_empty() {
-        return head;
-    }
+    if outlier.cause.is_empty() { head } else { format!("{head}: {}", shares(outlier)) }
+}
+
+/// Who took the time of an outlier, with µs and share of each; empty where
+/// nobody looked.
+pub fn shares(outlier: &Outlier) -> String {
     let (named, others) = outlier.cause.split_at(outlier.cause.len().min(NAMED));
     let mut shares: Vec<String> =
         named.iter().map(|cause| format!("{} {}", share(cause.ns, outlier.value), words(cause))).collect();
@@ -20,7 +23,7 @@ pub fn line(outlier: &Outlier) -> String {
     if rest > 0 {
         shares.push(format!("{} others", share(rest, outlier.value)));
     }
-    format!("{head}: {}", shares.join(", "))
+    shares.join(", ")
 }
 
 /// The worst outliers of a measurement, a line each, the worst first; how many
@@ -37,14 +40,22 @@ pub fn worst(measurement: &Measurement, most: usize) -> String {
 }
 
 fn share(ns: u64, of: u64) -> String {
-    let percent = ns as f64 * 100.0 / of.max(1) as f64;
-    let percent = if percent < 1.0 { "<1".to_owned() } else { format!("{percent:.0}") };
-    format!("{} ({percent} %)", format_time(ns as f64))
+    format!("{} ({})", format_time(ns as f64), percent(ns, of))
 }
 
-/// A cause without its share: `thread hog (pid 123) held the CPU`.
+/// `83 %`, `<1 %`.
+fn percent(ns: u64, of: u64) -> String {
+    match ns as f64 * 100.0 / of.max(1) as f64 {
+        share if share < 0.5 => "<1 %".to_owned(),
+        share => format!("{share:.0} %"),
+    }
+}
+
+/// A cause without its share: `thread hog (pid 123) held the CPU`. Names of
+/// threads are whatever somebody chose: no control character gets through.
 pub fn words(cause: &Cause) -> String {
-    let name = cause.name.as_str();
+    let name: String = cause.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let name = name.as_str();
     let with = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{what}: {name}") };
     match cause.kind.as_str() {
         "thread" if name == "itself" => "the thread itself, on its way".to_owned(),
@@ -100,6 +111,7 @@ mod tests {
             ("run-queue", "", 0, "waiting for the CPU"),
             ("unknown", "events were lost", 0, "unknown: events were lost"),
             ("smi", "", 0, "firmware"),
+            ("thread", "\x1b[2J", 3, "thread ?[2J (pid 3) held the CPU"),
         ] {
             assert_eq!(words(&cause(kind, name, pid, 1)), said);
         }

@@ -31,7 +31,7 @@ pub fn given(matches: &ArgMatches, threshold: Option<u64>) -> Result<Vec<Criteri
     let names = ["max", "missed"].into_iter().chain(QUANTILES.iter().map(|quantile| quantile.name));
     let mut criteria = Vec::new();
     for name in names {
-        if let Some(limit) = matches.get_one::<String>(name) {
+        if let Some(limit) = matches.try_get_one::<String>(name).ok().flatten() {
             criteria.push(Criterion::parse(name, limit)?);
         }
     }

@@ -14,6 +14,14 @@ use std::path::PathBuf;
 /// # Errors
 /// A parameter that cannot be, a file that cannot be written, nothing measured.
 pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
+    measure::run(job(name, matches)?, matches)
+}
+
+/// What is to be measured of a family.
+///
+/// # Errors
+/// A parameter that cannot be.
+pub fn job(name: &str, matches: &ArgMatches) -> Result<Job> {
     let family =
         FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| anyhow!("no family {name:?}"))?;
     let only: Vec<&String> = matches.get_many("probe").into_iter().flatten().collect();
@@ -27,7 +35,7 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
     let Defaults { directories, notes } = directories(matches, &probes)?;
     let ask =
         Ask { profile: profile(matches), survey: false, values: values.into_iter().collect(), directories };
-    measure::run(Job { name: name.to_owned(), probes, ask, notes, in_full: true }, matches)
+    Ok(Job { name: name.to_owned(), probes, ask, notes, in_full: true })
 }
 
 /// Parameters for which "none" is something to measure, by family.

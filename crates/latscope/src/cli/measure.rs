@@ -56,20 +56,29 @@ impl Ground {
 /// in the latter case the table has been shown.
 pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
-    let request = request(&job, matches);
     let ground = Ground::survey();
-    check_cpus(&request.cpus, &ground.machine)?;
-    let plan = planner::plan(&job.probes, &request, &ground.machine);
+    let plan = plan(&job, matches, &ground.machine)?;
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
     output.check_files()?;
-    if plan.steps.is_empty() {
-        bail!("nothing to measure: the probes asked for have no points with these parameters");
-    }
     let report = carry_out(plan, ground, &output, None)?;
     show(&report, &output, job.in_full)?;
     Ok(if report.finished.is_some() { Exit::Done } else { Exit::Error })
+}
+
+/// The plan of a job on this machine.
+///
+/// # Errors
+/// CPUs that cannot be used, or nothing to measure.
+pub fn plan(job: &Job, matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
+    let request = request(job, matches);
+    check_cpus(&request.cpus, machine)?;
+    let plan = planner::plan(&job.probes, &request, machine);
+    if plan.steps.is_empty() {
+        bail!("nothing to measure: the probes asked for have no points with these parameters");
+    }
+    Ok(plan)
 }
 
 /// Carries out a plan; the file of results is kept up meanwhile. Progress is

@@ -9,6 +9,8 @@ mod ipc;
 mod list;
 pub mod live;
 mod measure;
+mod noise;
+mod outliers;
 mod output;
 mod selftest;
 mod show;
@@ -73,8 +75,8 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
 
 /// Called by the name of an older tool.
 fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
-    let tool = compat::by_name(arguments.first()?)?;
-    Some(compat::run(tool.name, &arguments[1..]).map(ExitCode::from))
+    let name = compat::by_name(arguments.first()?)?;
+    Some(compat::run(name, &arguments[1..]).map(ExitCode::from))
 }
 
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
@@ -95,6 +97,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("show", matches)) => show::run(matches)?,
         Some(("wake", matches)) => wake::run(matches)?,
         Some(("ipc", matches)) => ipc::run(matches)?,
+        Some(("noise", matches)) => noise::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,
         Some(("generate", matches)) => generate::run(matches)?,

@@ -1,5 +1,5 @@
 //! The drop-in personalities: LMbench 3's arguments in, our probes, LMbench's
-//! text out.
+//! text out; and the programs of rt-tests in [`rt`].
 //!
 //! Reading the arguments and printing the text are pure functions; only
 //! [`run`] touches the machine. The number is always ours: how it differs
@@ -8,6 +8,7 @@
 pub mod arguments;
 pub mod job;
 pub mod page;
+pub mod rt;
 
 mod file;
 mod handover;
@@ -209,7 +210,8 @@ pub fn find(name: &str) -> Option<&'static Personality> {
     PERSONALITIES.iter().find(|personality| personality.name == name)
 }
 
-/// The personality a program called by this name or path is.
-pub fn by_name(argv0: &OsStr) -> Option<&'static Personality> {
-    find(Path::new(argv0).file_name()?.to_str()?)
+/// The name of the personality that a program called by this name or path is.
+pub fn by_name(argv0: &OsStr) -> Option<&'static str> {
+    let name = Path::new(argv0).file_name()?.to_str()?;
+    find(name).map(|tool| tool.name).or_else(|| rt::find(name).map(|tool| tool.name))
 }

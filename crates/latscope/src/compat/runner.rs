@@ -1,7 +1,7 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
-use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find};
+use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, rt};
 use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
@@ -49,8 +49,9 @@ struct Ours {
     json: Option<PathBuf>,
 }
 
-/// Runs the program `name` of LMbench with these arguments: `--strict-exit`
-/// asks for latscope's exit codes, `--json FILE` saves the result as well.
+/// Runs the program `name` with these arguments. For those of LMbench
+/// `--strict-exit` asks for latscope's exit codes, `--json FILE` saves the
+/// result as well.
 ///
 /// Returns the exit code; the text has been written.
 ///
@@ -58,6 +59,9 @@ struct Ours {
 /// There is no such program, nothing could be started, or the result could
 /// not be saved.
 pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
+    if let Some(tool) = rt::find(name) {
+        return (tool.run)(arguments);
+    }
     run_on(name, arguments, Ground::prepare)
 }
 
@@ -90,7 +94,8 @@ fn unknown(name: &str) -> anyhow::Error {
     if let Some(refused) = REFUSED.iter().find(|refused| refused.name == name) {
         return anyhow!("{name} has no stand-in: {}", refused.instead);
     }
-    let names: Vec<&str> = super::PERSONALITIES.iter().map(|personality| personality.name).collect();
+    let names = super::PERSONALITIES.iter().map(|personality| personality.name);
+    let names: Vec<&str> = rt::TOOLS.iter().map(|tool| tool.name).chain(names).collect();
     anyhow!("{name} is none of the programs latscope stands in for: {}", names.join(", "))
 }
 

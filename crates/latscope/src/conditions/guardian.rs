@@ -4,6 +4,7 @@
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
 use super::terminal::Modes;
+use crate::exchange::leftover::Leftover;
 use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub enum Undo {
     RemoveInstance(PathBuf),
     /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
     RestoreTerminal(Modes),
+    /// Remove what an exchange between processes left.
+    Remove(Leftover),
     /// Write to a file of the kernel what it held before.
     Write(PathBuf, String),
 }
@@ -163,6 +166,7 @@ fn revert(change: &Undo) {
             modes.leave(io::stderr());
             Ok(())
         }
+        Undo::Remove(leftover) => leftover.remove(),
         Undo::Write(path, text) => fs::write(path, text),
     };
     for _ in 0..200 {

@@ -12,16 +12,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The kernel's buffer of a CPU, KiB: some 25 000 events. When it is full the
+/// The kernel's buffer of a CPU, KiB: some 50 000 events. When it is full the
 /// newest events replace the oldest.
-const BUFFER_KIB: usize = 1024;
+const BUFFER_KIB: usize = 2048;
 
 /// Memory for the buffers of all CPUs together, KiB.
-const ALL_BUFFERS_KIB: usize = 32 * 1024;
+const ALL_BUFFERS_KIB: usize = 64 * 1024;
 
 /// Events kept in memory, of all CPUs together and of one.
-const ALL_EVENTS: usize = 128 * 1024;
-const EVENTS: usize = 32 * 1024;
+const ALL_EVENTS: usize = 160 * 1024;
+const EVENTS: usize = 48 * 1024;
 
 /// Without these nothing can be explained.
 const NEEDED: [&str; 4] =

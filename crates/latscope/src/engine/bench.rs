@@ -435,6 +435,12 @@ impl<'a> Bench<'a> {
         self.mark(point, Support::Degraded, reason.into(), remedy.into());
     }
 
+    /// Tells those who watch, before anything is measured, what the points will
+    /// be [degraded](Bench::degrade) for.
+    pub fn forewarn(&mut self, reason: &str, remedy: &str) {
+        (self.tell)(Message::Shortfall { reason: reason.to_owned(), remedy: remedy.to_owned() });
+    }
+
     /// Closes a point that cannot be measured here.
     pub fn unsupported(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
         self.mark(point, Support::Unsupported, reason.into(), remedy.into());
@@ -446,9 +452,13 @@ impl<'a> Bench<'a> {
         if closing.support == Support::Unsupported {
             return;
         }
+        // One distortion does not undo another.
+        let degraded = (closing.support == Support::Degraded && support == Support::Degraded)
+            .then(|| (closing.reason.take(), closing.remedy.take()));
+        let (reason_before, remedy_before) = degraded.unwrap_or_default();
         closing.support = support;
-        closing.reason = Some(reason);
-        closing.remedy = Some(remedy).filter(|remedy| !remedy.is_empty());
+        closing.reason = joined(reason_before, reason);
+        closing.remedy = joined(remedy_before, remedy);
     }
 
     /// Reports all that is known; points never touched stay unreported.
@@ -504,4 +514,13 @@ fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
+}
+
+/// Two texts as one; none where both are empty, one where they are the same.
+fn joined(before: Option<String>, text: String) -> Option<String> {
+    match before {
+        Some(before) if text.is_empty() || before.contains(&text) => Some(before),
+        Some(before) => Some(format!("{before}; {text}")),
+        None => Some(text).filter(|text| !text.is_empty()),
+    }
 }

@@ -10,7 +10,6 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Warning};
 use std::path::PathBuf;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Outliers of a point that are kept: the worst ones.
@@ -36,7 +35,6 @@ pub struct Outliers {
     budget: Budget,
     /// When the threshold follows the worst next.
     follow_at: Option<Instant>,
-    commands: Vec<Child>,
     /// What went wrong on the way.
     pub warnings: Vec<Warning>,
 }
@@ -92,7 +90,6 @@ impl Outliers {
             saved: false,
             budget: Budget::default(),
             follow_at: None,
-            commands: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -120,8 +117,15 @@ impl Outliers {
 
     /// What the measuring threads write to, where there is a trace.
     pub fn trace_files(&self) -> Option<TraceFiles> {
-        let blame = self.blame.as_ref()?;
-        Some(TraceFiles { marker: blame.marker(), switch: self.stops.then(|| blame.switch()) })
+        let own = self.blame.as_ref().map(|blame| (blame.marker(), blame.switch()));
+        let foreign = self.plan.actions.iter().find_map(|action| match action {
+            Action::MarkTrace(directory) => {
+                Some((directory.join("trace_marker"), directory.join("tracing_on")))
+            }
+            _ => None,
+        });
+        let (marker, switch) = foreign.or(own)?;
+        Some(TraceFiles { marker, switch: self.stops.then_some(switch) })
     }
 
     /// How often to look without being called.
@@ -133,7 +137,6 @@ impl Outliers {
     /// Takes what there is since the last time, explained and acted upon.
     pub fn take(&mut self, slots: &Slots) -> Vec<Outlier> {
         self.blame.iter_mut().for_each(Blame::look);
-        self.commands.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if let Some(wanted) = self.plan.worst {
             self.follow(slots, wanted.into(), Instant::now());
         }
@@ -199,7 +202,7 @@ impl Outliers {
     fn act(&mut self, outlier: &Outlier) {
         for action in self.plan.actions.clone() {
             match action {
-                Action::Continue => {}
+                Action::Continue | Action::MarkTrace(_) => {}
                 Action::Stop | Action::SaveTrace => self.save(),
                 Action::Exec(command) => self.execute(&command, outlier),
                 Action::Signal(process) => signal(process),
@@ -220,9 +223,8 @@ impl Outliers {
     }
 
     fn execute(&mut self, command: &str, outlier: &Outlier) {
-        match execute(command, outlier) {
-            Ok(child) => self.commands.push(child),
-            Err(error) => self.warn("no-command", format!("{command:?} does not start: {error}"), None),
+        if let Err(error) = execute(command, outlier) {
+            self.warn("no-command", format!("{command:?} does not start: {error}"), None);
         }
     }
 
@@ -343,18 +345,20 @@ impl Budget {
     }
 }
 
-/// Starts a command. What becomes of it is its own business: the measurement
-/// goes on.
-fn execute(command: &str, outlier: &Outlier) -> std::io::Result<Child> {
+/// Starts a command. What becomes of it, and what it prints, is its own
+/// business: the measurement goes on, and the screen stays as it is.
+fn execute(command: &str, outlier: &Outlier) -> std::io::Result<()> {
     let causes: Vec<String> =
         outlier.cause.iter().map(|c| format!("{} {} {}", c.kind, c.name, c.ns)).collect();
-    std::process::Command::new("sh")
-        .args(["-c", command])
-        .env("LATSCOPE_CPU", outlier.cpu.to_string())
-        .env("LATSCOPE_NS", outlier.value.to_string())
-        .env("LATSCOPE_CAUSE", causes.join("; "))
-        .stdin(std::process::Stdio::null())
-        .spawn()
+    let environment = [
+        ("LATSCOPE_CPU", outlier.cpu.to_string()),
+        ("LATSCOPE_NS", outlier.value.to_string()),
+        ("LATSCOPE_CAUSE", causes.join("; ")),
+    ];
+    let mut child = latscope_sys::worker::shell(command, environment)?;
+    // Only waits: a command that ended must not stay as a zombie.
+    std::thread::Builder::new().spawn(move || child.wait())?;
+    Ok(())
 }
 
 fn signal(process: u32) {

@@ -34,6 +34,13 @@ pub struct Assignment {
 pub enum Message {
     /// It is set up; measuring begins.
     Ready,
+    /// It will measure, but not as was asked for.
+    Shortfall {
+        /// What is otherwise.
+        reason: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// It begins with a point.
     Started(usize),
     /// A point is done: what no histogram holds.

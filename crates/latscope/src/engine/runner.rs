@@ -14,7 +14,7 @@ use crate::conditions::load::{self, Loaded};
 use anyhow::{Context, Result, anyhow};
 use latscope_core::findings;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Step};
+use latscope_core::plan::{ParamValue, Plan, Point, Step};
 use latscope_core::report::{Measurement, Report, SCHEMA, Support, Tool, Warning};
 use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
@@ -280,6 +280,9 @@ impl Coordinator<'_> {
                 Heard::Bell | Heard::Silence => {}
                 Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
                 Heard::Message(Message::Ready) => {}
+                Heard::Message(Message::Shortfall { reason, remedy }) => {
+                    self.forewarn(step, &reason, remedy);
+                }
                 Heard::Message(Message::Started(point)) => {
                     let index = self.begun + point;
                     self.tell(&Event::Point { point: &step.points[point], index });
@@ -287,17 +290,30 @@ impl Coordinator<'_> {
                 Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
                 Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
                 Heard::Message(Message::Finished) => {
-                    self.look(step, &link.slots, &mut streams, outliers.as_deref_mut());
+                    self.look(&link.slots, &mut streams, outliers.as_deref_mut());
+                    self.snapshot(step, &link.slots);
                     return failure.map_or(Ok(End::Finished), Err);
                 }
             }
             if pace.is_over()? {
                 return Ok(End::Interrupted);
             }
-            self.look(step, &link.slots, &mut streams, outliers.as_deref_mut());
+            self.look(&link.slots, &mut streams, outliers.as_deref_mut());
+            if pace.due() {
+                self.snapshot(step, &link.slots);
+            }
             if !pace.ending() && self.observers.iter().any(|observer| observer.wants_end()) {
                 self.end_early(link, &mut pace);
             }
+        }
+    }
+
+    /// Tells who watches a long step what its figures will be degraded for,
+    /// which the report says of each of them.
+    fn forewarn(&mut self, step: &Step, reason: &str, remedy: String) {
+        if step.periodic.is_some() {
+            let text = format!("degraded: {reason}");
+            self.tell(&Event::Warning(&Warning { id: "degraded".to_owned(), text, remedy: Some(remedy) }));
         }
     }
 
@@ -311,11 +327,15 @@ impl Coordinator<'_> {
     }
 
     /// Passes on what there is to see between two messages.
-    fn look(&mut self, step: &Step, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
+    fn look(&mut self, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
         for outlier in outliers.map(|outliers| outliers.take(slots)).unwrap_or_default() {
             self.tell(&Event::Outlier(&outlier));
         }
         streams.take(slots, |event| tell(&mut self.observers, event));
+    }
+
+    /// Shows those who want it how a step stands.
+    fn snapshot(&mut self, step: &Step, slots: &Slots) {
         if step.periodic.is_some() && self.observers.iter().any(|observer| observer.period().is_some()) {
             let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
             let at = monotonic_ns() - self.epoch_ns;
@@ -375,12 +395,21 @@ struct Pace {
     given_up: Instant,
     silence: Duration,
     ended: bool,
+    /// Time in which threads that were asked to end do so.
+    grace: Duration,
     /// Whether the step would end by itself.
     limited: bool,
 }
 
-/// Time in which measuring threads that were asked to end do so.
-const GRACE: Duration = Duration::from_secs(3);
+/// A thread that sleeps sees that it was asked to end when it wakes up.
+fn grace(step: &Step) -> Duration {
+    let interval = |point: &Point| match point.params.get("interval") {
+        Some(ParamValue::Number(ns)) => Duration::from_nanos(*ns),
+        _ => Duration::ZERO,
+    };
+    let longest = step.points.iter().map(interval).max().unwrap_or_default();
+    Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
+}
 
 impl Pace {
     fn new(step: &Step, observers: &[&mut dyn Observer], outliers: Option<&Outliers>) -> Pace {
@@ -390,23 +419,38 @@ impl Pace {
         let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
         let limited = step.stop.limit_ns != u64::MAX || step.stop.events != u64::MAX;
         let now = Instant::now();
-        Pace { period, looked: now, given_up: now + silence, silence, ended: false, limited }
+        Pace {
+            period,
+            looked: now,
+            given_up: now + silence,
+            silence,
+            ended: false,
+            grace: grace(step),
+            limited,
+        }
+    }
+
+    /// Whether it is time for observers to look, who have looked then.
+    fn due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self.period.is_some_and(|period| self.looked + period <= now);
+        if due {
+            self.looked = now;
+        }
+        due
     }
 
     /// How long to wait now; at least a moment, so that nobody spins.
-    fn patience(&mut self) -> Duration {
+    fn patience(&self) -> Duration {
         let now = Instant::now();
         let rest = self.given_up.saturating_duration_since(now);
         let Some(period) = self.period else { return rest };
-        if self.looked + period <= now {
-            self.looked = now;
-        }
         rest.min((self.looked + period).saturating_duration_since(now)).max(Duration::from_millis(1))
     }
 
     fn end(&mut self) {
         self.ended = true;
-        self.given_up = Instant::now() + GRACE;
+        self.given_up = Instant::now() + self.grace;
     }
 
     fn ending(&self) -> bool {

@@ -58,6 +58,7 @@ fn run(
     let mut bench = Bench::new(assignment, slots, tell);
     bench.set_bell(inherited(2).ok());
     bench.set_memory(Some(memory));
+    shortfalls.iter().for_each(|(reason, remedy)| bench.forewarn(reason, remedy));
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
     if !shortfalls.is_empty() {
         let (reasons, remedies): (Vec<String>, Vec<&str>) = shortfalls.into_iter().unzip();

@@ -17,6 +17,7 @@ pub mod condvar;
 mod conformance;
 pub mod eventfd;
 pub mod futex;
+pub mod leftover;
 pub mod pipe;
 pub mod semaphore;
 mod shared;
@@ -27,7 +28,7 @@ pub mod transports;
 pub mod unix_stream;
 pub mod wait;
 
-pub use shared::{Ends, SharedEnd, Signal};
+pub use shared::{Ends, Lanes, SharedEnd, Signal};
 pub use stream::StreamEnd;
 
 /// The other party is gone and everything it sent has been received.

@@ -264,6 +264,7 @@ pub static FAMILIES: &[Family] = &[
 /// Adapts a planned step to what holds for its family alone.
 pub fn adapt(step: &mut Step, ask: &Ask) {
     match step.name.as_str() {
+        "wake.timer" => step.conditions = wake::timer::usual_conditions(),
         "wake.timerlat" => wake::timerlat::adapt(step, ask),
         name if name.starts_with("noise.") => noise::adapt(step, ask),
         _ => {}

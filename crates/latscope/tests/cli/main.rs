@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod bad_machines;
+mod blame;
 mod full_disk;
 mod generated;
 mod live;
@@ -16,3 +17,4 @@ mod signals;
 mod support;
 mod terminal;
 mod views;
+mod wake;

@@ -226,7 +226,7 @@ fn parameters_are_named_as_settled() {
         ("file.write", "device directory filesystem size"),
         ("file.read", "device directory filesystem mode size"),
         ("wake.timer", "cpu interval policy"),
-        ("noise.busy", "cpu policy threshold"),
+        ("noise.busy", "cpu gap policy"),
     ];
     for (probe, expected) in settled {
         let expected: BTreeSet<String> = expected.split_whitespace().map(str::to_owned).collect();

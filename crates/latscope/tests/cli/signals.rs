@@ -236,16 +236,12 @@ fn a_trace_instance_goes_with_the_run() {
         return;
     }
     let place = Place::new();
-    for which in [Signal::INT, Signal::KILL] {
-        let mut command = latscope([
-            "sync",
-            "mutex",
-            "--duration",
-            "60s",
-            "--timeline",
-            &place.at("timeline.json"),
-            "--quiet",
-        ]);
+    let file = place.at("timeline.json");
+    let timeline = ["sync", "mutex", "--duration", "60s", "--timeline", &file, "--quiet"];
+    let blame = ["wake", "--duration", "60s", "--interval", "10ms", "--threshold", "10s", "--quiet"];
+    let runs = [Signal::INT, Signal::KILL].map(|which| [(&timeline[..], which), (&blame[..], which)]);
+    for (words, which) in runs.into_iter().flatten() {
+        let mut command = latscope(words);
         let mark = Mark::on(&mut command);
         let child = start(&mut command);
         let id = child.id().to_string();

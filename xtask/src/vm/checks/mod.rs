@@ -117,6 +117,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
         append: String::new(),
         modules: vec!["binder_linux".to_owned()],
+        programs: Vec::new(),
         overlay: None,
         profile: profile.to_owned(),
     };

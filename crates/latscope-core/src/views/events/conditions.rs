@@ -57,6 +57,7 @@ fn rules(periodic: &Periodic, transactions: bool) -> Vec<String> {
     let phase = match periodic.phase {
         Phase::Aligned(0) => "all at once".to_owned(),
         Phase::Aligned(distance) => format!("each {} after the one before", format_time(distance as f64)),
+        Phase::Later(offset) => format!("all at once, {} later", format_time(offset as f64)),
         Phase::Staggered => "threads spread over the interval".to_owned(),
         Phase::Random => "threads at random phases".to_owned(),
         Phase::Free => "threads begin when they are ready".to_owned(),

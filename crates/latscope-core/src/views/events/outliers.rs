@@ -1,6 +1,7 @@
 //! The longest events, and what took their time.
 
 use super::super::Options;
+use super::super::blame;
 use super::super::grid::{Text, wrap};
 use super::super::style::{BOLD, PLAIN};
 use super::section;
@@ -32,40 +33,12 @@ pub(super) fn longest(groups: &[Group], options: &Options) -> String {
     out
 }
 
-/// What took the time of an outlier, in words: `83 % thread stress-ng (4211),
-/// 12 % interrupt eth0`.
+/// What took the time of an outlier, in words: `342 µs (83 %) thread stress-ng
+/// (pid 4211) held the CPU, 49.4 µs (12 %) interrupt eth0`.
 pub fn causes(outlier: &Outlier) -> String {
-    if outlier.cause.is_empty() {
-        return "the cause is not known".to_owned();
-    }
-    let share = |ns: u64| 100.0 * ns as f64 / outlier.value.max(1) as f64;
-    let cause = |cause: &crate::report::Cause| {
-        let share = match share(cause.ns) {
-            share if share < 0.95 => format!("{share:.1}"),
-            share => format!("{share:.0}"),
-        };
-        let mut text = format!("{share} % {}", kind(&cause.kind));
-        if !cause.name.is_empty() {
-            text += &format!(" {}", cause.name);
-        }
-        if cause.pid != 0 {
-            text += &format!(" ({})", cause.pid);
-        }
-        text
-    };
-    outlier.cause.iter().map(cause).collect::<Vec<_>>().join(", ")
-}
-
-/// What a kind of cause is called.
-fn kind(kind: &str) -> &str {
-    match kind {
-        "irq" => "interrupt",
-        "nmi" => "NMI",
-        "smi" => "SMI",
-        "run-queue" => "waiting for the CPU",
-        "idle-exit" => "leaving idle",
-        "unknown" => "not known",
-        other => other,
+    match outlier.cause.is_empty() {
+        true => "the cause is not known".to_owned(),
+        false => blame::shares(outlier),
     }
 }
 
@@ -74,20 +47,18 @@ mod tests {
     use super::*;
     use crate::events::groups;
     use crate::fixture;
-    use crate::report::Cause;
 
     #[test]
     fn causes_have_shares_and_names() {
         let report = fixture::wake();
         let outliers = &report.measurements[2].outliers;
         assert_eq!(causes(&outliers[0]), "the cause is not known");
-        assert_eq!(
-            causes(&outliers[1]),
-            "83 % thread stress-ng-cpu (4211), 12 % interrupt virtio0-input.0, 5 % not known"
+        let text = causes(&outliers[1]);
+        assert!(text.contains("(83 %) thread stress-ng-cpu (pid 4211) held the CPU, "), "{text}");
+        assert!(
+            text.contains("(12 %) interrupt virtio0-input.0, ") && text.contains("(5 %) unknown"),
+            "{text}"
         );
-        let idle = Cause { kind: "idle-exit".to_owned(), name: String::new(), pid: 0, ns: 3 };
-        let outlier = Outlier { at: 0, cpu: 0, value: 1000, cause: vec![idle] };
-        assert_eq!(causes(&outlier), "0.3 % leaving idle");
     }
 
     #[test]
@@ -99,10 +70,10 @@ mod tests {
             value: 90_000,
             ..one.clone()
         }));
-        let text = longest(&groups(&report), &Options { width: 160, ..Options::default() });
+        let text = longest(&groups(&report), &Options { width: 200, ..Options::default() });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "Longest events");
-        assert!(lines[2].starts_with("  3.41 ms  CPU 1, 20.006 s after the start: 83 % thread"), "{text}");
+        assert!(lines[2].starts_with("  3.41 ms  CPU 1, 20.006 s after the start: 2.8"), "{text}");
         assert_eq!(lines.len(), 13);
         assert_eq!(lines[12], "  and 3 more in the result");
     }

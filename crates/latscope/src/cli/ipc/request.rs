@@ -62,7 +62,7 @@ pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
 fn usual() -> Result<Chosen> {
     let other = ipc::transport("unix-stream").context("this binary has no transport unix-stream")?;
     let binder = ipc::transport("binder");
-    match binder.map(|binder| (binder, (binder.open)(ipc::message::STAMPED))) {
+    match binder.map(|binder| (binder, binder.meet(ipc::message::STAMPED))) {
         Some((binder, Ok(_))) => Ok(Chosen { transports: vec![binder], notes: Vec::new() }),
         Some((_, Err(unavailable))) => {
             let note = format!("measured over unix-stream, for there is no binder: {}", unavailable.reason);

@@ -15,9 +15,11 @@ mod testing;
 mod view;
 mod words;
 
+use super::arguments::flag;
 use crate::conditions::terminal::Terminal;
 use crate::engine::observers::{Event, Observer};
 use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgMatches};
 use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, stderr, stdout};
@@ -41,6 +43,27 @@ struct Nobody;
 
 impl Observer for Nobody {
     fn observe(&mut self, _: &Event) {}
+}
+
+/// Options about it.
+pub fn arguments() -> Vec<Arg> {
+    vec![
+        flag("live", "The live screen on stderr, also where stdout is no terminal").conflicts_with("no-live"),
+        flag("no-live", "Plain lines instead of the live screen"),
+    ]
+}
+
+/// What shows how the run stands, as these options want it.
+///
+/// # Errors
+/// As [`observer`].
+pub fn watcher(matches: &ArgMatches, quiet: bool) -> Result<Box<dyn Observer>> {
+    observer(match quiet {
+        true => Wanted::Nothing,
+        _ if matches.get_flag("live") => Wanted::Screen,
+        _ if matches.get_flag("no-live") => Wanted::Lines,
+        _ => Wanted::Usual,
+    })
 }
 
 /// An observer that shows how the run stands, on stderr.

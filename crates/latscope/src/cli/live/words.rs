@@ -33,7 +33,9 @@ pub(super) fn what_runs(step: &Step) -> String {
     }
     if !step.cpus.is_empty() {
         let plural = if step.cpus.len() > 1 { "s" } else { "" };
-        said.push(format!("CPU{plural} {}", CpuList(step.cpus.clone())));
+        let mut cpus = step.cpus.clone();
+        cpus.sort_unstable();
+        said.push(format!("CPU{plural} {}", CpuList(cpus)));
     }
     said.join(", ")
 }
@@ -44,7 +46,7 @@ fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
             Some(priority) => format!("{policy} {priority}"),
             None => policy.to_string(),
         },
-        ("work" | "deadline" | "runtime", ParamValue::Number(ns)) => format!("{name} {}", time(*ns)),
+        ("work" | "gap" | "deadline" | "runtime", ParamValue::Number(ns)) => format!("{name} {}", time(*ns)),
         ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
             format!("{name} {}", format_size(*bytes))
         }

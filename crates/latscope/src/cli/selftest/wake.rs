@@ -9,7 +9,7 @@ use crate::probe::wake::setup::Setup;
 use crate::probe::wake::timer;
 use anyhow::{Context, Result};
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
-use latscope_core::report::{Outlier, Report};
+use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::format_time;
 
 const THEFTS: u32 = 20;
@@ -70,7 +70,7 @@ fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
         thefts.iter().map(|theft| (theft, outliers.iter().find(|o| overlaps(o, epoch, theft)))).collect();
     let close = |(theft, outlier): &&(&Theft, Option<&&Outlier>)| {
         let length = (theft.until - theft.from) as f64;
-        outlier.is_some_and(|outlier| (outlier.value as f64 / length - 1.0).abs() <= ERROR)
+        outlier.is_some_and(|outlier| (stolen(outlier) as f64 / length - 1.0).abs() <= ERROR)
     };
     let named = |(_, outlier): &&(&Theft, Option<&&Outlier>)| {
         let first = outlier.and_then(|outlier| outlier.cause.first());
@@ -80,7 +80,7 @@ fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
     let verdict = |count: usize, text: String| Verdict { holds: all > 0 && count == all, text };
     let number = found.iter().filter(|(_, outlier)| outlier.is_some()).count();
     let (lengths, names) = (found.iter().filter(close).count(), found.iter().filter(named).count());
-    let stolen: u64 = thefts.iter().map(|theft| theft.until - theft.from).sum();
+    let stamped: u64 = thefts.iter().map(|theft| theft.until - theft.from).sum();
     vec![
         verdict(
             number,
@@ -91,7 +91,7 @@ fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
             format!(
                 "{lengths} of them with their length within {:.0} %; the thief stamped {} in all",
                 ERROR * 100.0,
-                format_time(stolen as f64)
+                format_time(stamped as f64)
             ),
         ),
         verdict(
@@ -99,6 +99,16 @@ fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
             format!("{names} of them with thread {NAME} ({process}) as what took most of the time"),
         ),
     ]
+}
+
+/// The time of an outlier that the report lays to the thief: its own, the
+/// hypervisor's while it ran, and that of interrupts, which the thief's stamps
+/// have in them too. What came after the thief is not its doing.
+fn stolen(outlier: &Outlier) -> u64 {
+    let of_thief = |cause: &&Cause| {
+        cause.name.contains(NAME) || matches!(cause.kind.as_str(), "irq" | "softirq" | "nmi")
+    };
+    outlier.cause.iter().filter(of_thief).map(|cause| cause.ns).sum()
 }
 
 /// `CLOCK_MONOTONIC` at the epoch of the run: an exceedance has the one time, its outlier the other.

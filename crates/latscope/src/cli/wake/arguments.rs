@@ -2,10 +2,10 @@
 
 use super::profile::PROFILES;
 use crate::cli::arguments::{file, flag, run_arguments, view_arguments};
-use crate::cli::criteria;
+use crate::cli::{criteria, live, outliers};
 use crate::probe::wake::thread::{ClockName, Method, Policy, Via};
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, Command, value_parser};
+use clap::{Arg, Command, value_parser};
 use latscope_core::units::{parse_duration, parse_size};
 
 /// The command.
@@ -28,7 +28,7 @@ pub fn command() -> Command {
         )
         .args(threads())
         .args(conditions())
-        .args(outliers())
+        .args(outliers::arguments("An activation later than this is an outlier: traced, explained, acted upon"))
         .args(criteria::arguments())
         .args(run_arguments())
         .args(views())
@@ -95,35 +95,9 @@ fn conditions() -> Vec<Arg> {
     ]
 }
 
-fn outliers() -> Vec<Arg> {
-    let heading = |arg: Arg| arg.help_heading("Outliers");
-    [
-        time("threshold", "An activation later than this is an outlier: traced, explained, acted upon")
-            .short('b'),
-        option("on-threshold", "WHAT", "stop, continue, save-trace, exec:CMD or signal:PID; may be repeated")
-            .action(ArgAction::Append)
-            .value_parser(super::request::action),
-        Arg::new("blame")
-            .long("blame")
-            .value_name("N")
-            .num_args(0..=1)
-            .default_missing_value("10")
-            .value_parser(value_parser!(u32).range(1..=64))
-            .help("Trace, and explain the N worst activations (without --threshold)"),
-        flag("no-blame", "Do not trace, also with --threshold").conflicts_with("blame"),
-        file(
-            "trace",
-            "Where the trace around an outlier is saved: .dat for trace-cmd, else text for Perfetto",
-        ),
-    ]
-    .map(heading)
-    .into()
-}
-
 fn views() -> Vec<Arg> {
-    vec![
-        flag("live", "The live screen on stderr, also where stdout is no terminal").conflicts_with("no-live"),
-        flag("no-live", "Plain lines instead of the live screen"),
+    let mut views = live::arguments();
+    views.extend([
         file("svg", "Draw the histograms, one curve a CPU"),
         file("svg-percentiles", "Draw the latency at each percentile"),
         file("timeline", "Record what each thread did and write it for Perfetto"),
@@ -134,5 +108,6 @@ fn views() -> Vec<Arg> {
             .default_missing_value("100000000")
             .value_parser(value_parser!(u64).range(1..))
             .help("Estimate the latency reached once in N activations, if the tail allows it"),
-    ]
+    ]);
+    views
 }

@@ -6,18 +6,19 @@ mod request;
 
 pub use arguments::command;
 
-use super::live::{self, Wanted};
+use super::live;
 use super::measure::{self, Ground};
 use super::output::Output;
-use super::{Exit, criteria};
-use crate::engine::observers::{Event, Observer};
+use super::{Exit, criteria, outliers};
+use crate::engine::observers::Event;
 use crate::engine::saver;
+use crate::probe::wake::timer::TIMER;
 use crate::probe::wake::timerlat;
 use anyhow::{Context, Result};
 use clap::ArgMatches;
 use latscope_core::extremes;
 use latscope_core::figure::{self, Picture};
-use latscope_core::machine::Machine;
+use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::plan::Plan;
 use latscope_core::report::{Report, Warning};
 use latscope_core::units::CpuList;
@@ -42,7 +43,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     output.check_files()?;
     pictures(matches).try_for_each(|(path, _)| saver::check(path))?;
     let warnings = warnings(matches, &plan, &ground.machine);
-    let mut watcher = watcher(matches, &output)?;
+    let mut watcher = live::watcher(matches, output.quiet)?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
     let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
@@ -84,19 +85,9 @@ fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
         }],
         load: measure::load(matches),
         timeline: matches.get_one::<PathBuf>("timeline").cloned(),
-        on_threshold: request::on_threshold(matches)?,
+        on_threshold: outliers::on_threshold(matches)?,
         cpus: machine.allowed.clone(),
         notes: notes.into_iter().collect(),
-    })
-}
-
-/// What shows how the run stands.
-fn watcher(matches: &ArgMatches, output: &Output) -> Result<Box<dyn Observer>> {
-    live::observer(match output.quiet {
-        true => Wanted::Nothing,
-        _ if matches.get_flag("live") => Wanted::Screen,
-        _ if matches.get_flag("no-live") => Wanted::Lines,
-        _ => Wanted::Usual,
     })
 }
 
@@ -124,19 +115,13 @@ fn warnings(matches: &ArgMatches, plan: &Plan, machine: &Machine) -> Vec<Warning
             format!("the clock is not the processor's own: {}; each stamp costs more", machine.clock.reason);
         warn("clock", text, Some("see clocksource in `latscope doctor`"));
     }
-    let busy: f64 = plan.steps[0].points.iter().map(|point| share_of_work(&point.params)).sum();
+    let threads = plan.steps[0].points.iter().filter(|point| point.probe == TIMER.id);
+    let busy: f64 = threads.map(|point| share_of_work(&point.params)).sum();
     let cpus = plan.steps[0].cpus.len().max(1) as f64;
-    let runtime = std::fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
-    if busy / cpus > 0.9 && runtime.trim() != "-1" {
-        let text = format!(
-            "real-time threads may use {} us of each second and are throttled beyond",
-            runtime.trim()
-        );
-        warn(
-            "rt-throttling",
-            text,
-            Some("less --work, or echo -1 > /proc/sys/kernel/sched_rt_runtime_us (as root)"),
-        );
+    let throttling = |check: &&Check| check.id == "real-time-throttling" && check.state != CheckState::Good;
+    if let Some(check) = machine.checks.iter().find(throttling).filter(|_| busy / cpus > 0.9) {
+        let remedy = check.remedy.iter().map(|remedy| format!(", or {remedy}")).collect::<String>();
+        warn("rt-throttling", check.found.clone(), Some(&format!("less --work{remedy}")));
     }
     warnings
 }

@@ -1,37 +1,19 @@
 //! From the options of `latscope wake` to what is measured: pure.
 
 use super::profile::{PROFILES, Profile};
+use crate::cli::outliers;
 use crate::probe::wake::setup::Setup;
 use crate::probe::wake::thread::{ClockName, Method, Policy, Thread, Via};
 use crate::probe::wake::timer;
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, Conditions, OnThreshold, Periodic, Phase};
+use latscope_core::plan::{Conditions, Periodic, Phase};
 use latscope_core::units::CpuList;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The default length of a run, ns.
 const MINUTE: u64 = 60_000_000_000;
-
-/// Reads an action at the threshold: `stop`, `exec:CMD`, …
-///
-/// # Errors
-/// It is none.
-pub fn action(text: &str) -> Result<Action, String> {
-    match text.split_once(':') {
-        None if text == "stop" => Ok(Action::Stop),
-        None if text == "continue" => Ok(Action::Continue),
-        None if text == "save-trace" => Ok(Action::SaveTrace),
-        Some(("exec", command)) if !command.is_empty() => Ok(Action::Exec(command.to_owned())),
-        Some(("signal", process)) => match process.parse() {
-            Ok(process) if process > 1 => Ok(Action::Signal(process)),
-            _ => Err("signal: wants the id of a process, as in signal:1234".to_owned()),
-        },
-        _ => Err("it is one of stop, continue, save-trace, exec:CMD, signal:PID".to_owned()),
-    }
-}
 
 fn ns(matches: &ArgMatches, name: &str) -> Option<u64> {
     matches.get_one::<Duration>(name).map(|time| time.as_nanos() as u64)
@@ -163,7 +145,6 @@ fn check(threads: &[Thread]) -> Result<()> {
 }
 
 fn periodic(matches: &ArgMatches) -> Periodic {
-    let actions = matches.get_many::<Action>("on-threshold").into_iter().flatten();
     Periodic {
         warm_up: matches.get_one("warm-up").copied().unwrap_or(100),
         phase: match word(matches, "phase") {
@@ -172,33 +153,10 @@ fn periodic(matches: &ArgMatches) -> Periodic {
             _ => Phase::Staggered,
         },
         align_second: matches.get_flag("align-second"),
-        threshold: ns(matches, "threshold"),
-        stop_at_threshold: actions.into_iter().any(|action| *action == Action::Stop),
+        threshold: outliers::threshold(matches),
+        stop_at_threshold: outliers::stops(matches),
         ..timer::usual_rules()
     }
-}
-
-/// What becomes of outliers.
-///
-/// # Errors
-/// An action without a threshold.
-pub fn on_threshold(matches: &ArgMatches) -> Result<Option<OnThreshold>> {
-    let actions: Vec<Action> = matches.get_many("on-threshold").into_iter().flatten().cloned().collect();
-    let threshold = ns(matches, "threshold");
-    let worst = matches.get_one::<u32>("blame").copied().filter(|_| threshold.is_none());
-    if threshold.is_none() && !actions.is_empty() {
-        bail!("--on-threshold needs to know when: add --threshold T");
-    }
-    let trace_file = matches.get_one::<PathBuf>("trace").cloned();
-    if threshold.is_none() && worst.is_none() {
-        return match trace_file {
-            Some(_) => bail!("--trace needs to know of what: add --threshold T, or --blame"),
-            None => Ok(None),
-        };
-    }
-    let saves = actions.contains(&Action::SaveTrace);
-    let trace_file = trace_file.or_else(|| saves.then(|| PathBuf::from("latscope-trace.dat")));
-    Ok(Some(OnThreshold { blame: !matches.get_flag("no-blame"), worst, actions, trace_file }))
 }
 
 /// CPUs that the inherited mask leaves out, and the option that takes them in.
@@ -289,17 +247,9 @@ mod tests {
     }
 
     #[test]
-    fn actions_need_a_threshold_and_a_blame_does_not() {
-        let of = |words: &str| on_threshold(&matches(words));
-        assert!(of("--on-threshold stop").is_err() && of("--trace x.dat").is_err());
-        assert_eq!(of("").unwrap(), None);
-        assert_eq!(of("--blame").unwrap().unwrap().worst, Some(10));
-        let full = of("-b 50us --on-threshold stop --on-threshold save-trace").unwrap().unwrap();
-        assert_eq!((full.worst, full.trace_file), (None, Some("latscope-trace.dat".into())));
-        assert!(
-            setup(&matches("-b 50us --on-threshold stop"), &machine()).unwrap().periodic.stop_at_threshold
-        );
-        assert!(action("signal:0").is_err() && action("exec:").is_err() && action("dance").is_err());
+    fn an_outlier_may_end_the_run() {
+        let stop = |words: &str| setup(&matches(words), &machine()).unwrap().periodic.stop_at_threshold;
+        assert!(stop("-b 50us --on-threshold stop") && !stop("-b 50us"));
     }
 
     #[test]

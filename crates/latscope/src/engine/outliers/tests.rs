@@ -114,7 +114,7 @@ fn the_threshold_follows_the_worst_after_the_first_second() {
 }
 
 #[test]
-fn a_command_gets_the_outlier_and_is_not_left_behind() {
+fn a_command_gets_the_outlier() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("said");
     let command = format!("echo $LATSCOPE_CPU $LATSCOPE_NS >{}", file.display());
@@ -124,8 +124,10 @@ fn a_command_gets_the_outlier_and_is_not_left_behind() {
     let mut outliers = Outliers::of(&step, &plan, 0);
     writers[0].exceed(sample(0, 77));
     outliers.take(&slots);
-    outliers.commands[0].wait().unwrap();
-    outliers.take(&slots);
-    assert!(outliers.commands.is_empty());
-    assert_eq!(std::fs::read_to_string(file).unwrap(), "10 77\n");
+    let said = || std::fs::read_to_string(&file).unwrap_or_default();
+    // Nobody waits for a command; a test that waits for ever is ended by its caller.
+    while !said().ends_with('\n') {
+        std::thread::yield_now();
+    }
+    assert_eq!(said(), "10 77\n");
 }

@@ -93,9 +93,24 @@ macro_rules! probes {
 }
 
 probes! {
-    "unix-stream": "Unix stream socket", "unix(7)";
-    "pipe": "pipes", "pipe(7)";
-    "passthrough": "call within the process", "none: a virtual call and a copy";
+    "spin": "shared memory, spinning", "memfd_create(2), mmap(2)";
+    "futex": "shared memory, futex", "futex(2), memfd_create(2)";
+    "posix-semaphore": "shared memory, POSIX semaphore", "sem_overview(7), memfd_create(2)";
+    "sysv-semaphore": "shared memory, System V semaphore", "semop(2), memfd_create(2)";
+    "eventfd": "shared memory, eventfd", "eventfd(2), memfd_create(2)";
+    "signal": "shared memory, queued signal", "sigqueue(3), sigwaitinfo(2)";
+    "io-uring": "shared memory, io_uring message", "io_uring_enter(2), IORING_OP_MSG_RING";
+    "pipe": "pipe", "pipe(7)";
+    "fifo": "FIFO file", "fifo(7)";
+    "posix-mq": "POSIX message queue", "mq_overview(7)";
+    "sysv-mq": "System V message queue", "msgop(2)";
+    "unix-datagram": "Unix datagram socket", "unix(7), SOCK_DGRAM";
+    "unix-seqpacket": "Unix packet socket", "unix(7), SOCK_SEQPACKET";
+    "unix-stream": "Unix stream socket", "unix(7), SOCK_STREAM";
+    "udp": "UDP, loopback", "udp(7)";
+    "tcp": "TCP, loopback", "tcp(7), TCP_NODELAY";
+    "vsock": "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL";
+    "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
 }
 
 /// What a survey measures of the family, the others being there for comparison.
@@ -132,5 +147,9 @@ mod tests {
         let ids: Vec<&str> = PROBES.iter().map(|probe| probe.id).collect();
         let expected: Vec<String> = transports().map(|transport| format!("ipc.{}", transport.name)).collect();
         assert_eq!(ids, expected);
+        for (probe, transport) in PROBES.iter().zip(transports()) {
+            assert_eq!(probe.title, format!("transaction, {}", transport.title));
+            assert_eq!(probe.source, transport.source);
+        }
     }
 }

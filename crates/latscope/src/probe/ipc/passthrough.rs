@@ -3,6 +3,7 @@
 
 use super::point::Mode;
 use super::server::Attendant;
+use crate::exchange::leftover::Leftovers;
 use crate::exchange::transaction::{
     Answer, Client, Failure, Handed, Meeting, Server, Service, Transport, Unavailable,
 };
@@ -20,7 +21,12 @@ pub static PASSTHROUGH: Transport = Transport {
     inheritance: Some("the caller's own thread serves it"),
     max_payload: 64 << 20,
     open: |_| -> Result<Meeting, Unavailable> {
-        Ok(Meeting { server: Vec::new(), client: Vec::new(), words: Vec::new(), undo: Vec::new() })
+        Ok(Meeting {
+            server: Vec::new(),
+            client: Vec::new(),
+            words: Vec::new(),
+            leftovers: Leftovers::none(),
+        })
     },
     server: |_: Handed| -> Result<Box<dyn Server>, Failure> { Err(no_server()) },
     client: |handed: Handed| -> Result<Box<dyn Client>, Failure> {

@@ -6,7 +6,7 @@ use super::orders::{
 };
 use super::passthrough;
 use super::point::{Caller, Mode, Placement, Row, Since};
-use crate::conditions::guardian::Guardian;
+use crate::conditions::guardian::{Guardian, Ticket, Undo};
 use crate::engine::bench::Bench;
 use crate::exchange::transaction::{Meeting, Transport};
 use anyhow::{Context, Result, anyhow, bail};
@@ -184,18 +184,17 @@ fn begin(
 ) -> Result<Pair> {
     let row = &group[0].1;
     let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
-    let meeting = (transport.open)(payload).map_err(|unavailable| {
+    let meeting = transport.meet(payload).map_err(|unavailable| {
         anyhow!(unavailable.clone())
             .context(super::Refusal { reason: unavailable.reason, remedy: unavailable.remedy })
     })?;
-    if !meeting.undo.is_empty() {
-        let guardian = match guardian {
-            Some(guardian) => guardian,
-            none => none.insert(Guardian::start()?),
-        };
-        for undo in &meeting.undo {
+    for leftover in meeting.leftovers.iter() {
+        if guardian.is_none() {
+            *guardian = Some(Guardian::start()?);
+        }
+        if let Some(guardian) = guardian {
             // Stays in the journal until the guardian ends with this run.
-            let _ = guardian.journal(undo.clone())?;
+            let _: Ticket = guardian.journal(Undo::Remove(leftover.clone()))?;
         }
     }
     let (near, far) = places(row.placement, &setting.step.cpus, number);

@@ -21,12 +21,12 @@ pub static BUSY: Probe = Probe {
     id: "noise.busy",
     title: "gap in a busy loop",
     timed: "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
-            longer than the threshold.",
+            longer than `gap`.",
     times: Times::Operation,
     source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
     params: &[
         Param {
-            name: "threshold",
+            name: "gap",
             help: "Shortest gap that counts; at least ten times the loop's own time.",
             kind: Kind::Time,
             axis: false,
@@ -53,7 +53,7 @@ static EXPERIMENT: Experiment =
     Experiment { name: "noise.busy", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
 /// Shortest gap that counts, unless the loop itself is slow, ns.
-const THRESHOLD: u64 = 1_000;
+const SHORTEST: u64 = 1_000;
 
 /// Above all normal threads, below those of interrupts (50 on PREEMPT_RT).
 const PRIORITY: u64 = 1;
@@ -65,24 +65,23 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     // A priority means that a policy with priorities is wanted.
     let usual = if ask.gave("priority") { "fifo" } else { "other" };
     let mut points = Vec::new();
-    for threshold in ask.numbers("threshold", &[THRESHOLD]) {
+    for gap in ask.numbers("gap", &[SHORTEST]) {
         for policy in ask.choices("policy", &[usual], &["other", "fifo"]) {
             let priorities = if policy == "fifo" { ask.numbers("priority", &[PRIORITY]) } else { vec![0] };
             for priority in priorities {
-                points.extend(machine.allowed.0.iter().map(|cpu| point(threshold, &policy, priority, *cpu)));
+                points.extend(machine.allowed.0.iter().map(|cpu| point(gap, &policy, priority, *cpu)));
             }
         }
     }
     points
 }
 
-fn point(threshold: u64, policy: &str, priority: u64, cpu: u32) -> Point {
-    let mut params =
-        params([("threshold", threshold.into()), ("policy", policy.into()), ("cpu", u64::from(cpu).into())]);
+fn point(gap: u64, policy: &str, priority: u64, cpu: u32) -> Point {
+    let mut params = params([("gap", gap.into()), ("policy", policy.into()), ("cpu", u64::from(cpu).into())]);
     if policy == "fifo" {
         params.insert("priority".to_owned(), priority.into());
     }
-    let title = format!("gaps of {} or more on CPU {cpu}", format_time(threshold as f64));
+    let title = format!("gaps of {} or more on CPU {cpu}", format_time(gap as f64));
     BUSY.point(params, title, false)
 }
 
@@ -94,13 +93,10 @@ fn group(point: &Point) -> (u64, Option<u64>) {
         Some(ParamValue::Number(priority)) => Some(*priority),
         _ => None,
     };
-    (point.number("threshold"), priority)
+    (point.number("gap"), priority)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    // What cannot be locked is brought in beforehand; faults are counted.
-    use rustix::mm::{MlockAllFlags, mlockall};
-    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
     let points = bench.points();
     let groups: BTreeSet<_> = points.iter().map(group).collect();
     for wanted in groups {
@@ -111,7 +107,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, chosen: &[usize], (threshold_ns, policy): Group) -> Result<()> {
+fn measure(bench: &mut Bench, chosen: &[usize], (gap_ns, policy): Group) -> Result<()> {
     let duty = Duty::here();
     if policy != sched::Policy::Other && duty.is_none() {
         let reason = "the kernel grants real-time threads next to no time (sched_rt_runtime_us)";
@@ -120,13 +116,13 @@ fn measure(bench: &mut Bench, chosen: &[usize], (threshold_ns, policy): Group) -
         return Ok(());
     }
     let order = Order {
-        threshold_ns,
+        gap_ns,
         policy,
         duty: duty.filter(|_| policy != sched::Policy::Other),
         stop: bench.stop(),
         timebase: bench.timebase(),
         epoch_ns: bench.epoch_ns(),
-        limit: bench.periodic().and_then(|rules| Some((rules.threshold?, rules.stop_at_threshold))),
+        ends: bench.periodic().is_some_and(|rules| rules.stop_at_threshold),
     };
     let points = bench.points();
     let tasks: Vec<(usize, u32, Writer)> =
@@ -171,7 +167,7 @@ fn watch_all(
 }
 
 fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen: &Seen) {
-    let Outcome { watched, classes, loop_ns, threshold_ns, switches, faults, shortfall, writer } = outcome;
+    let Outcome { watched, classes, loop_ns, gap_ns, switches, faults, shortfall, writer } = outcome;
     let ns = |ticks: u64| order.timebase.span(ticks);
     let under_watch = ns(watched.watched).max(1.0);
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
@@ -179,8 +175,9 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen
         |name: &str, value: f64, unit: &str, better| bench.value(point, name, value, unit, better);
     value("watched", under_watch / 1e9, "s", Better::Neither);
     value("loop", loop_ns, "ns", Better::Neither);
-    value("threshold", threshold_ns, "ns", Better::Neither);
+    value("gap", gap_ns, "ns", Better::Neither);
     value("lost", 100.0 * lost / under_watch, "%", Better::Less);
+    value("turns", watched.turns as f64, "count", Better::Neither);
     value("gaps", watched.gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
     for class in Class::ALL {
         let share = &classes[class as usize];
@@ -199,20 +196,16 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen
         }
     }
     if watched.gaps == 0 {
-        let (least, longest) = (format_time(threshold_ns), format_time(ns(watched.longest)));
+        let (least, longest) = (format_time(gap_ns), format_time(ns(watched.longest)));
         bench.uneventful(point, format!("no gap of {least} or more: the longest was {longest}"));
     }
-    if threshold_ns > order.threshold_ns as f64 {
+    if gap_ns > order.gap_ns as f64 {
         let reason = format!(
             "gaps below {} were not looked for: the loop itself takes {}",
-            format_time(threshold_ns),
+            format_time(gap_ns),
             format_time(loop_ns)
         );
-        bench.degrade(
-            point,
-            reason,
-            "use a faster clock source (see latscope doctor), or a higher --threshold",
-        );
+        bench.degrade(point, reason, "use a faster clock source (see latscope doctor), or a longer --gap");
     }
     if let Some((reason, remedy)) = shortfall {
         bench.degrade(point, reason, remedy);
@@ -238,9 +231,9 @@ mod tests {
         let points = asked(&[]);
         let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();
         assert_eq!(cpus, [0, 3]);
-        assert_eq!((points[0].number("threshold"), points[0].text("policy")), (THRESHOLD, "other"));
+        assert_eq!((points[0].number("gap"), points[0].text("policy")), (SHORTEST, "other"));
         assert!(!points[0].params.contains_key("priority"));
-        let real_time = &asked(&[("priority", 7.into()), ("threshold", 9_000.into())])[1];
+        let real_time = &asked(&[("priority", 7.into()), ("gap", 9_000.into())])[1];
         assert_eq!((real_time.text("policy"), real_time.number("priority")), ("fifo", 7));
         assert_eq!(group(real_time), (9_000, Some(7)));
     }
@@ -262,7 +255,7 @@ mod tests {
     fn a_gap_that_nobody_finds_is_a_result() {
         let mut points = harness::points(&BUSY);
         for point in &mut points {
-            point.params.insert("threshold".to_owned(), 3_600_000_000_000.into());
+            point.params.insert("gap".to_owned(), 3_600_000_000_000.into());
         }
         for m in harness::measure(&EXPERIMENT, points) {
             assert_eq!((m.support, m.summary.count), (latscope_core::report::Support::Ok, 0), "{m:?}");

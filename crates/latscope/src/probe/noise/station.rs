@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 #[derive(Debug, Clone, Copy)]
 pub struct Order {
     /// Shortest gap wanted, ns.
-    pub threshold_ns: u64,
+    pub gap_ns: u64,
     /// How it is scheduled.
     pub policy: sched::Policy,
     /// Whether it rests from time to time.
@@ -30,8 +30,8 @@ pub struct Order {
     pub timebase: Timebase,
     /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
     pub epoch_ns: u64,
-    /// Gaps above this many ns are exceedances; whether the first one ends all.
-    pub limit: Option<(u64, bool)>,
+    /// Whether the first gap above the threshold of the run ends all.
+    pub ends: bool,
 }
 
 /// What the threads share.
@@ -106,7 +106,7 @@ pub struct Outcome {
     /// The loop's own time, ns.
     pub loop_ns: f64,
     /// Shortest gap looked for, ns.
-    pub threshold_ns: f64,
+    pub gap_ns: f64,
     /// How often another thread was put in its place.
     pub switches: u64,
     /// Page faults.
@@ -165,9 +165,8 @@ fn run<C: Clock>(
 ) -> Outcome {
     let timebase = order.timebase;
     let own = watch::own_ticks(clock, CALIBRATION).max(1);
-    let threshold_ns = (order.threshold_ns as f64).max(FACTOR * timebase.span(own));
-    let rules =
-        Rules { own, threshold: timebase.ticks(threshold_ns as u64).max(1), look: timebase.ticks(LOOK_NS) };
+    let gap_ns = (order.gap_ns as f64).max(FACTOR * timebase.span(own));
+    let rules = Rules { own, threshold: timebase.ticks(gap_ns as u64).max(1), look: timebase.ticks(LOOK_NS) };
     let before = thread_counts();
     let now = clock.end();
     let mut station = Station {
@@ -190,7 +189,7 @@ fn run<C: Clock>(
         watched,
         classes: station.classes,
         loop_ns: (timebase.span(watched.watched) - timebase.span(watched.lost)) / own_turns,
-        threshold_ns,
+        gap_ns,
         switches: (involuntary - before.involuntary)
             + (voluntary - before.voluntary).saturating_sub(station.rests),
         faults: minor_faults + major_faults - before.minor_faults - before.major_faults,
@@ -243,14 +242,12 @@ impl<C: Clock> Host for Station<'_, C> {
         let sample = Exceedance { turn: self.gaps, at, value: gap_ns.round() as u64 };
         self.writer.record_event(sample, self.order.epoch_ns, 0, 1);
         self.gaps += 1;
-        if let Some((limit, ends)) = self.order.limit
-            && sample.value > limit
-        {
+        if sample.value > self.writer.threshold() {
             self.writer.exceed(sample);
             if let Some(bell) = &self.shared.bell {
                 let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
             }
-            self.shared.over.fetch_or(ends, Relaxed);
+            self.shared.over.fetch_or(self.order.ends, Relaxed);
         }
     }
 

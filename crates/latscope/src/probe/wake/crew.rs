@@ -12,6 +12,7 @@ use latscope_core::units::format_time;
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::{sched, usage};
 use rustix::fd::OwnedFd;
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, mpsc};
@@ -33,6 +34,12 @@ pub struct Crew {
     over: AtomicBool,
     begin: RwLock<Option<Begin>>,
 }
+
+/// What a thread did not get of what was asked for: the reason, and what to do.
+pub type Shortfall = (String, &'static str);
+
+/// How a thread that is set up was.
+type Settled = Option<Shortfall>;
 
 /// The common first instant, by `CLOCK_MONOTONIC` and by `CLOCK_REALTIME`, ns.
 type Begin = [u64; 2];
@@ -72,7 +79,7 @@ pub struct Done {
     /// Activations on another CPU than the one before.
     pub migrations: u64,
     /// Why it ran otherwise than asked: the reason, and what to do.
-    pub shortfall: Option<(String, &'static str)>,
+    pub shortfall: Option<Shortfall>,
 }
 
 /// Time between the last thread's setting up and the first instant: all of
@@ -101,11 +108,12 @@ impl Crew {
     }
 
     /// Measures with all members, in threads of their own. None measures
-    /// while another is being set up, or if one cannot be.
+    /// while another is being set up, or if one cannot be. `forewarn` is told
+    /// what they did not get, before they measure.
     ///
     /// # Errors
     /// A thread cannot be started or set up.
-    pub fn measure(&self, members: Vec<Member>) -> Result<Vec<Done>> {
+    pub fn measure(&self, members: Vec<Member>, forewarn: impl FnMut(&Shortfall)) -> Result<Vec<Done>> {
         std::thread::scope(|scope| {
             let mut begin = self.begin.write().expect("no member panics while it holds this");
             let (tell, set_up) = mpsc::channel();
@@ -120,12 +128,16 @@ impl Crew {
                 .collect::<std::io::Result<_>>()
                 .context("no thread can be created")?;
             drop(tell);
-            *begin = set_up.iter().all(|ready| ready).then(|| self.first_instant());
+            let settled: Vec<Option<Settled>> = set_up.iter().collect();
+            let shortfalls: BTreeSet<&Shortfall> = settled.iter().flatten().flatten().collect();
+            shortfalls.into_iter().for_each(forewarn);
+            *begin = settled.iter().all(Option::is_some).then(|| self.first_instant());
             drop(begin);
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("a measuring thread does not panic"))
-                .collect()
+            let ended = threads.into_iter().map(|thread| {
+                let done = thread.join().expect("a measuring thread does not panic");
+                done.transpose()
+            });
+            ended.flatten().collect()
         })
     }
 
@@ -142,6 +154,7 @@ impl Crew {
         match self.periodic.phase {
             Phase::Free => now + thread.interval,
             Phase::Aligned(offset) => begin + index * offset,
+            Phase::Later(offset) => begin + offset,
             Phase::Staggered => begin + index * thread.interval / self.size.max(1) as u64,
             Phase::Random => {
                 let part = self.phases[index as usize];
@@ -152,21 +165,22 @@ impl Crew {
 }
 
 /// The life of a measuring thread: says whether it is set up, waits for the
-/// others, and measures.
-fn live(crew: &Crew, member: Member, tell: mpsc::Sender<bool>) -> Result<Done> {
+/// others, and measures; nothing if another one could not be set up.
+fn live(crew: &Crew, member: Member, tell: mpsc::Sender<Option<Settled>>) -> Result<Option<Done>> {
     let settled = settle(&member.thread);
     member.writer.set_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32);
     member.writer.touch();
     touch_stack();
-    let _ = tell.send(settled.is_ok());
+    let _ = tell.send(settled.as_ref().ok().cloned());
     drop(tell);
     let begin = *crew.begin.read().expect("the starter does not panic");
     let shortfall = settled?;
-    let [monotonic, realtime] = begin.context("another measuring thread could not be set up")?;
-    match member.thread.clock {
+    let Some([monotonic, realtime]) = begin else { return Ok(None) };
+    let done = match member.thread.clock {
         ClockName::Monotonic => measure(crew, member, Monotonic, monotonic, shortfall),
         ClockName::Realtime => measure(crew, member, Realtime, realtime, shortfall),
-    }
+    };
+    done.map(Some)
 }
 
 fn measure<C: waiter::KernelClock>(
@@ -174,7 +188,7 @@ fn measure<C: waiter::KernelClock>(
     mut member: Member,
     clock: C,
     begin: u64,
-    shortfall: Option<(String, &'static str)>,
+    shortfall: Settled,
 ) -> Result<Done> {
     let thread = member.thread.clone();
     let first = crew.first(&thread, begin, now::<C>());
@@ -214,7 +228,7 @@ fn to_monotonic<C: waiter::KernelClock>() -> i64 {
 }
 
 /// Puts the calling thread in its place; the answer is what it did not get.
-fn settle(thread: &Thread) -> Result<Option<(String, &'static str)>> {
+fn settle(thread: &Thread) -> Result<Settled> {
     if let Some(cpu) = thread.cpu {
         sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
     }

@@ -1,10 +1,9 @@
 //! How late a periodic thread runs after its timer.
 
 use super::activations::Waiter;
-use super::crew::{Crew, Done, Member};
+use super::crew::{Crew, Done, Member, Shortfall};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
-use crate::conditions::hold;
 use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::{Result, bail};
@@ -15,6 +14,7 @@ use latscope_core::units::format_time;
 use latscope_sys::clock::monotonic_ns;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
+use std::num::NonZeroU64;
 
 /// Difference between the programmed and the real wake-up of a thread.
 pub static TIMER: Probe = Probe {
@@ -134,18 +134,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     let surveyed = bench.periodic().is_none();
     let periodic = bench.periodic().cloned().unwrap_or_else(|| Periodic { warm_up: 10, ..usual_rules() });
     let count = if surveyed { activations(stop) } else { stop.events };
-    let (_held, missing) = hold::hold(&if surveyed { usual_conditions() } else { Conditions::default() });
     let members = members(bench, &points);
     check_interval(&members)?;
     let phases = random_phases(bench.seed(), members.len());
     let duration = if surveyed { u64::MAX } else { stop.limit_ns };
     let crew = Crew::new(periodic, count, duration, bench.epoch_ns(), phases);
-    for done in crew.measure(members)? {
-        let point = done.point;
+    let forewarn = |(reason, remedy): &Shortfall| bench.forewarn(reason, remedy);
+    for done in crew.measure(members, forewarn)? {
         report(bench, done);
-        for (reason, remedy) in &missing {
-            bench.degrade(point, reason.as_str(), *remedy);
-        }
     }
     Ok(())
 }
@@ -176,6 +172,10 @@ fn members(bench: &mut Bench, points: &[Point]) -> Vec<Member> {
 /// What a wake-up costs whatever happens: the fastest of some sleeps that are
 /// over when they begin.
 fn floor() -> u64 {
+    // Else it is the slack that the kernel gives to threads that are not real-time.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    // Not the 50 µs by which the kernel may stretch the sleeps of this thread.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let sleep = || {
         let begun = monotonic_ns();
         Nanosleep(Monotonic).wait(begun + 1).now - begun

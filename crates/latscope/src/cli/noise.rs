@@ -1,0 +1,50 @@
+//! `latscope noise`: time stolen from a busy loop, and whether that is too much.
+
+use super::live;
+use super::output::Output;
+use super::{Exit, criteria, family, measure, outliers};
+use anyhow::Result;
+use clap::{ArgMatches, Command};
+use latscope_core::plan::Plan;
+use latscope_core::verdict;
+
+/// Adds to the command of the family what is asked of a result.
+pub fn command(family: Command) -> Command {
+    family
+        .args(outliers::arguments("A gap longer than this is an outlier: traced, explained, acted upon"))
+        .args(criteria::arguments().into_iter().filter(|argument| argument.get_id() != "missed"))
+        .args(live::arguments())
+        .mut_arg("count", |arg| arg.help("Gaps on each CPU, after which it ends"))
+        .mut_arg("duration", |arg| arg.help("Time of the run [default: 3s]"))
+}
+
+/// Measures, shows and judges.
+///
+/// # Errors
+/// Options that cannot be, a file that cannot be written, nothing measured.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let output = Output::from(matches)?;
+    let job = family::job("noise", matches)?;
+    let ground = measure::Ground::survey();
+    let mut plan = measure::plan(&job, matches, &ground.machine)?;
+    look_for_outliers(&mut plan, matches)?;
+    let criteria = criteria::given(matches, outliers::threshold(matches))?;
+    if matches.get_flag("dry-run") {
+        return output.plan(&plan);
+    }
+    output.check_files()?;
+    let mut watcher = live::watcher(matches, output.quiet)?;
+    let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
+    verdict::judge_report(&mut report, &criteria);
+    measure::show(&report, &output, job.in_full)?;
+    Ok(if report.finished.is_some() { criteria::exit(&report) } else { Exit::Error })
+}
+
+fn look_for_outliers(plan: &mut Plan, matches: &ArgMatches) -> Result<()> {
+    plan.on_threshold = outliers::on_threshold(matches)?;
+    for rules in plan.steps.iter_mut().filter_map(|step| step.periodic.as_mut()) {
+        rules.threshold = outliers::threshold(matches);
+        rules.stop_at_threshold = outliers::stops(matches);
+    }
+    Ok(())
+}

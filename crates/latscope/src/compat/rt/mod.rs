@@ -1,0 +1,88 @@
+//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`. Their
+//! arguments in, our probes, their text out.
+//!
+//! Reading the arguments, planning and rendering are pure functions; each
+//! program's `run` joins them. What differs is in `docs/cyclictest.md`.
+
+pub mod arguments;
+pub mod cyclicdeadline;
+pub mod cyclictest;
+pub mod json;
+pub mod oslat;
+pub mod row;
+
+mod console;
+mod cpuset;
+mod ground;
+
+use anyhow::Result;
+use std::ffi::OsString;
+
+/// A program of rt-tests that latscope stands in for.
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// What it measures, in a line.
+    pub summary: &'static str,
+    /// Carries out a call with these arguments; returns the exit code.
+    pub run: fn(&[OsString]) -> Result<u8>,
+}
+
+/// All of them, by name.
+pub static TOOLS: &[Tool] = &[
+    Tool {
+        name: "cyclicdeadline",
+        summary: "wake-up latency under SCHED_DEADLINE",
+        run: cyclicdeadline::run,
+    },
+    Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run },
+    Tool { name: "oslat", summary: "time stolen from busy loops", run: oslat::run },
+];
+
+/// The tool with this name.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// The release of rt-tests whose text is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Release {
+    /// 2.4, the fuller text.
+    #[default]
+    V2_4,
+    /// 2.10: no `# Total:`, no rows of zeros.
+    V2_10,
+}
+
+impl Release {
+    /// The release with this number.
+    pub fn named(number: &str) -> Option<Release> {
+        match number {
+            "2.4" => Some(Release::V2_4),
+            "2.10" => Some(Release::V2_10),
+            _ => None,
+        }
+    }
+
+    /// Its number as its programs print it.
+    pub fn printed(self) -> &'static str {
+        match self {
+            Release::V2_4 => "2.40",
+            Release::V2_10 => "2.10",
+        }
+    }
+}
+
+/// Why a call is not carried out, and what the program answers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Not the arguments it takes: this line, and the usage.
+    #[error("{0}")]
+    Usage(String),
+    /// Help was asked for.
+    #[error("help")]
+    Help,
+    /// Arguments that it takes, but not here or not together.
+    #[error("{0}")]
+    Fatal(String),
+}

@@ -1,0 +1,85 @@
+//! Our output and that of the real programs against the golden files.
+
+use crate::cases::{CASES, Case};
+use crate::mask::masked;
+use crate::{done, root, skipped};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// Held by whoever runs programs: two of them would not be admitted to
+/// SCHED_DEADLINE together.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Where the golden file of a case is.
+fn path(case: &Case) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/rt/{}-{}.txt", case.1, case.0))
+}
+
+/// The golden file of a case.
+pub fn golden(case: &Case) -> String {
+    std::fs::read_to_string(path(case)).unwrap_or_else(|error| panic!("{}: {error}", path(case).display()))
+}
+
+/// What the real program prints; `None` where 2.4 is not installed.
+fn real(case: &Case) -> Option<String> {
+    let run =
+        |words: &str| Command::new(case.1).args(words.split_whitespace()).stdin(Stdio::null()).output().ok();
+    let help = String::from_utf8(run("--help")?.stdout).ok()?;
+    help.contains(" V 2.40\n").then(|| String::from_utf8(run(case.2).unwrap().stdout).unwrap())
+}
+
+/// Compares all lines, naming the case and the first that differs.
+#[track_caller]
+fn same(case: &Case, text: &str, whose: &str) {
+    let (text, golden) = (masked(text), golden(case));
+    let first = text.lines().zip(golden.lines()).find(|(ours, theirs)| ours != theirs);
+    assert!(
+        text == golden,
+        "{} {}: {whose} first differs in {first:#?}\n{text}\n--\n{golden}",
+        case.1,
+        case.2
+    );
+}
+
+#[test]
+fn the_golden_files_are_what_the_real_programs_print() {
+    if !root("the_golden_files_are_what_the_real_programs_print") {
+        return;
+    }
+    let _alone = ALONE.lock();
+    for case in CASES {
+        let Some(text) = real(case) else {
+            return skipped(
+                "the_golden_files_are_what_the_real_programs_print",
+                "rt-tests 2.4 is not installed",
+            );
+        };
+        if std::env::var("LATSCOPE_GOLDEN").as_deref() == Ok("write") {
+            std::fs::write(path(case), masked(&text)).unwrap();
+        }
+        same(case, &text, "the real program's text");
+    }
+}
+
+#[test]
+fn our_programs_print_the_same_lines() {
+    if !root("our_programs_print_the_same_lines") {
+        return;
+    }
+    let _alone = ALONE.lock();
+    for case in CASES {
+        same(case, &done(case.1, case.2), "our text");
+    }
+}
+
+#[test]
+fn every_golden_file_belongs_to_a_case() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/rt");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut wanted: Vec<PathBuf> = CASES.iter().map(path).collect();
+    files.sort();
+    wanted.sort();
+    assert_eq!(files, wanted);
+}

@@ -1,0 +1,58 @@
+//! The programs of rt-tests against golden files of their own output, and
+//! against the parsers that people use on it.
+//!
+//! The golden files hold masked output of rt-tests 2.4. Where that is installed
+//! `LATSCOPE_GOLDEN=write cargo test -p latscope --test rt` records them anew.
+#![forbid(unsafe_code)]
+
+mod cases;
+mod consumers;
+mod exits;
+mod goldens;
+mod mask;
+mod rendering;
+mod signals;
+
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A link of the program's name to our binary.
+fn dropin(directory: &Path, name: &str) -> Command {
+    let link = directory.join(name);
+    if !link.exists() {
+        symlink(env!("CARGO_BIN_EXE_latscope"), &link).unwrap();
+    }
+    let mut command = Command::new(link);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs a program of ours with these words.
+fn run(name: &str, words: &str) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    dropin(directory.path(), name).args(words.split_whitespace()).output().unwrap()
+}
+
+/// Stdout of a run that succeeds.
+#[track_caller]
+fn done(name: &str, words: &str) -> String {
+    let output = run(name, words);
+    assert_eq!(output.status.code(), Some(0), "{name} {words}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Whether tests that need root can run; says so where they cannot.
+fn root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped(test, "it needs root");
+    }
+    root
+}
+
+/// Says that a test did not run, past the capture of the test harness.
+fn skipped(test: &str, reason: &str) {
+    writeln!(std::io::stdout(), "SKIPPED {test}: {reason}").expect("stdout is open");
+}

@@ -1,0 +1,157 @@
+//! The pure functions, put together as a run does, against the golden files.
+
+use crate::cases::CASES;
+use crate::goldens::golden;
+use crate::mask::masked;
+use latscope::compat::rt::cyclictest::options::Options;
+use latscope::compat::rt::cyclictest::page::{self, Outcome, Spikes};
+use latscope::compat::rt::cyclictest::samples::Samples;
+use latscope::compat::rt::cyclictest::status::{self, Fixed};
+use latscope::compat::rt::cyclictest::{json, setup};
+use latscope::compat::rt::json::Head;
+use latscope::compat::rt::row::Row;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Linear;
+use latscope_core::report::{Exceedance, LinearRecord};
+use std::ffi::OsString;
+use std::time::SystemTime;
+
+fn machine() -> Machine {
+    let cpus = || "0-1".parse().unwrap();
+    Machine { online: cpus(), allowed: cpus(), ..Machine::default() }
+}
+
+/// Figures of the imagination: every sample took 12.9 µs, or 17 µs.
+fn row(thread: u32, cycles: u64) -> Row {
+    Row { thread, cycles, min: Some(12_900), last: 17_000, mean: 13_000.0, max: 17_000 }
+}
+
+fn record(linear: Linear, cycles: u64) -> LinearRecord {
+    let values = (0..cycles).map(|turn| if turn % 5 == 0 { 17_000 } else { 12_900 } / linear.tick_ns);
+    let mut record =
+        LinearRecord { buckets: linear.buckets, tick_ns: linear.tick_ns, ..LinearRecord::default() };
+    record.counts = vec![0; linear.buckets.min(1 << 20) as usize];
+    for (turn, value) in (0..).zip(values) {
+        match record.counts.get_mut(value as usize) {
+            Some(count) => *count += 1,
+            None => record.overflow_turns.push(turn),
+        }
+    }
+    record.overflow = record.overflow_turns.len() as u64;
+    record.overflow_turns.truncate(linear.buckets as usize);
+    record
+}
+
+/// What a run prints on stdout, from figures of the imagination.
+fn transcript(words: &str) -> String {
+    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+    let options = Options::read(&arguments).unwrap();
+    let plan = setup::plan(&options, &machine(), None).unwrap();
+    let step = &plan.steps[0];
+    let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of).collect();
+    let broken = options.break_above == Some(1);
+    let cycles = if broken { 1 } else { options.loops.unwrap() };
+    let linear = step.periodic.as_ref().unwrap().linear;
+    let rows: Vec<Row> = (0..fixed.len() as u32).map(|thread| row(4000 + thread, cycles)).collect();
+    let records = linear.map(|linear| vec![record(linear, cycles); fixed.len()]).unwrap_or_default();
+    let mut samples = Samples::new(&options, fixed.len());
+    let stream: Vec<Exceedance> = (0..cycles)
+        .map(|turn| Exceedance { turn, at: turn * 1_000_000 + 12_440_239_221_000, value: 12_900 })
+        .collect();
+    let lines = samples.take(0, &stream, 0);
+    let spikes = if options.spike.is_some() { samples.spikes(0) } else { Spikes::default() };
+    let outcome = Outcome { rows, records, spikes, broken: broken.then_some((0, 12_900)), smi: None };
+    let [cpus, intervals] = page::preamble(&options, &fixed, 2, 2);
+    let held = if options.leave_system {
+        String::new()
+    } else {
+        format!("# /dev/cpu_dma_latency set to {}us\n", options.latency)
+    };
+    let frames = frames(&options, &fixed, &outcome.rows);
+    let json = options.json.as_ref().map_or(String::new(), |_| {
+        let head = Head::here("cyclictest", &arguments, options.release.printed(), SystemTime::UNIX_EPOCH);
+        let threads = (&fixed[..], &outcome.rows[..]);
+        head.file(&json::threads((options.release, options.unit), &machine(), threads, &outcome.records))
+    });
+    cpus + &held + &intervals + &lines + &frames + &json + &page::end(&options, &fixed, &outcome)
+}
+
+fn frames(options: &Options, fixed: &[Fixed], rows: &[Row]) -> String {
+    if options.quiet || options.verbose {
+        return String::new();
+    }
+    let frame = |rows: &[Row]| {
+        status::header(options, "0.50 0.60 0.70 1/100 4001") + &status::lines(options.unit, fixed, rows, None)
+    };
+    let up = status::up(fixed.len());
+    let end = if options.refresh_on_max { up.clone() + &status::down(fixed.len()) } else { String::new() };
+    frame(&vec![Row::default(); rows.len()]) + &up + &frame(rows) + &end
+}
+
+fn oslat(words: &str) -> String {
+    use latscope::compat::rt::oslat::{options::Options, text};
+    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+    let options = Options::read(&arguments).unwrap();
+    if options.version {
+        return "oslat V 2.40\n".to_owned();
+    }
+    let core = |cpu| {
+        let counts = vec![33_220_158, 38, 63, 5, 1, 1, 0, 3];
+        text::Core { cpu, counts, min: 1, max: 70, mean: 0.0301, seconds: 1.0 }
+    };
+    let cores: Vec<text::Core> = vec![core(0)];
+    let json = options.json.as_ref().map_or(String::new(), |_| {
+        let head = Head::here("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
+        head.file(&text::json(&options, 2597, &cores))
+    });
+    "oslat V 2.40\n".to_owned()
+        + &text::before(&options, cores.len())
+        + &text::after(&options, 2597, &cores)
+        + &json
+}
+
+fn cyclicdeadline(words: &str) -> String {
+    use latscope::compat::rt::cyclicdeadline::text::{self, Reservation};
+    let reserved =
+        [Reservation { runtime: 6000, deadline: 10_000 }, Reservation { runtime: 6300, deadline: 10_500 }];
+    let (reserved, rows) = (&reserved[..], &[row(4000, 100), row(4001, 95)][..]);
+    let lines = text::lines(reserved, rows);
+    let frames = if words.contains("-q") { lines } else { format!("{lines}\x1b[2A{lines}\x1b[2A\x1b[4B") };
+    let broken = words.contains("-b").then_some((0, 17_000));
+    let json = if words.contains("--json") {
+        Head::here("cyclicdeadline", &[], "2.40", SystemTime::UNIX_EPOCH).file(&text::json(rows))
+    } else {
+        String::new()
+    };
+    text::before(true, reserved)
+        + &text::introduction(3999, reserved, rows)
+        + &frames
+        + &text::broken(rows, broken)
+        + &json
+}
+
+#[test]
+fn what_is_rendered_has_the_lines_of_the_golden_files() {
+    for case in CASES {
+        let text = masked(&match case.1 {
+            "oslat" => oslat(case.2),
+            "cyclicdeadline" => cyclicdeadline(case.2),
+            _ => transcript(case.2),
+        });
+        assert!(text == golden(case), "{}: {text}\n--\n{}", case.2, golden(case));
+    }
+}
+
+#[test]
+fn the_text_of_2_10_omits_zeros_and_totals_and_nothing_else() {
+    let old = transcript("-q -l 20 -H 40 -t2 -p 80");
+    let new = transcript("-q -l 20 -H 40 -t2 -p 80 --compat=2.10");
+    let zeros = |line: &&str| {
+        line.get(7..).is_some_and(|counts| counts.replace(['0', '\t'], "").is_empty())
+            && !line.starts_with('#')
+    };
+    let left: Vec<&str> = old.lines().filter(|line| !zeros(line) && !line.starts_with("# Total")).collect();
+    let trimmed: Vec<&str> = new.lines().map(str::trim_end).collect();
+    assert_eq!(left, trimmed);
+    assert!(new.contains("# Thread 0: \n") && old.contains("# Thread 0:\n"));
+}

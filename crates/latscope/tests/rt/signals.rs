@@ -1,0 +1,94 @@
+//! Signals and places where the status can be read while a run lasts.
+
+use crate::{dropin, root};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Far more than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until there is something.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "no {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(directory: &Path, words: &str) -> Child {
+    let mut command = dropin(directory, "cyclictest");
+    command.args(words.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+const RULER: &str = "#---------------------------";
+
+#[test]
+fn usr1_and_usr2_show_the_status_and_term_ends_with_the_summary() {
+    let directory = tempfile::tempdir().unwrap();
+    let child = start(directory.path(), "-q -t2");
+    let board = format!("/dev/shm/cyclictest{}", child.id());
+    // Asked again and again: at first nobody listens yet, and USR2 would end the process.
+    wait_for("file in shared memory", || fs::metadata(&board).ok());
+    std::thread::sleep(Duration::from_millis(500));
+    let text = wait_for("status in shared memory", || {
+        send(&child, Signal::USR2);
+        Some(fs::read_to_string(&board).ok()?)
+            .filter(|text| text.contains("T: 1 (") && !text.contains("C:      0"))
+    });
+    assert!(text.starts_with(RULER) && text.trim_end().ends_with(RULER), "{text}");
+    send(&child, Signal::USR1);
+    std::thread::sleep(Duration::from_millis(200));
+    send(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into();
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert!(err.contains(&format!("{RULER}\n# cyclictest current status:\nT: 0 (")), "{err}");
+    assert_eq!(out.lines().filter(|line| line.starts_with("T:")).count(), 2, "{out}");
+    assert!(!Path::new(&board).exists());
+}
+
+#[test]
+fn a_reader_of_the_fifo_gets_status_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    let fifo = directory.path().join("fifo");
+    let child = start(directory.path(), &format!("-q -t2 -F {}", fifo.display()));
+    wait_for("fifo", || fs::metadata(&fifo).ok());
+    let text = wait_for("lines", || fs::read_to_string(&fifo).ok().filter(|text| !text.is_empty()));
+    send(&child, Signal::INT);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    assert!(text.starts_with("T: 0 (") && text.contains("\nT: 1 ("), "{text}");
+    assert!(!fifo.exists());
+}
+
+#[test]
+fn a_trace_of_the_user_is_marked_and_stopped_only_when_asked() {
+    let tracing = Path::new("/sys/kernel/tracing");
+    if !root("a_trace_of_the_user_is_marked_and_stopped_only_when_asked")
+        || !tracing.join("trace_marker").exists()
+    {
+        return;
+    }
+    let on = || fs::read_to_string(tracing.join("tracing_on")).unwrap().trim().to_owned();
+    let before = on();
+    fs::write(tracing.join("tracing_on"), "1").unwrap();
+    crate::done("cyclictest", "-q -l 500 -b 1 -p 80");
+    let without = on();
+    crate::done("cyclictest", "-q -l 500 -b 1 -p 80 --tracemark");
+    let with = on();
+    let trace = fs::read_to_string(tracing.join("trace")).unwrap();
+    fs::write(tracing.join("tracing_on"), before).unwrap();
+    assert_eq!((without.as_str(), with.as_str()), ("1", "0"));
+    assert!(trace.contains("late by"), "{trace}");
+}
