@@ -111,9 +111,10 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
 /// A parameter and its value: `interval 1.00 ms`.
 pub fn written(name: &str, value: &ParamValue) -> String {
     match (name, value) {
-        ("interval" | "work" | "runtime" | "deadline", ParamValue::Number(ns)) => {
+        ("interval" | "work" | "runtime" | "deadline" | "hold" | "hog", ParamValue::Number(ns)) => {
             format!("{name} {}", format_time(*ns as f64))
         }
+        ("lock", ParamValue::Text(text)) => format!("{text} lock"),
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("wait", ParamValue::Text(text)) => format!("both sides {text}"),

@@ -11,9 +11,12 @@ use super::output::Output;
 use super::{Exit, criteria};
 use crate::engine::observers::Event;
 use crate::engine::saver;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ArgMatches;
-use latscope_core::plan::Plan;
+use latscope_core::figure::{self, Picture};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Plan, Step};
+use latscope_core::report::Report;
 use latscope_core::units::CpuList;
 use latscope_core::verdict;
 use std::path::PathBuf;
@@ -28,8 +31,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
         measure::check_cpus(&list.0, &ground.machine)?;
     }
-    let chosen = request::chosen(matches)?;
-    let steps = request::steps(matches, &chosen, &ground.machine)?;
+    let (steps, notes) = steps(matches, &ground.machine)?;
     let criteria = criteria::given(matches, None)?;
     let warnings = request::warnings(&steps, &ground.machine);
     let plan = Plan {
@@ -39,7 +41,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         timeline: None,
         on_threshold: request::on_threshold(matches),
         cpus: ground.machine.allowed.clone(),
-        notes: chosen.notes,
+        notes,
     };
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
@@ -51,6 +53,26 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
     verdict::judge_report(&mut report, &criteria);
-    measure::show(&report, &output, false)?;
+    let shown = measure::show(&report, &output, false);
+    draw(matches, &report)?;
+    shown?;
     Ok(if report.finished.is_some() { criteria::exit(&report) } else { Exit::Error })
+}
+
+/// What is measured, and what is left out of what is usual.
+fn steps(matches: &ArgMatches, machine: &Machine) -> Result<(Vec<Step>, Vec<String>)> {
+    if matches.get_flag("inversion") {
+        return Ok((vec![request::inversion(matches, machine)], Vec::new()));
+    }
+    let chosen = request::chosen(matches)?;
+    Ok((request::steps(matches, &chosen, machine)?, chosen.notes))
+}
+
+fn draw(matches: &ArgMatches, report: &Report) -> Result<()> {
+    let Some(path) = matches.get_one::<PathBuf>("svg") else { return Ok(()) };
+    let svg = match figure::throughput_figure(report) {
+        Some(figure) => Some(figure::svg(&[figure])),
+        None => figure::event_pictures(report, &[Picture::Distribution]),
+    };
+    saver::replace(path, svg.context("there is nothing to draw")?.as_bytes())
 }

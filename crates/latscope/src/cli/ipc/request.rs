@@ -87,6 +87,15 @@ pub fn steps(matches: &ArgMatches, chosen: &Chosen, machine: &Machine) -> Result
     Ok(setups.iter().map(Setup::step).collect())
 }
 
+/// The step of the experiment with locks.
+pub fn inversion(matches: &ArgMatches, machine: &Machine) -> Step {
+    let asked = matches.get_one::<CpuList>("cpus").and_then(|list| list.0.first().copied());
+    let cpu = asked.or(machine.allowed.0.last().copied()).unwrap_or(0);
+    let seed = matches.get_one("seed").copied().unwrap_or(1);
+    let duration = ns(matches, "duration").unwrap_or(u64::MAX);
+    ipc::inversion::step(cpu, matches.get_one("count").copied(), duration, seed)
+}
+
 fn mode(matches: &ArgMatches) -> Mode {
     match (matches.get_flag("throughput"), matches.get_flag("one-way")) {
         (true, _) => Mode::Throughput,
@@ -217,13 +226,14 @@ pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
         };
         warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
     };
+    let steps = || steps.iter().filter(|step| step.name == ipc::STEP);
     let pairs_of = |step: &Step, caller: Option<&str>| {
         let of =
             step.points.iter().filter(|point| caller.is_none_or(|caller| point.text("caller") == caller));
         of.map(|point| point.number("pair") + 1).max().unwrap_or(0)
     };
-    let pairs = steps.iter().map(|step| pairs_of(step, None)).max().unwrap_or(0);
-    let real_time = steps.iter().map(|step| pairs_of(step, Some("fifo"))).max().unwrap_or(0);
+    let pairs = steps().map(|step| pairs_of(step, None)).max().unwrap_or(0);
+    let real_time = steps().map(|step| pairs_of(step, Some("fifo"))).max().unwrap_or(0);
     if pairs > cpus {
         warn(
             "pairs",

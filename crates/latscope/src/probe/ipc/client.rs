@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use latscope_core::report::Sampling;
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::usage;
-use latscope_sys::worker::inherited;
+use latscope_sys::worker::{self, inherited};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// The process: takes its order, waits for the go, calls, and tells.
@@ -23,6 +23,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// It was not started by latscope itself.
 pub fn main(control: &mut Control) -> Result<()> {
     let Order::Call(order) = control.order()? else { bail!("a client takes another order") };
+    worker::die_with(order.common.parent)?;
     let prepared = Prepared::of(&order);
     match prepared {
         Err(error) => control.say(&Word::Failed(format!("{error:#}"))),

@@ -2,6 +2,7 @@
 
 mod caller;
 mod client;
+pub mod inversion;
 mod measure;
 pub mod message;
 mod orders;
@@ -44,8 +45,11 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// The name of a step of transactions.
+pub const STEP: &str = "ipc";
+
 static EXPERIMENT: Experiment =
-    Experiment { name: "ipc", cpus: Cpus::All, scratch: false, policy: Policy::Other, run: measure::run };
+    Experiment { name: STEP, cpus: Cpus::All, scratch: false, policy: Policy::Other, run: measure::run };
 
 const PARAMS: &[Param] = &[
     stated("transport", "What carries the transactions.", true),
@@ -88,7 +92,7 @@ macro_rules! probes {
             params: PARAMS,
             experiment: &EXPERIMENT,
             plan: |ask, machine| plan($name, ask, machine),
-        }),+];
+        }),+, &inversion::INVERSION];
     };
 }
 
@@ -132,8 +136,14 @@ fn plan(name: &str, _: &Ask, machine: &Machine) -> Vec<Point> {
 pub fn main(arguments: &[String]) -> Result<()> {
     let mut control = Control::inherited()?;
     match arguments.first().map(String::as_str) {
-        Some("server") => server::main(&mut control),
-        Some("client") => client::main(&mut control),
+        Some("server") => {
+            let _ = rustix::thread::set_name(c"ipc/server");
+            server::main(&mut control)
+        }
+        Some("client") => {
+            let _ = rustix::thread::set_name(c"ipc/client");
+            client::main(&mut control)
+        }
         _ => bail!("a process of a pair is a server or a client: run `latscope ipc`"),
     }
 }
@@ -144,10 +154,11 @@ mod tests {
 
     #[test]
     fn every_transport_has_its_probe() {
-        let ids: Vec<&str> = PROBES.iter().map(|probe| probe.id).collect();
+        let of_transports = || PROBES.iter().filter(|probe| probe.id != inversion::INVERSION.id);
+        let ids: Vec<&str> = of_transports().map(|probe| probe.id).collect();
         let expected: Vec<String> = transports().map(|transport| format!("ipc.{}", transport.name)).collect();
         assert_eq!(ids, expected);
-        for (probe, transport) in PROBES.iter().zip(transports()) {
+        for (probe, transport) in of_transports().zip(transports()) {
             assert_eq!(probe.title, format!("transaction, {}", transport.title));
             assert_eq!(probe.source, transport.source);
         }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use latscope_core::report::Exceedance;
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched::{self, Policy, State};
+use latscope_sys::worker;
 
 /// Answers requests of one client.
 pub struct Attendant {
@@ -117,6 +118,7 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
 /// It was not started by latscope itself.
 pub fn main(control: &mut Control) -> Result<()> {
     let Order::Serve(order) = control.order()? else { bail!("a server takes another order") };
+    worker::die_with(order.common.parent)?;
     match serve(&order, control) {
         Ok(served) => control.say(&Word::Served(served)),
         Err(error) => control.say(&Word::Failed(format!("{error:#}"))),
