@@ -99,7 +99,12 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
         ParamValue::Text(text) if text == "all" => "all CPUs".to_owned(),
         ParamValue::Text(text) => format!("{text} CPU"),
     });
-    let others = varying.iter().filter_map(|name| Some(written(name, m.params.get(*name)?)));
+    // Under a heading that says of whom a word is enough.
+    let short = |name: &str, value: &ParamValue| match name {
+        "caller" => value.to_string(),
+        _ => written(name, value),
+    };
+    let others = varying.iter().filter_map(|name| Some(short(name, m.params.get(*name)?)));
     let parts: Vec<String> = cpu.into_iter().chain(others).collect();
     match parts.is_empty() {
         true if m.title.is_empty() => m.probe.clone(),
@@ -114,6 +119,8 @@ pub fn written(name: &str, value: &ParamValue) -> String {
         ("interval" | "work" | "runtime" | "deadline" | "hold" | "hog", ParamValue::Number(ns)) => {
             format!("{name} {}", format_time(*ns as f64))
         }
+        ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
+        ("caller", ParamValue::Text(text)) if text == "fifo" => "SCHED_FIFO caller".to_owned(),
         ("lock", ParamValue::Text(text)) => format!("{text} lock"),
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),

@@ -9,7 +9,7 @@ use super::timeline::signpost;
 use crate::conditions::trace::Marker;
 use anyhow::Result;
 use latscope_core::plan::{Periodic, Point, Step, Stop};
-use latscope_core::report::{Better, Block, Hop, Sampling, Support, Value, Work};
+use latscope_core::report::{Better, Block, Hop, Sampling, Support, Times, Value, Work};
 
 use latscope_sys::clock::Clock;
 use latscope_sys::kernels::cycle;
@@ -394,6 +394,11 @@ impl<'a> Bench<'a> {
     /// Takes what a measuring process recorded in order of time.
     pub fn set_blocks(&mut self, point: usize, blocks: Vec<Block>) {
         self.closing(point).blocks = blocks;
+    }
+
+    /// States what lies between the two stamps, where that is not what the probe says.
+    pub fn set_times(&mut self, point: usize, times: Times) {
+        self.closing(point).times = Some(times);
     }
 
     /// States who had a part in the first transactions of a point.

@@ -41,7 +41,9 @@ pub fn measurement(
         title: planned.title.clone(),
         row: planned.row,
         sampling: snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event),
-        times: probe::find(&planned.probe).map_or(Times::Operation, |probe| probe.times),
+        times: closing
+            .times
+            .unwrap_or_else(|| probe::find(&planned.probe).map_or(Times::Operation, |probe| probe.times)),
         support: closing.support,
         reason: closing.reason,
         remedy: closing.remedy,

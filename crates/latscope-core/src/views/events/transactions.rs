@@ -61,9 +61,13 @@ pub(super) fn comparison(report: &Report, options: &Options) -> String {
         columns.into_iter().filter(|column| !column.is_empty()).take_while(fits).collect();
     let mut out = section("Transports beside each other", options);
     out += &grid(&shown, 2, options.width, options.color);
-    let about = "A round trip of a caller of SCHED_OTHER, or of SCHED_FIFO where it says fifo. CPU: time of both processes for \
-                 one transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value.";
-    out += &wrap(&Text::default(), about, DIM, options.width, options.color);
+    let one_way = transports.iter().filter_map(Transport::usual).any(|m| mode(m) == Some("one-way"));
+    let times = if one_way { "From the caller's stamp to the server's" } else { "There and back" };
+    let about = format!(
+        "{times}, called by SCHED_OTHER, or by SCHED_FIFO where it says fifo. CPU: time of both processes for one \
+         transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value."
+    );
+    out += &wrap(&Text::default(), &about, DIM, options.width, options.color);
     out
 }
 

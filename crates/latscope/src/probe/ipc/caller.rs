@@ -1,6 +1,6 @@
 //! One call: filled before the first stamp, verified after the second.
 
-use super::message::{self, Reply, Request, STATE, VERBOSE, carried};
+use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{CallerOrder, ClientOrder, Tally};
 use super::point::{Caller, Mode};
 use crate::conditions::trace::Marker;
@@ -122,9 +122,27 @@ impl Line {
         self.reply[..length].fill(0);
     }
 
-    /// Whether the reply is the one to this request.
-    fn verify(&self, mode: Mode, sequence: u64, length: usize) -> Option<Reply> {
+    /// A call; where only the way there is measured, without waiting for a reply
+    /// if the transport can do that. Then a call after it, which is not measured,
+    /// tells that the server has it.
+    fn carry(&mut self, mode: Mode, sequence: u64) -> Result<usize, Failure> {
+        if mode == Mode::OneWay {
+            let flags = Request::read(&self.request).flags;
+            message::set_flags(&mut self.request, flags | ONE_WAY);
+            if let Some(sent) = self.client.send(&self.request) {
+                sent?;
+                self.request[..8].copy_from_slice(&(sequence + 1).to_le_bytes());
+                message::stamp(&mut self.request, 0);
+            }
+            message::set_flags(&mut self.request, flags);
+        }
+        self.client.call(&self.request, &mut self.reply)
+    }
+
+    /// Whether the reply is the one to the request that was called with last.
+    fn verify(&self, mode: Mode, length: usize) -> Option<Reply> {
         let reply = Reply::read(&self.reply);
+        let sequence = Request::read(&self.request).sequence;
         let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
         match mode {
             Mode::Throughput => (whole && self.reply == self.request).then_some(reply),
@@ -139,9 +157,12 @@ impl Line {
     pub fn ask(&mut self, sequence: u64, state: State) -> Result<Reply, Failure> {
         let cpu = sched_getcpu() as u32;
         self.fill(Mode::Latency, Request { sequence, cpu, caller: state, flags: STATE });
+        if self.request.len() >= message::STAMPED {
+            message::stamp(&mut self.request, 0);
+        }
         let length = self.client.call(&self.request, &mut self.reply)?;
         let wrong = || Failure::Refused("the reply is not the one to the request".to_owned());
-        self.verify(Mode::Latency, sequence, length).ok_or_else(wrong)
+        self.verify(Mode::Latency, length).ok_or_else(wrong)
     }
 }
 
@@ -196,7 +217,7 @@ impl Station {
         if rules.mode == Mode::OneWay {
             message::stamp(&mut line.request, begun);
         }
-        let answered = line.client.call(&line.request, &mut line.reply);
+        let answered = line.carry(rules.mode, turn.sequence);
         let ended = monotonic_ns();
         let after = sched_getcpu();
         if let Some(looked) = looked {
@@ -207,7 +228,7 @@ impl Station {
             Ok(length) => length,
             Err(failure) => return self.failed(failure),
         };
-        let Some(reply) = line.verify(rules.mode, turn.sequence, length) else {
+        let Some(reply) = line.verify(rules.mode, length) else {
             self.tally.mismatches += 1;
             self.tally
                 .first_failure

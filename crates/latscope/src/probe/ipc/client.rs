@@ -143,7 +143,7 @@ impl Party<'_> {
             self.rounds(order);
         }
         let server_cpu = server().saturating_sub(servers);
-        let transactions = self.sequence - from;
+        let transactions = (self.sequence - from) / 2;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
         let mut called = Called { server_cpu, transactions, faults, ..Called::default() };
@@ -176,7 +176,8 @@ impl Party<'_> {
         let callers = self.seats.len() as u64;
         for index in 0..self.seats.len() {
             let due = due.map(|(due, interval)| due + index as u64 * interval / callers);
-            self.sequence += 1;
+            // The number after it is for the call that follows a request without a reply.
+            self.sequence += 2;
             match self.call(index, Turn { sequence: self.sequence, due, recorded }) {
                 Outcome::On => {}
                 Outcome::Stop => {

@@ -15,7 +15,7 @@ use crate::engine::recorder::Writer;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::Result;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, ParamValue, Periodic, Point, Policy, Step, Stop, params};
+use latscope_core::plan::{Conditions, ParamValue, Point, Policy, Step, Stop, params};
 use latscope_core::report::Times;
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::futex::{Lock, PiLock, PlainLock, Tokens};
@@ -85,7 +85,7 @@ pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
         policy: Policy::Other,
         stop: Stop { samples: u64::MAX, events, batch_ns: 0, budget_ns: u64::MAX, limit_ns: duration },
         conditions: Conditions::default(),
-        periodic: Some(Periodic { warm_up: 0, ..super::setup::usual_rules() }),
+        periodic: None,
         seed,
     }
 }
@@ -153,6 +153,7 @@ impl Stage {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 self.settle(LOW);
+                cues.done.give();
                 loop {
                     cues.owner.take();
                     if !going() {
@@ -168,6 +169,7 @@ impl Stage {
             });
             scope.spawn(move || {
                 self.settle(MIDDLE);
+                cues.done.give();
                 loop {
                     cues.hog.take();
                     if !going() {
@@ -179,6 +181,8 @@ impl Stage {
             });
             let waiter = scope.spawn(move || {
                 self.settle(HIGH);
+                writer.touch();
+                cues.done.give();
                 loop {
                     cues.waiter.take();
                     if !going() {
@@ -192,6 +196,8 @@ impl Stage {
                     cues.done.give();
                 }
             });
+            // All three wait for their cue.
+            (0..3).for_each(|_| cues.done.take());
             let begun = monotonic_ns();
             for _ in 0..self.rounds {
                 let from = monotonic_ns();

@@ -7,7 +7,7 @@ use super::{Refusal, passthrough, transport};
 use crate::engine::bench::Bench;
 use crate::exchange::transaction::Transport;
 use anyhow::Result;
-use latscope_core::report::Better;
+use latscope_core::report::{Better, Times};
 use latscope_core::units::{format_count, format_size};
 
 const PERMISSION: &str =
@@ -146,7 +146,8 @@ fn of_row(
     if tally.stayed > 0 {
         bench.value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
     }
-    if called.transactions > 0 && tally.cpu_calls > 0 {
+    // Behind a request without a reply there is a call that is not measured.
+    if called.transactions > 0 && tally.cpu_calls > 0 && row.mode != Mode::OneWay {
         let caller = tally.cpu as f64 / tally.cpu_calls as f64;
         let each = caller + called.server_cpu as f64 / called.transactions as f64;
         bench.value(point, "cpu-time", each, "ns", Better::Less);
@@ -158,6 +159,11 @@ fn of_row(
     };
     bench.set_blocks(point, blocks);
     bench.set_hops(point, tally.hops.clone());
+    match row.mode {
+        Mode::OneWay => bench.set_times(point, Times::OneWay),
+        _ if row.transport == passthrough::NAME => bench.set_times(point, Times::Operation),
+        _ => {}
+    }
     if row.mode == Mode::Throughput {
         throughput(bench, point, row);
     }

@@ -17,6 +17,9 @@ pub const VERBOSE: u32 = 1;
 /// The server looks up how it is scheduled during the call.
 pub const STATE: u32 = 2;
 
+/// The client waits for no reply.
+pub const ONE_WAY: u32 = 4;
+
 /// What a client asks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Request {
@@ -26,7 +29,7 @@ pub struct Request {
     pub cpu: u32,
     /// How the caller is scheduled.
     pub caller: State,
-    /// [`VERBOSE`], [`STATE`].
+    /// [`VERBOSE`], [`STATE`], [`ONE_WAY`].
     pub flags: u32,
 }
 
@@ -87,6 +90,11 @@ impl Reply {
     }
 }
 
+/// Sets the flags of a request that is written.
+pub fn set_flags(payload: &mut [u8], flags: u32) {
+    payload[24..28].copy_from_slice(&flags.to_le_bytes());
+}
+
 /// As much of a sequence as a payload of this length carries.
 pub fn carried(sequence: u64, length: usize) -> u64 {
     if length >= 8 { sequence } else { sequence & u64::from(u32::MAX) }
@@ -102,10 +110,11 @@ pub fn stamp(payload: &mut [u8], ns: u64) {
     payload[LENGTH..STAMPED].copy_from_slice(&ns.to_le_bytes());
 }
 
-/// The sender's stamp, where the payload has room for one.
+/// The sender's stamp, where the payload has room for one and it is not 0, which
+/// says that the way is not to be measured.
 pub fn stamped(payload: &[u8]) -> Option<u64> {
     let bytes = payload.get(LENGTH..STAMPED)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    Some(u64::from_le_bytes(bytes.try_into().ok()?)).filter(|ns| *ns > 0)
 }
 
 fn put(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
@@ -171,5 +180,7 @@ mod tests {
         let mut payload = [0; STAMPED];
         stamp(&mut payload, 1 << 50);
         assert_eq!((stamped(&payload), stamped(&payload[..39])), (Some(1 << 50), None));
+        stamp(&mut payload, 0);
+        assert_eq!(stamped(&payload), None);
     }
 }

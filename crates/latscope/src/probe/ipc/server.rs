@@ -1,6 +1,6 @@
 //! The server's process: answers what the client asks, and says how it went.
 
-use super::message::{self, Reply, Request, STATE, VERBOSE, carried};
+use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{Control, Order, Served, ServerOrder, Word, handed};
 use super::point::Mode;
 use crate::engine::recorder::Writer;
@@ -76,6 +76,9 @@ impl Service for Attendant {
         self.served.unexpected += u64::from(!verified);
         if self.receiver.is_some() {
             self.receive(request, now);
+        }
+        if asked.flags & ONE_WAY != 0 {
+            return Answer::None;
         }
         if self.mode == Mode::Throughput && asked.flags & STATE == 0 && verified {
             return Answer::Echo;

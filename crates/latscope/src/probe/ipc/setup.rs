@@ -114,7 +114,9 @@ impl Setup {
     }
 
     fn rows(&self) -> impl Iterator<Item = Row> {
-        let since: &[Since] = if self.rate.is_some() { &[Since::Call, Since::Due] } else { &[Since::Call] };
+        // The server does not know when a request was due.
+        let open = self.rate.is_some() && self.mode != Mode::OneWay;
+        let since: &[Since] = if open { &[Since::Call, Since::Due] } else { &[Since::Call] };
         let of_pair = move |payload: u64, pair: u64| {
             self.callers.iter().flat_map(move |caller| {
                 since.iter().map(move |since| self.row(payload, pair, *caller, *since))

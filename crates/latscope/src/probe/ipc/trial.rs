@@ -40,7 +40,7 @@ fn tried(
             match settle() {
                 Err(refused) => trial.refused = Some(refused),
                 Ok(()) => (0..calls).for_each(|_| {
-                    *sequence += 1;
+                    *sequence += 2;
                     one(own.as_mut().unwrap_or(&mut line), *sequence, &mut trial);
                 }),
             }
