@@ -7,6 +7,7 @@ mod peers;
 mod setup;
 mod shell;
 mod test;
+mod thefts;
 mod vm;
 
 use anyhow::Result;

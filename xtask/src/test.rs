@@ -1,10 +1,10 @@
 //! `cargo xtask test`: everything that must hold.
 
-use crate::{bans, dist, setup, shell, vm};
+use crate::{bans, dist, setup, shell, thefts, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Tests counted over all that ran.
@@ -32,7 +32,10 @@ pub fn run() -> Result<bool> {
     let tests = tally.tests("test --workspace --locked --no-fail-fast -- --include-ignored --test-threads=2");
     tally.check("cargo test", tests);
     match dist::run() {
-        Ok(binaries) => binaries.iter().for_each(|binary| tally.binary(binary)),
+        Ok(binaries) => {
+            binaries.iter().for_each(|binary| tally.binary(binary));
+            tally.thefts(binaries.first());
+        }
         Err(error) => tally.check("static binaries", Err(error)),
     }
     if let Err(reason) = vm::checks::run_all(|name, outcome| tally.check(name, outcome)) {
@@ -112,6 +115,17 @@ impl Tally {
             Ok(())
         });
         self.check(&name, outcome);
+    }
+
+    /// The binary of this machine finds known thefts of the CPU.
+    fn thefts(&mut self, binary: Option<&PathBuf>) {
+        match (thefts::reason_against(), binary) {
+            (None, Some(binary)) => self.check("every theft is found, and its thief", thefts::look(binary)),
+            (reason, _) => {
+                println!("SKIPPED {}", reason.unwrap_or("no binary"));
+                self.skipped += 1;
+            }
+        }
     }
 
     fn close(&self) -> bool {

@@ -129,7 +129,7 @@ pub struct Conditions {
 /// loops. Each point of such a step is one thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Periodic {
-    /// First activations of each thread that are not recorded.
+    /// Intervals at the begin of each thread whose activations are not recorded.
     pub warm_up: u64,
     /// When the step is over: `Stop::events` activations of each or of any
     /// thread, or `Stop::limit_ns`, whichever comes first; `u64::MAX` in both

@@ -138,18 +138,27 @@ fn confidence(groups: &[Group], options: &Options) -> String {
     if out.is_empty() { out } else { section("How sure", options) + &out }
 }
 
-/// What others published, beside timer wake-ups.
+/// What others published of timer wake-ups under like conditions.
 fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
+    let alike: Vec<_> =
+        published::WAKE_UPS.iter().filter(|published| !published.differs(report, group)).collect();
+    if alike.is_empty() {
+        return String::new();
+    }
     let mut out = section("For reference", options);
-    let warning =
-        "The load is always another, and ≠ marks another interval, policy or kernel: not to be compared.";
-    let here = format!("Published elsewhere; here: {}. {warning}", published::here(report, group));
+    let left_out = match published::WAKE_UPS.len() - alike.len() {
+        0 => String::new(),
+        n => format!("; {n} more of another interval, policy or kernel are in docs/wake.md"),
+    };
+    let here = format!(
+        "Published elsewhere, the load always another{left_out}. Here: {}.",
+        published::here(report, group)
+    );
     out += &wrap(&Text::plain("  "), &here, DIM, options.width, options.color);
-    for published in published::WAKE_UPS {
-        let sign = if published.differs(report, group) { "≠ " } else { "  " };
+    for published in alike {
         let text = format!("{}, {}: {}", published.figure, published.name, published.described());
-        out += &wrap(&Text::plain("  ").with(WARNING, sign), &text, DIM, options.width, options.color);
+        out += &wrap(&Text::plain("  "), &text, DIM, options.width, options.color);
     }
     out
 }

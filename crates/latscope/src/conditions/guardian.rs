@@ -4,6 +4,7 @@
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
 use super::terminal::Modes;
+use super::tracefs;
 use crate::exchange::leftover::Leftover;
 use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
@@ -167,7 +168,7 @@ fn revert(change: &Undo) {
             Ok(())
         }
         Undo::Remove(leftover) => leftover.remove(),
-        Undo::Write(path, text) => fs::write(path, text),
+        Undo::Write(path, text) => tracefs::write(path, text),
     };
     for _ in 0..200 {
         match once() {

@@ -139,10 +139,10 @@ impl Tracer {
         let tracer = [("current_tracer".to_owned(), wanted.tracer.to_owned())];
         for (file, value) in settings.chain(events).chain(tracer) {
             let path = instance.join(file);
-            fs::write(&path, value).map_err(|error| tracefs::refused(&path, &error))?;
+            tracefs::write(&path, &value).map_err(|error| tracefs::refused(&path, &error))?;
         }
         // A short buffer only loses lines sooner, and those are counted.
-        let _ = fs::write(instance.join("buffer_size_kb"), BUFFER_KIB);
+        let _ = tracefs::write(&instance.join("buffer_size_kb"), BUFFER_KIB);
         let pipes = wanted.cpus.iter().map(|cpu| Pipe::open(&instance, *cpu)).collect::<Result<_, _>>()?;
         Ok(Tracer { instance, tracefs, pipes, _guardian: guardian })
     }
@@ -157,7 +157,7 @@ impl Tracer {
     /// # Errors
     /// The kernel refuses.
     pub fn start(&self) -> io::Result<()> {
-        fs::write(self.instance.join("tracing_on"), "1")
+        tracefs::write(&self.instance.join("tracing_on"), "1")
     }
 
     /// Stops recording.
@@ -165,7 +165,7 @@ impl Tracer {
     /// # Errors
     /// The kernel refuses.
     pub fn stop(&self) -> io::Result<()> {
-        fs::write(self.instance.join("tracing_on"), "0")
+        tracefs::write(&self.instance.join("tracing_on"), "0")
     }
 
     /// Hands out the lines that came since the last time, CPU by CPU.
@@ -251,7 +251,7 @@ fn change(
     let Some(restored) = undone(before.trim(), value) else { return Ok(()) };
     // Some kernels read a list beyond its end, unless a line ends there.
     journal(Undo::Write(path.to_owned(), format!("{restored}\n")))?;
-    fs::write(path, format!("{value}\n")).map_err(refused)
+    tracefs::write(path, &format!("{value}\n")).map_err(refused)
 }
 
 /// What a file of settings holds. Read in one go: `osnoise/cpus` refuses to be

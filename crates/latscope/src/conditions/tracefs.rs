@@ -4,8 +4,8 @@
 //! options of its own (Documentation/trace/ftrace.rst, "Instances"): nothing
 //! that others trace is touched, and removing the directory undoes it all.
 
-use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -61,7 +61,7 @@ impl Instance {
     /// The kernel refuses; the text names the file.
     pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
         let path = self.directory.join(file);
-        fs::write(&path, value).map_err(|error| named(&path, &error))
+        write(&path, value).map_err(|error| named(&path, &error))
     }
 
     /// Writes several of its files.
@@ -193,6 +193,14 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
             length => bytes.extend_from_slice(&part[..length]),
         }
     }
+}
+
+/// Writes to a file of the kernel: never makes one, where there is none.
+///
+/// # Errors
+/// It is not there, or the kernel refuses.
+pub fn write(path: &Path, value: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
 /// The error with the file's name before it.

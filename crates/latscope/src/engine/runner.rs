@@ -275,7 +275,11 @@ impl Coordinator<'_> {
                     }
                     self.end_early(link, &mut pace);
                 }
-                Heard::Signal(signal) => self.tell(&Event::Signal(signal)),
+                Heard::Signal(signal) => {
+                    // Whoever is asked how it stands wants to know how it stands now.
+                    self.snapshot(step, &link.slots);
+                    self.tell(&Event::Signal(signal));
+                }
                 Heard::Input(_) => self.tell(&Event::Input),
                 Heard::Bell | Heard::Silence => {}
                 Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),

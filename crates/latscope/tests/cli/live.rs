@@ -36,7 +36,7 @@ fn keys_choose_what_is_shown_and_q_ends_with_the_summary() {
     });
     terminal.type_in("q");
     let text = terminal.ends(0);
-    assert!(text.contains("wake-up"), "{text}");
+    assert!(text.contains("How sure"), "{text}");
     assert!(!text.contains("q end with the summary"), "{text}");
 }
 
@@ -65,13 +65,13 @@ fn signals_end_with_the_summary_on_the_normal_screen() {
         begun(&terminal);
         terminal.signal(signal);
         let text = terminal.ends(0);
-        assert!(text.contains("wake-up"), "{text}");
+        assert!(text.contains("How sure"), "{text}");
     }
     let mut terminal = Terminal::run(&LONG);
     begun(&terminal);
     terminal.type_in("\x03");
     let text = terminal.ends(0);
-    assert!(text.contains("wake-up"), "{text}");
+    assert!(text.contains("How sure"), "{text}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn who_does_not_want_the_screen_gets_lines() {
     let mut terminal = Terminal::run(&words);
     let text = terminal.ends(0);
     assert!(!terminal.written().contains("\x1b[?1049h"));
-    assert!(text.contains("measuring wake  every 1 ms"), "{text}");
+    assert!(terminal.written().contains("measuring wake  every 1 ms"), "{text}");
     let mut terminal = Terminal::run_with(&words[..3], &[("TERM", "dumb")]);
     terminal.ends(0);
     assert!(!terminal.written().contains("\x1b[?1049h"));

@@ -10,6 +10,7 @@
 
 mod binder;
 mod machine;
+mod noise;
 mod ran;
 mod wake;
 
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 3] = [machine::CHECKS, wake::CHECKS, binder::CHECKS];
+const FAMILIES: [&[Check]; 4] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];

@@ -1,7 +1,8 @@
 //! Wake-up latency, and the tracers of the kernel that tell its parts.
 
-use super::{ALL, Check, Kernel, REAL_TIME};
-use anyhow::ensure;
+use super::{ALL, Check, Kernel, REAL_TIME, Ran};
+use crate::thefts;
+use anyhow::{Context, Result, ensure};
 
 pub const CHECKS: &[Check] = &[
     Check::new("latscope wake measures every CPU", ALL, "latscope wake --duration 1s --json -", |ran| {
@@ -12,6 +13,11 @@ pub const CHECKS: &[Check] = &[
     Check::new("latscope wake measures under SCHED_DEADLINE", ALL, DEADLINE, |ran| {
         ran.measured("wake.timer")
     }),
+    Check::new("a thread of SCHED_DEADLINE can sleep by sched_yield", ALL, YIELD, |ran| {
+        ran.measured("wake.timer")
+    }),
+    Check::new("late wake-ups are explained", REAL_TIME, BLAME, explained).exits(3),
+    Check::new("every theft is found, and its thief", &[Kernel::Rt612], THEFTS, thefts),
     Check::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
     Check::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
     Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
@@ -24,6 +30,31 @@ pub const CHECKS: &[Check] = &[
 ];
 
 const DEADLINE: &str = "latscope wake --policy deadline --duration 1s --json -";
+
+const YIELD: &str = "latscope wake --policy deadline --method yield --duration 1s --json -";
+
+/// Inconclusive: the emulator distorts.
+const BLAME: &str = "latscope wake --duration 1s --threshold 1ns --json -";
+
+/// Outliers have causes that add up to their length.
+fn explained(ran: &Ran) -> Result<()> {
+    let report = ran.result()?;
+    let outliers = report.of_probe("wake.timer").flat_map(|m| &m.outliers);
+    let explained: Vec<_> = outliers.filter(|outlier| !outlier.cause.is_empty()).collect();
+    ensure!(!explained.is_empty(), "nothing is explained: {:?}", report.warnings);
+    for outlier in explained {
+        let sum: u64 = outlier.cause.iter().map(|cause| cause.ns).sum();
+        ensure!(sum == outlier.value, "{outlier:?}");
+    }
+    Ok(())
+}
+
+/// What it says counts, not its exit status: an emulator stretches the thefts.
+const THEFTS: &str = "latscope selftest wake; true";
+
+fn thefts(ran: &Ran) -> Result<()> {
+    thefts::are_found(&ran.stdout).with_context(|| ran.said())
+}
 
 const TRACERS: &str = "cat /sys/kernel/tracing/available_tracers";
 

@@ -80,7 +80,7 @@ fn threads() -> Vec<Arg> {
         option("touch", "SIZE", "Memory that each activation reads and writes")
             .value_parser(parse_size)
             .default_value("0"),
-        number("warm-up", "First activations of each thread that are not recorded").default_value("100"),
+        number("warm-up", "Intervals at the begin that are not recorded").default_value("100"),
     ]
     .map(heading)
     .into()

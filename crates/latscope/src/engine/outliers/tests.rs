@@ -114,20 +114,27 @@ fn the_threshold_follows_the_worst_after_the_first_second() {
 }
 
 #[test]
-fn a_command_gets_the_outlier() {
+fn a_command_gets_the_outlier_and_is_not_left_behind() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("said");
-    let command = format!("echo $LATSCOPE_CPU $LATSCOPE_NS >{}", file.display());
+    let command = format!("echo $$ $LATSCOPE_CPU $LATSCOPE_NS >{}", file.display());
     let plan = OnThreshold { actions: vec![Action::Exec(command)], ..OnThreshold::default() };
     let step = step(1, 5);
     let (slots, writers) = slots(&step);
     let mut outliers = Outliers::of(&step, &plan, 0);
     writers[0].exceed(sample(0, 77));
     outliers.take(&slots);
-    let said = || std::fs::read_to_string(&file).unwrap_or_default();
-    // Nobody waits for a command; a test that waits for ever is ended by its caller.
-    while !said().ends_with('\n') {
+    let said = loop {
+        let said = std::fs::read_to_string(&file).unwrap_or_default();
+        if said.ends_with('\n') {
+            break said;
+        }
+        std::thread::yield_now();
+    };
+    let (process, rest) = said.split_once(' ').unwrap();
+    assert_eq!(rest, "10 77\n");
+    // Not even as a zombie.
+    while std::path::Path::new("/proc").join(process).exists() {
         std::thread::yield_now();
     }
-    assert_eq!(said(), "10 77\n");
 }

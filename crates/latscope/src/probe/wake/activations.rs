@@ -35,7 +35,7 @@ pub trait Sink {
 pub struct Rules {
     /// Time from one activation to the next, ns.
     pub interval: u64,
-    /// First activations that are not recorded.
+    /// Intervals at the begin whose activations are not recorded.
     pub warm_up: u64,
     /// Activations that are.
     pub count: u64,
@@ -49,22 +49,24 @@ pub struct Rules {
 /// that were due meanwhile: they are counted as missed, and the next one is
 /// the first that lies ahead, on the grid of the first.
 pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl Sink) -> u64 {
+    // By the clock and not by activations: where most are missed a warm-up would never end.
+    let warm = first.saturating_add(rules.warm_up.saturating_mul(rules.interval));
     let (mut due, mut turn) = (first, 0);
-    while turn < rules.warm_up.saturating_add(rules.count) && due <= rules.until && !sink.stopping() {
+    while turn < rules.count && due <= rules.until && !sink.stopping() {
         let woken = waiter.wait(due);
         let late = woken.now.saturating_sub(woken.due);
         let missed = woken.swallowed.unwrap_or(late.saturating_sub(1) / rules.interval);
-        if turn >= rules.warm_up {
-            let sample = Exceedance { turn: turn - rules.warm_up, at: woken.now, value: late };
+        if due >= warm {
+            let sample = Exceedance { turn, at: woken.now, value: late };
+            turn += 1;
             sink.record(sample, missed, woken.now < woken.due);
             if !sink.act(woken, sample) {
-                return turn + 1 - rules.warm_up;
+                return turn;
             }
         }
-        turn += 1;
         due = woken.due + (1 + missed) * rules.interval;
     }
-    turn.saturating_sub(rules.warm_up)
+    turn
 }
 
 #[cfg(test)]

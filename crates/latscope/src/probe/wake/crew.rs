@@ -78,6 +78,8 @@ pub struct Done {
     pub involuntary: u64,
     /// Activations on another CPU than the one before.
     pub migrations: u64,
+    /// Whether another thread ended the run before its first activation.
+    pub unbegun: bool,
     /// Why it ran otherwise than asked: the reason, and what to do.
     pub shortfall: Option<Shortfall>,
 }
@@ -218,6 +220,7 @@ fn measure<C: waiter::KernelClock>(
         faults: counted.faults,
         involuntary: counted.involuntary,
         migrations: counted.migrations,
+        unbegun: counted.recorded == 0 && crew.over.load(Ordering::Relaxed),
         shortfall,
     })
 }
@@ -282,6 +285,7 @@ struct Job<'a> {
 }
 
 struct Counted {
+    recorded: u64,
     early: u64,
     faults: u64,
     involuntary: u64,
@@ -318,6 +322,7 @@ impl WithWaiter for Job<'_> {
         }
         let faults = |counts: usage::Counts| counts.minor_faults + counts.major_faults;
         Counted {
+            recorded,
             early: sink.early,
             faults: faults(after) - faults(before),
             involuntary: after.involuntary - before.involuntary,

@@ -219,6 +219,9 @@ fn report(bench: &mut Bench, done: Done) {
     for (name, count, better) in counts {
         bench.value(point, name, count as f64, "count", better);
     }
+    if done.unbegun {
+        bench.uneventful(point, "another thread ended the run before the first activation of this one");
+    }
     let points = [Some(point), done.response.as_ref().map(|(point, _)| *point)];
     if let Some((reason, remedy)) = done.shortfall {
         points.iter().flatten().for_each(|point| bench.degrade(*point, reason.as_str(), remedy));

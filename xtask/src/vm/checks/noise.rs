@@ -1,0 +1,95 @@
+//! The kernel's tracers of noise and of timers: what they tell, and what is
+//! left of them.
+
+use super::{ALL, Check, Kernel, REAL_TIME, Ran};
+use anyhow::{Result, ensure};
+
+pub const CHECKS: &[Check] = &[
+    Check::new("latscope noise watches every CPU", ALL, "latscope noise --duration 1s --json -", |ran| {
+        values(ran, "noise.busy", &["lost", "gaps", "loop", "interrupts"])
+    }),
+    Check::new("osnoise is read", REAL_TIME, "latscope noise osnoise --duration 2s --json -", |ran| {
+        values(ran, "noise.osnoise", &["lost", "lost-irq", "lost-thread"])
+    }),
+    Check::new("hwlat is read", REAL_TIME, "latscope noise hwlat --duration 3s --json -", |ran| {
+        values(ran, "noise.hwlat", &["gaps", "watched"])
+    }),
+    Check::new("a kernel without osnoise says so", &[Kernel::Std], "latscope noise osnoise", |ran| {
+        ran.complains("this kernel has no osnoise tracer")
+    })
+    .exits(1),
+    Check::new(
+        "timerlat tells what the interrupt and the thread waited",
+        REAL_TIME,
+        "latscope wake timerlat --duration 2s --json -",
+        |ran| contexts(ran, &["irq", "thread"]),
+    ),
+    Check::new(
+        "timerlat tells what the return to user space took",
+        &[Kernel::Rt612],
+        "latscope wake timerlat --duration 2s --json -",
+        |ran| contexts(ran, &["irq", "thread", "user"]),
+    ),
+    Check::new("tracers are restored at the end", REAL_TIME, RESTORED, |ran| ran.prints("restored")),
+    Check::new("tracers are restored after a kill", REAL_TIME, KILLED, |ran| ran.prints("restored")),
+];
+
+/// All that a run of a tracer may change.
+macro_rules! state {
+    () => {
+        "cd /sys/kernel/tracing
+        state() { for f in osnoise/* hwlat_detector/* current_tracer tracing_on tracing_thresh; do
+            echo $f $(cat $f 2>&1); done; ls instances; }
+        state >/tmp/before
+        "
+    };
+}
+
+macro_rules! compare {
+    () => {
+        "
+        for i in $(seq 100); do state >/tmp/after; cmp -s /tmp/before /tmp/after && break; sleep 0.1; done
+        diff /tmp/before /tmp/after && echo restored"
+    };
+}
+
+const RESTORED: &str = concat!(
+    state!(),
+    "for probe in osnoise hwlat; do latscope noise $probe --duration 1s -q || exit 1; done
+    latscope wake timerlat --duration 1s -q",
+    compare!()
+);
+
+const KILLED: &str = concat!(
+    state!(),
+    "for words in 'noise osnoise' 'noise hwlat' 'wake timerlat'; do
+        latscope $words --duration 60s -q &
+        until ls instances | grep -q latscope; do sleep 0.1; done
+        sleep 1; kill -9 $!; wait $!
+        until test -z \"$(ls instances)\"; do sleep 0.1; done
+    done",
+    compare!()
+);
+
+/// A probe was measured, and has these values.
+fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
+    let report = ran.result()?;
+    ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
+    for m in report.of_probe(probe) {
+        let missing = names.iter().find(|name| !m.values.contains_key(**name));
+        ensure!(missing.is_none(), "{probe} has no {missing:?}: {:?} {:?}", m.values, m.reason);
+    }
+    Ok(())
+}
+
+/// timerlat measured these and no other parts of an activation.
+fn contexts(ran: &Ran, names: &[&str]) -> Result<()> {
+    let report = ran.result()?;
+    let told = |name: &&str| {
+        let of = |m: &&latscope_core::report::Measurement| m.params.get("context") == Some(&(*name).into());
+        report.of_probe("wake.timerlat").filter(of).any(|m| m.summary.count > 0)
+    };
+    let missing = names.iter().find(|name| !told(name));
+    ensure!(missing.is_none(), "{missing:?} is not told: {}", ran.said());
+    Ok(())
+}
