@@ -16,7 +16,9 @@
 
 use super::leftover::Leftovers;
 use rustix::fd::OwnedFd;
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a transport cannot be used here, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +109,8 @@ pub struct Meeting {
     pub words: Vec<String>,
     /// What does not die with its holders; removed when dropped.
     pub leftovers: Leftovers,
+    /// What has to live as long as the meeting, and ends with it.
+    pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A mechanism that carries transactions.

@@ -42,6 +42,8 @@ use super::transaction::Transport;
 
 /// All of them, in the order in which they are shown.
 pub static TRANSPORTS: &[&Transport] = &[
+    &super::binder::BINDER,
+    &super::binder::HWBINDER,
     &spin::TRANSPORT,
     &futex::TRANSPORT,
     &posix_semaphore::TRANSPORT,

@@ -49,7 +49,7 @@ pub(super) fn meeting(payload: usize, extra: Extra) -> Result<Meeting, Unavailab
     let (mut server, mut client) = (vec![handle()?, server_line], vec![handle()?, client_line]);
     server.extend(extra.server);
     client.extend(extra.client);
-    Ok(Meeting { server, client, words: extra.words, leftovers: extra.leftovers })
+    Ok(Meeting { server, client, words: extra.words, leftovers: extra.leftovers, kept: None })
 }
 
 /// One end over shared memory, with the bell that `bell` makes of the

@@ -143,7 +143,7 @@ pub(super) fn numbers<T: std::str::FromStr, const N: usize>(handed: &Handed) -> 
 
 /// A meeting of nothing but descriptors.
 pub(super) fn meeting(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Meeting {
-    Meeting { server, client, words: Vec::new(), leftovers: Default::default() }
+    Meeting { server, client, words: Vec::new(), leftovers: Default::default(), kept: None }
 }
 
 /// What an error number of a transfer means for the transaction.

@@ -45,7 +45,7 @@ fn open(payload: usize) -> Result<Meeting, Unavailable> {
     let leftovers = first.and(Leftover::SystemVQueue(back));
     let (server_line, client_line) = lifeline::pair()?;
     let words = vec![there.to_string(), back.to_string()];
-    Ok(Meeting { server: vec![server_line], client: vec![client_line], words, leftovers })
+    Ok(Meeting { server: vec![server_line], client: vec![client_line], words, leftovers, kept: None })
 }
 
 /// A limit of the kernel, bytes; where it does not tell, what is usual.

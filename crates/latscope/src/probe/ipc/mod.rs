@@ -97,6 +97,8 @@ macro_rules! probes {
 }
 
 probes! {
+    "binder": "binder, driver only", "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h";
+    "hwbinder": "hwbinder (scatter-gather), driver only", "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h";
     "spin": "shared memory, spinning", "memfd_create(2), mmap(2)";
     "futex": "shared memory, futex", "futex(2), memfd_create(2)";
     "posix-semaphore": "shared memory, POSIX semaphore", "sem_overview(7), memfd_create(2)";

@@ -26,6 +26,7 @@ pub static PASSTHROUGH: Transport = Transport {
             client: Vec::new(),
             words: Vec::new(),
             leftovers: Leftovers::none(),
+            kept: None,
         })
     },
     server: |_: Handed| -> Result<Box<dyn Server>, Failure> { Err(no_server()) },

@@ -113,7 +113,7 @@ impl Party {
 
 /// The shares of both processes, and what has to be kept.
 pub(super) fn shares(meeting: Meeting, payload: usize) -> (Handed, Handed, Leftovers) {
-    let Meeting { server, client, words, leftovers } = meeting;
+    let Meeting { server, client, words, leftovers, kept: _kept } = meeting;
     let server = Handed { descriptors: server, words: words.clone(), payload };
     (server, Handed { descriptors: client, words, payload }, leftovers)
 }
