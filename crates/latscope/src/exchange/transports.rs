@@ -11,12 +11,15 @@
 //!   *bell*, tells that one is there.
 //!
 //! The first kind is told by the kernel that the other party is gone; the
-//! others have a [`lifeline`] for it.
+//! others have a [`lifeline`] for it. Two are libraries, and there only where
+//! the features of their names are switched on.
 
 #[cfg(test)]
 mod conformance;
 mod counted;
 mod datagram;
+#[cfg(feature = "dbus")]
+mod dbus;
 mod eventfd;
 mod fifo;
 mod futex;
@@ -61,6 +64,8 @@ pub static TRANSPORTS: &[&Transport] = &[
     &udp::TRANSPORT,
     &tcp::TRANSPORT,
     &vsock::TRANSPORT,
+    #[cfg(feature = "dbus")]
+    &dbus::TRANSPORT,
 ];
 
 /// The transport of this name.

@@ -212,7 +212,7 @@ impl Station {
             rules.mode,
             Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags },
         );
-        let looked = (turn.recorded && self.tally.calls % CPU_EVERY == 0).then(thread_cpu_ns);
+        let looked = (turn.recorded && self.tally.calls.is_multiple_of(CPU_EVERY)).then(thread_cpu_ns);
         let begun = monotonic_ns();
         if rules.mode == Mode::OneWay {
             message::stamp(&mut line.request, begun);

@@ -80,9 +80,9 @@ const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
 
 /// A probe for each transport: its name twice, for the id has to be a constant.
 macro_rules! probes {
-    ($($name:literal: $title:literal, $source:literal;)+) => {
+    ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal;)+) => {
         /// The probes of the family.
-        pub static PROBES: &[&Probe] = &[$(&Probe {
+        pub static PROBES: &[&Probe] = &[$($(#[$when])? &Probe {
             id: concat!("ipc.", $name),
             title: concat!("transaction, ", $title),
             timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
@@ -116,6 +116,8 @@ probes! {
     "udp": "UDP, loopback", "udp(7)";
     "tcp": "TCP, loopback", "tcp(7), TCP_NODELAY";
     "vsock": "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL";
+    #[cfg(feature = "dbus")]
+    "dbus": "D-Bus, peer to peer", "D-Bus Specification, method calls, by zbus";
     "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
 }
 
