@@ -9,6 +9,7 @@
 //! ```
 
 mod binder;
+mod ipc;
 mod machine;
 mod noise;
 mod ran;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 4] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS];
+const FAMILIES: [&[Check]; 5] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];

@@ -129,7 +129,10 @@ fn plan(name: &str, _: &Ask, machine: &Machine) -> Vec<Point> {
     let Some(transport) = transport(name) else { return Vec::new() };
     let setup = setup::Setup::usual(transport, machine);
     let mut points = setup.step().points;
-    points.iter_mut().for_each(|point| point.row = true);
+    for point in &mut points {
+        point.row = true;
+        point.title = format!("transaction, {}, {} caller", transport.title, point.text("caller"));
+    }
     points
 }
 
