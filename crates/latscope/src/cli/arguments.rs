@@ -1,7 +1,7 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
-use super::{noise, wake};
+use super::{ipc, noise, wake};
 use crate::probe::{FAMILIES, Family, Kind, Param};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -32,6 +32,7 @@ pub fn command() -> Command {
     let command = FAMILIES.iter().fold(command, |command, family| {
         command.subcommand(match family.name {
             "wake" => wake::command(),
+            "ipc" => ipc::command(),
             "noise" => noise::command(family_command(family)),
             _ => family_command(family),
         })

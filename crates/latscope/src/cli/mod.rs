@@ -5,6 +5,7 @@ mod criteria;
 mod doctor;
 mod family;
 mod generate;
+mod ipc;
 mod list;
 pub mod live;
 mod measure;
@@ -19,6 +20,7 @@ mod wake;
 use crate::compat;
 use crate::conditions::{guardian, load, thief};
 use crate::engine::worker;
+use crate::probe;
 use anyhow::{Result, bail};
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -65,6 +67,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
         "__guardian" => guardian::main(),
         "__thief" => thief::main(),
         "__load" => load::main(&rest()),
+        "__ipc" => probe::ipc::main(&rest()),
         _ => return None,
     };
     Some(outcome.map(|()| ExitCode::SUCCESS))
@@ -93,6 +96,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("doctor", matches)) => doctor::run(matches)?,
         Some(("show", matches)) => show::run(matches)?,
         Some(("wake", matches)) => wake::run(matches)?,
+        Some(("ipc", matches)) => ipc::run(matches)?,
         Some(("noise", matches)) => noise::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,

@@ -9,6 +9,7 @@ mod bad_machines;
 mod blame;
 mod full_disk;
 mod generated;
+mod ipc;
 mod live;
 mod process;
 mod refused_calls;

@@ -9,6 +9,7 @@
 //! ```
 
 mod binder;
+mod ipc;
 mod machine;
 mod noise;
 mod ran;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 4] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS];
+const FAMILIES: [&[Check]; 5] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
@@ -111,6 +112,10 @@ fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str,
 
 /// Runs tests under one kernel; the outcome of each.
 fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
+    let trials = match dist::example("binder_trials", profile) {
+        Ok(trials) => trials.to_string_lossy().into_owned(),
+        Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
+    };
     let machine = Machine {
         kernel,
         memory: 512 << 20,
@@ -118,7 +123,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
         append: String::new(),
         modules: vec!["binder_linux".to_owned()],
-        programs: Vec::new(),
+        programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),
     };
