@@ -1,6 +1,7 @@
 //! The only crate of latscope with unsafe code: kernel interfaces, one module
 //! each, and the timed assembly kernels. What it exports is safe.
 
+pub mod binder;
 pub mod child;
 pub mod clock;
 pub mod cpuid;

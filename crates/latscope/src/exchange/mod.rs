@@ -12,6 +12,7 @@
 //!
 //! [`SharedCell`]: latscope_sys::shared_cell::SharedCell
 
+pub mod binder;
 pub mod condvar;
 #[cfg(test)]
 mod conformance;

@@ -10,7 +10,9 @@
 
 use crate::conditions::guardian::Undo;
 use rustix::fd::OwnedFd;
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 /// Why a transport cannot be used here, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -98,6 +100,8 @@ pub struct Meeting {
     pub words: Vec<String>,
     /// What has to be undone after the run and does not die with its holder.
     pub undo: Vec<Undo>,
+    /// What has to live as long as the meeting, and ends with it.
+    pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A mechanism that carries transactions.
