@@ -54,16 +54,31 @@ fn is_available(triple: &str) -> Result<bool> {
 /// # Errors
 /// The build fails.
 pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
-    let target = TARGETS.iter().find(|target| target.triple.starts_with(std::env::consts::ARCH));
-    let target = target.context("no static binary is built for this architecture")?;
+    let target = this_target()?;
     let mut cargo = compile(target, profile);
     shell::output(cargo.arg("--quiet"))?;
-    Ok(compiled(target, profile))
+    Ok(compiled(target, profile).join("latscope"))
+}
+
+/// Builds one of the command's examples for this machine.
+///
+/// # Errors
+/// The build fails.
+pub fn example(name: &str, profile: &str) -> Result<PathBuf> {
+    let target = this_target()?;
+    let mut cargo = compile(target, profile);
+    shell::output(cargo.args(["--quiet", "--example", name]))?;
+    Ok(compiled(target, profile).join("examples").join(name))
+}
+
+fn this_target() -> Result<&'static Target> {
+    let target = TARGETS.iter().find(|target| target.triple.starts_with(std::env::consts::ARCH));
+    target.context("no static binary is built for this architecture")
 }
 
 fn build(target: &Target) -> Result<PathBuf> {
     shell::run(&mut compile(target, PROFILE))?;
-    let from = compiled(target, PROFILE);
+    let from = compiled(target, PROFILE).join("latscope");
     let architecture = target.triple.split('-').next().unwrap_or_default();
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
     fs::create_dir_all("dist")?;
@@ -93,5 +108,5 @@ fn compile(target: &Target, profile: &str) -> Command {
 
 fn compiled(target: &Target, profile: &str) -> PathBuf {
     let directory = if profile == "dev" { "debug" } else { profile };
-    PathBuf::from("target").join(target.triple).join(directory).join("latscope")
+    PathBuf::from("target").join(target.triple).join(directory)
 }

@@ -2,6 +2,7 @@
 
 use super::abi::*;
 use super::{Handle, Node};
+use std::mem::offset_of;
 
 /// What a transaction or a reply carries.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +63,22 @@ impl Composed {
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct Pieces {
-    pub objects: [BufferObject; 2],
+    pub data: PiecesData,
     pub offsets: [u64; 2],
 }
+
+/// The data of a transaction with a vector.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct PiecesData {
+    /// The driver puts no pointer right in an object at offset 0; a HAL has the
+    /// name of its interface here.
+    token: u64,
+    objects: [BufferObject; 2],
+}
+
+// SAFETY: integers only, without padding (`a_vector_is_a_header_that_points_to_bytes`).
+unsafe impl Plain for PiecesData {}
 
 impl Pieces {
     /// The header as it is in the sender's memory.
@@ -74,11 +88,10 @@ impl Pieces {
 
     /// Parent and child: the header, and the bytes its first word points to.
     pub fn of(header: &VectorHeader, bytes: &[u8]) -> Pieces {
-        let size = size_of::<VectorHeader>() as u64;
         let parent = BufferObject {
             kind: TYPE_PTR,
             buffer: std::ptr::from_ref(header) as u64,
-            length: size,
+            length: size_of::<VectorHeader>() as u64,
             ..BufferObject::default()
         };
         let child = BufferObject {
@@ -88,7 +101,11 @@ impl Pieces {
             length: bytes.len() as u64,
             ..BufferObject::default()
         };
-        Pieces { objects: [parent, child], offsets: [0, size_of::<BufferObject>() as u64] }
+        let first = offset_of!(PiecesData, objects) as u64;
+        Pieces {
+            data: PiecesData { token: 0, objects: [parent, child] },
+            offsets: [first, first + size_of::<BufferObject>() as u64],
+        }
     }
 
     /// Room that the driver needs for both at the receiver's.
@@ -140,8 +157,8 @@ mod tests {
         let bytes = [1u8, 2, 3, 4, 5];
         let header = Pieces::header(&bytes);
         let pieces = Pieces::of(&header, &bytes);
-        let data: Vec<u8> = pieces.objects.iter().flat_map(|object| object.bytes().to_vec()).collect();
-        let (parent, child) = vector_objects(&data, &pieces.offsets).unwrap();
+        assert_eq!((size_of::<PiecesData>(), pieces.offsets), (88, [8, 48]));
+        let (parent, child) = vector_objects(pieces.data.bytes(), &pieces.offsets).unwrap();
         assert_eq!((parent.length, parent.buffer), (16, std::ptr::from_ref(&header) as u64));
         assert_eq!((child.length, child.buffer), (5, bytes.as_ptr() as u64));
         assert_eq!((header.buffer, header.size), (child.buffer, 5));
@@ -156,15 +173,14 @@ mod tests {
         let refused = |change: fn(&mut Pieces)| {
             let mut changed = pieces;
             change(&mut changed);
-            let data: Vec<u8> = changed.objects.iter().flat_map(|object| object.bytes().to_vec()).collect();
-            vector_objects(&data, &changed.offsets).is_none()
+            vector_objects(changed.data.bytes(), &changed.offsets).is_none()
         };
-        assert!(refused(|pieces| pieces.objects[0].kind = TYPE_HANDLE));
-        assert!(refused(|pieces| pieces.objects[0].length = 8));
-        assert!(refused(|pieces| pieces.objects[1].flags = 0));
-        assert!(refused(|pieces| pieces.objects[1].parent = 1));
-        assert!(refused(|pieces| pieces.objects[1].parent_offset = 8));
-        assert!(refused(|pieces| pieces.offsets[1] = 48));
+        assert!(refused(|pieces| pieces.data.objects[0].kind = TYPE_HANDLE));
+        assert!(refused(|pieces| pieces.data.objects[0].length = 8));
+        assert!(refused(|pieces| pieces.data.objects[1].flags = 0));
+        assert!(refused(|pieces| pieces.data.objects[1].parent = 1));
+        assert!(refused(|pieces| pieces.data.objects[1].parent_offset = 8));
+        assert!(refused(|pieces| pieces.offsets[1] = 56));
         assert!(refused(|pieces| pieces.offsets[1] = u64::MAX));
         assert!(vector_objects(&[0; 80], &[0]).is_none() && vector_objects(&[], &[]).is_none());
     }

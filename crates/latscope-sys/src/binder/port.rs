@@ -258,12 +258,12 @@ impl Port {
             }
             Payload::Vector(bytes) => {
                 let header = Pieces::header(bytes);
-                let Pieces { objects, offsets } = Pieces::of(&header, bytes);
+                let pieces = Pieces::of(&header, bytes);
                 let data = Transaction {
-                    data_size: size_of_val(&objects) as u64,
-                    offsets_size: size_of_val(&offsets) as u64,
-                    buffer: address(&objects),
-                    offsets: address(&offsets),
+                    data_size: size_of_val(&pieces.data) as u64,
+                    offsets_size: size_of_val(&pieces.offsets) as u64,
+                    buffer: address(pieces.data.bytes()),
+                    offsets: address(&pieces.offsets),
                     ..head
                 };
                 // SAFETY: the bytes are borrowed, and header, objects and
@@ -465,7 +465,7 @@ impl Port {
     }
 }
 
-/// Where a value is, as the driver takes it.
-fn address<T: ?Sized>(value: &T) -> u64 {
-    std::ptr::from_ref(value).cast::<u8>() as u64
+/// Where values are, as the driver takes it.
+fn address<T>(values: &[T]) -> u64 {
+    values.as_ptr() as u64
 }

@@ -111,6 +111,10 @@ fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str,
 
 /// Runs tests under one kernel; the outcome of each.
 fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
+    let trials = match dist::example("binder_trials", profile) {
+        Ok(trials) => trials.to_string_lossy().into_owned(),
+        Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
+    };
     let machine = Machine {
         kernel,
         memory: 512 << 20,
@@ -118,7 +122,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
         append: String::new(),
         modules: vec!["binder_linux".to_owned()],
-        programs: Vec::new(),
+        programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),
     };
