@@ -44,7 +44,7 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
             .filter(|size| *size <= payload)
             .try_for_each(|size| same(client, size, 3)),
         "largest" => same(client, payload, 3).and_then(|()| same(client, payload - 1, 1)),
-        "steady" => same(client, payload, 100_000),
+        "steady" => steady(client, payload),
         "backwards" => backwards(client, payload),
         "one-way" => one_way(client),
         "threads" => threads(client),
@@ -78,6 +78,20 @@ fn same(client: &mut dyn Client, size: usize, turns: usize) -> Result<()> {
         pattern(&mut request, turn);
         let got = client.call(&request, &mut reply).with_context(|| format!("{size} bytes, call {turn}"))?;
         ensure!(got == size && reply == request, "{size} bytes, call {turn}: another answer of {got} bytes");
+    }
+    Ok(())
+}
+
+/// Calls that are looked at as a whole now and then, and at both ends always.
+fn steady(client: &mut dyn Client, size: usize) -> Result<()> {
+    let (mut request, mut reply) = (vec![0; size], vec![0; size]);
+    for turn in 0..100_000u32 {
+        request[..4].copy_from_slice(&turn.to_ne_bytes());
+        request[size - 4..].copy_from_slice(&turn.to_ne_bytes());
+        let got = client.call(&request, &mut reply).with_context(|| format!("call {turn}"))?;
+        let ends = reply[..4] == request[..4] && reply[size - 4..] == request[size - 4..];
+        let whole = !turn.is_multiple_of(1000) || reply == request;
+        ensure!(got == size && ends && whole, "call {turn}: another answer of {got} bytes");
     }
     Ok(())
 }
