@@ -29,7 +29,7 @@ pub const CHECKS: &[Check] = &[
     Check::new("a binder client makes one call a transaction", ALL, "binder_trials system-calls", |ran| {
         ran.says("hwbinder client: 1000 ioctl, ")
     }),
-    Check::new("only the client refers to the server's node", ALL, "binder_trials references", |ran| {
+    Check::new("only the client refers to a binder server's node", ALL, "binder_trials references", |ran| {
         ran.says("done: references")
     }),
     Check::new("binder calls survive signals", ALL, "binder_trials storm", |ran| ran.says("done: storm")),

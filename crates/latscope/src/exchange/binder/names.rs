@@ -68,7 +68,9 @@ pub(super) fn add(port: &mut Port, name: &str) -> Result<(), Failure> {
 pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let reply = transact(port, MANAGER, GET, Payload::Flat(name.as_bytes())).map_err(no_service)?;
+        // That the other party is gone is said of the name service, and of a
+        // server whose death it has not heard of yet.
+        let reply = transact(port, MANAGER, GET, Payload::Flat(name.as_bytes()))?;
         let status = port.data(&reply.buffer).first().copied();
         let handle = port.handles(&reply.buffer).first().copied();
         if let Some(handle) = handle {
