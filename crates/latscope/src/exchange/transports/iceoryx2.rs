@@ -4,7 +4,7 @@
 
 use super::LARGEST;
 use super::lifeline::Lifeline;
-use super::party::{Party, Side, broken, client, descriptors, random_name, server, unavailable};
+use super::party::{Party, Side, broken, client, descriptors, meeting, random_name, server, unavailable};
 use crate::exchange::leftover::{Leftover, Leftovers};
 use crate::exchange::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
 use ::iceoryx2::port::listener::Listener;
@@ -40,7 +40,7 @@ fn open(_: usize) -> Result<Meeting, Unavailable> {
     let words = vec![directory.display().to_string(), prefix.clone()];
     let leftovers = Leftovers::from([Leftover::Directory(directory), Leftover::SharedMemory(prefix)]);
     let (server, client) = super::lifeline::pair()?;
-    Ok(Meeting { server: vec![server], client: vec![client], words, leftovers })
+    Ok(Meeting { words, leftovers, ..meeting(vec![server], vec![client]) })
 }
 
 /// Time for what the other process is just making.
