@@ -7,6 +7,7 @@ use latscope_sys::message_queue;
 use latscope_sys::system_v::{self, Kind};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::{fs, io};
 
@@ -19,7 +20,7 @@ pub enum Leftover {
     SystemVQueue(i32),
     /// A System V set of semaphores of this number.
     SystemVSemaphores(i32),
-    /// POSIX shared memory of this name.
+    /// All POSIX shared memory whose name begins so.
     SharedMemory(String),
     /// A file, a socket, a FIFO.
     File(PathBuf),
@@ -37,7 +38,7 @@ impl Leftover {
             Leftover::PosixQueue(name) => message_queue::unlink(name).map_err(Into::into),
             Leftover::SystemVQueue(id) => system_v(Kind::Queue, *id),
             Leftover::SystemVSemaphores(id) => system_v(Kind::Semaphores, *id),
-            Leftover::SharedMemory(name) => rustix::shm::unlink(name.as_str()).map_err(Into::into),
+            Leftover::SharedMemory(prefix) => shared_memory(prefix),
             Leftover::File(path) => fs::remove_file(path),
             Leftover::Directory(path) => fs::remove_dir_all(path),
         };
@@ -53,6 +54,19 @@ fn system_v(kind: Kind, id: i32) -> io::Result<()> {
         Err(Errno::INVAL | Errno::IDRM) => Ok(()),
         removed => removed.map_err(Into::into),
     }
+}
+
+/// Where Linux has it: shm_overview(7).
+const SHARED_MEMORY: &str = "/dev/shm";
+
+fn shared_memory(prefix: &str) -> io::Result<()> {
+    for entry in fs::read_dir(SHARED_MEMORY)? {
+        let entry = entry?;
+        if entry.file_name().as_bytes().starts_with(prefix.as_bytes()) {
+            Leftover::File(entry.path()).remove()?;
+        }
+    }
+    Ok(())
 }
 
 /// All that a meeting leaves; removed when this is dropped.
@@ -112,7 +126,7 @@ mod tests {
             Leftover::PosixQueue(name.clone()),
             Leftover::SystemVQueue(system_v::create_queue().unwrap()),
             Leftover::SystemVSemaphores(system_v::create_semaphores(1).unwrap()),
-            Leftover::SharedMemory(name),
+            Leftover::SharedMemory(name[1..name.len() - 1].to_string()),
             Leftover::File(file),
             Leftover::Directory(directory),
         ]
@@ -123,8 +137,9 @@ mod tests {
             Leftover::PosixQueue(name) => message_queue::unlink(name).is_ok(),
             Leftover::SystemVQueue(id) => system_v::remove(Kind::Queue, *id).is_ok(),
             Leftover::SystemVSemaphores(id) => system_v::change(*id, 0, 1).is_ok(),
-            Leftover::SharedMemory(name) => {
-                rustix::shm::open(name.as_str(), OFlags::RDONLY, Mode::empty()).is_ok()
+            Leftover::SharedMemory(prefix) => {
+                let mut names = fs::read_dir(SHARED_MEMORY).unwrap();
+                names.any(|name| name.unwrap().file_name().to_string_lossy().starts_with(prefix))
             }
             Leftover::File(path) | Leftover::Directory(path) => path.exists(),
         }

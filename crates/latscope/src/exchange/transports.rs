@@ -23,6 +23,8 @@ mod dbus;
 mod eventfd;
 mod fifo;
 mod futex;
+#[cfg(feature = "iceoryx2")]
+mod iceoryx2;
 mod io_uring;
 mod lifeline;
 mod mailbox;
@@ -66,6 +68,8 @@ pub static TRANSPORTS: &[&Transport] = &[
     &vsock::TRANSPORT,
     #[cfg(feature = "dbus")]
     &dbus::TRANSPORT,
+    #[cfg(feature = "iceoryx2")]
+    &iceoryx2::TRANSPORT,
 ];
 
 /// The transport of this name.

@@ -189,15 +189,22 @@ fn nothing_is_left_after_a_kill(transport: &Transport) {
     eventually("no FIFOs are left", || fifos().is_empty());
 }
 
-/// Whether a System V object is there: the only kind that anything here leaves.
+/// Whether something of the kinds that transports leave is there.
 fn is_there(leftover: &Leftover) -> bool {
     let (kind, id) = match leftover {
         Leftover::SystemVQueue(id) => ("msg", id),
         Leftover::SystemVSemaphores(id) => ("sem", id),
+        Leftover::Directory(path) => return path.exists(),
+        Leftover::SharedMemory(prefix) => return begins_in_shm(prefix),
         other => panic!("{other:?} would have to be looked for"),
     };
     let table = std::fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap();
     table.lines().any(|line| line.split_whitespace().nth(1) == Some(&id.to_string()))
+}
+
+fn begins_in_shm(prefix: &str) -> bool {
+    let mut entries = std::fs::read_dir("/dev/shm").unwrap();
+    entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with(prefix))
 }
 
 /// Directories of FIFOs.
@@ -282,4 +289,6 @@ conform! {
     vsock: "vsock",
     #[cfg(feature = "dbus")]
     dbus: "dbus",
+    #[cfg(feature = "iceoryx2")]
+    iceoryx2: "iceoryx2",
 }

@@ -5,6 +5,7 @@ use crate::exchange::transaction::{Answer, Client, Failure, Handed, Meeting, Ser
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fmt::Display;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// One process's end of a mechanism that carries messages both ways.
 pub(super) trait Party: Send + 'static {
@@ -159,6 +160,11 @@ pub(super) fn failed(error: Errno) -> Failure {
 /// That an end could not be made of what was handed over.
 pub(super) fn broken(error: impl Display) -> Failure {
     Failure::Broken(error.to_string())
+}
+
+/// A name that nobody can have taken before.
+pub(super) fn random_name() -> String {
+    format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// That a mechanism could not be set up.

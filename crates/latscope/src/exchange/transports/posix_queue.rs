@@ -1,14 +1,13 @@
 //! Two POSIX message queues: mq_overview(7). Their names go before they are
 //! used: a queue is a descriptor on Linux.
 
-use super::party::{Side, client, descriptors, failed, meeting, server, unavailable};
+use super::party::{Side, client, descriptors, failed, meeting, random_name, server, unavailable};
 use super::queue::{Queued, Queues};
 use super::{LARGEST, lifeline};
 use crate::exchange::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
 use latscope_sys::message_queue::{self, Patience, create, receive, unlink};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub(super) static TRANSPORT: Transport = Transport {
     name: "posix-mq",
@@ -44,7 +43,7 @@ fn open(payload: usize) -> Result<Meeting, Unavailable> {
 }
 
 fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
-    let name = format!("/latscope-{:016x}", RandomState::new().build_hasher().finish());
+    let name = random_name();
     let queue = create(&name, messages, size)?;
     unlink(&name)?;
     Ok(queue)

@@ -75,7 +75,7 @@ impl Party {
         let descriptors: Vec<&OwnedFd> = std::iter::once(&theirs).chain(&handed.descriptors).collect();
         let test = concat!(module_path!(), "::party");
         let test = test.split_once("::").unwrap().1;
-        let arguments = [test, "--exact", "--test-threads=1", "--skip", MARK];
+        let arguments = [test, "--exact", "--nocapture", "--test-threads=1", "--skip", MARK];
         let child = worker::spawn(&arguments, &descriptors, Lifetime::WithParent).unwrap();
         let orders = Orders {
             role,
