@@ -81,6 +81,16 @@ pub trait Client: Send {
     /// `reply` is too short.
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure>;
 
+    /// The same, but the answer may stay where it came, until the next call: a
+    /// transport that brings it into this process needs no further copy.
+    ///
+    /// # Errors
+    /// As [`call`](Client::call).
+    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+        let length = self.call(request, room)?;
+        Ok(&room[..length])
+    }
+
     /// Sends `request` and does not wait for anything; `None` where the
     /// transport has no such thing.
     fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {

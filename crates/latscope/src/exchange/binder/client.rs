@@ -47,17 +47,9 @@ impl BinderClient {
         Err(Failure::Refused(format!("a request of {bytes} bytes: 1 to {most} were agreed on")))
     }
 
+    /// Calls; the answer where the driver put it.
     #[inline]
-    fn give_back(&mut self) {
-        if let Some(last) = self.last.take() {
-            self.port.free(last);
-        }
-    }
-}
-
-impl Client for BinderClient {
-    #[inline]
-    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+    fn transact(&mut self, request: &[u8]) -> Result<&[u8], Failure> {
         self.fits(request)?;
         self.give_back();
         let answer = failure::transact(&mut self.port, self.server, CALL, self.shape.payload(request))?;
@@ -66,11 +58,35 @@ impl Client for BinderClient {
             Shape::Flat => Some(self.port.data(buffer)),
             Shape::Vector => self.port.vector(buffer),
         };
-        let bytes = bytes.ok_or_else(|| Failure::Refused("the answer is no vector".to_owned()))?;
-        let room = reply.get_mut(..bytes.len());
-        let room = room.ok_or_else(|| Failure::Refused("the answer is longer than expected".to_owned()))?;
+        bytes.ok_or_else(|| Failure::Refused("the answer is no vector".to_owned()))
+    }
+
+    #[inline]
+    fn give_back(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.port.free(last);
+        }
+    }
+}
+
+#[cold]
+fn too_long() -> Failure {
+    Failure::Refused("the answer is longer than expected".to_owned())
+}
+
+impl Client for BinderClient {
+    #[inline]
+    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+        let bytes = self.transact(request)?;
+        let room = reply.get_mut(..bytes.len()).ok_or_else(too_long)?;
         room.copy_from_slice(bytes);
         Ok(bytes.len())
+    }
+
+    #[inline]
+    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+        let bytes = self.transact(request)?;
+        if bytes.len() <= room.len() { Ok(bytes) } else { Err(too_long()) }
     }
 
     fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {

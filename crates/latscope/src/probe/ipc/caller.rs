@@ -47,6 +47,12 @@ pub struct Line {
     reply: Vec<u8>,
 }
 
+/// A request that was called with, and what came back, where it is.
+struct Carried<'a> {
+    request: &'a [u8],
+    reply: &'a [u8],
+}
+
 /// A caller and what it has seen.
 pub struct Station {
     /// What it was told.
@@ -125,7 +131,7 @@ impl Line {
     /// A call; where only the way there is measured, without waiting for a reply
     /// if the transport can do that. Then a call after it, which is not measured,
     /// tells that the server has it.
-    fn carry(&mut self, mode: Mode, sequence: u64) -> Result<usize, Failure> {
+    fn carry(&mut self, mode: Mode, sequence: u64) -> Result<Carried<'_>, Failure> {
         if mode == Mode::OneWay {
             let flags = Request::read(&self.request).flags;
             message::set_flags(&mut self.request, flags | ONE_WAY);
@@ -136,18 +142,13 @@ impl Line {
             }
             message::set_flags(&mut self.request, flags);
         }
-        self.client.call(&self.request, &mut self.reply)
+        self.call()
     }
 
-    /// Whether the reply is the one to the request that was called with last.
-    fn verify(&self, mode: Mode, length: usize) -> Option<Reply> {
-        let reply = Reply::read(&self.reply);
-        let sequence = Request::read(&self.request).sequence;
-        let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
-        match mode {
-            Mode::Throughput => (whole && self.reply == self.request).then_some(reply),
-            Mode::Latency | Mode::OneWay => (whole && reply.verified).then_some(reply),
-        }
+    #[inline]
+    fn call(&mut self) -> Result<Carried<'_>, Failure> {
+        let reply = self.client.ask(&self.request, &mut self.reply)?;
+        Ok(Carried { request: &self.request, reply })
     }
 
     /// A call of its own, not timed: the reply with what the server told of itself.
@@ -160,9 +161,22 @@ impl Line {
         if self.request.len() >= message::STAMPED {
             message::stamp(&mut self.request, 0);
         }
-        let length = self.client.call(&self.request, &mut self.reply)?;
         let wrong = || Failure::Refused("the reply is not the one to the request".to_owned());
-        self.verify(Mode::Latency, length).ok_or_else(wrong)
+        self.call()?.verify(Mode::Latency).ok_or_else(wrong)
+    }
+}
+
+impl Carried<'_> {
+    /// The reply, if it is the one to the request.
+    fn verify(&self, mode: Mode) -> Option<Reply> {
+        let reply = Reply::read(self.reply);
+        let sequence = Request::read(self.request).sequence;
+        let length = self.reply.len();
+        let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
+        match mode {
+            Mode::Throughput => (whole && self.reply == self.request).then_some(reply),
+            Mode::Latency | Mode::OneWay => (whole && reply.verified).then_some(reply),
+        }
     }
 }
 
@@ -224,11 +238,11 @@ impl Station {
             self.tally.cpu += (thread_cpu_ns() - looked).saturating_sub(self.look);
             self.tally.cpu_calls += 1;
         }
-        let length = match answered {
-            Ok(length) => length,
+        let carried = match answered {
+            Ok(carried) => carried,
             Err(failure) => return self.failed(failure),
         };
-        let Some(reply) = line.verify(rules.mode, length) else {
+        let Some(reply) = carried.verify(rules.mode) else {
             self.tally.mismatches += 1;
             self.tally
                 .first_failure
@@ -241,7 +255,7 @@ impl Station {
         if verbose {
             self.note(rules, before as u32, &reply);
         }
-        self.place(before, after, &reply, length);
+        self.place(before, after, &reply, carried.reply.len());
         self.inherits(&reply);
         self.record(rules, begun, ended, turn)
     }
