@@ -3,7 +3,7 @@
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Stripped size that the binary must not exceed.
@@ -11,6 +11,9 @@ const LIMIT: u64 = 5 << 20;
 
 /// How the binaries are built.
 pub const PROFILE: &str = "dist";
+
+/// What makes a program static.
+const STATIC: &str = "-C target-feature=+crt-static -C relocation-model=static";
 
 /// A target to build for.
 struct Target {
@@ -71,6 +74,19 @@ pub fn example(name: &str, profile: &str) -> Result<PathBuf> {
     Ok(compiled(target, profile).join("examples").join(name))
 }
 
+/// Builds a package outside of the workspace for this machine, static; the
+/// directory of its programs.
+///
+/// # Errors
+/// The build fails.
+pub fn package(directory: &Path, to: &Path) -> Result<PathBuf> {
+    let target = this_target()?;
+    let mut cargo = shell::cargo("build --release --locked --manifest-path");
+    cargo.arg(directory.join("Cargo.toml")).args(["--target", target.triple, "--target-dir"]).arg(to);
+    shell::run(cargo.env("RUSTFLAGS", STATIC))?;
+    Ok(to.join(target.triple).join("release"))
+}
+
 fn this_target() -> Result<&'static Target> {
     let target = TARGETS.iter().find(|target| target.triple.starts_with(std::env::consts::ARCH));
     target.context("no static binary is built for this architecture")
@@ -94,7 +110,7 @@ fn build(target: &Target) -> Result<PathBuf> {
 fn compile(target: &Target, profile: &str) -> Command {
     let mut cargo = shell::cargo("build --package latscope --locked");
     cargo.args(["--profile", profile, "--target", target.triple]);
-    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+    cargo.env("RUSTFLAGS", STATIC);
     // The result file names the commit; an archive without history has none.
     if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
         cargo.env("LATSCOPE_COMMIT", commit.trim());
