@@ -9,6 +9,7 @@ pub mod cyclicdeadline;
 pub mod cyclictest;
 pub mod json;
 pub mod oslat;
+pub mod pairs;
 pub mod row;
 
 mod console;
@@ -37,6 +38,31 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run },
     Tool { name: "oslat", summary: "time stolen from busy loops", run: oslat::run },
+    Tool {
+        name: "pmqtest",
+        summary: "POSIX message queues, one way, paced",
+        run: |arguments| pairs::PMQTEST.run(arguments),
+    },
+    Tool {
+        name: "ptsematest",
+        summary: "mutexes between threads, one way, paced",
+        run: |arguments| pairs::PTSEMATEST.run(arguments),
+    },
+    Tool {
+        name: "signaltest",
+        summary: "signals in a circle of threads",
+        run: |arguments| pairs::SIGNALTEST.run(arguments),
+    },
+    Tool {
+        name: "sigwaittest",
+        summary: "signals, one way, paced",
+        run: |arguments| pairs::SIGWAITTEST.run(arguments),
+    },
+    Tool {
+        name: "svsematest",
+        summary: "System V semaphores, one way, paced",
+        run: |arguments| pairs::SVSEMATEST.run(arguments),
+    },
 ];
 
 /// The tool with this name.

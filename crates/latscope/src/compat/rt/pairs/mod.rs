@@ -1,0 +1,282 @@
+//! The programs for inter-process communication: `pmqtest`, `ptsematest`,
+//! `sigwaittest`, `signaltest`, `svsematest`, by [`paced`].
+
+pub mod options;
+pub mod text;
+
+use super::console::{Voice, print};
+use super::json::{self, Head};
+use super::{Refusal, cpuset, ground};
+use crate::compat::rt::arguments::Spec;
+use crate::probe::paced::{Board, Ended, Figures, Form, Means, Rules, Session};
+use anyhow::Result;
+use latscope_core::machine::Machine;
+use options::Options;
+use options::spec::*;
+use std::ffi::OsString;
+use std::io::{Write, stdout};
+use std::time::{Duration, Instant, SystemTime};
+use text::Pair;
+
+/// What tells one of the programs from the others.
+pub struct Program {
+    voice: Voice,
+    means: Means,
+    form: Form,
+    /// Whether the receiver may give up waiting.
+    timeouts: bool,
+}
+
+const fn program(name: &'static str, means: Means, form: Form, specs: &'static [Spec]) -> Program {
+    Program { voice: Voice { name, version: "2.40", specs }, means, form, timeouts: false }
+}
+
+/// POSIX message queues.
+pub static PMQTEST: Program = Program {
+    timeouts: true,
+    ..program(
+        "pmqtest",
+        Means::Queues,
+        Form::Pairs,
+        &[
+            AFFINITY, BREAK, DISTANCE, DURATION, FORCE, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP,
+            THREADS, TIMEOUT, MARK, STRICT,
+        ],
+    )
+};
+
+/// POSIX mutexes, or what they are made of.
+pub static PTSEMATEST: Program = program(
+    "ptsematest",
+    Means::Futexes,
+    Form::Pairs,
+    &[
+        AFFINITY, BREAK, DISTANCE, DURATION, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP, THREADS,
+        MARK, STRICT,
+    ],
+);
+
+/// System V semaphores.
+pub static SVSEMATEST: Program = program("svsematest", Means::Semaphores, Form::Pairs, FORKING);
+
+/// Signals.
+pub static SIGWAITTEST: Program = program("sigwaittest", Means::Signals, Form::Pairs, FORKING);
+
+const FORKING: &[Spec] = &[
+    AFFINITY, BREAK, DISTANCE, DURATION, FORK, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP, THREADS,
+    MARK, STRICT,
+];
+
+/// Signals in a circle.
+pub static SIGNALTEST: Program = program(
+    "signaltest",
+    Means::Signals,
+    Form::Circle,
+    &[
+        AFFINITY, BREAK, DURATION, HELP, JSON, LOOPS, LOCK, PRIORITY, QUIET, SMP, CIRCLE, VERBOSE, MARK,
+        STRICT,
+    ],
+);
+
+/// Between two frames.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// Between two looks at processes, where nothing is drawn.
+const SELDOM: Duration = Duration::from_secs(1);
+
+impl Program {
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// Nothing could be started.
+    pub fn run(&'static self, arguments: &[OsString]) -> Result<u8> {
+        let read = Options::read(self.voice.specs, arguments).map_err(Into::into);
+        self.voice.settle(read.and_then(|options| self.carry_out(&options, arguments)))
+    }
+
+    fn carry_out(&self, options: &Options, arguments: &[OsString]) -> Result<u8> {
+        options.notes.iter().for_each(|note| self.voice.note(note));
+        let started = SystemTime::now();
+        let (machine, _) = ground::here();
+        let rules = self.rules(options, &machine)?;
+        if options.priority > 0 {
+            ground::may_be_real_time(options.priority)?;
+        }
+        let mut session = Session::begin(rules.clone(), options.fork)?;
+        if let Some(error) = &session.unlocked {
+            self.voice.note(&format!("memory is not locked: {error} (run as root, or raise `ulimit -l`)"));
+        }
+        let mut screen =
+            Screen { program: self, options, rules: &rules, out: stdout(), drawn: false, told: 0 };
+        screen.watch(&mut session)?;
+        session.check()?;
+        let board = session.board();
+        let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
+        screen.finish(board, &text);
+        drop(session);
+        if let Some(path) = &options.json {
+            let head = Head::here(self.voice.name, arguments, self.voice.version, started);
+            if let Err(error) = json::write(path, &head.file(&json)) {
+                eprintln!("Failed to open '{}': {error}", path.display());
+                return Ok(2);
+            }
+        }
+        Ok(if options.strict_exit && broken.is_some() { 2 } else { 0 })
+    }
+
+    /// What each party is to do. Pure.
+    fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+        let cpus = match (&options.affinity, options.smp) {
+            (Some(Some(set)), _) => cpuset::parse(set, machine)?,
+            (Some(None), _) | (None, true) => machine.allowed.0.clone(),
+            (None, false) => Vec::new(),
+        };
+        let each = machine.allowed.0.len() as u64;
+        let usual = if self.form == Form::Circle { 2 } else { 1 };
+        let count = match options.threads {
+            None if options.smp => each.max(usual),
+            None => usual,
+            Some(0) => each,
+            Some(count) => count,
+        };
+        let one = |index: u64| Rules {
+            means: self.means,
+            form: self.form,
+            interval: (options.interval + index * options.distance) * 1000,
+            priority: match (options.smp || self.form == Form::Circle, options.priority) {
+                (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
+                _ => options.priority,
+            },
+            cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
+            loops: options.loops.unwrap_or(u64::MAX),
+            // Strictly above, the figures being cut off first.
+            threshold: options.break_above.map_or(u64::MAX, |us| us * 1000 + 999),
+            timeout: options.timeout,
+            delay: options.force_timeout,
+        };
+        let parties = if self.form == Form::Circle { 1 } else { 2 };
+        Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), parties)).collect())
+    }
+}
+
+/// Prints while they run.
+struct Screen<'a, W> {
+    program: &'a Program,
+    options: &'a Options,
+    rules: &'a [Rules],
+    out: W,
+    drawn: bool,
+    /// Samples that `-v` has printed.
+    told: u64,
+}
+
+impl<W: Write> Screen<'_, W> {
+    /// Draws until the run is over.
+    fn watch(&mut self, session: &mut Session) -> Result<()> {
+        let begun = Instant::now();
+        let limit = self.options.duration.map_or(Duration::MAX, Duration::from_nanos);
+        let draws = !self.options.quiet || self.options.verbose;
+        loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
+            if ended == Ended::Run || begun.elapsed() >= limit {
+                session.end();
+                return Ok(());
+            }
+            session.check()?;
+            if !self.draw(session.board()) {
+                session.end();
+                return Ok(());
+            }
+        }
+    }
+
+    /// One frame; whether anybody still reads.
+    fn draw(&mut self, board: &Board) -> bool {
+        let text = match (self.options.verbose, self.options.quiet) {
+            (true, _) => self.samples(board),
+            (false, true) => return true,
+            (false, false) => self.frame(board),
+        };
+        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).is_ok()
+    }
+
+    fn frame(&mut self, board: &Board) -> String {
+        match self.program.form {
+            Form::Pairs if (0..board.parties()).step_by(2).all(|party| board.figures(party).samples == 0) => {
+                String::new()
+            }
+            Form::Pairs => self.text(board) + &text::up(board.parties()),
+            Form::Circle => {
+                let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
+                let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+                let first = text::circle(self.rules[0].priority, &[board.figures(0)]);
+                format!("{up}{}          \n\n{first}", load.trim_end())
+            }
+        }
+    }
+
+    /// The lines of figures.
+    fn text(&self, board: &Board) -> String {
+        match self.program.form {
+            Form::Pairs => text::pairs(&self.pairs(board), self.program.timeouts),
+            Form::Circle => text::circle(self.rules[0].priority, &all(board)),
+        }
+    }
+
+    fn json(&self, board: &Board) -> String {
+        match self.program.form {
+            Form::Pairs => text::pairs_json(&self.pairs(board), self.program.timeouts),
+            Form::Circle => text::circle_json(&all(board)),
+        }
+    }
+
+    fn pairs(&self, board: &Board) -> Vec<Pair<'_>> {
+        let receivers = (0..board.parties()).step_by(2);
+        let pair = |party: usize| Pair {
+            rules: &self.rules[party],
+            receiver: board.figures(party),
+            sender: board.figures(party + 1),
+        };
+        receivers.map(pair).collect()
+    }
+
+    /// The samples of `-v` that are not printed yet.
+    fn samples(&mut self, board: &Board) -> String {
+        let cycles = board.figures(0).cycles;
+        let kept = cycles.saturating_sub(crate::probe::paced::KEPT as u64);
+        if kept > self.told {
+            let missing = kept - self.told;
+            self.program.voice.note(&format!("{missing} samples came faster than they are printed"));
+            self.told = kept;
+        }
+        let line = |cycle: u64| format!("{:8}:{cycle:8}:{:8}\n", 0, board.sample(cycle) / 1000);
+        let text = (self.told..cycles).map(line).collect();
+        self.told = cycles;
+        text
+    }
+
+    /// Prints the last lines.
+    fn finish(&mut self, board: &Board, text: &str) {
+        let mut end = String::new();
+        if self.program.form == Form::Circle {
+            if self.options.verbose {
+                end += &self.samples(board);
+            } else if !self.options.quiet {
+                end += &self.frame(board);
+            }
+            if let Some(party) = board.broken() {
+                end += &format!("Thread {party} exceeded trace limit.\n");
+            }
+        }
+        end += text;
+        if self.program.form == Form::Pairs && !self.options.quiet {
+            end += &(text::up(board.parties()) + &text::down(board.parties() + 2));
+        }
+        print(&end);
+    }
+}
+
+fn all(board: &Board) -> Vec<Figures> {
+    (0..board.parties()).map(|party| board.figures(party)).collect()
+}
