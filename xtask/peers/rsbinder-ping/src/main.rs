@@ -2,10 +2,11 @@
 //! with the bytes it brought; `rsbinder-ping DEVICE BYTES CALLS` calls, and prints
 //! nanoseconds.
 //!
-//! As lean as the crate has it: the server is the context manager, so that no
-//! third process is there, and neither a name of an interface nor a status is
-//! sent beside the bytes. A call is timed from before its parcel is made until
-//! its reply's bytes are read out, and verified afterwards.
+//! As lean as the crate has it: the server is the context manager too and hands
+//! out its service, so that there is no third process; neither the name of an
+//! interface nor a status is sent beside the bytes. A call is timed from before
+//! its parcel is made until its reply's bytes are read out, and verified
+//! afterwards.
 
 use rsbinder::{
     Binder, Interface, LAST_CALL_TRANSACTION, Parcel, ProcessState, Remotable, SIBinder, StatusCode,
@@ -14,6 +15,9 @@ use rsbinder::{
 use std::error::Error;
 use std::io::Write;
 use std::time::{Duration, Instant};
+
+/// Asks the manager for the service.
+const FIND: TransactionCode = ECHO + 1;
 
 /// Beyond the codes whose requests begin with the name of their interface.
 const ECHO: TransactionCode = LAST_CALL_TRANSACTION + 1;
@@ -30,11 +34,38 @@ impl Remotable for Echo {
         "latscope.IEcho"
     }
 
-    fn on_transact(&self, code: TransactionCode, request: &mut Parcel, reply: &mut Parcel) -> rsbinder::Result<()> {
+    fn on_transact(
+        &self,
+        code: TransactionCode,
+        request: &mut Parcel,
+        reply: &mut Parcel,
+    ) -> rsbinder::Result<()> {
         if code != ECHO {
             return Err(StatusCode::UnknownTransaction);
         }
         reply.write(&request.read::<Vec<u8>>()?)
+    }
+
+    fn on_dump(&self, _: &mut dyn Write, _: &[String]) -> rsbinder::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the context manager is asked for.
+struct Door(SIBinder);
+
+impl Interface for Door {}
+
+impl Remotable for Door {
+    fn descriptor() -> &'static str {
+        "latscope.IDoor"
+    }
+
+    fn on_transact(&self, code: TransactionCode, _: &mut Parcel, reply: &mut Parcel) -> rsbinder::Result<()> {
+        if code != FIND {
+            return Err(StatusCode::UnknownTransaction);
+        }
+        reply.write(&self.0)
     }
 
     fn on_dump(&self, _: &mut dyn Write, _: &[String]) -> rsbinder::Result<()> {
@@ -53,7 +84,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn serve(device: &str) -> Result<(), Box<dyn Error>> {
     let process = ProcessState::init(device, 0)?;
-    process.become_context_manager(Interface::as_binder(&Binder::new(Echo)))?;
+    let service = Interface::as_binder(&Binder::new(Echo));
+    process.become_context_manager(Interface::as_binder(&Binder::new(Door(service))))?;
     Ok(ProcessState::join_thread_pool()?)
 }
 
@@ -84,19 +116,27 @@ fn call(device: &str, bytes: usize, calls: usize) -> Result<(), Box<dyn Error>> 
 /// The server, as soon as it is there.
 fn reach() -> Result<SIBinder, Box<dyn Error>> {
     let end = Instant::now() + Duration::from_secs(20);
-    loop {
+    let manager = loop {
         match ProcessState::as_self().context_object() {
-            Ok(server) => return Ok(server),
+            Ok(manager) => break manager,
             Err(error) if Instant::now() > end => return Err(error.into()),
             Err(_) => std::thread::sleep(Duration::from_millis(50)),
         }
-    }
+    };
+    Ok(transact(&manager, FIND, |_| Ok(()))?.read()?)
 }
 
 fn echo(server: &SIBinder, payload: &[u8]) -> rsbinder::Result<Vec<u8>> {
-    let proxy = server.as_proxy().ok_or(StatusCode::BadType)?;
+    transact(server, ECHO, |request| request.write(payload))?.read()
+}
+
+fn transact(
+    to: &SIBinder,
+    code: TransactionCode,
+    write: impl FnOnce(&mut Parcel) -> rsbinder::Result<()>,
+) -> rsbinder::Result<Parcel> {
+    let proxy = to.as_proxy().ok_or(StatusCode::BadType)?;
     let mut request = proxy.prepare_transact(false)?;
-    request.write(payload)?;
-    let reply = proxy.submit_transact(ECHO, &request, 0)?;
-    reply.ok_or(StatusCode::UnexpectedNull)?.read()
+    write(&mut request)?;
+    proxy.submit_transact(code, &request, 0)?.ok_or(StatusCode::UnexpectedNull)
 }
