@@ -201,9 +201,11 @@ impl Latscope {
     /// # Errors
     /// As [`Latscope::measure`], or there is not one point.
     pub fn point(&self, words: &[String]) -> Result<Measurement> {
-        let mut report = self.measure(words)?;
-        let count = report.measurements.len();
-        let only = report.measurements.pop().filter(|_| count == 1);
+        let mut points = self.measure(words)?.measurements;
+        // The one pair of processes is summed up, too.
+        points.retain(|point| point.params.get("pair").is_none_or(|pair| pair.to_string() != "all"));
+        let count = points.len();
+        let only = points.pop().filter(|_| count == 1);
         only.with_context(|| format!("latscope {} has {count} points", words.join(" ")))
     }
 

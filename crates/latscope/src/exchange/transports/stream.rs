@@ -6,6 +6,7 @@ use super::party::{Party, Side, descriptors, failed};
 use crate::exchange::transaction::{Failure, Handed};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, readv, write, writev};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{IoSlice, IoSliceMut};
 
 /// How often a message is copied: into the kernel and out of it.
@@ -25,6 +26,8 @@ const CHUNK: usize = 64 << 10;
 pub(super) struct Stream {
     input: OwnedFd,
     output: OwnedFd,
+    /// Sockets have calls of their own, which do not go by way of files.
+    socket: bool,
     limit: usize,
     small: [u8; PREFIX + SMALL],
     /// What was read and not taken yet: pieces, or messages sent ahead.
@@ -37,24 +40,27 @@ pub(super) struct Stream {
 pub(super) fn over_socket(mut handed: Handed, _: Side) -> Result<Stream, Failure> {
     let [socket] = descriptors(&mut handed)?;
     let again = socket.try_clone().map_err(super::party::broken)?;
-    Ok(Stream::new(socket, again, handed.payload))
+    Ok(Stream::new(socket, again, true, handed.payload))
 }
 
 /// The end over the two descriptors of pipes, the one that is read first.
 pub(super) fn over_pipes(mut handed: Handed, _: Side) -> Result<Stream, Failure> {
     let [input, output] = descriptors(&mut handed)?;
-    Ok(Stream::new(input, output, handed.payload))
+    Ok(Stream::new(input, output, false, handed.payload))
 }
 
 impl Stream {
-    fn new(input: OwnedFd, output: OwnedFd, limit: usize) -> Stream {
-        Stream { input, output, limit, small: [0; PREFIX + SMALL], ahead: Vec::new(), taken: 0 }
+    fn new(input: OwnedFd, output: OwnedFd, socket: bool, limit: usize) -> Stream {
+        Stream { input, output, socket, limit, small: [0; PREFIX + SMALL], ahead: Vec::new(), taken: 0 }
     }
 
     /// Reads a small message. What did not come alone and whole goes to `ahead`.
     #[inline]
     fn read_small(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
-        let got = some(|| read(&self.input, &mut self.small))?;
+        let got = match self.socket {
+            true => some(|| recv(&self.input, &mut self.small, RecvFlags::empty()).map(|(got, _)| got))?,
+            false => some(|| read(&self.input, &mut self.small))?,
+        };
         if let Some((prefix, message)) = self.small[..got].split_first_chunk() {
             let length = length(prefix, self.limit)?;
             if message.len() == length && length <= buffer.len() {
@@ -122,7 +128,10 @@ impl Party for Stream {
             Some(small) => {
                 small[..PREFIX].copy_from_slice(&prefix);
                 small[PREFIX..].copy_from_slice(message);
-                some(|| write(&self.output, small))?
+                match self.socket {
+                    true => some(|| send(&self.output, small, SendFlags::NOSIGNAL))?,
+                    false => some(|| write(&self.output, small))?,
+                }
             }
             None => some(|| writev(&self.output, &[IoSlice::new(&prefix), IoSlice::new(message)]))?,
         };
@@ -182,7 +191,7 @@ mod tests {
 
     fn stream(limit: usize) -> (UnixStream, Stream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        (ours, Stream::new(theirs.try_clone().unwrap().into(), theirs.into(), limit))
+        (ours, Stream::new(theirs.try_clone().unwrap().into(), theirs.into(), true, limit))
     }
 
     fn wire(messages: &[&[u8]]) -> Vec<u8> {
