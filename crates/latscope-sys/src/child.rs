@@ -5,7 +5,9 @@
 //! Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, close_range(2), signal-safety(7).
 
 use crate::sched::{self, Policy};
-use rustix::fd::{AsRawFd, BorrowedFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::{read, write};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use std::hint::black_box;
 use std::io;
@@ -98,6 +100,76 @@ pub fn relay(
     })
 }
 
+/// What one of a crowd does: it says that it is there, waits for the start,
+/// and sends messages to all of its ends in turn, or receives from its one.
+#[derive(Debug)]
+pub struct Talk<'a> {
+    /// Where it says that it is there, with a byte.
+    pub ready: BorrowedFd<'a>,
+    /// What becomes readable, and is not read, when all are to start.
+    pub start: BorrowedFd<'a>,
+    /// Its ends.
+    pub ends: &'a [OwnedFd],
+    /// Whether it sends.
+    pub sends: bool,
+    /// Messages on each of its ends.
+    pub messages: u64,
+}
+
+impl Talk<'_> {
+    /// Does it, in the calling thread; a message is as long as `buffer`. Makes
+    /// system calls and nothing else.
+    ///
+    /// # Errors
+    /// The other end is gone.
+    pub fn run(&self, buffer: &mut [u8]) -> io::Result<()> {
+        write(self.ready, b"*")?;
+        poll(&mut [PollFd::new(&self.start, PollFlags::IN)], None)?;
+        for _ in 0..self.messages {
+            for end in self.ends {
+                let mut done = 0;
+                while done < buffer.len() {
+                    let moved = match self.sends {
+                        true => write(end, &buffer[done..])?,
+                        false => read(end, &mut buffer[done..])?,
+                    };
+                    if moved == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    done += moved;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a process that does it.
+    ///
+    /// # Errors
+    /// No process can be made, as fork(2).
+    pub fn fork(&self, buffer: &mut [u8]) -> io::Result<Child> {
+        fork(|| self.run(buffer))
+    }
+}
+
+/// Waits until all of them have ended by themselves.
+///
+/// # Errors
+/// One failed; the others are killed.
+pub fn wait_all(mut children: Vec<Child>) -> io::Result<()> {
+    while !children.is_empty() {
+        let Some((ended, status)) = rustix::process::wait(WaitOptions::empty())? else { continue };
+        if let Some(index) = children.iter().position(|child| child.0 == ended) {
+            // Reaped already: there is nothing left to kill.
+            std::mem::forget(children.swap_remove(index));
+            if status.exit_status() != Some(0) {
+                return Err(io::Error::other("one of the processes failed"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The sum of all words, modulo 2^64: the work between two hand-overs.
 #[inline(never)]
 pub fn sum(words: &[u64]) -> u64 {
@@ -180,9 +252,45 @@ fn own_words(words: usize) -> io::Result<&'static [u64]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::Timespec;
     use rustix::fd::AsFd;
-    use rustix::io::{read, write};
     use rustix::pipe::pipe;
+
+    #[test]
+    fn talkers_begin_together_and_move_all_messages() {
+        let (told, ready) = pipe().unwrap();
+        let (start, starter) = pipe().unwrap();
+        let (input, output) = pipe().unwrap();
+        let (input, output) = ([input], [output]);
+        let talk =
+            |sends, ends| Talk { ready: ready.as_fd(), start: start.as_fd(), ends, sends, messages: 3 };
+        let children = vec![
+            talk(true, &output[..]).fork(&mut [7; 5000]).unwrap(),
+            talk(false, &input[..]).fork(&mut [0; 5000]).unwrap(),
+        ];
+        (0..2).for_each(|_| assert_eq!(read(&told, &mut [0]), Ok(1)));
+        write(&starter, b"*").unwrap();
+        wait_all(children).unwrap();
+        let mut rest = [PollFd::new(&input[0], PollFlags::IN)];
+        assert_eq!(poll(&mut rest, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
+    }
+
+    #[test]
+    fn one_that_fails_ends_all() {
+        let (start, starter) = pipe().unwrap();
+        write(&starter, b"*").unwrap();
+        let (input, ended) = pipe().unwrap();
+        drop(ended);
+        let (kept, _never) = pipe().unwrap();
+        let talk =
+            |ends| Talk { ready: starter.as_fd(), start: start.as_fd(), ends, sends: false, messages: 1 };
+        let (fails, waits) = ([input], [kept]);
+        let children =
+            vec![talk(&waits[..]).fork(&mut [0]).unwrap(), talk(&fails[..]).fork(&mut [0]).unwrap()];
+        let pids: Vec<Pid> = children.iter().map(|child| child.0).collect();
+        assert!(wait_all(children).is_err());
+        assert!(pids.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
+    }
 
     #[test]
     fn a_relay_hands_on_and_ends_with_its_input() {
