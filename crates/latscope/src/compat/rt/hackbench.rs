@@ -69,9 +69,8 @@ impl Options {
                 }
                 crowd.wire = wire;
             }
-            // -P does not undo it, there and here.
             "threads" => crowd.threads = true,
-            "process" => {}
+            "process" => crowd.threads = false,
             "fifo" => self.fifo = true,
             _ => return Err(Refusal::Help),
         }

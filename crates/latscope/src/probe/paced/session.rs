@@ -83,7 +83,7 @@ impl Session {
     /// Adds parties that share a channel.
     fn add(&mut self, first: usize, rules: &[Rules], processes: bool) -> Result<()> {
         let scope = if processes { Scope::Processes } else { Scope::Threads };
-        let (channel, left) = Channel::create(rules[0].means, scope).context("not to be had here")?;
+        let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
         for leftover in left.iter() {
             if self._guardian.is_none() {
                 self._guardian = Some(Guardian::start()?);

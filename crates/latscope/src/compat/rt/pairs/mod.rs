@@ -90,7 +90,7 @@ impl Program {
     /// # Errors
     /// Nothing could be started.
     pub fn run(&'static self, arguments: &[OsString]) -> Result<u8> {
-        let read = Options::read(self.voice.specs, arguments).map_err(Into::into);
+        let read = self.options(arguments).map_err(Into::into);
         self.voice.settle(read.and_then(|options| self.carry_out(&options, arguments)))
     }
 
@@ -98,9 +98,13 @@ impl Program {
         options.notes.iter().for_each(|note| self.voice.note(note));
         let started = SystemTime::now();
         let (machine, _) = ground::here();
-        let rules = self.rules(options, &machine)?;
+        let mut rules = self.rules(options, &machine)?;
         if options.priority > 0 {
             ground::may_be_real_time(options.priority)?;
+        }
+        if options.trace_mark && options.break_above.is_some() {
+            let trace = ground::trace_directory()?;
+            rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
         }
         let mut session = Session::begin(rules.clone(), options.fork)?;
         if let Some(error) = &session.unlocked {
@@ -124,8 +128,24 @@ impl Program {
         Ok(if options.strict_exit && broken.is_some() { 2 } else { 0 })
     }
 
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// Help was asked for, or the call cannot be carried out.
+    pub fn options(&self, arguments: &[OsString]) -> Result<Options, Refusal> {
+        Options::read(self.voice.specs, arguments)
+    }
+
+    /// Its options.
+    pub fn specs(&self) -> &'static [Spec] {
+        self.voice.specs
+    }
+
     /// What each party is to do. Pure.
-    fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+    ///
+    /// # Errors
+    /// There are no such CPUs.
+    pub fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
         let cpus = match (&options.affinity, options.smp) {
             (Some(Some(set)), _) => cpuset::parse(set, machine)?,
             (Some(None), _) | (None, true) => machine.allowed.0.clone(),
@@ -153,6 +173,7 @@ impl Program {
             threshold: options.break_above.map_or(u64::MAX, |us| us * 1000 + 999),
             timeout: options.timeout,
             delay: options.force_timeout,
+            trace: None,
         };
         let parties = if self.form == Form::Circle { 1 } else { 2 };
         Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), parties)).collect())
@@ -176,6 +197,7 @@ impl<W: Write> Screen<'_, W> {
         let begun = Instant::now();
         let limit = self.options.duration.map_or(Duration::MAX, Duration::from_nanos);
         let draws = !self.options.quiet || self.options.verbose;
+        self.draw(session.board());
         loop {
             let left = limit.saturating_sub(begun.elapsed());
             let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
@@ -203,15 +225,15 @@ impl<W: Write> Screen<'_, W> {
 
     fn frame(&mut self, board: &Board) -> String {
         match self.program.form {
-            Form::Pairs if (0..board.parties()).step_by(2).all(|party| board.figures(party).samples == 0) => {
+            // Not before all have something to show.
+            Form::Pairs if (0..board.parties()).step_by(2).any(|party| board.figures(party).samples == 0) => {
                 String::new()
             }
             Form::Pairs => self.text(board) + &text::up(board.parties()),
             Form::Circle => {
                 let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
                 let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-                let first = text::circle(self.rules[0].priority, &[board.figures(0)]);
-                format!("{up}{}          \n\n{first}", load.trim_end())
+                up + &text::circle_frame(&load, self.rules[0].priority, board.figures(0))
             }
         }
     }
@@ -250,8 +272,7 @@ impl<W: Write> Screen<'_, W> {
             self.program.voice.note(&format!("{missing} samples came faster than they are printed"));
             self.told = kept;
         }
-        let line = |cycle: u64| format!("{:8}:{cycle:8}:{:8}\n", 0, board.sample(cycle) / 1000);
-        let text = (self.told..cycles).map(line).collect();
+        let text = (self.told..cycles).map(|cycle| text::sample(cycle, board.sample(cycle))).collect();
         self.told = cycles;
         text
     }
@@ -266,7 +287,7 @@ impl<W: Write> Screen<'_, W> {
                 end += &self.frame(board);
             }
             if let Some(party) = board.broken() {
-                end += &format!("Thread {party} exceeded trace limit.\n");
+                end += &text::broken(party);
             }
         }
         end += text;
