@@ -8,7 +8,7 @@ use crate::sched::{self, Policy};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, write};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, setpgid, waitpgid};
 use std::hint::black_box;
 use std::io;
 
@@ -142,32 +142,47 @@ impl Talk<'_> {
         }
         Ok(())
     }
+}
 
-    /// Starts a process that does it.
+/// Processes that talk, a process group of their own; killed when dropped.
+#[derive(Debug, Default)]
+pub struct Talkers(Vec<Child>);
+
+impl Talkers {
+    /// One more, which talks with messages as long as `buffer`.
     ///
     /// # Errors
     /// No process can be made, as fork(2).
-    pub fn fork(&self, buffer: &mut [u8]) -> io::Result<Child> {
-        fork(|| self.run(buffer))
+    pub fn add(&mut self, talk: &Talk, buffer: &mut [u8]) -> io::Result<()> {
+        let group = self.0.first().map(|first| first.0);
+        let child = fork(|| talk.run(buffer))?;
+        let joined = setpgid(Some(child.0), group);
+        self.0.push(child);
+        Ok(joined?)
     }
-}
 
-/// Waits until all of them have ended by themselves.
-///
-/// # Errors
-/// One failed; the others are killed.
-pub fn wait_all(mut children: Vec<Child>) -> io::Result<()> {
-    while !children.is_empty() {
-        let Some((ended, status)) = rustix::process::wait(WaitOptions::empty())? else { continue };
-        if let Some(index) = children.iter().position(|child| child.0 == ended) {
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Waits until all of them have ended by themselves.
+    ///
+    /// # Errors
+    /// One failed.
+    pub fn wait(mut self) -> io::Result<()> {
+        let Some(group) = self.0.first().map(|first| first.0) else { return Ok(()) };
+        while !self.0.is_empty() {
+            let Some((ended, status)) = waitpgid(group, WaitOptions::empty())? else { continue };
+            let ended = self.0.iter().position(|child| child.0 == ended);
             // Reaped already: there is nothing left to kill.
-            std::mem::forget(children.swap_remove(index));
+            ended.into_iter().for_each(|index| std::mem::forget(self.0.swap_remove(index)));
             if status.exit_status() != Some(0) {
                 return Err(io::Error::other("one of the processes failed"));
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The sum of all words, modulo 2^64: the work between two hand-overs.
@@ -264,13 +279,12 @@ mod tests {
         let (input, output) = ([input], [output]);
         let talk =
             |sends, ends| Talk { ready: ready.as_fd(), start: start.as_fd(), ends, sends, messages: 3 };
-        let children = vec![
-            talk(true, &output[..]).fork(&mut [7; 5000]).unwrap(),
-            talk(false, &input[..]).fork(&mut [0; 5000]).unwrap(),
-        ];
+        let mut talkers = Talkers::default();
+        talkers.add(&talk(true, &output[..]), &mut [7; 5000]).unwrap();
+        talkers.add(&talk(false, &input[..]), &mut [0; 5000]).unwrap();
         (0..2).for_each(|_| assert_eq!(read(&told, &mut [0]), Ok(1)));
         write(&starter, b"*").unwrap();
-        wait_all(children).unwrap();
+        talkers.wait().unwrap();
         let mut rest = [PollFd::new(&input[0], PollFlags::IN)];
         assert_eq!(poll(&mut rest, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
     }
@@ -279,16 +293,15 @@ mod tests {
     fn one_that_fails_ends_all() {
         let (start, starter) = pipe().unwrap();
         write(&starter, b"*").unwrap();
-        let (input, ended) = pipe().unwrap();
-        drop(ended);
         let (kept, _never) = pipe().unwrap();
-        let talk =
-            |ends| Talk { ready: starter.as_fd(), start: start.as_fd(), ends, sends: false, messages: 1 };
-        let (fails, waits) = ([input], [kept]);
-        let children =
-            vec![talk(&waits[..]).fork(&mut [0]).unwrap(), talk(&fails[..]).fork(&mut [0]).unwrap()];
-        let pids: Vec<Pid> = children.iter().map(|child| child.0).collect();
-        assert!(wait_all(children).is_err());
+        let (ready, ends) = (starter.as_fd(), [kept]);
+        // A message cannot go in where messages come out.
+        let talk = |sends| Talk { ready, start: start.as_fd(), ends: &ends, sends, messages: 1 };
+        let mut talkers = Talkers::default();
+        talkers.add(&talk(false), &mut [0]).unwrap();
+        talkers.add(&talk(true), &mut [0]).unwrap();
+        let pids: Vec<Pid> = talkers.0.iter().map(|child| child.0).collect();
+        assert!(talkers.wait().is_err());
         assert!(pids.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
     }
 

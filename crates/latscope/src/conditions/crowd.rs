@@ -2,7 +2,7 @@
 //! load. In a group each sender sends to every receiver.
 
 use anyhow::{Context, Result};
-use latscope_sys::child::{self, Child, Talk};
+use latscope_sys::child::{Talk, Talkers};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -43,7 +43,7 @@ pub struct Crowd {
 
 /// A crowd that is there and waits for its start.
 pub struct Gathered {
-    processes: Vec<Child>,
+    processes: Talkers,
     threads: u64,
     done: Receiver<io::Result<()>>,
     start: OwnedFd,
@@ -51,6 +51,14 @@ pub struct Gathered {
 
 /// Stack of a thread: it makes system calls.
 const STACK_BYTES: usize = 64 << 10;
+
+/// Lets this process have as many descriptors as it is allowed: a crowd of
+/// threads needs them all in one.
+pub fn open_many() {
+    let files = getrlimit(Resource::Nofile);
+    // Where they do not suffice that is told when one is wanted.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
+}
 
 /// What all of them have in common.
 #[derive(Clone)]
@@ -74,14 +82,11 @@ impl Crowd {
     /// # Errors
     /// No more processes, threads or descriptors can be had.
     pub fn gather(&self) -> Result<Gathered> {
-        let files = getrlimit(Resource::Nofile);
-        // As many as are allowed; where they do not suffice it is told below.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
         let (told, ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
         let (tell, done) = channel();
         let common = Common { ready: ready.into(), start: wait.into(), bytes: self.bytes, tell };
-        let mut gathered = Gathered { processes: Vec::new(), threads: 0, done, start };
+        let mut gathered = Gathered { processes: Talkers::default(), threads: 0, done, start };
         for _ in 0..self.groups {
             // A group's descriptors are closed here before the next one's are opened.
             for role in self.group().context("no descriptors for a group (raise `ulimit -n`)")? {
@@ -91,9 +96,8 @@ impl Crowd {
                         gathered.threads += 1;
                     }
                     false => {
-                        let child = common.process(&role);
-                        let child = child.context("no more processes can be had (raise `ulimit -u`)")?;
-                        gathered.processes.push(child);
+                        let added = gathered.processes.add(&common.talk(&role), &mut common.buffer());
+                        added.context("no more processes can be had (raise `ulimit -u`)")?;
                     }
                 }
             }
@@ -122,14 +126,14 @@ impl Common {
         Talk { ready, start, ends, sends: *sends, messages: *messages }
     }
 
-    fn process(&self, role: &Role) -> io::Result<Child> {
-        self.talk(role).fork(&mut vec![b'-'; self.bytes])
+    fn buffer(&self) -> Vec<u8> {
+        vec![b'-'; self.bytes]
     }
 
     fn thread(&self, role: Role) -> io::Result<()> {
         let common = self.clone();
         let body = move || {
-            let outcome = common.talk(&role).run(&mut vec![b'-'; common.bytes]);
+            let outcome = common.talk(&role).run(&mut common.buffer());
             // Nobody listens any more when another one failed.
             let _ = common.tell.send(outcome);
         };
@@ -140,7 +144,7 @@ impl Common {
 impl Gathered {
     /// How many they are.
     fn count(&self) -> u64 {
-        self.processes.len() as u64 + self.threads
+        self.processes.count() as u64 + self.threads
     }
 
     /// Lets them send.
@@ -158,7 +162,7 @@ impl Gathered {
     /// One of them failed. Processes are gone then, threads may be not.
     pub fn finish(self) -> io::Result<()> {
         (0..self.threads).try_for_each(|_| self.done.recv().unwrap_or(Ok(())))?;
-        child::wait_all(self.processes)
+        self.processes.wait()
     }
 }
 
@@ -195,14 +199,5 @@ mod tests {
                 gathered.finish().unwrap();
             }
         }
-    }
-
-    #[test]
-    fn a_crowd_that_never_starts_goes_when_dropped() {
-        let crowd = Crowd { groups: 1, size: 2, messages: 1, bytes: 1, wire: Wire::Pipe, threads: false };
-        let gathered = crowd.gather().unwrap();
-        let told = gathered.processes.iter().any(Child::ended);
-        drop(gathered);
-        assert!(!told);
     }
 }

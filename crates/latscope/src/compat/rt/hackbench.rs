@@ -3,7 +3,7 @@
 use super::arguments::{self, Given, Spec, number};
 use super::console::{Voice, print};
 use super::{Refusal, ground};
-use crate::conditions::crowd::{Crowd, Wire};
+use crate::conditions::crowd::{Crowd, Wire, open_many};
 use anyhow::{Context, Result};
 use latscope_sys::sched;
 use std::ffi::OsString;
@@ -119,6 +119,7 @@ fn carry_out(options: &Options) -> Result<u8> {
         ground::may_be_real_time(1)?;
     }
     print(&before(&options.crowd));
+    open_many();
     let crowd = options.crowd.gather()?;
     if options.fifo {
         sched::set_policy(sched::Policy::Fifo(1)).context("SCHED_FIFO for the main thread")?;
@@ -128,4 +129,39 @@ fn carry_out(options: &Options) -> Result<u8> {
     crowd.finish()?;
     print(&after(begun.elapsed()));
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Options, Refusal> {
+        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn every_option_is_understood() {
+        let usual = read("").unwrap();
+        for spec in SPECS.iter().filter(|spec| !["help", "process"].contains(&spec.long)) {
+            let value = if matches!(spec.takes, arguments::Takes::Value) { "=7" } else { "" };
+            assert_ne!(read(&format!("--{}{value}", spec.long)).unwrap(), usual, "--{}", spec.long);
+        }
+        assert_eq!(read("-T -P").unwrap(), usual);
+        assert!(read("-P -T").unwrap().crowd.threads);
+        assert_eq!(read("-p -p").unwrap().crowd.wire, Wire::Pipe);
+        assert_eq!(read("-h"), Err(Refusal::Help));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_a_line() {
+        for line in ["-g 0", "-f -1", "-l x", "-s 10x", "-s 9999999999", "-p -i", "-z"] {
+            let text = read(line).unwrap_err().to_string();
+            assert!(!text.contains('\n') && text.contains(&line[1..2]), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_three_digits_after_the_point() {
+        assert_eq!(after(Duration::from_micros(12_034_999)), "Time: 12.034\n");
+    }
 }

@@ -15,8 +15,12 @@ pub use board::{Board, Figures, KEPT};
 pub use party::main;
 pub use session::{Ended, Session};
 
+use latscope_core::plan::Conditions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+
+/// What whoever has parties in its process does first: memory is locked.
+pub const MEMORY: Conditions = Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None };
 
 /// What wakes the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,8 @@
 
 use super::board::{Board, Word};
 use super::means::{Channel, TIMED_OUT, address, introduce};
-use super::{Form, Means, Rules};
+use super::{Form, MEMORY, Means, Rules};
+use crate::conditions::hold::hold;
 use crate::conditions::trace::Marker;
 use crate::exchange::Lanes;
 use crate::probe::wake::waiter::{Monotonic, sleep_until};
@@ -12,7 +13,6 @@ use latscope_sys::sched;
 use latscope_sys::worker::{die_with, inherited};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::mm::{MlockAllFlags, mlockall};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::num::NonZeroU64;
@@ -270,7 +270,7 @@ pub fn main(arguments: &[String]) -> Result<()> {
         Means::Queues => anyhow::bail!("queues are for threads"),
     };
     // That it cannot be locked has been told by whoever started this.
-    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+    let _held = hold(&MEMORY);
     Party { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
     board.failure().map_or(Ok(()), |error| Err(error).context("a party failed"))
 }

@@ -8,7 +8,8 @@ use super::console::{Voice, print};
 use super::json::{self, Head};
 use super::{Refusal, cpuset, ground};
 use crate::compat::rt::arguments::Spec;
-use crate::probe::paced::{Board, Ended, Figures, Form, Means, Rules, Session};
+use crate::conditions::hold::hold;
+use crate::probe::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use options::Options;
@@ -106,10 +107,9 @@ impl Program {
             let trace = ground::trace_directory()?;
             rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
         }
+        let (_held, shortfalls) = hold(&MEMORY);
+        shortfalls.iter().for_each(|(reason, remedy)| self.voice.note(&format!("{reason} ({remedy})")));
         let mut session = Session::begin(rules.clone(), options.fork)?;
-        if let Some(error) = &session.unlocked {
-            self.voice.note(&format!("memory is not locked: {error} (run as root, or raise `ulimit -l`)"));
-        }
         let mut screen =
             Screen { program: self, options, rules: &rules, out: stdout(), drawn: false, told: 0 };
         screen.watch(&mut session)?;
@@ -300,4 +300,46 @@ impl<W: Write> Screen<'_, W> {
 
 fn all(board: &Board) -> Vec<Figures> {
     (0..board.parties()).map(|party| board.figures(party)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(program: &Program, line: &str) -> Result<Vec<Rules>, Refusal> {
+        let cpus = || "0-1".parse().unwrap();
+        let machine = Machine { online: cpus(), allowed: cpus(), ..Machine::default() };
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        program.rules(&program.options(&words)?, &machine)
+    }
+
+    /// Priority, interval in us and CPU of each party.
+    fn told(program: &Program, line: &str) -> Vec<(u32, u64, Option<u32>)> {
+        let rules = rules(program, line).unwrap();
+        rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()
+    }
+
+    #[test]
+    fn pairs_differ_in_priority_interval_and_cpu() {
+        assert_eq!(told(&PMQTEST, ""), [(0, 1000, None); 2]);
+        let three = told(&PMQTEST, "-t3 -a -p 2 -i 100 -d 10");
+        assert_eq!(three[..2], [(2, 100, Some(0)); 2]);
+        assert_eq!(three[2..], [(1, 110, Some(1)), (1, 110, Some(1)), (1, 120, Some(0)), (1, 120, Some(0))]);
+        assert_eq!(told(&SVSEMATEST, "-S -p 9")[2], (9, 1500, Some(1)));
+        assert_eq!(told(&PTSEMATEST, "-a1 -t2")[3].2, Some(1));
+        assert!(rules(&PMQTEST, "-a 2").is_err());
+    }
+
+    #[test]
+    fn a_circle_has_one_priority_and_one_party_a_thread() {
+        assert_eq!(told(&SIGNALTEST, "-p 5 -t3").iter().map(|told| told.0).collect::<Vec<_>>(), [5; 3]);
+        assert_eq!(told(&SIGNALTEST, "").len(), 2);
+        assert_eq!(told(&SIGNALTEST, "-S -a 1"), [(0, 1000, Some(1)), (0, 1500, Some(1))]);
+    }
+
+    #[test]
+    fn a_limit_is_exceeded_by_the_next_whole_microsecond() {
+        assert_eq!(rules(&PMQTEST, "-b 20").unwrap()[0].threshold, 20_999);
+        assert_eq!(rules(&PMQTEST, "").unwrap()[0].threshold, u64::MAX);
+    }
 }
