@@ -1,12 +1,15 @@
-//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`. Their
-//! arguments in, our probes, their text out.
+//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`; those for
+//! inter-process communication; `hackbench`. Their arguments in, our probes,
+//! their text out.
 //!
 //! Reading the arguments, planning and rendering are pure functions; each
-//! program's `run` joins them. What differs is in `docs/cyclictest.md`.
+//! program's `run` joins them. What differs is in `docs/cyclictest.md` and
+//! `docs/rt-ipc.md`.
 
 pub mod arguments;
 pub mod cyclicdeadline;
 pub mod cyclictest;
+pub mod hackbench;
 pub mod json;
 pub mod oslat;
 pub mod pairs;
@@ -37,6 +40,11 @@ pub static TOOLS: &[Tool] = &[
         run: cyclicdeadline::run,
     },
     Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run },
+    Tool {
+        name: "hackbench",
+        summary: "a load: groups that send messages to each other",
+        run: hackbench::run,
+    },
     Tool { name: "oslat", summary: "time stolen from busy loops", run: oslat::run },
     Tool {
         name: "pmqtest",

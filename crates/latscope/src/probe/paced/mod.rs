@@ -15,7 +15,12 @@ pub use board::{Board, Figures, KEPT};
 pub use party::main;
 pub use session::{Ended, Session};
 
+use latscope_core::plan::Conditions;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What whoever has parties in its process does first: memory is locked.
+pub const MEMORY: Conditions = Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None };
 
 /// What wakes the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +33,20 @@ pub enum Means {
     Futexes,
     /// Signals to a thread that waits for them: sigwaitinfo(2).
     Signals,
+}
+
+impl Means {
+    /// What to do where there are no more of them.
+    fn remedy(self) -> &'static str {
+        match self {
+            Means::Queues => {
+                "no message queues (ask for fewer pairs, or raise `ulimit -q` and fs.mqueue.queues_max)"
+            }
+            Means::Semaphores => "no System V semaphores (ask for fewer pairs, or raise kernel.sem)",
+            Means::Futexes => "no shared memory (ask for fewer pairs, or raise `ulimit -n`)",
+            Means::Signals => "no signals",
+        }
+    }
 }
 
 /// Who wakes whom.
@@ -61,4 +80,6 @@ pub struct Rules {
     pub timeout: u64,
     /// The sender rests before each message, s.
     pub delay: u64,
+    /// The trace that is marked and stopped at the threshold: its directory.
+    pub trace: Option<PathBuf>,
 }

@@ -2,7 +2,9 @@
 
 use super::board::{Board, Word};
 use super::means::{Channel, TIMED_OUT, address, introduce};
-use super::{Form, Means, Rules};
+use super::{Form, MEMORY, Means, Rules};
+use crate::conditions::hold::hold;
+use crate::conditions::trace::Marker;
 use crate::exchange::Lanes;
 use crate::probe::wake::waiter::{Monotonic, sleep_until};
 use anyhow::{Context, Result, ensure};
@@ -11,9 +13,10 @@ use latscope_sys::sched;
 use latscope_sys::worker::{die_with, inherited};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
-use rustix::mm::{MlockAllFlags, mlockall};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -87,7 +90,9 @@ impl Party<'_> {
         while !self.board.over() {
             self.note_cpu();
             if self.rules.delay > 0 {
-                sleep_until::<Monotonic>(monotonic_ns() + self.rules.delay * SECOND);
+                sleep_until::<Monotonic>(
+                    monotonic_ns().saturating_add(self.rules.delay.saturating_mul(SECOND)),
+                );
             }
             stamp.store(monotonic_ns(), Release);
             self.channel.wake(0, receiver)?;
@@ -97,7 +102,7 @@ impl Party<'_> {
     }
 
     fn receive(&self) -> io::Result<()> {
-        let (mut tally, mut due) = (Tally::default(), 0);
+        let (mut tally, mut due) = (Tally::of(self.rules)?, 0);
         let stamp = self.board.word(self.index + 1, Word::Stamp);
         let mut sender = None;
         loop {
@@ -112,7 +117,8 @@ impl Party<'_> {
             if self.ends(&tally, latency) {
                 return Ok(());
             }
-            due = (due + self.rules.interval).max(now);
+            // From the first message on; a late one swallows what was due meanwhile.
+            due = if due == 0 { now } else { due }.saturating_add(self.rules.interval).max(now);
             if self.rules.interval > 0 {
                 sleep_until::<Monotonic>(due);
             }
@@ -141,7 +147,7 @@ impl Party<'_> {
     /// Each turn begins with the first, which may rest before: a turn with
     /// a rest is no sample of the others.
     fn circle(&self) -> io::Result<()> {
-        let mut tally = Tally::default();
+        let mut tally = Tally::of(self.rules)?;
         if self.index == 0 {
             self.await_go();
         } else {
@@ -187,15 +193,25 @@ impl Party<'_> {
     fn ends(&self, tally: &Tally, latency: u64) -> bool {
         let exceeded = latency > self.rules.threshold;
         if exceeded {
-            self.board.exceed(self.index);
+            self.exceed(tally, latency);
         }
         exceeded || tally.cycles >= self.rules.loops
     }
+
+    #[cold]
+    fn exceed(&self, tally: &Tally, latency: u64) {
+        if let Some((marker, switch)) = &tally.trace {
+            let cpu = rustix::thread::sched_getcpu();
+            marker.note(format_args!("latscope: late by {latency} ns on CPU {cpu}"));
+            let _ = rustix::io::write(switch, b"0");
+        }
+        self.board.exceed(self.index);
+    }
 }
 
-/// A party's own copy of its figures.
-#[derive(Default)]
+/// A party's own copy of its figures, and what it does at the threshold.
 struct Tally {
+    trace: Option<(Marker, File)>,
     cycles: u64,
     samples: u64,
     min: u64,
@@ -204,6 +220,15 @@ struct Tally {
 }
 
 impl Tally {
+    fn of(rules: &Rules) -> io::Result<Tally> {
+        let open = |directory: &PathBuf| {
+            let switch = OpenOptions::new().write(true).open(directory.join("tracing_on"))?;
+            Ok((Marker::open(&directory.join("trace_marker"))?, switch))
+        };
+        let trace = rules.trace.as_ref().map(open).transpose();
+        trace.map(|trace| Tally { trace, cycles: 0, samples: 0, min: 0, max: 0, sum: 0 })
+    }
+
     #[inline]
     fn record(&mut self, party: &Party, ns: u64) {
         self.samples += 1;
@@ -236,6 +261,7 @@ pub fn main(arguments: &[String]) -> Result<()> {
         anyhow::bail!("a party is started by latscope itself: run `latscope as svsematest -f`");
     };
     die_with(parent.parse()?)?;
+    let _ = rustix::thread::set_name(c"paced");
     let rules: Rules = serde_json::from_str(rules)?;
     let (bell, board) = (inherited(0)?, Board::open(inherited(1)?, parties.parse()?)?);
     let index: usize = index.parse()?;
@@ -247,7 +273,7 @@ pub fn main(arguments: &[String]) -> Result<()> {
         Means::Queues => anyhow::bail!("queues are for threads"),
     };
     // That it cannot be locked has been told by whoever started this.
-    let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
+    let _held = hold(&MEMORY);
     Party { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
     board.failure().map_or(Ok(()), |error| Err(error).context("a party failed"))
 }

@@ -13,7 +13,6 @@ use latscope_sys::signal::Signals;
 use latscope_sys::worker::{self, Lifetime};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::mm::{MlockAllFlags, mlockall};
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,9 +28,7 @@ pub struct Session {
     children: Vec<Child>,
     // In this order: what is left is removed before the guardian ends.
     left: Vec<Leftovers>,
-    _guardian: Option<Guardian>,
-    /// Why memory is not locked.
-    pub unlocked: Option<std::io::Error>,
+    guardian: Option<Guardian>,
 }
 
 /// Why a wait ended.
@@ -66,9 +63,8 @@ impl Session {
         let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("signals cannot be waited for")?;
         let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let unlocked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).err().map(Into::into);
         let (children, left) = (Vec::new(), Vec::new());
-        let mut session = Session { board, bell, signals, children, left, _guardian: None, unlocked };
+        let mut session = Session { board, bell, signals, children, left, guardian: None };
         let form = rules.first().map_or(Form::Pairs, |rules| rules.form);
         let together = if form == Form::Circle { rules.len() } else { 2 };
         for (number, rules) in rules.chunks(together).enumerate() {
@@ -83,12 +79,12 @@ impl Session {
     /// Adds parties that share a channel.
     fn add(&mut self, first: usize, rules: &[Rules], processes: bool) -> Result<()> {
         let scope = if processes { Scope::Processes } else { Scope::Threads };
-        let (channel, left) = Channel::create(rules[0].means, scope).context("not to be had here")?;
+        let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
         for leftover in left.iter() {
-            if self._guardian.is_none() {
-                self._guardian = Some(Guardian::start()?);
-            }
-            let guardian = self._guardian.as_mut().context("there is a guardian")?;
+            let guardian = match &mut self.guardian {
+                Some(guardian) => guardian,
+                none => none.insert(Guardian::start()?),
+            };
             let _ = guardian.journal(Undo::Remove(leftover.clone()))?;
         }
         self.left.push(left);
@@ -166,7 +162,7 @@ impl Session {
     /// # Errors
     /// Waiting is refused.
     pub fn wait(&self, time: Duration) -> Result<Ended> {
-        let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
+        let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Ended::Time),
@@ -191,5 +187,73 @@ impl Drop for Session {
             let _ = child.wait();
         }
         self.left.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::paced::Means;
+
+    fn rules(means: Means, form: Form) -> Rules {
+        Rules {
+            means,
+            form,
+            interval: 100_000,
+            priority: 0,
+            cpu: None,
+            loops: 20,
+            threshold: u64::MAX,
+            timeout: 0,
+            delay: 0,
+            trace: None,
+        }
+    }
+
+    fn finished(rules: Vec<Rules>) -> Session {
+        let mut session = Session::begin(rules, false).unwrap();
+        let begun = Instant::now();
+        while session.wait(Duration::from_millis(100)).unwrap() == Ended::Time {
+            session.check().unwrap();
+            assert!(begun.elapsed() < PATIENCE, "it does not end");
+        }
+        session.end();
+        session
+    }
+
+    #[test]
+    fn every_means_wakes_as_often_as_it_is_told() {
+        // Semaphores need the guardian, which is our own binary.
+        for means in [Means::Queues, Means::Futexes, Means::Signals] {
+            let session = finished(vec![rules(means, Form::Pairs); 2]);
+            let (receiver, sender) = (session.board().figures(0), session.board().figures(1));
+            assert_eq!((receiver.cycles, receiver.samples, sender.samples), (20, 20, 0), "{means:?}");
+            assert!(receiver.min > 0 && receiver.min <= receiver.last && receiver.last <= receiver.max);
+            assert!(receiver.min as f64 <= receiver.mean && receiver.mean <= receiver.max as f64);
+            assert!(receiver.cpu.is_some() && sender.cpu.is_some() && receiver.thread != sender.thread);
+        }
+    }
+
+    #[test]
+    fn a_turn_with_a_rest_is_no_sample_of_the_others() {
+        let session = finished(vec![rules(Means::Signals, Form::Circle); 3]);
+        let all: Vec<_> = (0..3).map(|party| session.board().figures(party)).collect();
+        assert_eq!(all.iter().map(|figures| figures.cycles).collect::<Vec<_>>(), [20; 3]);
+        // The first message begins a turn, and the 17th came after a rest.
+        assert_eq!(all.iter().map(|figures| figures.samples).collect::<Vec<_>>(), [20, 18, 18]);
+        assert_eq!(session.board().sample(19), all[0].last);
+    }
+
+    #[test]
+    fn the_first_latency_above_the_threshold_ends_the_run() {
+        let session = finished(vec![Rules { threshold: 0, ..rules(Means::Queues, Form::Pairs) }; 2]);
+        assert_eq!((session.board().broken(), session.board().figures(0).cycles), (Some(0), 1));
+    }
+
+    #[test]
+    fn a_party_that_cannot_be_set_up_is_told() {
+        let nowhere = Rules { cpu: Some(8191), ..rules(Means::Futexes, Form::Pairs) };
+        let text = format!("{:#}", Session::begin(vec![nowhere; 2], false).err().unwrap());
+        assert!(text.starts_with("a party failed: "), "{text}");
     }
 }

@@ -8,7 +8,8 @@ use super::console::{Voice, print};
 use super::json::{self, Head};
 use super::{Refusal, cpuset, ground};
 use crate::compat::rt::arguments::Spec;
-use crate::probe::paced::{Board, Ended, Figures, Form, Means, Rules, Session};
+use crate::conditions::hold::hold;
+use crate::probe::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use options::Options;
@@ -90,7 +91,7 @@ impl Program {
     /// # Errors
     /// Nothing could be started.
     pub fn run(&'static self, arguments: &[OsString]) -> Result<u8> {
-        let read = Options::read(self.voice.specs, arguments).map_err(Into::into);
+        let read = self.options(arguments).map_err(Into::into);
         self.voice.settle(read.and_then(|options| self.carry_out(&options, arguments)))
     }
 
@@ -98,14 +99,17 @@ impl Program {
         options.notes.iter().for_each(|note| self.voice.note(note));
         let started = SystemTime::now();
         let (machine, _) = ground::here();
-        let rules = self.rules(options, &machine)?;
+        let mut rules = self.rules(options, &machine)?;
         if options.priority > 0 {
             ground::may_be_real_time(options.priority)?;
         }
-        let mut session = Session::begin(rules.clone(), options.fork)?;
-        if let Some(error) = &session.unlocked {
-            self.voice.note(&format!("memory is not locked: {error} (run as root, or raise `ulimit -l`)"));
+        if options.trace_mark && options.break_above.is_some() {
+            let trace = ground::trace_directory()?;
+            rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
         }
+        let (_held, shortfalls) = hold(&MEMORY);
+        shortfalls.iter().for_each(|(reason, remedy)| self.voice.note(&format!("{reason} ({remedy})")));
+        let mut session = Session::begin(rules.clone(), options.fork)?;
         let mut screen =
             Screen { program: self, options, rules: &rules, out: stdout(), drawn: false, told: 0 };
         screen.watch(&mut session)?;
@@ -124,8 +128,24 @@ impl Program {
         Ok(if options.strict_exit && broken.is_some() { 2 } else { 0 })
     }
 
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// Help was asked for, or the call cannot be carried out.
+    pub fn options(&self, arguments: &[OsString]) -> Result<Options, Refusal> {
+        Options::read(self.voice.specs, arguments)
+    }
+
+    /// Its options.
+    pub fn specs(&self) -> &'static [Spec] {
+        self.voice.specs
+    }
+
     /// What each party is to do. Pure.
-    fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+    ///
+    /// # Errors
+    /// There are no such CPUs.
+    pub fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
         let cpus = match (&options.affinity, options.smp) {
             (Some(Some(set)), _) => cpuset::parse(set, machine)?,
             (Some(None), _) | (None, true) => machine.allowed.0.clone(),
@@ -142,7 +162,11 @@ impl Program {
         let one = |index: u64| Rules {
             means: self.means,
             form: self.form,
-            interval: (options.interval + index * options.distance) * 1000,
+            interval: options
+                .distance
+                .saturating_mul(index)
+                .saturating_add(options.interval)
+                .saturating_mul(1000),
             priority: match (options.smp || self.form == Form::Circle, options.priority) {
                 (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
                 _ => options.priority,
@@ -150,9 +174,10 @@ impl Program {
             cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
             loops: options.loops.unwrap_or(u64::MAX),
             // Strictly above, the figures being cut off first.
-            threshold: options.break_above.map_or(u64::MAX, |us| us * 1000 + 999),
+            threshold: options.break_above.map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
             timeout: options.timeout,
             delay: options.force_timeout,
+            trace: None,
         };
         let parties = if self.form == Form::Circle { 1 } else { 2 };
         Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), parties)).collect())
@@ -176,6 +201,7 @@ impl<W: Write> Screen<'_, W> {
         let begun = Instant::now();
         let limit = self.options.duration.map_or(Duration::MAX, Duration::from_nanos);
         let draws = !self.options.quiet || self.options.verbose;
+        self.draw(session.board());
         loop {
             let left = limit.saturating_sub(begun.elapsed());
             let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
@@ -203,15 +229,15 @@ impl<W: Write> Screen<'_, W> {
 
     fn frame(&mut self, board: &Board) -> String {
         match self.program.form {
-            Form::Pairs if (0..board.parties()).step_by(2).all(|party| board.figures(party).samples == 0) => {
+            // Not before all have something to show.
+            Form::Pairs if (0..board.parties()).step_by(2).any(|party| board.figures(party).samples == 0) => {
                 String::new()
             }
             Form::Pairs => self.text(board) + &text::up(board.parties()),
             Form::Circle => {
                 let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
                 let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-                let first = text::circle(self.rules[0].priority, &[board.figures(0)]);
-                format!("{up}{}          \n\n{first}", load.trim_end())
+                up + &text::circle_frame(&load, self.rules[0].priority, board.figures(0))
             }
         }
     }
@@ -250,8 +276,7 @@ impl<W: Write> Screen<'_, W> {
             self.program.voice.note(&format!("{missing} samples came faster than they are printed"));
             self.told = kept;
         }
-        let line = |cycle: u64| format!("{:8}:{cycle:8}:{:8}\n", 0, board.sample(cycle) / 1000);
-        let text = (self.told..cycles).map(line).collect();
+        let text = (self.told..cycles).map(|cycle| text::sample(cycle, board.sample(cycle))).collect();
         self.told = cycles;
         text
     }
@@ -266,7 +291,7 @@ impl<W: Write> Screen<'_, W> {
                 end += &self.frame(board);
             }
             if let Some(party) = board.broken() {
-                end += &format!("Thread {party} exceeded trace limit.\n");
+                end += &text::broken(party);
             }
         }
         end += text;
@@ -279,4 +304,46 @@ impl<W: Write> Screen<'_, W> {
 
 fn all(board: &Board) -> Vec<Figures> {
     (0..board.parties()).map(|party| board.figures(party)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(program: &Program, line: &str) -> Result<Vec<Rules>, Refusal> {
+        let cpus = || "0-1".parse().unwrap();
+        let machine = Machine { online: cpus(), allowed: cpus(), ..Machine::default() };
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        program.rules(&program.options(&words)?, &machine)
+    }
+
+    /// Priority, interval in us and CPU of each party.
+    fn told(program: &Program, line: &str) -> Vec<(u32, u64, Option<u32>)> {
+        let rules = rules(program, line).unwrap();
+        rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()
+    }
+
+    #[test]
+    fn pairs_differ_in_priority_interval_and_cpu() {
+        assert_eq!(told(&PMQTEST, ""), [(0, 1000, None); 2]);
+        let three = told(&PMQTEST, "-t3 -a -p 2 -i 100 -d 10");
+        assert_eq!(three[..2], [(2, 100, Some(0)); 2]);
+        assert_eq!(three[2..], [(1, 110, Some(1)), (1, 110, Some(1)), (1, 120, Some(0)), (1, 120, Some(0))]);
+        assert_eq!(told(&SVSEMATEST, "-S -p 9")[2], (9, 1500, Some(1)));
+        assert_eq!(told(&PTSEMATEST, "-a1 -t2")[3].2, Some(1));
+        assert!(rules(&PMQTEST, "-a 2").is_err());
+    }
+
+    #[test]
+    fn a_circle_has_one_priority_and_one_party_a_thread() {
+        assert_eq!(told(&SIGNALTEST, "-p 5 -t3").iter().map(|told| told.0).collect::<Vec<_>>(), [5; 3]);
+        assert_eq!(told(&SIGNALTEST, "").len(), 2);
+        assert_eq!(told(&SIGNALTEST, "-S -a 1"), [(0, 1000, Some(1)), (0, 1500, Some(1))]);
+    }
+
+    #[test]
+    fn a_limit_is_exceeded_by_the_next_whole_microsecond() {
+        assert_eq!(rules(&PMQTEST, "-b 20").unwrap()[0].threshold, 20_999);
+        assert_eq!(rules(&PMQTEST, "").unwrap()[0].threshold, u64::MAX);
+    }
 }

@@ -209,3 +209,46 @@ impl Options {
 
 /// Threads that a machine may be asked for.
 const MOST: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::arguments::Takes;
+    use super::*;
+    use crate::compat::rt::pairs::{PMQTEST, PTSEMATEST, Program, SIGNALTEST, SIGWAITTEST, SVSEMATEST};
+
+    static ALL: [&Program; 5] = [&PMQTEST, &PTSEMATEST, &SIGNALTEST, &SIGWAITTEST, &SVSEMATEST];
+
+    fn read(program: &Program, line: &str) -> Result<Options, Refusal> {
+        program.options(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn every_option_is_understood_by_its_letter_and_its_name() {
+        for program in ALL {
+            for spec in program.specs().iter().filter(|spec| !["help", "mlockall"].contains(&spec.long)) {
+                let (value, together) = match spec.takes {
+                    Takes::Value => (" 7", "=7"),
+                    _ => ("", ""),
+                };
+                // It is worth nothing without a timeout.
+                let with = if spec.long == "forcetimeout" { " -T 3" } else { "" };
+                let long = read(program, &format!("--{}{together}{with}", spec.long)).unwrap();
+                assert_ne!(long, Options::default(), "--{}", spec.long);
+                if let Some(letter) = spec.short {
+                    assert_eq!(read(program, &format!("-{letter}{value}{with}")).unwrap(), long);
+                }
+            }
+            assert_eq!(read(program, "-h"), Err(Refusal::Help));
+        }
+        assert_eq!(read(&SIGNALTEST, "-m").unwrap(), Options::default());
+    }
+
+    #[test]
+    fn nothing_means_no_limit_and_each_cpu() {
+        let options = read(&PMQTEST, "-l 0 -b 0 -D 0 -t").unwrap();
+        assert_eq!((options.loops, options.break_above, options.duration), (None, None, None));
+        assert_eq!(options.threads, Some(0));
+        assert_eq!(read(&PMQTEST, "-t0").unwrap(), read(&PMQTEST, "-t").unwrap());
+        assert_eq!(read(&PMQTEST, "-Sp99 -i100 -d0").unwrap().priority, 99);
+    }
+}

@@ -81,6 +81,21 @@ pub fn circle(priority: u32, all: &[Figures]) -> String {
     text
 }
 
+/// What is drawn of a circle while it turns: three lines, of its first thread.
+pub fn circle_frame(load: &str, priority: u32, first: Figures) -> String {
+    format!("{}          \n\n{}", load.trim_end(), circle(priority, &[first]))
+}
+
+/// A sample of `-v`.
+pub fn sample(cycle: u64, ns: u64) -> String {
+    format!("{:8}:{cycle:8}:{:8}\n", 0, us(ns))
+}
+
+/// The line about `-b`.
+pub fn broken(party: usize) -> String {
+    format!("Thread {party} exceeded trace limit.\n")
+}
+
 /// What the JSON says beyond the common head, of pairs.
 pub fn pairs_json(all: &[Pair], timeouts: bool) -> String {
     let one = |(index, pair): (usize, &Pair)| {
