@@ -34,7 +34,7 @@ pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
 /// The kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
 pub const REAL_TIME: &[Kernel] = &[Kernel::Rt, Kernel::Rt612];
 
-/// How long a command may take, s, where it does not [say](Check::takes) more.
+/// How long a command may take, s.
 const LIMIT: u32 = 60;
 
 /// A command to run in the VM, and what must hold of it.
@@ -43,7 +43,6 @@ pub struct Check {
     kernels: &'static [Kernel],
     command: &'static str,
     status: i32,
-    limit: u32,
     holds: fn(&Ran) -> Result<()>,
 }
 
@@ -55,17 +54,12 @@ impl Check {
         command: &'static str,
         holds: fn(&Ran) -> Result<()>,
     ) -> Check {
-        Check { name, kernels, command, status: 0, limit: LIMIT, holds }
+        Check { name, kernels, command, status: 0, holds }
     }
 
     /// The same, but it must end with this exit status.
     pub const fn exits(self, status: i32) -> Check {
         Check { status, ..self }
-    }
-
-    /// The same, but it may take up to so many seconds.
-    pub const fn takes(self, limit: u32) -> Check {
-        Check { limit, ..self }
     }
 
     fn judge(&self, ran: &Ran) -> Result<()> {
@@ -126,7 +120,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         kernel,
         memory: 512 << 20,
         cpus: 2,
-        timeout: Duration::from_secs(60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>()),
+        timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
         append: String::new(),
         modules: vec!["binder_linux".to_owned()],
         programs: vec![trials],
@@ -148,10 +142,10 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
 fn script(checks: &[&Check]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
-        let (command, limit) = (quoted(check.command), check.limit);
+        let command = quoted(check.command);
         let _ = writeln!(script, "mkdir -p /out/{index}/files && cd /out/{index}/files");
         let _ =
-            writeln!(script, "timeout {limit} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
+            writeln!(script, "timeout {LIMIT} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
     }
     script
 }

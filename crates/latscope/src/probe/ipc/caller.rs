@@ -146,7 +146,8 @@ impl Line {
         let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
         match mode {
             Mode::Throughput => (whole && self.reply == self.request).then_some(reply),
-            Mode::Latency | Mode::OneWay => (whole && reply.verified).then_some(reply),
+            Mode::Latency | Mode::OneWay | Mode::Inversion => (whole && reply.verified).then_some(reply),
+            Mode::Ping => (length == 0).then_some(reply),
         }
     }
 

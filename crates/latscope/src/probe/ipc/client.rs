@@ -5,11 +5,12 @@ use super::caller::{Line, Outcome, Rules, Station, Turn};
 use super::message::STAMPED;
 use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, handed};
 use super::passthrough::{self, InProcess};
-use super::point::Caller;
+use super::ping::Ping;
+use super::point::{Caller, Mode};
 use super::server::settle;
 use super::trial;
 use crate::engine::recorder::{Slots, Writer};
-use crate::exchange::transaction::Failure;
+use crate::exchange::transaction::{Client, Failure};
 use anyhow::{Context, Result, bail};
 use latscope_core::report::Sampling;
 use latscope_sys::clock::monotonic_ns;
@@ -49,10 +50,13 @@ impl Prepared {
         let shortfall = settle(&order.common.cpus)?;
         let slots = order.common.slots()?;
         let rules = Rules::of(order, inherited(2).ok());
-        let client = if order.common.transport == passthrough::NAME {
-            Box::new(InProcess::new(order.common.mode, order.common.payload))
-        } else {
-            (order.common.transport()?.client)(handed(&order.common)?)?
+        let common = &order.common;
+        let client: Box<dyn Client> = match (common.mode, common.words.first()) {
+            (Mode::Ping, Some(service)) => Box::new(Ping::of(service)?),
+            _ if common.transport == passthrough::NAME => {
+                Box::new(InProcess::new(common.mode, common.payload))
+            }
+            _ => (common.transport()?.client)(handed(common)?)?,
         };
         let writer = |point: Option<usize>| -> Option<Writer> {
             point.map(|point| slots.writer(point, Sampling::Event))

@@ -63,7 +63,11 @@ fn measure(bench: &mut Bench, group: &Group) {
 fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Refusal> {
     let row = &group[0].1;
     let refuse = |reason: String, remedy: &str| Some(Refusal { reason, remedy: remedy.to_owned() });
-    let least = if row.mode == Mode::OneWay { super::message::STAMPED } else { 4 };
+    let least = match row.mode {
+        Mode::OneWay => super::message::STAMPED,
+        Mode::Ping => 0,
+        Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
+    };
     if row.payload as usize > transport.max_payload {
         let limit = format_size(transport.max_payload as u64);
         let text =
@@ -118,6 +122,10 @@ fn of_row(
     called: &Called,
     served: Option<&Served>,
 ) {
+    if row.mode == Mode::Inversion {
+        // How long the waiter was blocked is all there is to tell.
+        return bench.set_blocks(point, tally.blocks.clone());
+    }
     let mut count = |name: &str, value: u64, better| bench.value(point, name, value as f64, "count", better);
     let one_way = row.mode == Mode::OneWay;
     let misses = match (row.since, served) {

@@ -1,5 +1,6 @@
 //! The server's process: answers what the client asks, and says how it went.
 
+use super::inversion::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{Control, Order, Served, ServerOrder, Word, handed};
 use super::point::Mode;
@@ -18,6 +19,7 @@ pub struct Attendant {
     last: u64,
     thread: u32,
     receiver: Option<Receiver>,
+    hog: Option<Hog>,
     served: Served,
 }
 
@@ -37,7 +39,7 @@ impl Attendant {
     /// One that answers payloads of up to `payload` bytes.
     pub fn new(mode: Mode, payload: usize, receiver: Option<Receiver>) -> Attendant {
         let reply = vec![0; payload.max(message::STAMPED)];
-        Attendant { mode, reply, last: 0, thread: 0, receiver, served: Served::default() }
+        Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: Served::default() }
     }
 
     /// Notes how long a request was on its way.
@@ -79,6 +81,9 @@ impl Service for Attendant {
         }
         if asked.flags & ONE_WAY != 0 {
             return Answer::None;
+        }
+        if let Some(hog) = self.hog.as_ref().filter(|_| asked.flags & STATE == 0) {
+            hog.disturb();
         }
         if self.mode == Mode::Throughput && asked.flags & STATE == 0 && verified {
             return Answer::Echo;
@@ -136,6 +141,7 @@ fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
     let mut server = (transport.server)(handed(&order.common)?)?;
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);
     attendant.served.shortfall = shortfall;
+    attendant.hog = (order.common.mode == Mode::Inversion).then(Hog::start).transpose()?;
     control.say(&Word::Ready);
     let outcome = server.serve(&mut attendant);
     let blocks = attendant.receiver.take().map(|receiver| receiver.writer.into_blocks());
