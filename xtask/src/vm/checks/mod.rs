@@ -122,7 +122,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         cpus: 2,
         timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
         append: String::new(),
-        modules: vec!["binder_linux".to_owned()],
+        modules: ["binder_linux", "vsock_loopback"].map(str::to_owned).to_vec(),
         programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),
