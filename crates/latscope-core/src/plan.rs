@@ -261,6 +261,8 @@ pub enum Load {
     Cpu,
     /// A copy loop through memory larger than the caches, on each allowed CPU.
     Memory,
+    /// Groups of processes that send messages to each other, one for each allowed CPU.
+    Hackbench,
     /// A shell command.
     Command(String),
 }

@@ -93,9 +93,24 @@ pub fn send(queue: impl AsFd, message: &[u8], patience: Patience) -> Result<()> 
 /// `EMSGSIZE`: the buffer is shorter than the queue's longest message. `EINTR`. `ETIMEDOUT`: empty.
 #[inline]
 pub fn receive(queue: impl AsFd, buffer: &mut [u8], patience: Patience) -> Result<usize> {
+    take(queue, buffer, patience.until())
+}
+
+/// [`receive`], which gives up at an instant of `CLOCK_REALTIME` with `ETIMEDOUT`.
+///
+/// # Errors
+/// As [`receive`].
+#[inline]
+pub fn receive_until(queue: impl AsFd, buffer: &mut [u8], instant: &Timespec) -> Result<usize> {
+    take(queue, buffer, std::ptr::from_ref(instant) as usize)
+}
+
+/// `until` is the address of an instant, or 0.
+#[inline]
+fn take(queue: impl AsFd, buffer: &mut [u8], until: usize) -> Result<usize> {
     let queue = queue.as_fd().as_raw_fd() as usize;
-    let arguments = [queue, buffer.as_mut_ptr() as usize, buffer.len(), 0, patience.until(), 0];
-    // SAFETY: the kernel writes at most buffer.len() bytes to the buffer.
+    let arguments = [queue, buffer.as_mut_ptr() as usize, buffer.len(), 0, until, 0];
+    // SAFETY: the kernel writes at most buffer.len() bytes to the buffer and reads the instant, if any.
     unsafe { syscall(libc::SYS_mq_timedreceive, arguments) }
 }
 
@@ -131,6 +146,7 @@ mod tests {
         assert_eq!(receive(&queue, &mut buffer, Patience::Sleep), Ok(0));
         assert_eq!(receive(&queue, &mut buffer, Patience::Never), Ok(5));
         assert_eq!(receive(&queue, &mut buffer, Patience::Never), Err(Errno::TIMEDOUT));
+        assert_eq!(receive_until(&queue, &mut buffer, &PAST), Err(Errno::TIMEDOUT));
         assert_eq!(send(&queue, &[0; 17], Patience::Never), Err(Errno::MSGSIZE));
     }
 }

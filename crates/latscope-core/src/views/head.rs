@@ -97,6 +97,7 @@ pub(super) fn run(report: &Report) -> String {
         None => {}
         Some(Load::Cpu) => text += " · beside a load of busy loops (--load cpu)",
         Some(Load::Memory) => text += " · beside a load of memory copies (--load memory)",
+        Some(Load::Hackbench) => text += " · beside a load of messages (--load hackbench)",
         Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
     }
     text

@@ -226,8 +226,8 @@ pub(super) fn run_arguments() -> Vec<Arg> {
             .help("Time for each point, such as 100ms"),
         Arg::new("load")
             .long("load")
-            .value_name("cpu|memory|CMD")
-            .help("Load beside the measurement: busy loops, memory copies, or a shell command"),
+            .value_name("cpu|memory|hackbench|CMD")
+            .help("Load beside the measurement: busy loops, memory copies, messages, or a shell command"),
         Arg::new("seed")
             .long("seed")
             .value_name("N")

@@ -9,6 +9,7 @@ pub mod file;
 pub mod ipc;
 pub mod memory;
 pub mod noise;
+pub mod paced;
 pub mod process;
 pub mod selftest;
 pub mod sync;

@@ -10,6 +10,7 @@ mod consumers;
 mod exits;
 mod goldens;
 mod mask;
+mod pairs;
 mod rendering;
 mod signals;
 
