@@ -11,14 +11,14 @@ pub mod json;
 pub mod oslat;
 pub mod row;
 
-mod console;
+pub(in crate::compat) mod console;
 mod cpuset;
-mod ground;
+pub(in crate::compat) mod ground;
 
 use anyhow::Result;
 use std::ffi::OsString;
 
-/// A program of rt-tests that latscope stands in for.
+/// A program that latscope stands in for, with all of its words.
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
