@@ -81,10 +81,11 @@ impl Ground {
 
 fn nothing(report: &Report) -> String {
     let Some(m) = report.measurements.first() else { return "nothing was measured".to_owned() };
-    let remedy = m.remedy.as_deref().filter(|remedy| !remedy.is_empty());
-    let remedy = remedy.map(|remedy| format!("{remedy}, or ")).unwrap_or_default();
     let reason = m.reason.as_deref().unwrap_or("nothing was measured");
-    format!("{reason}: {remedy}choose other means of transport, such as --transport unix-stream")
+    let remedies = m.remedy.iter().map(String::as_str).filter(|remedy| !remedy.is_empty());
+    let remedies: Vec<&str> =
+        remedies.chain(["another means of transport: --transport unix-stream"]).collect();
+    format!("{reason} (remedy: {})", remedies.join("; or "))
 }
 
 /// A value of a measurement; 0 where there is none.

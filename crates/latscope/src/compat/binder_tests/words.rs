@@ -145,8 +145,12 @@ pub fn usage(name: &str, specs: &[Spec]) -> String {
 mod tests {
     use super::*;
 
-    const SPECS: &[Spec] =
-        &[option("-i", "N", ""), option("-v", "", ""), option("--list", SWITCH, ""), option("--out", "FILE", "")];
+    const SPECS: &[Spec] = &[
+        option("-i", "N", ""),
+        option("-v", "", ""),
+        option("--list", SWITCH, ""),
+        option("--out", "FILE", ""),
+    ];
 
     fn words(line: &str) -> Result<Vec<(&'static str, String)>> {
         read(SPECS, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
@@ -156,7 +160,8 @@ mod tests {
     fn values_stand_apart_or_behind_an_equals_sign() {
         let read = words("-i 5 -v --list --out=a=b --transport pipe --list=false").unwrap();
         let read: Vec<(&str, &str)> = read.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let expected = [("-i", "5"), ("-v", ""), ("--list", "true"), ("--out", "a=b"), ("--transport", "pipe")];
+        let expected =
+            [("-i", "5"), ("-v", ""), ("--list", "true"), ("--out", "a=b"), ("--transport", "pipe")];
         assert_eq!((&read[..5], read[5]), (&expected[..], ("--list", "false")));
     }
 

@@ -42,6 +42,11 @@ impl Attendant {
         Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: Served::default() }
     }
 
+    /// Another thread may serve the next request.
+    pub fn change_thread(&mut self) {
+        self.thread = 0;
+    }
+
     /// Notes how long a request was on its way.
     fn receive(&mut self, request: &[u8], now: u64) {
         let (Some(receiver), Some(sent)) = (&mut self.receiver, message::stamped(request)) else { return };

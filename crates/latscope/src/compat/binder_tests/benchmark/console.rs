@@ -49,7 +49,6 @@ fn time(ns: f64) -> String {
     format!("{ns:>10.decimals$}")
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::super::runs::{self, Sample};

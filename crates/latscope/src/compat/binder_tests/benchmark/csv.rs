@@ -5,8 +5,7 @@ use crate::compat::binder_tests::number::general;
 use std::fmt::Write;
 
 /// The columns; of the last five only what errors are is ever filled.
-const HEAD: &str =
-    "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message";
+const HEAD: &str = "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message";
 
 /// The file.
 pub fn text(runs: &[&Run]) -> String {

@@ -22,10 +22,7 @@ pub fn text(layout: Layout, context: &Context, runs: &[&Run]) -> String {
         })
         .map(|pairs| format!("    {{\n{}\n    }}", object(&pairs, 6)))
         .collect();
-    format!(
-        "{{\n  \"context\": {{\n{context}\n  }},\n  \"benchmarks\": [\n{}\n  ]\n}}\n",
-        rows.join(",\n")
-    )
+    format!("{{\n  \"context\": {{\n{context}\n  }},\n  \"benchmarks\": [\n{}\n  ]\n}}\n", rows.join(",\n"))
 }
 
 /// A key and its value, as it stands there.

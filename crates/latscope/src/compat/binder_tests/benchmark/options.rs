@@ -79,7 +79,11 @@ static SPECS: [Spec; 17] = [
     option("--benchmark_out_format", FORMAT, "of that file [json]"),
     option("--benchmark_color", "auto|true|false", "no effect: there is no colour"),
     option("--benchmark_counters_tabular", SWITCH, "no effect: there are no counters"),
-    option("--benchmark_enable_random_interleaving", SWITCH, "no effect: repetitions are rounds over all of them"),
+    option(
+        "--benchmark_enable_random_interleaving",
+        SWITCH,
+        "no effect: repetitions are rounds over all of them",
+    ),
     option("--benchmark_min_warmup_time", "S", "no effect: the first 100 calls are never recorded"),
     option("--benchmark_dry_run", SWITCH, "one call of each"),
     option("--benchmark_time_unit", "ns", "only ns"),
@@ -180,8 +184,9 @@ impl Filter {
             return Ok(None);
         }
         let (others, pattern) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-        let pattern = Regex::new(pattern)
-            .map_err(|error| anyhow::anyhow!("--benchmark_filter {text:?} is no regular expression: {error}"))?;
+        let pattern = Regex::new(pattern).map_err(|error| {
+            anyhow::anyhow!("--benchmark_filter {text:?} is no regular expression: {error}")
+        })?;
         Ok(Some(Filter { pattern, others }))
     }
 
@@ -217,9 +222,14 @@ mod tests {
     #[test]
     fn a_filter_is_a_regular_expression_that_may_be_turned_round() {
         let takes = |filter: &str, name: &str| {
-            read(&format!("--benchmark_filter={filter}")).unwrap().filter.is_none_or(|filter| filter.takes(name))
+            read(&format!("--benchmark_filter={filter}"))
+                .unwrap()
+                .filter
+                .is_none_or(|filter| filter.takes(name))
         };
-        assert!(takes("ize/(4|8)$", "BM_sendVec_binderize/8") && !takes("ize/(4|8)$", "BM_sendVec_binderize/64"));
+        assert!(
+            takes("ize/(4|8)$", "BM_sendVec_binderize/8") && !takes("ize/(4|8)$", "BM_sendVec_binderize/64")
+        );
         assert!(takes("-/8$", "BM/4") && !takes("-/8$", "BM/8") && takes("all", "BM/4"));
     }
 

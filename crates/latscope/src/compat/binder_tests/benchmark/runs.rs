@@ -117,7 +117,8 @@ pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<
         Layout::Oreo if payload > 1024 => format!("{}k", payload >> 10),
         _ => payload.to_string(),
     };
-    let all = (2..=16).map(|power| 1 << power).map(|payload| (format!("{family}/{}", size(payload)), payload));
+    let all =
+        (2..=16).map(|power| 1 << power).map(|payload| (format!("{family}/{}", size(payload)), payload));
     all.filter(|(name, _)| filter.is_none_or(|filter| filter.takes(name))).collect()
 }
 
@@ -164,7 +165,10 @@ mod tests {
             benchmarks("BM", layout, None).into_iter().map(|(name, _)| name).collect()
         };
         let oreo = names(Layout::Oreo);
-        assert_eq!((oreo.len(), oreo[8].as_str(), oreo[9].as_str(), oreo[14].as_str()), (15, "BM/1024", "BM/2k", "BM/64k"));
+        assert_eq!(
+            (oreo.len(), oreo[8].as_str(), oreo[9].as_str(), oreo[14].as_str()),
+            (15, "BM/1024", "BM/2k", "BM/64k")
+        );
         assert_eq!(names(Layout::Current)[14], "BM/65536");
     }
 

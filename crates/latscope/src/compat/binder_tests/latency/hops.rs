@@ -120,7 +120,9 @@ mod tests {
     fn a_priority_that_was_not_inherited_is_told() {
         let (main, fifo, other) = sample(OTHER);
         let text = text(&BINDER, Layout::Current, &main, &[(&fifo, &other)]);
-        assert!(text.contains("binder       pid: 8674 tid: 8676 cpu: 0\nSCHED_OTHER 0\nerr priority_caller:99, priority:0\n"));
+        assert!(text.contains(
+            "binder       pid: 8674 tid: 8676 cpu: 0\nSCHED_OTHER 0\nerr priority_caller:99, priority:0\n"
+        ));
         assert_eq!(text.matches("err ").count(), 1);
         assert!(text.find("main ") < text.find("server "), "{text}");
     }

@@ -84,7 +84,10 @@ fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
         }
     }
     if raw.lost > 0 {
-        note(test.name, &format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost));
+        note(
+            test.name,
+            &format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost),
+        );
     }
     let page = page(&options, &report, real_time, options.raw_data.then_some(raw.pairs));
     print(&page.text(test, options.common.layout));
@@ -97,7 +100,8 @@ fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
 /// Nobody does.
 fn recorded_trace() -> Result<PathBuf> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
-    let on = |place: &PathBuf| std::fs::read(place.join("tracing_on")).is_ok_and(|text| text.starts_with(b"1"));
+    let on =
+        |place: &PathBuf| std::fs::read(place.join("tracing_on")).is_ok_and(|text| text.starts_with(b"1"));
     let place = places.iter().find(|place| on(place));
     let wanted = "-trace: no trace is running that could be stopped: as root, begin one first, as with \
                   `trace-cmd start -e sched -e binder`";
@@ -218,9 +222,13 @@ fn verdict(test: &Test, options: &Options, report: &Report, page: &Page, trace: 
         Inheritance::Pass => {}
         Inheritance::Fail { failed, calls } => note(
             test.name,
-            &format!("in {failed} of {calls} calls the server had another real-time priority than the caller"),
+            &format!(
+                "in {failed} of {calls} calls the server had another real-time priority than the caller"
+            ),
         ),
-        Inheritance::Skipped => note(test.name, "inheritance is not judged: no call was made by a real-time thread"),
+        Inheritance::Skipped => {
+            note(test.name, "inheritance is not judged: no call was made by a real-time thread")
+        }
     }
     u8::from(failed || short || page.inheritance != Inheritance::Pass)
 }

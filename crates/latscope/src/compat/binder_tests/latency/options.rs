@@ -117,7 +117,8 @@ mod tests {
                 "--compat" => "8.0",
                 _ => "7",
             };
-            let line = if spec.value.is_empty() { spec.name.to_owned() } else { format!("{} {value}", spec.name) };
+            let line =
+                if spec.value.is_empty() { spec.name.to_owned() } else { format!("{} {value}", spec.name) };
             assert_ne!(read(&HWBINDER, &line).unwrap(), usual, "{line}");
         }
         assert_eq!(read(&HWBINDER, "-w 3").unwrap(), read(&HWBINDER, "-pair 3").unwrap());

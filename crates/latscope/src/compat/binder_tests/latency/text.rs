@@ -91,8 +91,9 @@ impl Page {
     pub fn text(&self, test: &Test, layout: Layout) -> String {
         let fuller = test.fuller && layout == Layout::Current;
         let Page { pairs, iterations, deadline_us, .. } = self;
-        let mut text =
-            format!("{{\n\"cfg\":{{\"pair\":{pairs},\"iterations\":{iterations},\"deadline_us\":{deadline_us}");
+        let mut text = format!(
+            "{{\n\"cfg\":{{\"pair\":{pairs},\"iterations\":{iterations},\"deadline_us\":{deadline_us}"
+        );
         if fuller {
             let _ = write!(text, ",\"passthrough\":{}", u8::from(self.passthrough));
         }

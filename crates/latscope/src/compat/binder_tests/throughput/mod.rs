@@ -35,9 +35,6 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
     }
     let transport = measure::transport(&options.common, "binder")?;
     let ground = Ground::survey(NAME);
-    if !options.pairs {
-        note(NAME, "each worker calls a server process of its own, not another worker at random");
-    }
     let round = |most: u64| -> Result<Report> {
         let setup = setup(&options, most, Setup::usual(transport, &ground.machine));
         ground.carry_out(vec![setup.step()], None, None, &options.common)
@@ -52,6 +49,9 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
     let report = round(most)?;
     let figures = figures(&report);
     print(&(text::round(options.workers, &figures) + &text::figures(&figures)));
+    if !options.pairs {
+        note(NAME, "each worker calls a server process of its own, not another worker at random");
+    }
     let short = of_pairs(&report).any(|m| m.summary.count < options.iterations);
     if short {
         note(NAME, "it ended before all iterations were done");

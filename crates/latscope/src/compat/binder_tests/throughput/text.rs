@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn times_are_ms_and_a_share_is_a_percentage() {
-        let text = "average:0.0531ms worst:2.8ms best:0.03125ms\n50%: 0.05 90%: 0.061 95%: 0.0705 99%: 0.12 \n";
+        let text =
+            "average:0.0531ms worst:2.8ms best:0.03125ms\n50%: 0.05 90%: 0.061 95%: 0.0705 99%: 0.12 \n";
         assert_eq!(figures(&sample()), text);
         let warned = figures(&Figures { misses: 100, ..sample() });
         let warning = "0.5% of transactions took longer than estimated max latency. Consider setting -m to be higher \
