@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
+use std::process::Child;
 
 const NAMES: [&str; 5] = [
     "binderThroughputTest",
@@ -99,9 +100,9 @@ fn verbose_lines_do_not_break_the_page() {
     assert!(roles.iter().all(|role| ran.err.contains(role)), "{ran:?}");
 }
 
-#[test]
-fn a_server_that_is_killed_spoils_no_page_and_no_exit_code() {
-    let words = "as libhwbinder_latency -i 1000000 --transport unix-stream";
+/// A run that takes long, and has made calls.
+fn begun() -> (Child, Mark) {
+    let words = "as libhwbinder_latency -i 1000000 -deadline_us 1 --transport unix-stream";
     let mut command = latscope(words.split_whitespace());
     let mark = Mark::on(&mut command);
     let child = start(&mut command);
@@ -112,12 +113,32 @@ fn a_server_that_is_killed_spoils_no_page_and_no_exit_code() {
         let schedule = fs::read_to_string(format!("/proc/{server}/schedstat")).ok()?;
         (schedule.split_whitespace().next()?.parse::<u64>().ok()? > 50_000_000).then_some(())
     });
-    send(Signal::KILL, server);
+    (child, mark)
+}
+
+#[test]
+fn a_server_that_is_killed_spoils_no_page_and_no_exit_code() {
+    let (child, mark) = begun();
+    send(Signal::KILL, mark.wait_for("__ipc server").pid);
     let ran = wait(child);
     ran.no_panic();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("signal: 9") && ran.err.contains("before all iterations were done"), "{ran:?}");
     assert!(page(&ran)["P0"]["I"].as_u64().unwrap() < 2_000_000);
+    mark.wait_for_none();
+}
+
+#[test]
+fn an_interrupted_run_passes_no_verdict_on_what_it_does_not_know() {
+    let (child, mark) = begun();
+    send(Signal::INT, child.id() as i32);
+    let ran = wait(child);
+    ran.no_panic();
+    let page = page(&ran);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_ne!(page["inheritance"], "PASS", "{ran:?}");
+    // No call over a socket is done within a microsecond.
+    assert_eq!(page["P0"]["other_ms"]["meetR"], 0, "{ran:?}");
     mark.wait_for_none();
 }
 

@@ -58,6 +58,7 @@ impl Ground {
         observer: Option<&mut dyn Observer>,
         common: &Common,
     ) -> Result<Report> {
+        common.result.as_ref().map_or(Ok(()), |path| saver::check(path))?;
         let Ground { machine, timebase, .. } = self;
         let plan = Plan {
             job: self.name.to_owned(),

@@ -14,6 +14,7 @@ use crate::probe::ipc::passthrough;
 use crate::probe::ipc::point::Caller;
 use crate::probe::ipc::setup::{Setup, usual_rules};
 use anyhow::{Context, Result};
+use hops::Main;
 use latscope_core::plan::{Action, OnThreshold, Periodic};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::transactions;
@@ -71,23 +72,15 @@ fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
     let setup = setup(&options, Setup::usual(transport, &ground.machine));
     let mut raw = Raw { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
     let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
-    let on_threshold = trace.as_ref().map(|directory| OnThreshold {
-        actions: vec![Action::MarkTrace(directory.clone()), Action::Stop],
-        ..OnThreshold::default()
-    });
-    let main = hops::Main::here();
+    let on_threshold = trace.as_deref().map(stop);
+    let main = Main::here();
     let report = ground.carry_out(vec![setup.step()], on_threshold, observer, &options.common)?;
     if options.verbose {
-        eprint!("{}", hops::text(test, options.common.layout, &main, &pairs_of_hops(&report)));
-        if options.iterations > TOLD {
-            note(test.name, &format!("-v tells the first {TOLD} turns"));
-        }
+        tell(test, &options, &main, &report);
     }
     if raw.lost > 0 {
-        note(
-            test.name,
-            &format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost),
-        );
+        let text = format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost);
+        note(test.name, &text);
     }
     let page = page(&options, &report, real_time, options.raw_data.then_some(raw.pairs));
     print(&page.text(test, options.common.layout));
@@ -106,6 +99,19 @@ fn recorded_trace() -> Result<PathBuf> {
     let wanted = "-trace: no trace is running that could be stopped: as root, begin one first, as with \
                   `trace-cmd start -e sched -e binder`";
     Ok(place.context(wanted)?.clone())
+}
+
+/// At the first miss.
+fn stop(trace: &Path) -> OnThreshold {
+    OnThreshold { actions: vec![Action::MarkTrace(trace.to_owned()), Action::Stop], ..OnThreshold::default() }
+}
+
+/// Says who had a part in each call.
+fn tell(test: &Test, options: &Options, main: &Main, report: &Report) {
+    eprint!("{}", hops::text(test, options.common.layout, main, &pairs_of_hops(report)));
+    if options.iterations > TOLD {
+        note(test.name, &format!("-v tells the first {TOLD} turns"));
+    }
 }
 
 /// One point for each caller of each pair, SCHED_FIFO first.
@@ -158,7 +164,7 @@ fn times(m: &Measurement) -> Times {
         mean: m.summary.mean,
         worst: m.summary.max,
         best: m.summary.min,
-        misses: value(m, "misses") as u64,
+        misses: m.summary.missed,
         quantiles: [0.5, 0.9, 0.95, 0.99].map(quantile),
     }
 }
@@ -172,13 +178,6 @@ fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
 fn page(options: &Options, report: &Report, real_time: bool, raw: Option<Vec<Vec<u64>>>) -> Page {
     let (fifo, other) = (rows(report, "fifo"), rows(report, "other"));
     let pairs: Vec<Pair> = fifo.iter().zip(&other).map(|(fifo, other)| pair(fifo, other)).collect();
-    let calls = || of_pairs(report).map(|m| m.summary.count).sum::<u64>();
-    let uninherited = of_pairs(report).map(|m| value(m, "uninherited") as u64).sum();
-    let inheritance = match (real_time, uninherited) {
-        (true, 0) if calls() > 0 => Inheritance::Pass,
-        (true, failed) if failed > 0 => Inheritance::Fail { failed, calls: calls() },
-        _ => Inheritance::Skipped,
-    };
     Page {
         pairs: options.pairs,
         iterations: options.iterations,
@@ -186,7 +185,19 @@ fn page(options: &Options, report: &Report, real_time: bool, raw: Option<Vec<Vec
         passthrough: options.passthrough,
         raw,
         blocks: pairs,
-        inheritance,
+        inheritance: inheritance(report, real_time),
+    }
+}
+
+/// The verdict over all calls, if the servers told of each.
+fn inheritance(report: &Report, real_time: bool) -> Inheritance {
+    let told = of_pairs(report).all(|m| m.summary.count > 0 && m.values.contains_key("uninherited"));
+    let failed = of_pairs(report).map(|m| value(m, "uninherited") as u64).sum();
+    match (real_time, told, failed) {
+        (false, ..) => Inheritance::Skipped("no call was made by a real-time thread"),
+        (_, false, 0) => Inheritance::Skipped("it is not known of all calls how they were served"),
+        (_, _, 0) => Inheritance::Pass,
+        _ => Inheritance::Fail { failed, calls: of_pairs(report).map(|m| m.summary.count).sum() },
     }
 }
 
@@ -226,9 +237,7 @@ fn verdict(test: &Test, options: &Options, report: &Report, page: &Page, trace: 
                 "in {failed} of {calls} calls the server had another real-time priority than the caller"
             ),
         ),
-        Inheritance::Skipped => {
-            note(test.name, "inheritance is not judged: no call was made by a real-time thread")
-        }
+        Inheritance::Skipped(why) => note(test.name, &format!("inheritance is not judged: {why}")),
     }
     u8::from(failed || short || page.inheritance != Inheritance::Pass)
 }

@@ -49,8 +49,8 @@ pub enum Inheritance {
         /// Of so many.
         calls: u64,
     },
-    /// No caller had one.
-    Skipped,
+    /// Not known, for this reason.
+    Skipped(&'static str),
 }
 
 /// All that is printed.
@@ -108,7 +108,7 @@ impl Page {
         let verdict = match self.inheritance {
             Inheritance::Pass => "PASS",
             Inheritance::Fail { .. } => "FAIL",
-            Inheritance::Skipped => "SKIPPED",
+            Inheritance::Skipped(_) => "SKIPPED",
         };
         text + &format!("\"inheritance\": \"{verdict}\"\n}}\n")
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn without_calls_it_is_json_all_the_same() {
         let empty = Pair { name: "P0".to_owned(), ..Pair::default() };
-        let page = Page { blocks: vec![empty], inheritance: Inheritance::Skipped, ..sample() };
+        let page = Page { blocks: vec![empty], inheritance: Inheritance::Skipped(""), ..sample() };
         let json: serde_json::Value = serde_json::from_str(&page.text(&HWBINDER, Layout::Current)).unwrap();
         assert_eq!((&json["P0"]["SYNC"], &json["P0"]["R"]), (&"UNKNOWN".into(), &serde_json::Value::Null));
         assert_eq!(json["inheritance"], "SKIPPED");

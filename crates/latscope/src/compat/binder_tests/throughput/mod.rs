@@ -82,7 +82,7 @@ fn figures(report: &Report) -> Figures {
     let quantile = |q| histogram.quantile(q).unwrap_or(f64::NAN);
     Figures {
         calls: histogram.count(),
-        misses: of_pairs(report).map(|m| value(m, "misses") as u64).sum(),
+        misses: of_pairs(report).map(|m| m.summary.missed).sum(),
         elapsed,
         mean: histogram.mean().unwrap_or(f64::NAN),
         worst: histogram.max().unwrap_or(f64::NAN),
