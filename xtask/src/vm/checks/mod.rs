@@ -9,6 +9,7 @@
 //! ```
 
 mod binder;
+mod binder_tests;
 mod ipc;
 mod machine;
 mod noise;
@@ -26,7 +27,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 5] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS];
+const FAMILIES: [&[Check]; 6] =
+    [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS, binder_tests::CHECKS];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];

@@ -7,7 +7,7 @@ use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, hand
 use super::passthrough::{self, InProcess};
 use super::ping::Ping;
 use super::point::{Caller, Mode};
-use super::server::settle;
+use super::server::{myself, settle};
 use super::trial;
 use crate::engine::recorder::{Slots, Writer};
 use crate::exchange::transaction::{Client, Failure};
@@ -31,7 +31,8 @@ pub fn main(control: &mut Control) -> Result<()> {
         Ok(prepared) => {
             control.say(&Word::Ready);
             let Order::Go = control.order()? else { bail!("a client waits for the go") };
-            control.say(&Word::Called(Box::new(prepared.run(&order)?)));
+            let began = Some(myself("client"));
+            control.say(&Word::Called(Box::new(Called { began, ..prepared.run(&order)? })));
         }
     }
     Ok(())
@@ -143,14 +144,16 @@ impl Party<'_> {
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
         let (servers, from) = (server(), self.sequence);
         let faults = usage::process_counts();
+        let begin = monotonic_ns();
         if going {
             self.rounds(order);
         }
+        let elapsed = monotonic_ns() - begin;
         let server_cpu = server().saturating_sub(servers);
         let transactions = (self.sequence - from) / 2;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
-        let mut called = Called { server_cpu, transactions, faults, ..Called::default() };
+        let mut called = Called { server_cpu, transactions, faults, elapsed, ..Called::default() };
         if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
             self.try_inheritance(order, &mut called);
         }

@@ -7,7 +7,7 @@ use super::{Refusal, passthrough, transport};
 use crate::engine::bench::Bench;
 use crate::exchange::transaction::Transport;
 use anyhow::Result;
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Hop, Times};
 use latscope_core::units::{format_count, format_size};
 
 const PERMISSION: &str =
@@ -107,9 +107,15 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome) {
         }
     };
     let fifo_first = rows.iter().any(|(_, row)| row.caller != Caller::Other);
+    // The two processes as they began stand before the first calls.
+    let mut began: Vec<Hop> = served.iter().filter_map(|served| served.began.clone()).collect();
+    began.extend(called.began.clone());
     for (point, row) in rows {
         let tally = &called.tallies[usize::from(fifo_first && row.caller == Caller::Other)];
         of_row(bench, *point, row, tally, &called, served.as_ref());
+        if row.hops > 0 {
+            bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
+        }
         doubts(bench, *point, tally, &called, served.as_ref());
     }
 }
@@ -159,6 +165,7 @@ fn of_row(
         let caller = tally.cpu as f64 / tally.cpu_calls as f64;
         let each = caller + called.server_cpu as f64 / called.transactions as f64;
         bench.value(point, "cpu-time", each, "ns", Better::Less);
+        bench.value(point, "caller-cpu", caller, "ns", Better::Less);
     }
     let blocks = match (row.since, served) {
         (Since::Due, _) => tally.due_blocks.clone(),
@@ -166,7 +173,7 @@ fn of_row(
         (Since::Call, _) => tally.blocks.clone(),
     };
     bench.set_blocks(point, blocks);
-    bench.set_hops(point, tally.hops.clone());
+    bench.value(point, "elapsed", called.elapsed as f64, "ns", Better::Neither);
     match row.mode {
         Mode::OneWay => bench.set_times(point, Times::OneWay),
         _ if row.transport == passthrough::NAME => bench.set_times(point, Times::Operation),

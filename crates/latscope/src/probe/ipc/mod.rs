@@ -6,7 +6,7 @@ pub mod inversion;
 mod measure;
 pub mod message;
 mod orders;
-mod passthrough;
+pub mod passthrough;
 mod ping;
 pub mod point;
 mod server;

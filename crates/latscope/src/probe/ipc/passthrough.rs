@@ -42,6 +42,7 @@ impl InProcess {
 
 impl Client for InProcess {
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+        self.0.change_thread();
         let answer = match self.0.answer(request) {
             Answer::Echo => request,
             Answer::Bytes(bytes) => bytes,

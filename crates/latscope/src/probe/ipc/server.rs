@@ -7,7 +7,7 @@ use super::point::Mode;
 use crate::engine::recorder::Writer;
 use crate::exchange::transaction::{Answer, Service};
 use anyhow::{Context, Result, bail};
-use latscope_core::report::Exceedance;
+use latscope_core::report::{Exceedance, Hop};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched::{self, Policy, State};
 use latscope_sys::worker;
@@ -40,6 +40,11 @@ impl Attendant {
     pub fn new(mode: Mode, payload: usize, receiver: Option<Receiver>) -> Attendant {
         let reply = vec![0; payload.max(message::STAMPED)];
         Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: Served::default() }
+    }
+
+    /// Another thread may serve the next request.
+    pub fn change_thread(&mut self) {
+        self.thread = 0;
     }
 
     /// Notes how long a request was on its way.
@@ -120,6 +125,20 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
     }))
 }
 
+/// The calling thread as it is now.
+pub fn myself(role: &str) -> Hop {
+    let State { policy, priority, nice } = sched::state(0).unwrap_or_default();
+    Hop {
+        role: role.to_owned(),
+        pid: std::process::id(),
+        tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        cpu: rustix::thread::sched_getcpu() as u32,
+        policy,
+        priority,
+        nice,
+    }
+}
+
 /// The process: takes its order, answers until the client is gone.
 ///
 /// # Errors
@@ -142,6 +161,7 @@ fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);
     attendant.served.shortfall = shortfall;
     attendant.hog = (order.common.mode == Mode::Inversion).then(Hog::start).transpose()?;
+    attendant.served.began = Some(myself("service"));
     control.say(&Word::Ready);
     let outcome = server.serve(&mut attendant);
     let blocks = attendant.receiver.take().map(|receiver| receiver.writer.into_blocks());

@@ -375,7 +375,12 @@ fn end(mut pair: Pair) -> Outcome {
         let _ = server.control.get_ref().set_read_timeout(Some(GRACE));
         pair.served = match server.word() {
             Ok(Word::Served(served)) => Some(served),
-            _ => None,
+            Ok(_) => None,
+            // The client has noticed and told before its end was seen here.
+            Err(error) => {
+                pair.given_up = Some(Instant::now());
+                Some(Served { ended: Some(error.to_string()), ..Served::default() })
+            }
         };
     }
     let end = pair.servers_end();
