@@ -36,7 +36,7 @@ pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
 /// The kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
 pub const REAL_TIME: &[Kernel] = &[Kernel::Rt, Kernel::Rt612];
 
-/// How long a command may take, s.
+/// How long a command may take, s, where it does not [say](Check::takes) more.
 const LIMIT: u32 = 60;
 
 /// A command to run in the VM, and what must hold of it.
@@ -45,6 +45,7 @@ pub struct Check {
     kernels: &'static [Kernel],
     command: &'static str,
     status: i32,
+    limit: u32,
     holds: fn(&Ran) -> Result<()>,
 }
 
@@ -56,12 +57,17 @@ impl Check {
         command: &'static str,
         holds: fn(&Ran) -> Result<()>,
     ) -> Check {
-        Check { name, kernels, command, status: 0, holds }
+        Check { name, kernels, command, status: 0, limit: LIMIT, holds }
     }
 
     /// The same, but it must end with this exit status.
     pub const fn exits(self, status: i32) -> Check {
         Check { status, ..self }
+    }
+
+    /// The same, but it may take up to so many seconds.
+    pub const fn takes(self, limit: u32) -> Check {
+        Check { limit, ..self }
     }
 
     fn judge(&self, ran: &Ran) -> Result<()> {
@@ -122,7 +128,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         kernel,
         memory: 512 << 20,
         cpus: 2,
-        timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
+        timeout: Duration::from_secs(60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>()),
         append: String::new(),
         modules: ["binder_linux", "vsock_loopback"].map(str::to_owned).to_vec(),
         programs: vec![trials],
@@ -144,10 +150,10 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
 fn script(checks: &[&Check]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
-        let command = quoted(check.command);
+        let (command, limit) = (quoted(check.command), check.limit);
         let _ = writeln!(script, "mkdir -p /out/{index}/files && cd /out/{index}/files");
         let _ =
-            writeln!(script, "timeout {LIMIT} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
+            writeln!(script, "timeout {limit} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
     }
     script
 }
