@@ -10,7 +10,7 @@ use latscope_sys::queued_signal::{self, Address};
 use latscope_sys::shared_cell::Scope;
 use latscope_sys::system_v;
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, Result};
+use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::Ordering;
@@ -48,7 +48,9 @@ impl Channel {
     #[inline]
     pub(super) fn wake(&self, lane: usize, waiting: Address) -> Result<()> {
         match self {
-            Channel::Queues(queues) => message_queue::send(&queues[lane], &[0; MESSAGE], Patience::Sleep),
+            Channel::Queues(queues) => {
+                retry_on_intr(|| message_queue::send(&queues[lane], &[0; MESSAGE], Patience::Sleep))
+            }
             Channel::Semaphores(set) => system_v::change(*set, lane as u16, 1),
             Channel::Futexes(lanes) => {
                 lanes[lane].signal.give();
@@ -64,7 +66,8 @@ impl Channel {
         match self {
             Channel::Queues(queues) => {
                 let mut message = [0; MESSAGE];
-                message_queue::receive(&queues[lane], &mut message, Patience::Sleep).map(drop)
+                retry_on_intr(|| message_queue::receive(&queues[lane], &mut message, Patience::Sleep))
+                    .map(drop)
             }
             Channel::Semaphores(set) => system_v::change(*set, lane as u16, -1),
             Channel::Futexes(lanes) => {
@@ -80,7 +83,7 @@ impl Channel {
         let Channel::Queues(queues) = self else { return self.wait(lane) };
         let now = clock_gettime(ClockId::Realtime);
         let end = Timespec { tv_sec: now.tv_sec.saturating_add_unsigned(seconds as _), ..now };
-        message_queue::receive_until(&queues[lane], &mut [0; MESSAGE], &end).map(drop)
+        retry_on_intr(|| message_queue::receive_until(&queues[lane], &mut [0; MESSAGE], &end)).map(drop)
     }
 }
 

@@ -90,7 +90,9 @@ impl Party<'_> {
         while !self.board.over() {
             self.note_cpu();
             if self.rules.delay > 0 {
-                sleep_until::<Monotonic>(monotonic_ns() + self.rules.delay * SECOND);
+                sleep_until::<Monotonic>(
+                    monotonic_ns().saturating_add(self.rules.delay.saturating_mul(SECOND)),
+                );
             }
             stamp.store(monotonic_ns(), Release);
             self.channel.wake(0, receiver)?;
@@ -115,7 +117,8 @@ impl Party<'_> {
             if self.ends(&tally, latency) {
                 return Ok(());
             }
-            due = (due + self.rules.interval).max(now);
+            // From the first message on; a late one swallows what was due meanwhile.
+            due = if due == 0 { now } else { due }.saturating_add(self.rules.interval).max(now);
             if self.rules.interval > 0 {
                 sleep_until::<Monotonic>(due);
             }

@@ -162,7 +162,7 @@ impl Session {
     /// # Errors
     /// Waiting is refused.
     pub fn wait(&self, time: Duration) -> Result<Ended> {
-        let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
+        let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Ended::Time),

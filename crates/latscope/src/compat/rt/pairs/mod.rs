@@ -162,7 +162,11 @@ impl Program {
         let one = |index: u64| Rules {
             means: self.means,
             form: self.form,
-            interval: (options.interval + index * options.distance) * 1000,
+            interval: options
+                .distance
+                .saturating_mul(index)
+                .saturating_add(options.interval)
+                .saturating_mul(1000),
             priority: match (options.smp || self.form == Form::Circle, options.priority) {
                 (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
                 _ => options.priority,
@@ -170,7 +174,7 @@ impl Program {
             cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
             loops: options.loops.unwrap_or(u64::MAX),
             // Strictly above, the figures being cut off first.
-            threshold: options.break_above.map_or(u64::MAX, |us| us * 1000 + 999),
+            threshold: options.break_above.map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
             timeout: options.timeout,
             delay: options.force_timeout,
             trace: None,
