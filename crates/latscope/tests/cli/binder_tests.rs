@@ -167,6 +167,7 @@ fn benchmarks_are_listed_filtered_and_repeated() {
     let csv = fs::read_to_string(&file).unwrap();
     assert!(csv.lines().nth(1).unwrap().starts_with("\"BM_sendVec_binderize/4_mean\",2,"), "{csv}");
     assert_eq!((ran.code, csv.lines().count()), (Some(0), 9));
+    assert!(ran.err.contains("measured over unix-stream"), "{ran:?}");
 }
 
 #[test]

@@ -75,6 +75,9 @@ impl Ground {
         if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
             bail!(nothing(&report));
         }
+        if let Some(transport) = &common.transport {
+            note(self.name, &format!("measured over {transport}, whatever the names of rows say"));
+        }
         ground::doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
         Ok(report)
     }
