@@ -31,7 +31,7 @@ fn real(case: &Case) -> Option<String> {
         |words: &str| Command::new(case.1).args(words.split_whitespace()).stdin(Stdio::null()).output().ok();
     let help = String::from_utf8(run("--help")?.stdout).ok()?;
     let printed = || String::from_utf8(run(case.2).unwrap().stdout).unwrap();
-    let as_recorded = |text: &String| masked(text) == golden(case);
+    let as_recorded = |text: &String| !path(case).exists() || masked(text) == golden(case);
     help.contains(" V 2.40\n").then(|| (1..RUNS).map(|_| printed()).find(as_recorded).unwrap_or_else(printed))
 }
 
