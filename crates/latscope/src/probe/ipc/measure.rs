@@ -162,7 +162,9 @@ fn of_row(
     }
     // Behind a request without a reply there is a call that is not measured.
     if called.transactions > 0 && tally.cpu_calls > 0 && row.mode != Mode::OneWay {
-        let caller = tally.cpu as f64 / tally.cpu_calls as f64;
+        // Looking takes longer than the fastest calls: no thread runs for longer than the call took.
+        let took = bench.total(point).map_or(f64::MAX, |(calls, wall)| wall / calls as f64);
+        let caller = (tally.cpu as f64 / tally.cpu_calls as f64).min(took);
         let each = caller + called.server_cpu as f64 / called.transactions as f64;
         bench.value(point, "cpu-time", each, "ns", Better::Less);
         bench.value(point, "caller-cpu", caller, "ns", Better::Less);
