@@ -121,7 +121,10 @@ pub fn written(name: &str, value: &ParamValue) -> String {
         }
         ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
         ("caller", ParamValue::Text(text)) if text == "fifo" => "SCHED_FIFO caller".to_owned(),
-        ("lock", ParamValue::Text(text)) => format!("{text} lock"),
+        ("lock", ParamValue::Text(text)) if ["plain", "pi"].contains(&text.as_str()) => {
+            format!("{text} lock")
+        }
+        ("lock", ParamValue::Text(text)) => format!("server over {text}"),
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("wait", ParamValue::Text(text)) => format!("both sides {text}"),

@@ -78,7 +78,7 @@ fn inversion(report: &Report) -> Option<Finding> {
     let ((plain_p50, plain_max), (pi_p50, pi_max)) = (median(plain)?, median(pi)?);
     let hold = crate::transactions::number(plain, "hold")? as f64;
     let hog = crate::transactions::number(plain, "hog")? as f64;
-    let text = format!(
+    let mut said = format!(
         "Priority inversion: the owner of a lock held it for {}. A waiter of high priority was blocked for {} (at most {}) by a \
          plain lock, for a hog of middle priority took the owner's CPU for {}; by a lock with priority inheritance for {} (at \
          most {}), in {} rounds each.",
@@ -90,8 +90,15 @@ fn inversion(report: &Report) -> Option<Finding> {
         format_time(pi_max),
         format_count(plain.summary.count)
     );
+    for m in report.of_probe("ipc.inversion") {
+        let (Some(lock), Some((p50, max))) = (text(m, "lock"), median(m)) else { continue };
+        if !["plain", "pi"].contains(&lock) {
+            let (p50, max) = (format_time(p50), format_time(max));
+            said += &format!(" By a server over {lock}, as long at work, for {p50} (at most {max}).");
+        }
+    }
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
-    Some(finding("inversion", text, &values))
+    Some(finding("inversion", said, &values))
 }
 
 #[cfg(test)]

@@ -62,7 +62,12 @@ pub fn main() -> ExitCode {
 /// The processes of a run: our own binary again.
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let rest = || arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect::<Vec<_>>();
-    let outcome = match arguments.get(1)?.to_str()? {
+    let which = arguments.get(1)?.to_str()?;
+    if which.starts_with("__") {
+        // Started as /proc/self/exe, it would be seen as `exe` by others.
+        let _ = rustix::thread::set_name(c"latscope");
+    }
+    let outcome = match which {
         "__worker" => worker::main(),
         "__guardian" => guardian::main(),
         "__thief" => thief::main(),

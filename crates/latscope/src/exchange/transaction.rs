@@ -123,6 +123,13 @@ pub struct Meeting {
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
+impl Meeting {
+    /// One at which only words are handed, to the client.
+    pub fn of_words(words: Vec<String>) -> Meeting {
+        Meeting { server: Vec::new(), client: Vec::new(), words, leftovers: Leftovers::none(), kept: None }
+    }
+}
+
 /// A mechanism that carries transactions.
 pub struct Transport {
     /// Its name on the command line and in probe ids: `unix-stream`.

@@ -3,15 +3,15 @@
 //!
 //! Many are alike in how messages lie in them:
 //!
-//! * a [`stream`] of bytes: each message begins with its length, four bytes of
+//! * a `stream` of bytes: each message begins with its length, four bytes of
 //!   ours that travel with it in the same system call;
-//! * [`datagram`]s: the kernel keeps messages apart;
-//! * [`queue`]s of messages;
-//! * a [`mailbox`]: messages lie in shared memory, and something else, the
+//! * `datagram`s: the kernel keeps messages apart;
+//! * `queue`s of messages;
+//! * a `mailbox`: messages lie in shared memory, and something else, the
 //!   *bell*, tells that one is there.
 //!
 //! The first kind is told by the kernel that the other party is gone; the
-//! others have a [`lifeline`] for it. Two are libraries, and there only where
+//! others have a `lifeline` for it. Two are libraries, and there only where
 //! the features of their names are switched on.
 
 #[cfg(test)]

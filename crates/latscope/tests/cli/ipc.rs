@@ -158,8 +158,9 @@ fn verbose_tells_who_had_a_part() {
     let (found, shown) = measured("-t unix-stream --count 2 -v");
     let hops = point(&found, &[("caller", "fifo"), ("pair", "0")])["hops"].as_array().unwrap();
     let roles: Vec<&str> = hops.iter().map(|hop| hop["role"].as_str().unwrap()).collect();
-    assert_eq!(roles, ["fifo-caller", "server", "fifo-caller", "server"]);
+    assert_eq!(roles, ["service", "client", "fifo-caller", "server", "fifo-caller", "server"]);
     assert_ne!(hops[0]["pid"], hops[1]["pid"]);
+    assert_eq!((&hops[2]["pid"], &hops[3]["pid"]), (&hops[1]["pid"], &hops[0]["pid"]));
     assert!(shown.contains("server pid ") && shown.contains("First calls, hop by hop"), "{shown}");
 }
 

@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod bad_machines;
+mod binder_tests;
 mod blame;
 mod full_disk;
 mod generated;

@@ -148,7 +148,7 @@ fn a_limit_ends_the_run_and_touches_no_trace() {
     assert_eq!(code("-q -b 900000 -l 5 --strict-exit"), Some(0));
     let on = || fs::read_to_string("/sys/kernel/tracing/tracing_on").ok();
     let before = on();
-    // Between two processes no wake-up is that fast.
+    // The first ones are cold.
     assert_eq!(run("svsematest", "-f -q -b 1 -l 5000 -i 100 --strict-exit").status.code(), Some(2));
     assert_eq!(on(), before);
 }
@@ -176,7 +176,7 @@ fn a_signal_ends_the_run_with_its_figures() {
     }
 }
 
-/// Processes of this group's parent, by what is in their command line.
+/// The child processes whose command line has this word.
 fn children(of: u32, word: &str) -> Vec<(u32, Vec<String>)> {
     let entries = fs::read_dir("/proc").unwrap().map_while(Result::ok);
     let process = |entry: fs::DirEntry| {

@@ -9,6 +9,7 @@
 //! ```
 
 mod binder;
+mod binder_tests;
 mod ipc;
 mod machine;
 mod noise;
@@ -26,7 +27,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 5] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS];
+const FAMILIES: [&[Check]; 6] =
+    [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS, binder_tests::CHECKS];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
@@ -128,7 +130,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         cpus: 2,
         timeout: Duration::from_secs(60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>()),
         append: String::new(),
-        modules: vec!["binder_linux".to_owned()],
+        modules: ["binder_linux", "vsock_loopback"].map(str::to_owned).to_vec(),
         programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),

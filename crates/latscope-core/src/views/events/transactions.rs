@@ -63,10 +63,15 @@ pub(super) fn comparison(report: &Report, options: &Options) -> String {
     out += &grid(&shown, 2, options.width, options.color);
     let one_way = transports.iter().filter_map(Transport::usual).any(|m| mode(m) == Some("one-way"));
     let times = if one_way { "From the caller's stamp to the server's" } else { "There and back" };
-    let about = format!(
+    let mut about = format!(
         "{times}, called by SCHED_OTHER, or by SCHED_FIFO where it says fifo. CPU: time of both processes for one \
          transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value."
     );
+    let free = |m: &Measurement| text(m, "placement") == Some("free");
+    if transports.iter().filter_map(Transport::usual).any(free) {
+        about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
+                  with like under --placement same-core or two-cores.";
+    }
     out += &wrap(&Text::default(), &about, DIM, options.width, options.color);
     out
 }

@@ -45,7 +45,20 @@ fn what() -> Vec<Arg> {
         flag("throughput", "Payloads from 4 B to 64 KiB, echoed and verified"),
         flag("one-way", "Only the way of the request, by stamps of both sides").conflicts_with("throughput"),
         flag("inversion", "How long a lock's owner of low priority blocks one of high priority")
-            .conflicts_with_all(["throughput", "one-way", "transport"]),
+            .conflicts_with_all(["throughput", "one-way"]),
+        option(
+            "service",
+            "NAME",
+            "Ping over binder what others serve, or 0 for the context manager; needs none of ours",
+        )
+        .conflicts_with_all([
+            "transport",
+            "throughput",
+            "one-way",
+            "inversion",
+            "payload",
+            "each-call",
+        ]),
     ]
 }
 

@@ -62,7 +62,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 /// What is measured, and what is left out of what is usual.
 fn steps(matches: &ArgMatches, machine: &Machine) -> Result<(Vec<Step>, Vec<String>)> {
     if matches.get_flag("inversion") {
-        return Ok((vec![request::inversion(matches, machine)], Vec::new()));
+        return Ok((request::inversion(matches, machine)?, Vec::new()));
     }
     let chosen = request::chosen(matches)?;
     Ok((request::steps(matches, &chosen, machine)?, chosen.notes))

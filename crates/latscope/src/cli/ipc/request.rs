@@ -1,7 +1,7 @@
 //! From the options of `latscope ipc` to what is measured.
 
 use crate::exchange::transaction::Transport;
-use crate::probe::ipc::point::{Caller, Mode, Placement};
+use crate::probe::ipc::point::{Caller, Mode, Placement, Row};
 use crate::probe::ipc::setup::{self, Setup};
 use crate::probe::ipc::{self, transports};
 use crate::probe::wake::timer::PRIORITY;
@@ -42,6 +42,10 @@ fn sweep() -> Vec<u64> {
 /// A name that none has.
 pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
     let names: Vec<&String> = matches.get_many("transport").into_iter().flatten().collect();
+    if matches.contains_id("service") {
+        let binder = ipc::transport("binder").context("this binary has no binder")?;
+        return Ok(Chosen { transports: vec![binder], notes: Vec::new() });
+    }
     if names.is_empty() {
         return usual();
     }
@@ -87,8 +91,26 @@ pub fn steps(matches: &ArgMatches, chosen: &Chosen, machine: &Machine) -> Result
     Ok(setups.iter().map(Setup::step).collect())
 }
 
-/// The step of the experiment with locks.
-pub fn inversion(matches: &ArgMatches, machine: &Machine) -> Step {
+/// The steps of the experiment with locks: the locks themselves, and the
+/// transports that are asked for, or that have a means of inheritance.
+///
+/// # Errors
+/// A name that no transport has.
+pub fn inversion(matches: &ArgMatches, machine: &Machine) -> Result<Vec<Step>> {
+    let locks = locks(matches, machine);
+    let transports = if matches.contains_id("transport") {
+        chosen(matches)?.transports
+    } else {
+        let inherits = |transport: &&Transport| transport.inheritance.is_some() && transport.meet(4).is_ok();
+        ipc::carriers().filter(inherits).collect()
+    };
+    let waits = transports.iter().filter(|transport| !transport.spins);
+    let of_transports = waits.map(|transport| ipc::inversion::of_transport(transport, &locks));
+    let of_transports: Vec<Step> = of_transports.collect();
+    Ok([locks].into_iter().chain(of_transports).collect())
+}
+
+fn locks(matches: &ArgMatches, machine: &Machine) -> Step {
     let asked = matches.get_one::<CpuList>("cpus").and_then(|list| list.0.first().copied());
     let cpu = asked.or(machine.allowed.0.last().copied()).unwrap_or(0);
     let seed = matches.get_one("seed").copied().unwrap_or(1);
@@ -97,6 +119,9 @@ pub fn inversion(matches: &ArgMatches, machine: &Machine) -> Step {
 }
 
 fn mode(matches: &ArgMatches) -> Mode {
+    if matches.contains_id("service") {
+        return Mode::Ping;
+    }
     match (matches.get_flag("throughput"), matches.get_flag("one-way")) {
         (true, _) => Mode::Throughput,
         (_, true) => Mode::OneWay,
@@ -133,6 +158,7 @@ fn setup(matches: &ArgMatches, transport: &'static Transport, machine: &Machine)
         deadline,
         hops: if matches.get_flag("verbose") { HOPS } else { 0 },
         watched: matches.get_flag("each-call"),
+        service: matches.get_one("service").cloned(),
         rules,
         count,
         duration,
@@ -178,7 +204,11 @@ fn callers(matches: &ArgMatches, mode: Mode) -> Result<Vec<Caller>> {
 fn payloads(matches: &ArgMatches, mode: Mode) -> Result<Vec<u64>> {
     let mut given: Vec<u64> = matches.get_many("payload").into_iter().flatten().copied().collect();
     given.dedup();
-    let least = if mode == Mode::OneWay { ipc::message::STAMPED as u64 } else { 4 };
+    let least = match mode {
+        Mode::Ping => return Ok(vec![0]),
+        Mode::OneWay => ipc::message::STAMPED as u64,
+        Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
+    };
     if let Some(small) = given.iter().find(|payload| **payload < least) {
         bail!("--payload {small} has no room for what is verified: choose at least {least} bytes");
     }
@@ -187,8 +217,8 @@ fn payloads(matches: &ArgMatches, mode: Mode) -> Result<Vec<u64>> {
     }
     Ok(match mode {
         Mode::Throughput => sweep(),
-        Mode::Latency => vec![setup::PAYLOAD],
         Mode::OneWay => vec![least],
+        _ => vec![setup::PAYLOAD],
     })
 }
 
@@ -227,13 +257,10 @@ pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
         warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
     };
     let steps = || steps.iter().filter(|step| step.name == ipc::STEP);
-    let pairs_of = |step: &Step, caller: Option<&str>| {
-        let of =
-            step.points.iter().filter(|point| caller.is_none_or(|caller| point.text("caller") == caller));
-        of.map(|point| point.number("pair") + 1).max().unwrap_or(0)
-    };
-    let pairs = steps().map(|step| pairs_of(step, None)).max().unwrap_or(0);
-    let real_time = steps().map(|step| pairs_of(step, Some("fifo"))).max().unwrap_or(0);
+    let rows = || steps().flat_map(|step| step.points.iter().map(Row::of));
+    let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
+    let real_time =
+        rows().filter(|row| row.caller != Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
     if pairs > cpus {
         warn(
             "pairs",

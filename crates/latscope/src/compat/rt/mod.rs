@@ -15,14 +15,14 @@ pub mod oslat;
 pub mod pairs;
 pub mod row;
 
-mod console;
+pub(in crate::compat) mod console;
 mod cpuset;
-mod ground;
+pub(in crate::compat) mod ground;
 
 use anyhow::Result;
 use std::ffi::OsString;
 
-/// A program of rt-tests that latscope stands in for.
+/// A program that latscope stands in for, with all of its words.
 pub struct Tool {
     /// Its name.
     pub name: &'static str,

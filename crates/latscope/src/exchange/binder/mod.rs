@@ -4,7 +4,7 @@
 //! libbinder is in between.
 //!
 //! Whoever opens a meeting is the context manager of the device
-//! ([`names`]): it hands the server's node to the client and keeps nothing of
+//! (`names`): it hands the server's node to the client and keeps nothing of
 //! it, so that the server learns from the driver itself when the client is
 //! gone. A side makes one system call for each transaction: the client writes
 //! its request and waits, the server answers, gives the request back and waits

@@ -7,6 +7,7 @@ use crate::exchange::leftover::{Leftover, Leftovers};
 use crate::exchange::transaction::{Client, Failure, Handed, Transport};
 use parties::*;
 use std::collections::HashSet;
+use std::io::Write;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Instant;
@@ -223,6 +224,11 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
 
 fn conforms(name: &str) {
     let transport = named(name).unwrap();
+    if let Err(unavailable) = transport.meet(1) {
+        assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());
+        // Past the harness, which would keep it for itself.
+        return writeln!(std::io::stdout(), "SKIPPED {name}: {unavailable}: {}", unavailable.remedy).unwrap();
+    }
     bytes_come_back_as_they_were(transport);
     let checks: [fn(Pair); 8] = [
         a_thousand_different_ones_are_answered,
@@ -256,10 +262,12 @@ macro_rules! conform {
 
         #[test]
         fn all_are_tested_and_described() {
-            let names: HashSet<&str> = TRANSPORTS.iter().map(|transport| transport.name).collect();
+            // Those of the binder driver are tried where it is, by `binder_trials` in the VM.
+            let here = || TRANSPORTS.iter().filter(|transport| !transport.name.ends_with("binder"));
+            let names: HashSet<&str> = here().map(|transport| transport.name).collect();
             assert_eq!(names, HashSet::from([$($(#[$only])? $name),*]));
-            assert_eq!(names.len(), TRANSPORTS.len());
-            for transport in TRANSPORTS {
+            assert_eq!(names.len(), here().count());
+            for transport in here() {
                 assert!(!transport.title.is_empty() && !transport.source.is_empty());
                 assert!(transport.copies >= 1 && transport.max_payload >= 65_507);
                 assert!(transport.meet(0).is_err());

@@ -175,7 +175,8 @@ impl Carried<'_> {
         let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
         match mode {
             Mode::Throughput => (whole && self.reply == self.request).then_some(reply),
-            Mode::Latency | Mode::OneWay => (whole && reply.verified).then_some(reply),
+            Mode::Latency | Mode::OneWay | Mode::Inversion => (whole && reply.verified).then_some(reply),
+            Mode::Ping => self.reply.is_empty().then_some(reply),
         }
     }
 }

@@ -5,11 +5,12 @@ use super::caller::{Line, Outcome, Rules, Station, Turn};
 use super::message::STAMPED;
 use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, handed};
 use super::passthrough::{self, InProcess};
-use super::point::Caller;
-use super::server::settle;
+use super::ping::Ping;
+use super::point::{Caller, Mode};
+use super::server::{myself, settle};
 use super::trial;
 use crate::engine::recorder::{Slots, Writer};
-use crate::exchange::transaction::Failure;
+use crate::exchange::transaction::{Client, Failure};
 use anyhow::{Context, Result, bail};
 use latscope_core::report::Sampling;
 use latscope_sys::clock::monotonic_ns;
@@ -30,7 +31,8 @@ pub fn main(control: &mut Control) -> Result<()> {
         Ok(prepared) => {
             control.say(&Word::Ready);
             let Order::Go = control.order()? else { bail!("a client waits for the go") };
-            control.say(&Word::Called(Box::new(prepared.run(&order)?)));
+            let began = Some(myself("client"));
+            control.say(&Word::Called(Box::new(Called { began, ..prepared.run(&order)? })));
         }
     }
     Ok(())
@@ -49,10 +51,13 @@ impl Prepared {
         let shortfall = settle(&order.common.cpus)?;
         let slots = order.common.slots()?;
         let rules = Rules::of(order, inherited(2).ok());
-        let client = if order.common.transport == passthrough::NAME {
-            Box::new(InProcess::new(order.common.mode, order.common.payload))
-        } else {
-            (order.common.transport()?.client)(handed(&order.common)?)?
+        let common = &order.common;
+        let client: Box<dyn Client> = match (common.mode, common.words.first()) {
+            (Mode::Ping, Some(service)) => Box::new(Ping::of(service)?),
+            _ if common.transport == passthrough::NAME => {
+                Box::new(InProcess::new(common.mode, common.payload))
+            }
+            _ => (common.transport()?.client)(handed(common)?)?,
         };
         let writer = |point: Option<usize>| -> Option<Writer> {
             point.map(|point| slots.writer(point, Sampling::Event))
@@ -139,14 +144,16 @@ impl Party<'_> {
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
         let (servers, from) = (server(), self.sequence);
         let faults = usage::process_counts();
+        let begin = monotonic_ns();
         if going {
             self.rounds(order);
         }
+        let elapsed = monotonic_ns() - begin;
         let server_cpu = server().saturating_sub(servers);
         let transactions = (self.sequence - from) / 2;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
-        let mut called = Called { server_cpu, transactions, faults, ..Called::default() };
+        let mut called = Called { server_cpu, transactions, faults, elapsed, ..Called::default() };
         if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
             self.try_inheritance(order, &mut called);
         }

@@ -10,18 +10,23 @@
 
 use super::Refusal;
 use super::caller::fifo;
+use super::point::{Caller, Mode, Placement, Row, Since};
+use super::setup::{PAYLOAD, usual_rules};
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
+use crate::exchange::transaction::Transport;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, ParamValue, Point, Policy, Step, Stop, params};
+use latscope_core::plan::{Conditions, ParamValue, Params, Periodic, Point, Policy, Step, Stop, params};
 use latscope_core::report::Times;
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::futex::{Lock, PiLock, PlainLock, Tokens};
 use latscope_sys::sched;
 use latscope_sys::usage::thread_cpu_ns;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// How long a lock's owner of low priority blocks a waiter of high priority.
@@ -33,7 +38,10 @@ pub static INVERSION: Probe = Probe {
     times: Times::Operation,
     source: "futex(2), FUTEX_LOCK_PI",
     params: &[
-        stated("lock", "plain, or pi: its owner inherits the priority of its waiters."),
+        stated(
+            "lock",
+            "plain, pi (its owner inherits the priority of its waiters), or a transport: its server works.",
+        ),
         stated("hold", "CPU time for which the owner keeps the lock, ns."),
         stated("hog", "CPU time that the thread of middle priority takes, ns."),
     ],
@@ -57,6 +65,10 @@ const HOG: u64 = 10_000_000;
 /// Rounds of each lock.
 const ROUNDS: u64 = 50;
 
+/// Calls in a second: a round, and as long a rest, for real-time threads are
+/// throttled otherwise.
+const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
+
 /// Priorities of owner, hog and waiter.
 const LOW: u32 = 10;
 const MIDDLE: u32 = 20;
@@ -64,15 +76,48 @@ const HIGH: u32 = 30;
 
 const PERMISSION: &str = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
 
+/// What keeps whom from what, in every round.
+pub fn work(lock: &str) -> Params {
+    params([("lock", lock.into()), ("hold", HOLD.into()), ("hog", HOG.into())])
+}
+
 fn points() -> Vec<Point> {
-    let point = |lock: &str, title: &str| {
-        let params = params([("lock", lock.into()), ("hold", HOLD.into()), ("hog", HOG.into())]);
-        INVERSION.point(params, title, false)
-    };
+    let point = |lock: &str, title: &str| INVERSION.point(work(lock), title, false);
     vec![
         point("plain", "blocked by a plain lock"),
         point("pi", "blocked by a lock with priority inheritance"),
     ]
+}
+
+/// The step that measures how long a client of high priority is blocked by its
+/// server, which is given none, in the same rounds: the transaction is the lock.
+pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
+    let title = format!("blocked by the server of a transaction, {}", transport.title);
+    Step {
+        name: super::STEP.to_owned(),
+        points: vec![INVERSION.point(work(transport.name), &title, false)],
+        periodic: Some(Periodic { warm_up: 0, ..usual_rules() }),
+        ..locks.clone()
+    }
+}
+
+/// What the callers of a transaction do in it.
+pub fn row(transport: &str) -> Row {
+    Row {
+        transport: transport.to_owned(),
+        mode: Mode::Inversion,
+        caller: Caller::Fifo(HIGH),
+        pair: 0,
+        placement: Placement::SameCore,
+        payload: PAYLOAD,
+        deadline: u64::MAX,
+        fresh: false,
+        rate: Some(ROUNDS_A_SECOND),
+        since: Since::Call,
+        hops: 0,
+        watched: false,
+        service: None,
+    }
 }
 
 /// The step that measures both locks, `rounds` rounds each, on `cpu`.
@@ -218,6 +263,40 @@ impl Stage {
         // Both were tried before.
         let _ = sched::pin(&[self.cpu]);
         let _ = fifo(priority);
+    }
+}
+
+/// A thread of middle priority beside the server of a transaction.
+pub struct Hog(Arc<Tokens>);
+
+impl Hog {
+    /// Starts it, on the CPUs of the calling thread.
+    ///
+    /// # Errors
+    /// It is not started, or gets no real-time priority.
+    pub fn start() -> Result<Hog> {
+        let cue = Arc::new(Tokens::default());
+        let (heard, (tell, told)) = (cue.clone(), channel());
+        std::thread::Builder::new().name("hog".to_owned()).spawn(move || {
+            let shortfall = fifo(MIDDLE);
+            if tell.send(shortfall).is_err() {
+                return;
+            }
+            loop {
+                heard.take();
+                compute(HOG);
+            }
+        })?;
+        match told.recv()? {
+            None => Ok(Hog(cue)),
+            Some(shortfall) => bail!("the hog {shortfall}"),
+        }
+    }
+
+    /// The work of a round: the hog wants the CPU of a server that has some left to do.
+    pub fn disturb(&self) {
+        self.0.give();
+        compute(HOLD);
     }
 }
 

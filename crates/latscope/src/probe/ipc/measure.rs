@@ -7,7 +7,7 @@ use super::{Refusal, passthrough, transport};
 use crate::engine::bench::Bench;
 use crate::exchange::transaction::Transport;
 use anyhow::Result;
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Hop, Times};
 use latscope_core::units::{format_count, format_size};
 
 const PERMISSION: &str =
@@ -63,7 +63,11 @@ fn measure(bench: &mut Bench, group: &Group) {
 fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Refusal> {
     let row = &group[0].1;
     let refuse = |reason: String, remedy: &str| Some(Refusal { reason, remedy: remedy.to_owned() });
-    let least = if row.mode == Mode::OneWay { super::message::STAMPED } else { 4 };
+    let least = match row.mode {
+        Mode::OneWay => super::message::STAMPED,
+        Mode::Ping => 0,
+        Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
+    };
     if row.payload as usize > transport.max_payload {
         let limit = format_size(transport.max_payload as u64);
         let text =
@@ -103,9 +107,15 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome) {
         }
     };
     let fifo_first = rows.iter().any(|(_, row)| row.caller != Caller::Other);
+    // The two processes as they began stand before the first calls.
+    let mut began: Vec<Hop> = served.iter().filter_map(|served| served.began.clone()).collect();
+    began.extend(called.began.clone());
     for (point, row) in rows {
         let tally = &called.tallies[usize::from(fifo_first && row.caller == Caller::Other)];
         of_row(bench, *point, row, tally, &called, served.as_ref());
+        if row.hops > 0 {
+            bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
+        }
         doubts(bench, *point, tally, &called, served.as_ref());
     }
 }
@@ -118,6 +128,10 @@ fn of_row(
     called: &Called,
     served: Option<&Served>,
 ) {
+    if row.mode == Mode::Inversion {
+        // How long the waiter was blocked is all there is to tell.
+        return bench.set_blocks(point, tally.blocks.clone());
+    }
     let mut count = |name: &str, value: u64, better| bench.value(point, name, value as f64, "count", better);
     let one_way = row.mode == Mode::OneWay;
     let misses = match (row.since, served) {
@@ -148,9 +162,12 @@ fn of_row(
     }
     // Behind a request without a reply there is a call that is not measured.
     if called.transactions > 0 && tally.cpu_calls > 0 && row.mode != Mode::OneWay {
-        let caller = tally.cpu as f64 / tally.cpu_calls as f64;
+        // Looking takes longer than the fastest calls: no thread runs for longer than the call took.
+        let took = bench.total(point).map_or(f64::MAX, |(calls, wall)| wall / calls as f64);
+        let caller = (tally.cpu as f64 / tally.cpu_calls as f64).min(took);
         let each = caller + called.server_cpu as f64 / called.transactions as f64;
         bench.value(point, "cpu-time", each, "ns", Better::Less);
+        bench.value(point, "caller-cpu", caller, "ns", Better::Less);
     }
     let blocks = match (row.since, served) {
         (Since::Due, _) => tally.due_blocks.clone(),
@@ -158,7 +175,7 @@ fn of_row(
         (Since::Call, _) => tally.blocks.clone(),
     };
     bench.set_blocks(point, blocks);
-    bench.set_hops(point, tally.hops.clone());
+    bench.value(point, "elapsed", called.elapsed as f64, "ns", Better::Neither);
     match row.mode {
         Mode::OneWay => bench.set_times(point, Times::OneWay),
         _ if row.transport == passthrough::NAME => bench.set_times(point, Times::Operation),

@@ -6,7 +6,8 @@ pub mod inversion;
 mod measure;
 pub mod message;
 mod orders;
-mod passthrough;
+pub mod passthrough;
+mod ping;
 pub mod point;
 mod server;
 mod session;
@@ -14,7 +15,7 @@ pub mod setup;
 mod trial;
 
 use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
-use crate::exchange::transaction::Transport;
+use crate::exchange::transaction::{Transport, Unavailable};
 use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
@@ -24,7 +25,12 @@ use std::fmt;
 
 /// Every transport of this binary, the floor under them last.
 pub fn transports() -> impl Iterator<Item = &'static Transport> {
-    crate::exchange::transports::TRANSPORTS.iter().copied().chain([&passthrough::PASSTHROUGH])
+    carriers().chain([&passthrough::PASSTHROUGH])
+}
+
+/// Those that carry something from one process to another.
+pub fn carriers() -> impl Iterator<Item = &'static Transport> {
+    crate::exchange::transports::TRANSPORTS.iter().copied()
 }
 
 /// The transport of this name.
@@ -38,6 +44,14 @@ struct Refusal {
     reason: String,
     remedy: String,
 }
+
+impl Refusal {
+    fn of(unavailable: Unavailable) -> Refusal {
+        Refusal { reason: unavailable.reason, remedy: unavailable.remedy }
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +67,7 @@ static EXPERIMENT: Experiment =
 
 const PARAMS: &[Param] = &[
     stated("transport", "What carries the transactions.", true),
-    stated("mode", "latency, throughput, or one-way.", false),
+    stated("mode", "latency, throughput, one-way, or ping.", false),
     stated("caller", "Policy of the calling thread: other or fifo.", false),
     stated("pair", "Number of the pair of processes; `all` is their sum.", true),
     stated("placement", "CPUs of the pair: same-core, two-cores, or free.", false),
@@ -72,6 +86,7 @@ const PARAMS: &[Param] = &[
     stated("since", "Open loop: from the begin of the call, or from when it was due.", false),
     stated("hops", "So many first calls are told in full.", false),
     stated("watched", "The server looks up its scheduling in each call.", false),
+    stated("service", "Whom to ping: what others serve, or 0 for the context manager.", false),
 ];
 
 const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
@@ -118,6 +133,8 @@ probes! {
     "vsock": "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL";
     #[cfg(feature = "dbus")]
     "dbus": "D-Bus, peer to peer", "D-Bus Specification, method calls, by zbus";
+    #[cfg(feature = "iceoryx2")]
+    "iceoryx2": "iceoryx2, samples and events", "iceoryx2: publish_subscribe and event";
     "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
 }
 

@@ -140,6 +140,8 @@ pub struct Served {
     pub shortfall: Option<String>,
     /// What it recorded, in order of time.
     pub blocks: Vec<Block>,
+    /// Its thread as it began.
+    pub began: Option<Hop>,
 }
 
 /// What a client has to tell in the end.
@@ -153,6 +155,10 @@ pub struct Called {
     pub transactions: u64,
     /// Page faults of the client's process in that time.
     pub faults: u64,
+    /// That time: from before the first turn to the end of the last, ns.
+    pub elapsed: u64,
+    /// Its thread as it began.
+    pub began: Option<Hop>,
     /// Why it ended before its count, where that was a failure.
     pub ended: Option<String>,
     /// What was found of the inheritance of a real-time priority.

@@ -3,7 +3,6 @@
 
 use super::point::Mode;
 use super::server::Attendant;
-use crate::exchange::leftover::Leftovers;
 use crate::exchange::transaction::{
     Answer, Client, Failure, Handed, Meeting, Server, Service, Transport, Unavailable,
 };
@@ -20,15 +19,7 @@ pub static PASSTHROUGH: Transport = Transport {
     spins: false,
     inheritance: Some("the caller's own thread serves it"),
     max_payload: 64 << 20,
-    open: |_| -> Result<Meeting, Unavailable> {
-        Ok(Meeting {
-            server: Vec::new(),
-            client: Vec::new(),
-            words: Vec::new(),
-            leftovers: Leftovers::none(),
-            kept: None,
-        })
-    },
+    open: |_| -> Result<Meeting, Unavailable> { Ok(Meeting::of_words(Vec::new())) },
     server: |_: Handed| -> Result<Box<dyn Server>, Failure> { Err(no_server()) },
     client: |handed: Handed| -> Result<Box<dyn Client>, Failure> {
         Ok(Box::new(InProcess::new(Mode::Latency, handed.payload)))
@@ -51,6 +42,7 @@ impl InProcess {
 
 impl Client for InProcess {
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+        self.0.change_thread();
         let answer = match self.0.answer(request) {
             Answer::Echo => request,
             Answer::Bytes(bytes) => bytes,

@@ -1,5 +1,6 @@
 //! What one caller of a pair does, and its form as the parameters of a point.
 
+use super::inversion;
 use crate::exchange::transaction::Transport;
 use latscope_core::plan::{ParamValue, Params, Point};
 use latscope_core::units::format_size;
@@ -14,6 +15,11 @@ pub enum Mode {
     Throughput,
     /// From the stamp of the sender to that of the receiver.
     OneWay,
+    /// Each call of something that others serve, which answers with nothing.
+    Ping,
+    /// Each call, while the server works for it and a hog of middle priority
+    /// wants its CPU.
+    Inversion,
 }
 
 /// Who calls.
@@ -72,11 +78,13 @@ pub struct Row {
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
     pub watched: bool,
+    /// Whom to ping, where others serve.
+    pub service: Option<String>,
 }
 
 impl Mode {
     /// Its words in results.
-    pub const WORDS: &'static [&'static str] = &["latency", "throughput", "one-way"];
+    pub const WORDS: &'static [&'static str] = &["latency", "throughput", "one-way", "ping", "inversion"];
 
     /// Its word.
     pub fn word(self) -> &'static str {
@@ -85,7 +93,8 @@ impl Mode {
 
     /// The one with this word.
     pub fn named(word: &str) -> Option<Mode> {
-        [Mode::Latency, Mode::Throughput, Mode::OneWay].into_iter().find(|mode| mode.word() == word)
+        let all = [Mode::Latency, Mode::Throughput, Mode::OneWay, Mode::Ping, Mode::Inversion];
+        all.into_iter().find(|mode| mode.word() == word)
     }
 }
 
@@ -151,14 +160,20 @@ impl Row {
         if self.watched {
             put("watched", "each call".into());
         }
+        if let Some(service) = &self.service {
+            put("service", service.as_str().into());
+        }
         params
     }
 
     /// The row of a point.
     ///
     /// # Panics
-    /// If the point is none of [`Row::point`].
+    /// If the point is neither of [`Row::point`] nor of priority inversion.
     pub fn of(point: &Point) -> Row {
+        if point.probe == inversion::INVERSION.id {
+            return inversion::row(point.text("lock"));
+        }
         let number = |name: &str| match point.params.get(name) {
             Some(ParamValue::Number(number)) => Some(*number),
             _ => None,
@@ -180,6 +195,7 @@ impl Row {
             since: if is("since", "due") { Since::Due } else { Since::Call },
             hops: number("hops").unwrap_or(0),
             watched: point.params.contains_key("watched"),
+            service: point.params.get("service").map(ToString::to_string),
         }
     }
 
@@ -216,6 +232,7 @@ mod tests {
             since: Since::Due,
             hops: 4,
             watched: true,
+            service: None,
         }
     }
 
@@ -231,7 +248,8 @@ mod tests {
             watched: false,
             ..row()
         };
-        for row in [row(), plain] {
+        let ping = Row { mode: Mode::Ping, service: Some("0".to_owned()), payload: 0, ..row() };
+        for row in [row(), plain, ping] {
             assert_eq!(Row::of(&row.point(transport)), row);
         }
     }

@@ -1,12 +1,13 @@
 //! The server's process: answers what the client asks, and says how it went.
 
+use super::inversion::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{Control, Order, Served, ServerOrder, Word, handed};
 use super::point::Mode;
 use crate::engine::recorder::Writer;
 use crate::exchange::transaction::{Answer, Service};
 use anyhow::{Context, Result, bail};
-use latscope_core::report::Exceedance;
+use latscope_core::report::{Exceedance, Hop};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched::{self, Policy, State};
 use latscope_sys::worker;
@@ -18,6 +19,7 @@ pub struct Attendant {
     last: u64,
     thread: u32,
     receiver: Option<Receiver>,
+    hog: Option<Hog>,
     served: Served,
 }
 
@@ -37,7 +39,12 @@ impl Attendant {
     /// One that answers payloads of up to `payload` bytes.
     pub fn new(mode: Mode, payload: usize, receiver: Option<Receiver>) -> Attendant {
         let reply = vec![0; payload.max(message::STAMPED)];
-        Attendant { mode, reply, last: 0, thread: 0, receiver, served: Served::default() }
+        Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: Served::default() }
+    }
+
+    /// Another thread may serve the next request.
+    pub fn change_thread(&mut self) {
+        self.thread = 0;
     }
 
     /// Notes how long a request was on its way.
@@ -80,6 +87,9 @@ impl Service for Attendant {
         if asked.flags & ONE_WAY != 0 {
             return Answer::None;
         }
+        if let Some(hog) = self.hog.as_ref().filter(|_| asked.flags & STATE == 0) {
+            hog.disturb();
+        }
         if self.mode == Mode::Throughput && asked.flags & STATE == 0 && verified {
             return Answer::Echo;
         }
@@ -115,6 +125,20 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
     }))
 }
 
+/// The calling thread as it is now.
+pub fn myself(role: &str) -> Hop {
+    let State { policy, priority, nice } = sched::state(0).unwrap_or_default();
+    Hop {
+        role: role.to_owned(),
+        pid: std::process::id(),
+        tid: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        cpu: rustix::thread::sched_getcpu() as u32,
+        policy,
+        priority,
+        nice,
+    }
+}
+
 /// The process: takes its order, answers until the client is gone.
 ///
 /// # Errors
@@ -136,6 +160,8 @@ fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
     let mut server = (transport.server)(handed(&order.common)?)?;
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);
     attendant.served.shortfall = shortfall;
+    attendant.hog = (order.common.mode == Mode::Inversion).then(Hog::start).transpose()?;
+    attendant.served.began = Some(myself("service"));
     control.say(&Word::Ready);
     let outcome = server.serve(&mut attendant);
     let blocks = attendant.receiver.take().map(|receiver| receiver.writer.into_blocks());

@@ -5,6 +5,7 @@ use super::orders::{
     Called, CallerOrder, ClientOrder, Common, OWN_DESCRIPTORS, Order, Served, ServerOrder, Word,
 };
 use super::passthrough;
+use super::ping::Ping;
 use super::point::{Caller, Mode, Placement, Row, Since};
 use crate::conditions::guardian::{Guardian, Ticket, Undo};
 use crate::engine::bench::Bench;
@@ -184,10 +185,14 @@ fn begin(
 ) -> Result<Pair> {
     let row = &group[0].1;
     let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
-    let meeting = transport.meet(payload).map_err(|unavailable| {
-        anyhow!(unavailable.clone())
-            .context(super::Refusal { reason: unavailable.reason, remedy: unavailable.remedy })
-    })?;
+    let meeting = match &row.service {
+        // Whom it meets is there without us.
+        Some(service) => {
+            Ping::of(service).map_err(super::Refusal::of)?;
+            Meeting::of_words(vec![service.clone()])
+        }
+        None => transport.meet(payload).map_err(super::Refusal::of)?,
+    };
     for leftover in meeting.leftovers.iter() {
         if guardian.is_none() {
             *guardian = Some(Guardian::start()?);
@@ -213,7 +218,8 @@ fn begin(
     };
     let own = [&setting.memory, &setting.bell];
     debug_assert_eq!(own.len() as u32 + 1, OWN_DESCRIPTORS);
-    let server = (transport.name != passthrough::NAME).then(|| -> Result<Party> {
+    let serves = transport.name != passthrough::NAME && row.service.is_none();
+    let server = serves.then(|| -> Result<Party> {
         let mut server = Party::start("server", &own, &meeting.server)?;
         let point = (row.mode == Mode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
         let common = common(far.clone(), meeting.server.len());
@@ -265,7 +271,7 @@ fn client_order(
         rate: row.rate,
         hops: row.hops,
         watched: row.watched,
-        trials: if server.is_some() && planned { TRIALS } else { 0 },
+        trials: if server.is_some() && planned && row.mode != Mode::Inversion { TRIALS } else { 0 },
         server,
         stops: setting.periodic().is_some_and(|periodic| periodic.stop_at_threshold),
         trace_marker: setting.bench.trace_marker().map(std::path::Path::to_owned),
@@ -369,7 +375,12 @@ fn end(mut pair: Pair) -> Outcome {
         let _ = server.control.get_ref().set_read_timeout(Some(GRACE));
         pair.served = match server.word() {
             Ok(Word::Served(served)) => Some(served),
-            _ => None,
+            Ok(_) => None,
+            // The client has noticed and told before its end was seen here.
+            Err(error) => {
+                pair.given_up = Some(Instant::now());
+                Some(Served { ended: Some(error.to_string()), ..Served::default() })
+            }
         };
     }
     let end = pair.servers_end();

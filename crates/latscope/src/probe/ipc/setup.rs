@@ -38,6 +38,8 @@ pub struct Setup {
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
     pub watched: bool,
+    /// Whom to ping, where others serve.
+    pub service: Option<String>,
     /// Warm-up, threshold, raw stream.
     pub rules: Periodic,
     /// Turns; `u64::MAX` for no limit.
@@ -83,6 +85,7 @@ impl Setup {
             deadline: DEADLINE,
             hops: 0,
             watched: false,
+            service: None,
             rules: usual_rules(),
             count: 2000,
             duration: u64::MAX,
@@ -115,7 +118,7 @@ impl Setup {
 
     fn rows(&self) -> impl Iterator<Item = Row> {
         // The server does not know when a request was due.
-        let open = self.rate.is_some() && self.mode != Mode::OneWay;
+        let open = self.rate.is_some() && !matches!(self.mode, Mode::OneWay | Mode::Inversion);
         let since: &[Since] = if open { &[Since::Call, Since::Due] } else { &[Since::Call] };
         let of_pair = move |payload: u64, pair: u64| {
             self.callers.iter().flat_map(move |caller| {
@@ -141,6 +144,7 @@ impl Setup {
             since,
             hops: self.hops,
             watched: self.watched,
+            service: self.service.clone(),
         }
     }
 }
