@@ -53,7 +53,10 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
             ear.say("ready")?;
             ear.wait()?;
             same(client, payload, 1000)?;
-            ear.say(&format!("{} signals", caught.context("installed")?.delivered()))
+            let delivered = caught.as_ref().context("installed")?.delivered();
+            ear.say(&format!("{delivered} signals"))?;
+            // Until no more are sent, they are to be caught.
+            ear.wait()
         }
         "gone" => gone(client, ear),
         "refused" => refused(client, ear),

@@ -23,7 +23,6 @@ pub fn storm() -> Result<()> {
         let (client, server) = (pair.client.id(), pair.server.id());
         let storm = std::thread::spawn(move || {
             let pids = [client, server].map(|id| Pid::from_raw(id as i32).expect("a process has an id"));
-            // One that has ended is not reaped yet, so the id is still its own.
             for _ in 0..500 {
                 for pid in pids {
                     let _ = kill_process(pid, Signal::USR1);
@@ -33,6 +32,7 @@ pub fn storm() -> Result<()> {
         });
         let heard = pair.hear()?;
         storm.join().expect("no panic");
+        pair.go()?;
         println!("{}: {heard} caught by the client", transport.name);
         ensure!(!heard.starts_with("0 "), "no signal came in between");
         pair.finish()?;
