@@ -152,8 +152,11 @@ fn values_over<'a>(members: impl Iterator<Item = &'a Measurement>) -> BTreeMap<S
 }
 
 /// How many events a value is a share of: those that are counted beside it as
-/// `NAME-of`, else all.
+/// `NAME-of`, else all. What is given by the second goes by time.
 fn share_of(m: &Measurement, name: &str) -> f64 {
+    if name == "throughput" {
+        return m.values.get("wall-time").map_or(0.0, |time| time.value);
+    }
     m.values.get(&format!("{name}-of")).map_or(m.summary.count as f64, |of| of.value)
 }
 

@@ -2,14 +2,9 @@
 
 use crate::cases::{CASES, Case};
 use crate::mask::masked;
-use crate::{done, root, skipped};
+use crate::{Tracing, done, root, skipped};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-
-/// Held by whoever runs programs: two of them would not be admitted to
-/// SCHED_DEADLINE together.
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Where the golden file of a case is.
 fn path(case: &Case) -> PathBuf {
@@ -53,7 +48,7 @@ fn the_golden_files_are_what_the_real_programs_print() {
     if !root("the_golden_files_are_what_the_real_programs_print") {
         return;
     }
-    let _alone = ALONE.lock();
+    let _tracing = Tracing::kept();
     for case in CASES {
         let Some(text) = real(case) else {
             return skipped(
@@ -73,7 +68,7 @@ fn our_programs_print_the_same_lines() {
     if !root("our_programs_print_the_same_lines") {
         return;
     }
-    let _alone = ALONE.lock();
+    let _tracing = Tracing::kept();
     for case in CASES {
         same(case, &done(case.1, case.2), "our text");
     }

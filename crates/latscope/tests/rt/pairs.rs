@@ -146,7 +146,8 @@ fn a_limit_ends_the_run_and_touches_no_trace() {
     let code = |words: &str| run("pmqtest", words).status.code();
     assert_eq!(code("-q -b 1 -l 5000 -i 100"), Some(0));
     assert_eq!(code("-q -b 900000 -l 5 --strict-exit"), Some(0));
-    let on = || fs::read_to_string("/sys/kernel/tracing/tracing_on").ok();
+    let _tracing = crate::Tracing::kept();
+    let on = || fs::read_to_string(crate::TRACING_ON).ok();
     let before = on();
     // The first ones are cold.
     assert_eq!(run("svsematest", "-f -q -b 1 -l 5000 -i 100 --strict-exit").status.code(), Some(2));

@@ -42,10 +42,31 @@ fn what() -> Vec<Arg> {
             .short('t')
             .value_delimiter(',')
             .value_parser(PossibleValuesParser::new(names)),
-        flag("throughput", "Payloads from 4 B to 64 KiB, echoed and verified"),
-        flag("one-way", "Only the way of the request, by stamps of both sides").conflicts_with("throughput"),
+        flag("throughput", "Payloads from 4 B to 64 KiB, echoed and verified")
+            .conflicts_with_all(["rate", "each-call"]),
+        // The server records it: it can neither stop the run nor say which call its answer was for.
+        flag("one-way", "Only the way of the request, by stamps of both sides").conflicts_with_all([
+            "throughput",
+            "trace",
+            "each-call",
+        ]),
         flag("inversion", "How long a lock's owner of low priority blocks one of high priority")
-            .conflicts_with_all(["throughput", "one-way"]),
+            .conflicts_with_all([
+                "throughput",
+                "one-way",
+                "pairs",
+                "caller",
+                "priority",
+                "fresh-thread",
+                "placement",
+                "deadline",
+                "payload",
+                "rate",
+                "warm-up",
+                "each-call",
+                "verbose",
+                "trace",
+            ]),
         option(
             "service",
             "NAME",

@@ -7,6 +7,7 @@ use crate::probe::ipc::{self, transports};
 use crate::probe::wake::timer::PRIORITY;
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, Step};
 use latscope_core::report::Warning;
@@ -190,22 +191,36 @@ fn callers(matches: &ArgMatches, mode: Mode) -> Result<Vec<Caller>> {
     }
     let words: Vec<&String> = matches.get_many("caller").into_iter().flatten().collect();
     let wanted = |caller: &Caller| match words.is_empty() {
-        true => mode != Mode::Throughput || *caller == Caller::Other,
+        true => !matches!(mode, Mode::Throughput | Mode::OneWay) || *caller == Caller::Other,
         false => words.iter().any(|word| *word == caller.word()),
     };
     let callers: Vec<Caller> = [Caller::Fifo(priority), Caller::Other].into_iter().filter(wanted).collect();
     if mode == Mode::OneWay && callers.len() > 1 {
         // The server tells their requests apart by nothing: each would be measured with the other's.
-        return Ok(vec![if words.is_empty() { Caller::Other } else { callers[0] }]);
+        bail!("--one-way measures one caller: choose --caller other or --caller fifo");
+    }
+    if !callers.contains(&Caller::Fifo(priority)) {
+        for option in ["priority", "fresh-thread"] {
+            let given = matches.value_source(option) == Some(ValueSource::CommandLine);
+            if given {
+                bail!("--{option} is about the SCHED_FIFO caller, and there is none: add --caller fifo");
+            }
+        }
     }
     Ok(callers)
 }
 
 fn payloads(matches: &ArgMatches, mode: Mode) -> Result<Vec<u64>> {
-    let mut given: Vec<u64> = matches.get_many("payload").into_iter().flatten().copied().collect();
-    given.dedup();
+    let mut given: Vec<u64> = Vec::new();
+    for payload in matches.get_many("payload").into_iter().flatten() {
+        if !given.contains(payload) {
+            given.push(*payload);
+        }
+    }
+    let told = matches.get_flag("each-call") || matches.get_flag("verbose");
     let least = match mode {
         Mode::Ping => return Ok(vec![0]),
+        Mode::Latency if told => ipc::message::LENGTH as u64,
         Mode::OneWay => ipc::message::STAMPED as u64,
         Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
     };
@@ -315,9 +330,42 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        for words in ["--pairs 0", "--payload 3", "--priority 0", "--payload 1GiB", "--one-way --payload 32"]
-        {
+        for words in [
+            "--pairs 0",
+            "--payload 3",
+            "--priority 0",
+            "--payload 1GiB",
+            "--one-way --payload 32",
+            "--one-way --caller fifo,other",
+            "--each-call --payload 16",
+            "--caller other --fresh-thread",
+            "--throughput --priority 20",
+        ] {
             assert!(planned(&format!("-t pipe {words}")).is_err(), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_payload_that_is_given_twice_is_measured_once() {
+        let payloads = |words: &str| -> Vec<u64> {
+            let steps = planned(words).unwrap();
+            steps[0].points.iter().map(|point| point.number("payload")).collect()
+        };
+        assert_eq!(payloads("-t pipe --caller other --payload 32,64,32"), [32, 64]);
+    }
+
+    #[test]
+    fn an_option_without_effect_is_refused() {
+        for words in [
+            "--inversion --pairs 3",
+            "--inversion --trace x.dat",
+            "--one-way --trace x.dat",
+            "--one-way --each-call",
+            "--throughput --rate 10",
+            "--throughput --each-call",
+        ] {
+            let words = ["ipc"].into_iter().chain(words.split(' '));
+            assert!(command().try_get_matches_from(words.clone()).is_err(), "{words:?}");
         }
     }
 

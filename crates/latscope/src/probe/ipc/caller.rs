@@ -117,7 +117,7 @@ impl Line {
 
     /// Every page differs from call to call, so that no stale one passes.
     fn fill(&mut self, mode: Mode, request: Request) {
-        request.write(&mut self.request);
+        Request { length: self.request.len() as u32, ..request }.write(&mut self.request);
         if mode == Mode::Throughput {
             let nonce = request.sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
             let pages = self.request.chunks_exact_mut(PAGE).skip(1);
@@ -157,7 +157,7 @@ impl Line {
     /// The call failed, or the reply is another one.
     pub fn ask(&mut self, sequence: u64, state: State) -> Result<Reply, Failure> {
         let cpu = sched_getcpu() as u32;
-        self.fill(Mode::Latency, Request { sequence, cpu, caller: state, flags: STATE });
+        self.fill(Mode::Latency, Request { sequence, cpu, caller: state, flags: STATE, length: 0 });
         if self.request.len() >= message::STAMPED {
             message::stamp(&mut self.request, 0);
         }
@@ -174,7 +174,10 @@ impl Carried<'_> {
         let length = self.reply.len();
         let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
         match mode {
-            Mode::Throughput => (whole && self.reply == self.request).then_some(reply),
+            // An echo says nothing of the server.
+            Mode::Throughput => {
+                (whole && self.reply == self.request).then_some(Reply { server: None, ..reply })
+            }
             Mode::Latency | Mode::OneWay | Mode::Inversion => (whole && reply.verified).then_some(reply),
             Mode::Ping => self.reply.is_empty().then_some(reply),
         }
@@ -225,7 +228,7 @@ impl Station {
         let before = sched_getcpu();
         line.fill(
             rules.mode,
-            Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags },
+            Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags, length: 0 },
         );
         let looked = (turn.recorded && self.tally.calls.is_multiple_of(CPU_EVERY)).then(thread_cpu_ns);
         let begun = monotonic_ns();
@@ -256,7 +259,10 @@ impl Station {
         if verbose {
             self.note(rules, before as u32, &reply);
         }
-        self.place(before, after, &reply, carried.reply.len());
+        // An echo tells the caller's own CPU; behind a request without a reply there is another call.
+        if !matches!(rules.mode, Mode::Throughput | Mode::OneWay) {
+            self.place(before, after, &reply, carried.reply.len());
+        }
         self.inherits(&reply);
         self.record(rules, begun, ended, turn)
     }

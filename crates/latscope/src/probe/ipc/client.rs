@@ -137,10 +137,8 @@ struct Party<'a> {
 
 impl Party<'_> {
     fn measure(&mut self, order: &ClientOrder) -> Result<Called> {
-        let mut going = true;
-        for _ in 0..order.common.warm_up {
-            going = going && self.round(None, false);
-        }
+        let warm_up = order.common.warm_up;
+        let going = (0..warm_up).all(|_| !self.slots.stopping() && self.round(None, false));
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
         let (servers, from) = (server(), self.sequence);
         let faults = usage::process_counts();

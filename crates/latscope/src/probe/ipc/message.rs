@@ -31,6 +31,8 @@ pub struct Request {
     pub caller: State,
     /// [`VERBOSE`], [`STATE`], [`ONE_WAY`].
     pub flags: u32,
+    /// Its own length, bytes; 0 where that is not told.
+    pub length: u32,
 }
 
 /// What a server answers.
@@ -55,13 +57,25 @@ impl Request {
     /// Writes it over the beginning of `payload`.
     pub fn write(&self, payload: &mut [u8]) {
         let State { policy, priority, nice } = self.caller;
-        put(payload, self.sequence, [self.cpu, policy, priority, nice as u32, self.flags, 0]);
+        put(payload, self.sequence, [self.cpu, policy, priority, nice as u32, self.flags, self.length]);
     }
 
     /// Reads it from the beginning of `payload`.
     pub fn read(payload: &[u8]) -> Request {
-        let (sequence, [cpu, policy, priority, nice, flags, _]) = get(payload);
-        Request { sequence, cpu, caller: State { policy, priority, nice: nice as i32 }, flags }
+        let (sequence, [cpu, policy, priority, nice, flags, length]) = get(payload);
+        Request { sequence, cpu, caller: State { policy, priority, nice: nice as i32 }, flags, length }
+    }
+
+    /// Whether this one, of `length` bytes, is whole and comes after the one with
+    /// the number `last`, as far as it tells.
+    pub fn is_next(&self, last: u64, length: usize) -> bool {
+        let whole = self.length == 0 || self.length as usize == length;
+        // Of a short one the low bytes alone are there, and come round again.
+        let later = match length {
+            8.. => self.sequence > last,
+            _ => (self.sequence as u32).wrapping_sub(last as u32).wrapping_sub(1) < u32::MAX / 2,
+        };
+        whole && later
     }
 }
 
@@ -144,7 +158,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let request = Request { sequence: 1 << 40 | 7, cpu: 3, caller: FIFO, flags: VERBOSE | STATE };
+        let request =
+            Request { sequence: 1 << 40 | 7, cpu: 3, caller: FIFO, flags: VERBOSE | STATE, length: 64 };
         let reply = Reply { sequence: 9, cpu: 1, server: Some(FIFO), thread: 4711, verified: true };
         let mut payload = [0xff; 64];
         request.write(&mut payload);
@@ -159,10 +174,10 @@ mod tests {
     #[test]
     fn the_layout_is_the_one_agreed() {
         let mut payload = [0; 32];
-        Request { sequence: 1, cpu: 2, caller: State { policy: 1, priority: 4, nice: -1 }, flags: 6 }
-            .write(&mut payload);
+        let caller = State { policy: 1, priority: 4, nice: -1 };
+        Request { sequence: 1, cpu: 2, caller, flags: 6, length: 32 }.write(&mut payload);
         assert_eq!(payload[..12], [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
-        assert_eq!(payload[12..], [1, 0, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 6, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(payload[12..], [1, 0, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 6, 0, 0, 0, 32, 0, 0, 0]);
     }
 
     #[test]
@@ -173,6 +188,17 @@ mod tests {
         let reply = Reply::read(&payload);
         assert!(reply.verified && reply.server.is_none());
         assert!(!tells_cpu(8) && tells_cpu(12));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_comes_again_is_not_the_next() {
+        let request = Request { sequence: 1 << 32 | 5, length: 64, ..Request::default() };
+        assert!(request.is_next(1 << 32 | 3, 64));
+        assert!(!request.is_next(1 << 32 | 3, 63));
+        assert!(!request.is_next(1 << 32 | 5, 64));
+        let short = |sequence, last| Request { sequence, ..Request::default() }.is_next(last, 4);
+        assert!(short(7, 5) && short(1, u64::from(u32::MAX)));
+        assert!(!short(5, 5) && !short(5, 7));
     }
 
     #[test]

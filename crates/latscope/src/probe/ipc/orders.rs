@@ -188,7 +188,7 @@ pub struct Tally {
     pub synced: u64,
     /// Calls during which the caller came to another CPU.
     pub migrated: u64,
-    /// Calls in which the server told its scheduling, and had not the caller's.
+    /// Calls in which the server told its scheduling.
     pub told: u64,
     /// Of those, the ones in which it had not the caller's real-time priority.
     pub uninherited: u64,

@@ -77,7 +77,7 @@ impl Service for Attendant {
     fn answer(&mut self, request: &[u8]) -> Answer<'_> {
         let now = if self.receiver.is_some() { monotonic_ns() } else { 0 };
         let asked = Request::read(request);
-        let verified = asked.sequence > self.last || request.len() < 8;
+        let verified = asked.is_next(self.last, request.len());
         self.last = asked.sequence;
         self.served.requests += 1;
         self.served.unexpected += u64::from(!verified);
