@@ -104,6 +104,8 @@ fn throughput_is_bytes_by_the_time_of_the_calls() {
         let size = format!("{payload}");
         let m = point(&found, &[("transport", transport), ("payload", &size), ("pair", "all")]);
         assert_eq!((count(m), value(m, "mismatches")), (50, 0.0));
+        // An echo tells nothing of the server.
+        assert!(m["values"]["sync"].is_null() && m["values"]["uninherited"].is_null(), "{m:#}");
         let expected = payload * 50.0 * 1e9 / value(m, "wall-time");
         assert!((value(m, "throughput") / expected - 1.0).abs() < 1e-6, "{m:#}");
     }
@@ -118,8 +120,11 @@ fn an_open_loop_counts_from_the_call_and_from_when_it_was_due() {
         let [call, due] = ["call", "due"]
             .map(|since| point(&found, &[("caller", caller), ("since", since), ("pair", "all")]));
         assert_eq!((count(call), count(due)), (100, 100));
-        let max = |m: &Value| m["summary"]["max"].as_f64().unwrap();
-        assert!(max(due) >= call["summary"]["min"].as_f64().unwrap(), "{due:#}");
+        // No call begins before it is due.
+        for figure in ["min", "p50", "max", "mean"] {
+            let [call, due] = [call, due].map(|m| m["summary"][figure].as_f64().unwrap());
+            assert!(due >= call, "{figure}: {due} since due, {call} since the call");
+        }
     }
 }
 
@@ -130,6 +135,7 @@ fn one_way_is_recorded_by_the_server() {
         let m = point(&found, &[("caller", "other"), ("pair", "0")]);
         assert_eq!((count(m), m["times"].as_str()), (100, Some("one-way")), "{m:#}");
         assert_eq!(m["support"], "ok", "{m:#}");
+        assert!(m["values"]["sync"].is_null(), "{m:#}");
     }
 }
 
@@ -174,6 +180,11 @@ fn what_cannot_be_is_refused_in_a_line() {
         ("-t telepathy", "telepathy"),
         ("-t pipe --rate 0", "--rate"),
         ("--inversion --throughput", "--throughput"),
+        ("--inversion --pairs 2", "--pairs"),
+        ("-t pipe --one-way --trace x.dat", "--trace"),
+        ("-t pipe --one-way --caller fifo,other", "--one-way measures one caller"),
+        ("-t pipe --caller other --fresh-thread", "--fresh-thread is about the SCHED_FIFO caller"),
+        ("-t pipe --each-call --payload 16", "--payload 16 has no room"),
     ] {
         let words: Vec<&str> = ["ipc"].into_iter().chain(words.split_whitespace()).collect();
         let line = run(&words).refused();
@@ -195,8 +206,10 @@ fn more_pairs_than_cpus_are_warned_of() {
 
 #[test]
 fn a_spinning_pair_on_one_cpu_is_refused_with_the_remedy() {
-    let line = run(&["ipc", "-t", "spin", "--placement", "same-core", "--count", "5", "-q"]).refused();
-    assert!(line.contains("spin"), "{line}");
+    for placement in ["same-core", "free"] {
+        let line = run(&["ipc", "-t", "spin", "--placement", placement, "--count", "5", "-q"]).refused();
+        assert!(line.contains("both parties spin"), "{line}");
+    }
 }
 
 /// A run of some seconds over this transport, begun.

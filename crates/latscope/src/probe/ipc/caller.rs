@@ -401,3 +401,108 @@ impl Rules {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers as a server does, and then spoils the answer.
+    struct Spoiled {
+        mode: Mode,
+        spoil: fn(&mut [u8]) -> Result<usize, Failure>,
+    }
+
+    impl Client for Spoiled {
+        fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+            let Request { sequence, cpu, .. } = Request::read(request);
+            match self.mode {
+                Mode::Throughput => reply.copy_from_slice(request),
+                _ => Reply { sequence, cpu, server: None, thread: 0, verified: true }.write(reply),
+            }
+            (self.spoil)(reply)
+        }
+    }
+
+    /// What a caller makes of one call.
+    fn called(
+        mode: Mode,
+        payload: usize,
+        spoil: fn(&mut [u8]) -> Result<usize, Failure>,
+    ) -> (Tally, Outcome) {
+        let rules = Rules {
+            mode,
+            deadline: u64::MAX,
+            epoch: 0,
+            hops: 0,
+            watched: false,
+            server: 0,
+            stops: false,
+            bell: None,
+            marker: None,
+            switch: None,
+        };
+        let order = CallerOrder { caller: Caller::Other, fresh: false, point: None, due: None };
+        let mut station = Station::new(order, None, None);
+        let mut line = Line::new(Box::new(Spoiled { mode, spoil }), payload);
+        let outcome = station.take(&rules, &mut line, Turn { sequence: 2, due: None, recorded: true });
+        (station.tally, outcome)
+    }
+
+    #[test]
+    fn a_reply_that_is_not_the_one_to_its_request_is_counted_apart() {
+        type Spoil = fn(&mut [u8]) -> Result<usize, Failure>;
+        let cases: [(Mode, Spoil, bool); 6] = [
+            (Mode::Latency, |reply| Ok(reply.len()), true),
+            (Mode::Throughput, |reply| Ok(reply.len()), true),
+            // Another number, a short one, a server that saw another request.
+            (
+                Mode::Latency,
+                |reply| {
+                    reply[0] ^= 1;
+                    Ok(reply.len())
+                },
+                false,
+            ),
+            (Mode::Latency, |reply| Ok(reply.len() - 1), false),
+            (
+                Mode::Latency,
+                |reply| {
+                    reply[28] = 0;
+                    Ok(reply.len())
+                },
+                false,
+            ),
+            // One byte of the last page.
+            (
+                Mode::Throughput,
+                |reply| {
+                    reply[2 * PAGE - 1] ^= 1;
+                    Ok(reply.len())
+                },
+                false,
+            ),
+        ];
+        for (case, (mode, spoil, good)) in cases.into_iter().enumerate() {
+            let (tally, outcome) = called(mode, 2 * PAGE, spoil);
+            assert_eq!((tally.calls, tally.mismatches), (u64::from(good), u64::from(!good)), "{case}");
+            assert_eq!((tally.failures, outcome), (0, Outcome::On), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_failed_call_is_no_sample_and_ends_what_cannot_go_on() {
+        let (tally, outcome) = called(Mode::Latency, 32, |_| Err(Failure::Refused("full".to_owned())));
+        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, Outcome::On));
+        assert_eq!(tally.first_failure.as_deref(), Some("full"));
+        let (tally, outcome) = called(Mode::Latency, 32, |_| Err(Failure::Gone));
+        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, Outcome::Over(Failure::Gone)));
+    }
+
+    #[test]
+    fn an_echo_tells_nothing_of_the_server() {
+        let (told, _) = called(Mode::Latency, 32, |reply| Ok(reply.len()));
+        assert_eq!((told.stayed + told.migrated, told.told), (1, 0));
+        let (echo, _) = called(Mode::Throughput, 32, |reply| Ok(reply.len()));
+        assert_eq!((echo.stayed + echo.migrated, echo.told), (0, 0));
+    }
+}
