@@ -104,8 +104,18 @@ impl Context<'_> {
 }
 
 /// Every family of probes.
-const EVERYTHING: &[&str] =
-    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "file.*", "wake.*", "noise.*"];
+const EVERYTHING: &[&str] = &[
+    "cpu.*",
+    "memory.*",
+    "sync.*",
+    "thread.*",
+    "syscall.*",
+    "process.*",
+    "file.*",
+    "wake.*",
+    "noise.*",
+    "ipc.*",
+];
 
 fn check(id: &str, state: CheckState, found: impl Into<String>, affects: &[&str]) -> Check {
     Check {

@@ -10,7 +10,8 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Probes whose time is the processor's own.
-const CLOCKED: &[&str] = &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*"];
+const CLOCKED: &[&str] =
+    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*", "ipc.*"];
 
 /// From Documentation/admin-guide/pm/cpufreq.rst: one policy for each clock
 /// domain.
@@ -141,7 +142,7 @@ const DEEP: u64 = 10;
 /// states slower than what is written into it.
 pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "idle-states";
-    let affects = &["wake.*", "sync.*", "thread.*"];
+    let affects = &["wake.*", "ipc.*", "sync.*", "thread.*"];
     let states = enabled_states(context);
     let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
     let Some(deepest) = states.iter().max_by_key(|state| state.latency) else {
@@ -188,7 +189,7 @@ pub(super) fn mitigations(context: &Context) -> Check {
         return context.absent(id, &directory, &format!("none active{left}"));
     }
     let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
-    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*", "wake.*"];
+    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*", "wake.*", "ipc.*"];
     Check {
         remedy: Some(remedy.to_owned()),
         ..note(id, format!("{} active: {}{left}", active.len(), active.join(", ")), affects)
@@ -237,7 +238,7 @@ pub(super) fn hotplug(context: &Context) -> Check {
     let remedy = context.write("1", &format!("{CPUS}/cpu{first}/online"));
     Check {
         remedy,
-        ..note(id, format!("CPUs {offline} are switched off"), &["sync.*", "thread.*", "wake.*"])
+        ..note(id, format!("CPUs {offline} are switched off"), &["sync.*", "thread.*", "wake.*", "ipc.*"])
     }
 }
 

@@ -60,7 +60,7 @@ fn expect(id: &str, files: Files, state: CheckState, found: &str) -> Check {
 fn emulation_spoils_everything() {
     let machine = Machine { hypervisor: Some("TCG (emulated)".to_owned()), ..machine() };
     let check = row(&[], &machine, &mut Always(None), "virtualised");
-    assert_eq!((check.state, check.affects.len()), (Bad, 9));
+    assert_eq!((check.state, check.affects.len()), (Bad, 10));
 }
 
 #[test]
