@@ -440,6 +440,12 @@ impl<'a> Bench<'a> {
         self.mark(point, Support::Degraded, reason.into(), remedy.into());
     }
 
+    /// Marks a point as degraded because it ended before it had all it was to have.
+    pub fn cut_short(&mut self, point: usize, reason: impl Into<String>) {
+        self.degrade(point, reason, "");
+        self.closing(point).cut_short = true;
+    }
+
     /// Tells those who watch, before anything is measured, what the points will
     /// be [degraded](Bench::degrade) for.
     pub fn forewarn(&mut self, reason: &str, remedy: &str) {

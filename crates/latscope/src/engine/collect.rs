@@ -20,7 +20,7 @@ pub fn measurement(
 ) -> Measurement {
     let planned = &step.points[point];
     let snapshot = slots.map(|slots| slots.snapshot(point));
-    let incomplete = closing.is_none();
+    let incomplete = closing.as_ref().is_none_or(|closing| closing.cut_short);
     let mut closing = closing.unwrap_or_default();
     // A point that turned out to be unsupported on the way has no numbers.
     let snapshot = snapshot.filter(|_| closing.support != Support::Unsupported);

@@ -76,6 +76,9 @@ pub struct Closing {
     /// Who had a part in the first transactions.
     #[serde(default)]
     pub hops: Vec<Hop>,
+    /// The point ended before it had all it was to have.
+    #[serde(default)]
+    pub cut_short: bool,
     /// There was nothing to record, which is a result.
     #[serde(default)]
     pub uneventful: bool,

@@ -86,7 +86,13 @@ fn every_transport_is_measured_or_its_reason_is_said() {
     for name in names {
         let m = point(&found, &[("transport", name), ("caller", "other"), ("pair", "all")]);
         match m["support"].as_str() {
-            Some("unsupported") => assert!(m["reason"].is_string(), "{m:#}"),
+            // What a kernel may be without; spinning takes two CPUs.
+            Some("unsupported") => {
+                assert!(
+                    ["binder", "hwbinder", "vsock", "spin"].contains(&name) && m["reason"].is_string(),
+                    "{m:#}"
+                );
+            }
             _ => assert_eq!(count(m), 20, "{m:#}"),
         }
         assert!(shown.contains(name), "{name} in\n{shown}");
@@ -244,6 +250,7 @@ fn a_server_killed_in_mid_call_is_reported_and_nothing_hangs() {
         send(Signal::KILL, mark.wait_for("__ipc server").pid);
         let ran = wait(child);
         ran.no_panic();
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
         let found = json(&result);
         let probe = format!("ipc.{transport}");
         let rows = of_probe(&found, &probe);

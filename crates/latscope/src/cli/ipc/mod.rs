@@ -56,7 +56,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let shown = measure::show(&report, &output, false);
     draw(matches, &report)?;
     shown?;
-    Ok(if report.finished.is_some() { criteria::exit(&report) } else { Exit::Error })
+    let whole = report.finished.is_some() && !report.measurements.iter().any(|m| m.incomplete);
+    Ok(if whole { criteria::exit(&report) } else { Exit::Error })
 }
 
 /// What is measured, and what is left out of what is usual.

@@ -102,7 +102,7 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome) {
     let called = match called {
         Ok(called) => called,
         Err(reason) => {
-            rows.iter().for_each(|(point, _)| bench.degrade(*point, reason.as_str(), ""));
+            rows.iter().for_each(|(point, _)| bench.cut_short(*point, reason.as_str()));
             return;
         }
     };
@@ -211,12 +211,9 @@ fn doubts(bench: &mut Bench, point: usize, tally: &Tally, called: &Called, serve
     let shortfalls = [tally.shortfall.as_ref(), served.and_then(|served| served.shortfall.as_ref())];
     let mut reasons: Vec<String> = shortfalls.into_iter().flatten().cloned().collect();
     let remedy = if reasons.is_empty() { "" } else { PERMISSION };
-    reasons.extend(
-        called
-            .ended
-            .iter()
-            .map(|ended| format!("ended early, after {} calls: {ended}", format_count(tally.calls))),
-    );
+    if let Some(ended) = &called.ended {
+        bench.cut_short(point, format!("ended early, after {} calls: {ended}", format_count(tally.calls)));
+    }
     let lost = tally.failures + tally.mismatches;
     if lost > 0 {
         let first = tally.first_failure.as_deref().unwrap_or("no reason is known");

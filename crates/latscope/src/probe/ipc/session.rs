@@ -224,14 +224,15 @@ fn begin(
         let point = (row.mode == Mode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
         let common = common(far.clone(), meeting.server.len());
         server.tell(&Order::Serve(Box::new(ServerOrder { common, point })))?;
-        server.ready().context("the server")?;
         Ok(server)
     });
-    let server = server.transpose()?;
+    let mut server = server.transpose()?;
     let mut client = Party::start("client", &own, &meeting.client)?;
     let process = server.as_ref().map(|server| server.child.id());
     let order = client_order(setting, group, number, common(near, meeting.client.len()), process);
     client.tell(&Order::Call(Box::new(order)))?;
+    // Some transports are made by both ends together: neither is ready alone.
+    server.as_mut().map_or(Ok(()), Party::ready).context("the server")?;
     client.ready().context("the client")?;
     let meeting = Meeting { server: Vec::new(), client: Vec::new(), ..meeting };
     Ok(Pair { number, _meeting: meeting, server, client, called: None, served: None, given_up: None })
