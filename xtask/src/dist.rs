@@ -3,7 +3,7 @@
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Stripped size that the binary must not exceed.
@@ -11,6 +11,9 @@ const LIMIT: u64 = 5 << 20;
 
 /// How the binaries are built.
 pub const PROFILE: &str = "dist";
+
+/// What makes a program static.
+const STATIC: &str = "-C target-feature=+crt-static -C relocation-model=static";
 
 /// A target to build for.
 struct Target {
@@ -54,16 +57,44 @@ fn is_available(triple: &str) -> Result<bool> {
 /// # Errors
 /// The build fails.
 pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
-    let target = TARGETS.iter().find(|target| target.triple.starts_with(std::env::consts::ARCH));
-    let target = target.context("no static binary is built for this architecture")?;
+    let target = this_target()?;
     let mut cargo = compile(target, profile);
     shell::output(cargo.arg("--quiet"))?;
-    Ok(compiled(target, profile))
+    Ok(compiled(target, profile).join("latscope"))
+}
+
+/// Builds one of the command's examples for this machine.
+///
+/// # Errors
+/// The build fails.
+pub fn example(name: &str, profile: &str) -> Result<PathBuf> {
+    let target = this_target()?;
+    let mut cargo = compile(target, profile);
+    shell::output(cargo.args(["--quiet", "--example", name]))?;
+    Ok(compiled(target, profile).join("examples").join(name))
+}
+
+/// Builds a package outside of the workspace for this machine, static; the
+/// directory of its programs.
+///
+/// # Errors
+/// The build fails.
+pub fn package(directory: &Path, to: &Path) -> Result<PathBuf> {
+    let target = this_target()?;
+    let mut cargo = shell::cargo("build --release --locked --manifest-path");
+    cargo.arg(directory.join("Cargo.toml")).args(["--target", target.triple, "--target-dir"]).arg(to);
+    shell::run(cargo.env("RUSTFLAGS", STATIC))?;
+    Ok(to.join(target.triple).join("release"))
+}
+
+fn this_target() -> Result<&'static Target> {
+    let target = TARGETS.iter().find(|target| target.triple.starts_with(std::env::consts::ARCH));
+    target.context("no static binary is built for this architecture")
 }
 
 fn build(target: &Target) -> Result<PathBuf> {
     shell::run(&mut compile(target, PROFILE))?;
-    let from = compiled(target, PROFILE);
+    let from = compiled(target, PROFILE).join("latscope");
     let architecture = target.triple.split('-').next().unwrap_or_default();
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
     fs::create_dir_all("dist")?;
@@ -79,7 +110,7 @@ fn build(target: &Target) -> Result<PathBuf> {
 fn compile(target: &Target, profile: &str) -> Command {
     let mut cargo = shell::cargo("build --package latscope --locked");
     cargo.args(["--profile", profile, "--target", target.triple]);
-    cargo.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+    cargo.env("RUSTFLAGS", STATIC);
     // The result file names the commit; an archive without history has none.
     if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
         cargo.env("LATSCOPE_COMMIT", commit.trim());
@@ -93,5 +124,5 @@ fn compile(target: &Target, profile: &str) -> Command {
 
 fn compiled(target: &Target, profile: &str) -> PathBuf {
     let directory = if profile == "dev" { "debug" } else { profile };
-    PathBuf::from("target").join(target.triple).join(directory).join("latscope")
+    PathBuf::from("target").join(target.triple).join(directory)
 }

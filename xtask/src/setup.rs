@@ -30,6 +30,7 @@ pub fn run() -> Result<()> {
         install(&missing)?;
     }
     pip()?;
+    libclang()?;
     for component in COMPONENTS {
         if !shell::has(&format!("cargo-{}", component.replace("rustfmt", "fmt"))) {
             shell::run(Command::new("rustup").args(["component", "add", component]))?;
@@ -54,6 +55,14 @@ fn pip() -> Result<()> {
     } else {
         install(&["python3", "python3-pip"])
     }
+}
+
+/// Makes sure of libclang, with which the transport iceoryx2 is built.
+fn libclang() -> Result<()> {
+    let known = shell::output(
+        Command::new("sh").args(["-c", "ls -d /usr/lib/llvm-*/include/clang-c 2>/dev/null || true"]),
+    )?;
+    if known.trim().is_empty() { install(&["libclang-dev"]) } else { Ok(()) }
 }
 
 fn install(packages: &[&str]) -> Result<()> {

@@ -31,6 +31,10 @@ pub fn run() -> Result<bool> {
     // Ignored are those that fetch something; and no more at once than CPUs, for some measure.
     let tests = tally.tests("test --workspace --locked --no-fail-fast -- --include-ignored --test-threads=2");
     tally.check("cargo test", tests);
+    // Transports that are libraries, which the usual binary does without.
+    let libraries = "test --package latscope --locked --features dbus,iceoryx2 --lib --test cli -- transports:: probe::ipc:: every_transport";
+    let tests = tally.tests(libraries);
+    tally.check("optional transports", tests);
     match dist::run() {
         Ok(binaries) => {
             binaries.iter().for_each(|binary| tally.binary(binary));

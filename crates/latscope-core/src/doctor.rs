@@ -4,8 +4,18 @@ use crate::machine::{Check, CheckState, Machine};
 use crate::units::format_size;
 
 /// The families a check may touch; one that names them all touches everything.
-const FAMILIES: [&str; 9] =
-    ["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "file.*", "wake.*", "noise.*"];
+const FAMILIES: [&str; 10] = [
+    "cpu.*",
+    "memory.*",
+    "sync.*",
+    "thread.*",
+    "syscall.*",
+    "process.*",
+    "file.*",
+    "wake.*",
+    "noise.*",
+    "ipc.*",
+];
 
 /// The machine in a few words, then a row for each check, worst first, then how
 /// many there are of each kind. Lines are broken at `width` characters, save

@@ -4,7 +4,7 @@
 use crate::plan::ParamValue;
 use crate::report::{Measurement, Report, Sampling};
 use crate::units::{format_size, format_time};
-use crate::verdict::is_merged;
+use crate::verdict::{MERGED, is_merged, is_part_of};
 use std::collections::BTreeSet;
 
 /// The measurements of one probe.
@@ -14,7 +14,7 @@ pub struct Group<'a> {
     pub probe: &'a str,
     /// One for each thread or pair, in the order measured.
     pub singles: Vec<Row<'a>>,
-    /// The sums over CPUs, where several are summed.
+    /// The sums over CPUs or pairs, where several are summed.
     pub merged: Vec<Row<'a>>,
 }
 
@@ -41,10 +41,11 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// What stands for the whole probe: the sum if there is a single one, else
+    /// What stands for the whole probe: the sums if all rows are in one, else
     /// all rows.
     pub fn whole(&self) -> &[Row<'a>] {
-        if self.merged.len() == 1 { &self.merged } else { &self.singles }
+        let summed = |row: &Row| self.merged.iter().any(|all| is_part_of(row.m, all.m));
+        if self.singles.iter().all(summed) { &self.merged } else { &self.singles }
     }
 
     /// The row with the longest event.
@@ -58,10 +59,10 @@ fn group<'a>(probe: &'a str, measurements: &[&'a Measurement]) -> Group<'a> {
     let (merged, singles): (Vec<&Measurement>, Vec<&Measurement>) =
         measurements.iter().partition(|m| is_merged(m));
     // A sum of one is that one again.
-    let (singles, merged) = match (singles.is_empty(), singles.len()) {
-        (true, _) => (merged, Vec::new()),
-        (_, 1) => (singles, Vec::new()),
-        _ => (singles, merged),
+    let of_several = |all: &&Measurement| singles.iter().filter(|one| is_part_of(one, all)).count() > 1;
+    let (singles, merged) = match singles.is_empty() {
+        true => (merged, Vec::new()),
+        false => (singles.clone(), merged.into_iter().filter(of_several).collect()),
     };
     let rows = |of: &[&'a Measurement]| -> Vec<Row<'a>> {
         let varying = varying(of);
@@ -79,8 +80,17 @@ fn varying<'a>(measurements: &[&'a Measurement]) -> Vec<&'a str> {
     let names: BTreeSet<&str> =
         measurements.iter().flat_map(|m| m.params.keys()).map(String::as_str).collect();
     let told_apart = values("cpu").len() == measurements.len();
-    let wanted = |name: &&str| *name != "cpu" && !(*name == "thread" && told_apart) && values(name).len() > 1;
-    names.into_iter().filter(wanted).collect()
+    // Of a caller's policy its priority and its thread are a part.
+    let implied = |name: &str| {
+        name == "thread" && told_apart
+            || ["priority", "caller-thread"].contains(&name) && values("caller").len() > 1
+    };
+    let wanted = |name: &&str| !MERGED.contains(name) && !implied(name) && values(name).len() > 1;
+    let mut varying: Vec<&str> = names.into_iter().filter(wanted).collect();
+    if values("pair").len() > 1 || measurements.iter().all(|m| is_merged(m)) {
+        varying.push("pair");
+    }
+    varying
 }
 
 fn label(m: &Measurement, varying: &[&str]) -> String {
@@ -89,7 +99,12 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
         ParamValue::Text(text) if text == "all" => "all CPUs".to_owned(),
         ParamValue::Text(text) => format!("{text} CPU"),
     });
-    let others = varying.iter().filter_map(|name| Some(written(name, m.params.get(*name)?)));
+    // Under a heading that says of whom a word is enough.
+    let short = |name: &str, value: &ParamValue| match name {
+        "caller" => value.to_string(),
+        _ => written(name, value),
+    };
+    let others = varying.iter().filter_map(|name| Some(short(name, m.params.get(*name)?)));
     let parts: Vec<String> = cpu.into_iter().chain(others).collect();
     match parts.is_empty() {
         true if m.title.is_empty() => m.probe.clone(),
@@ -101,9 +116,20 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
 /// A parameter and its value: `interval 1.00 ms`.
 pub fn written(name: &str, value: &ParamValue) -> String {
     match (name, value) {
-        ("interval" | "work" | "runtime" | "deadline", ParamValue::Number(ns)) => {
+        ("interval" | "work" | "runtime" | "deadline" | "hold" | "hog", ParamValue::Number(ns)) => {
             format!("{name} {}", format_time(*ns as f64))
         }
+        ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
+        ("caller", ParamValue::Text(text)) if text == "fifo" => "SCHED_FIFO caller".to_owned(),
+        ("lock", ParamValue::Text(text)) if ["plain", "pi"].contains(&text.as_str()) => {
+            format!("{text} lock")
+        }
+        ("lock", ParamValue::Text(text)) => format!("server over {text}"),
+        ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
+        ("placement", ParamValue::Text(text)) => format!("{text} placement"),
+        ("wait", ParamValue::Text(text)) => format!("both sides {text}"),
+        ("since", ParamValue::Text(text)) => format!("since {text}"),
+        ("rate", ParamValue::Number(rate)) => format!("{rate} a second"),
         ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
             format!("{name} {}", format_size(*bytes))
         }
@@ -145,6 +171,17 @@ mod tests {
             ["any CPU, interval 1.00 ms, thread 0", "any CPU, interval 1.50 ms, thread 1"]
         );
         assert_eq!(labels(&[thread(3u64.into(), 0, 5), thread("all".into(), 0, 5)]), ["CPU 3"]);
+    }
+
+    #[test]
+    fn pairs_and_callers_have_rows_and_sums() {
+        let row = |caller: &str, pair: ParamValue| {
+            params([("caller", caller.into()), ("pair", pair), ("priority", 95u64.into())])
+        };
+        let one = [row("fifo", 0u64.into()), row("other", 0u64.into()), row("fifo", "all".into())];
+        assert_eq!(labels(&one), ["fifo", "other"]);
+        let two = [row("fifo", 0u64.into()), row("fifo", 1u64.into()), row("fifo", "all".into())];
+        assert_eq!(labels(&two), ["pair 0", "pair 1", "all pairs"]);
     }
 
     #[test]

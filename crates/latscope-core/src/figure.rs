@@ -8,12 +8,14 @@ mod percentiles;
 mod svg;
 mod terminal;
 mod ticks;
+mod transactions;
 
 pub use distribution::distribution_figure;
 pub use latency::latency_figure;
 pub use percentiles::percentile_figure;
 pub use svg::svg;
 pub use terminal::terminal;
+pub use transactions::throughput_figure;
 
 use crate::events::groups;
 use crate::report::Report;

@@ -12,6 +12,7 @@ mod noise;
 mod run;
 mod select;
 mod storage;
+mod transactions;
 
 pub(crate) use memory::rounded;
 pub use memory::{LevelRow, level_rows};
@@ -22,10 +23,16 @@ use crate::report::{Finding, Report};
 pub const FRAME_NS: f64 = 1e9 / 60.0;
 
 /// All conclusions that a report supports: what the caches are, then what
-/// hand-offs, threads and files cost, what is stolen, then what to know about the run itself.
+/// hand-offs, threads and files cost, what is stolen, what priorities do, then what to know about the run itself.
 pub fn findings(report: &Report) -> Vec<Finding> {
-    let parts: [fn(&Report) -> Vec<Finding>; 5] =
-        [memory::findings, exchange::findings, storage::findings, noise::findings, run::findings];
+    let parts: [fn(&Report) -> Vec<Finding>; 6] = [
+        memory::findings,
+        exchange::findings,
+        storage::findings,
+        noise::findings,
+        transactions::findings,
+        run::findings,
+    ];
     parts.iter().flat_map(|part| part(report)).collect()
 }
 

@@ -1,6 +1,7 @@
 //! A report as a survey of a small virtual machine makes it, for tests. All of
 //! it is computed: the same at each call.
 
+pub mod ipc;
 mod wake;
 
 pub use wake::wake;
@@ -94,6 +95,7 @@ pub fn batch<const N: usize>(
         corrected: None,
         recordings: None,
         verdict: None,
+        hops: Vec::new(),
     }
 }
 

@@ -28,6 +28,7 @@ pub mod statistics;
 mod testing;
 pub mod timeline;
 pub mod trace;
+pub mod transactions;
 pub mod units;
 pub mod verdict;
 pub mod views;

@@ -91,7 +91,7 @@ pub struct ClockInfo {
     /// Smallest step seen between two readings, ns.
     pub resolution_ns: f64,
     /// Time from one stamp to the next with nothing between, ns; it is
-    /// subtracted from every duration.
+    /// subtracted from every duration, but not from events.
     pub overhead_ns: f64,
 }
 

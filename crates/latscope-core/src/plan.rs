@@ -261,6 +261,8 @@ pub enum Load {
     Cpu,
     /// A copy loop through memory larger than the caches, on each allowed CPU.
     Memory,
+    /// Groups of processes that send messages to each other, one for each allowed CPU.
+    Hackbench,
     /// A shell command.
     Command(String),
 }
@@ -295,8 +297,11 @@ impl Plan {
         let mut out =
             format!("{}: {} steps, {points} points, CPUs {}\n", self.job, self.steps.len(), self.cpus);
         for step in &self.steps {
-            let limit = units::format_time(step.stop.limit_ns as f64);
-            out += &format!("{}  (CPUs {:?}, at most {limit} a point)\n", step.name, step.cpus);
+            let limit = match step.stop.limit_ns {
+                u64::MAX => String::new(),
+                ns => format!(", at most {} a point", units::format_time(ns as f64)),
+            };
+            out += &format!("{}  (CPUs {:?}{limit})\n", step.name, step.cpus);
             for point in &step.points {
                 out += &format!("    {}  {}\n", point.probe, point.title);
             }

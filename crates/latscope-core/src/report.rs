@@ -248,6 +248,25 @@ pub struct Exceedance {
     pub value: u64,
 }
 
+/// Where and how a thread ran that had a part in a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// What it did: `fifo-caller`, `other-caller`, `server`.
+    pub role: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its id.
+    pub tid: u32,
+    /// The CPU it was on.
+    pub cpu: u32,
+    /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO.
+    pub policy: u32,
+    /// Its real-time priority.
+    pub priority: u32,
+    /// Its nice value.
+    pub nice: i32,
+}
+
 /// Exact records beside the histogram, kept only when the plan asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recordings {
@@ -356,6 +375,9 @@ pub struct Measurement {
     /// Events worth naming.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<Outlier>,
+    /// Who had a part in the first transactions, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<Hop>,
     /// What would have been felt also by activations that never took place
     /// because one before them was late, where such can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]

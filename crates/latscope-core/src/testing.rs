@@ -67,6 +67,7 @@ pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> M
         corrected: None,
         recordings: None,
         verdict: None,
+        hops: Vec::new(),
     }
 }
 

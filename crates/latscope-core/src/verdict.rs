@@ -48,23 +48,29 @@ pub fn report_status(report: &Report) -> Option<Status> {
     report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()
 }
 
-/// The measurements criteria are about, by index: those merged over CPUs, and
-/// those that are part of no merged one.
+/// The measurements criteria are about, by index: those merged over CPUs or
+/// pairs, and those that are part of no merged one.
 pub fn subjects(report: &Report) -> Vec<usize> {
     let merged: Vec<&Measurement> = report.measurements.iter().filter(|m| is_merged(m)).collect();
-    let part_of = |all: &&Measurement, one: &Measurement| {
-        let same = |(name, value): (&String, &ParamValue)| {
-            ["cpu", "thread"].contains(&name.as_str()) || one.params.get(name) == Some(value)
-        };
-        all.probe == one.probe && all.params.iter().all(same)
-    };
-    let alone = |m: &Measurement| is_merged(m) || !merged.iter().any(|all| part_of(all, m));
+    let alone = |m: &Measurement| is_merged(m) || !merged.iter().any(|all| is_part_of(m, all));
     (0..report.measurements.len()).filter(|at| alone(&report.measurements[*at])).collect()
 }
 
-/// Whether a measurement is the sum over all CPUs.
+/// The parameters over which there are sums, `all` being their value there.
+pub const MERGED: [&str; 2] = ["cpu", "pair"];
+
+/// Whether a measurement is the sum over all CPUs, or over all pairs.
 pub fn is_merged(m: &Measurement) -> bool {
-    matches!(m.params.get("cpu"), Some(ParamValue::Text(text)) if text == "all")
+    let all = |name: &&str| matches!(m.params.get(*name), Some(ParamValue::Text(text)) if text == "all");
+    MERGED.iter().any(all)
+}
+
+/// Whether a measurement is in a sum.
+pub fn is_part_of(one: &Measurement, all: &Measurement) -> bool {
+    let same = |(name, value): (&String, &ParamValue)| {
+        name == "thread" || MERGED.contains(&name.as_str()) || one.params.get(name) == Some(value)
+    };
+    !is_merged(one) && all.probe == one.probe && all.params.iter().all(same)
 }
 
 /// What a criterion comes to, apart from doubts about the measurement.

@@ -5,8 +5,10 @@
 //! Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, close_range(2), signal-safety(7).
 
 use crate::sched::{self, Policy};
-use rustix::fd::{AsRawFd, BorrowedFd};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::{read, write};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, setpgid, waitpgid};
 use std::hint::black_box;
 use std::io;
 
@@ -98,6 +100,91 @@ pub fn relay(
     })
 }
 
+/// What one of a crowd does: it says that it is there, waits for the start,
+/// and sends messages to all of its ends in turn, or receives from its one.
+#[derive(Debug)]
+pub struct Talk<'a> {
+    /// Where it says that it is there, with a byte.
+    pub ready: BorrowedFd<'a>,
+    /// What becomes readable, and is not read, when all are to start.
+    pub start: BorrowedFd<'a>,
+    /// Its ends.
+    pub ends: &'a [OwnedFd],
+    /// Whether it sends.
+    pub sends: bool,
+    /// Messages on each of its ends.
+    pub messages: u64,
+}
+
+impl Talk<'_> {
+    /// Does it, in the calling thread; a message is as long as `buffer`. Makes
+    /// system calls and nothing else.
+    ///
+    /// # Errors
+    /// The other end is gone.
+    pub fn run(&self, buffer: &mut [u8]) -> io::Result<()> {
+        write(self.ready, b"*")?;
+        poll(&mut [PollFd::new(&self.start, PollFlags::IN)], None)?;
+        for _ in 0..self.messages {
+            for end in self.ends {
+                let mut done = 0;
+                while done < buffer.len() {
+                    let moved = match self.sends {
+                        true => write(end, &buffer[done..])?,
+                        false => read(end, &mut buffer[done..])?,
+                    };
+                    if moved == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    done += moved;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Processes that talk, a process group of their own; killed when dropped.
+#[derive(Debug, Default)]
+pub struct Talkers(Vec<Child>);
+
+impl Talkers {
+    /// One more, which talks with messages as long as `buffer`.
+    ///
+    /// # Errors
+    /// No process can be made, as fork(2).
+    pub fn add(&mut self, talk: &Talk, buffer: &mut [u8]) -> io::Result<()> {
+        let group = self.0.first().map(|first| first.0);
+        let child = fork(|| talk.run(buffer))?;
+        let joined = setpgid(Some(child.0), group);
+        self.0.push(child);
+        Ok(joined?)
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Waits until all of them have ended by themselves.
+    ///
+    /// # Errors
+    /// One failed.
+    pub fn wait(mut self) -> io::Result<()> {
+        let Some(group) = self.0.first().map(|first| first.0) else { return Ok(()) };
+        while !self.0.is_empty() {
+            let Some((ended, status)) = waitpgid(group, WaitOptions::empty())? else { continue };
+            let ended = self.0.iter().position(|child| child.0 == ended);
+            // Reaped already: there is nothing left to kill.
+            ended.into_iter().for_each(|index| std::mem::forget(self.0.swap_remove(index)));
+            if status.exit_status() != Some(0) {
+                return Err(io::Error::other("one of the processes failed"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The sum of all words, modulo 2^64: the work between two hand-overs.
 #[inline(never)]
 pub fn sum(words: &[u64]) -> u64 {
@@ -180,9 +267,43 @@ fn own_words(words: usize) -> io::Result<&'static [u64]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::event::Timespec;
     use rustix::fd::AsFd;
-    use rustix::io::{read, write};
     use rustix::pipe::pipe;
+
+    #[test]
+    fn talkers_begin_together_and_move_all_messages() {
+        let (told, ready) = pipe().unwrap();
+        let (start, starter) = pipe().unwrap();
+        let (input, output) = pipe().unwrap();
+        let (input, output) = ([input], [output]);
+        let talk =
+            |sends, ends| Talk { ready: ready.as_fd(), start: start.as_fd(), ends, sends, messages: 3 };
+        let mut talkers = Talkers::default();
+        talkers.add(&talk(true, &output[..]), &mut [7; 5000]).unwrap();
+        talkers.add(&talk(false, &input[..]), &mut [0; 5000]).unwrap();
+        (0..2).for_each(|_| assert_eq!(read(&told, &mut [0]), Ok(1)));
+        write(&starter, b"*").unwrap();
+        talkers.wait().unwrap();
+        let mut rest = [PollFd::new(&input[0], PollFlags::IN)];
+        assert_eq!(poll(&mut rest, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0));
+    }
+
+    #[test]
+    fn one_that_fails_ends_all() {
+        let (start, starter) = pipe().unwrap();
+        write(&starter, b"*").unwrap();
+        let (kept, _never) = pipe().unwrap();
+        let (ready, ends) = (starter.as_fd(), [kept]);
+        // A message cannot go in where messages come out.
+        let talk = |sends| Talk { ready, start: start.as_fd(), ends: &ends, sends, messages: 1 };
+        let mut talkers = Talkers::default();
+        talkers.add(&talk(false), &mut [0]).unwrap();
+        talkers.add(&talk(true), &mut [0]).unwrap();
+        let pids: Vec<Pid> = talkers.0.iter().map(|child| child.0).collect();
+        assert!(talkers.wait().is_err());
+        assert!(pids.iter().all(|pid| rustix::process::test_kill_process(*pid).is_err()));
+    }
 
     #[test]
     fn a_relay_hands_on_and_ends_with_its_input() {

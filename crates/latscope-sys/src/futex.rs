@@ -1,6 +1,7 @@
 //! A count in memory with sleeping and waking by futex(2) directly.
 
 use crate::shared_cell::{Scope, Shareable};
+use rustix::io::Errno;
 use rustix::thread::futex;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,6 +71,75 @@ impl Tokens {
     }
 }
 
+/// A lock in one word on which a taker sleeps by futex(2).
+pub trait Lock: Sync {
+    /// Takes it, sleeping while another thread has it.
+    fn lock(&self);
+
+    /// Gives it back; only by the thread that took it.
+    fn unlock(&self);
+}
+
+/// A lock that knows nothing of priorities: 0 free, 1 taken, 2 taken and
+/// somebody may sleep.
+#[derive(Debug, Default)]
+pub struct PlainLock(AtomicU32);
+
+impl Lock for PlainLock {
+    fn lock(&self) {
+        if self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return;
+        }
+        while self.0.swap(2, Ordering::Acquire) != 0 {
+            // EAGAIN and EINTR lead to another try.
+            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, 2, None);
+        }
+    }
+
+    fn unlock(&self) {
+        if self.0.swap(0, Ordering::Release) == 2 {
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+        }
+    }
+}
+
+/// A lock whose owner inherits the priority of its waiters (FUTEX_LOCK_PI):
+/// the word is 0 or the id of the owner.
+#[derive(Debug, Default)]
+pub struct PiLock(AtomicU32);
+
+impl PiLock {
+    /// Whether this kernel has such locks, by trying (`CONFIG_FUTEX_PI`).
+    ///
+    /// # Errors
+    /// ENOSYS without them.
+    pub fn supported() -> io::Result<()> {
+        let word = AtomicU32::new(0);
+        futex::lock_pi(&word, futex::Flags::PRIVATE, None)?;
+        Ok(futex::unlock_pi(&word, futex::Flags::PRIVATE)?)
+    }
+}
+
+impl Lock for PiLock {
+    fn lock(&self) {
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        if self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return;
+        }
+        while let Err(error) = futex::lock_pi(&self.0, futex::Flags::PRIVATE, None) {
+            assert!(error == Errno::INTR || error == Errno::AGAIN, "FUTEX_LOCK_PI: {error}");
+        }
+    }
+
+    fn unlock(&self) {
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        if self.0.compare_exchange(own, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            // It fails only for one who does not have the lock.
+            let _ = futex::unlock_pi(&self.0, futex::Flags::PRIVATE);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +177,33 @@ mod tests {
             }
         });
         assert_eq!((taken.into_inner(), tokens.value()), (2_000, 0));
+    }
+
+    fn excludes(lock: &impl Lock) {
+        let inside = AtomicU32::new(0);
+        let turns = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..2_000 {
+                        lock.lock();
+                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
+                        turns.fetch_add(1, Ordering::Relaxed);
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                        lock.unlock();
+                    }
+                });
+            }
+        });
+        assert_eq!(turns.into_inner(), 6_000);
+    }
+
+    #[test]
+    fn only_one_has_a_lock() {
+        excludes(&PlainLock::default());
+        match PiLock::supported() {
+            Ok(()) => excludes(&PiLock::default()),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+        }
     }
 }

@@ -54,10 +54,10 @@ fn set_attr(mut attr: SchedAttr) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn get_attr() -> io::Result<SchedAttr> {
+fn get_attr(thread: u32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most SIZE bytes to `attr`; 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &mut attr, SIZE, 0) };
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &mut attr, SIZE, 0) };
     if answer == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -90,7 +90,7 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
 /// # Errors
 /// Only under a seccomp filter.
 pub fn policy() -> io::Result<Policy> {
-    let attr = get_attr()?;
+    let attr = get_attr(0)?;
     Ok(match attr.sched_policy as i32 {
         libc::SCHED_OTHER => Policy::Other,
         libc::SCHED_FIFO => Policy::Fifo(attr.sched_priority),
@@ -106,6 +106,35 @@ pub fn policy() -> io::Result<Policy> {
     })
 }
 
+/// How the kernel schedules a thread at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct State {
+    /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO, 2 SCHED_RR.
+    pub policy: u32,
+    /// Its real-time priority; 0 under a time-sharing policy.
+    pub priority: u32,
+    /// Its nice value; 0 under a real-time policy.
+    pub nice: i32,
+}
+
+/// How a thread of any process is scheduled now, 0 being the calling one
+/// (sched_getattr(2)). A boost by a PI lock does not show.
+///
+/// # Errors
+/// There is no such thread; or a seccomp filter.
+pub fn state(thread: u32) -> io::Result<State> {
+    let attr = get_attr(thread)?;
+    Ok(State { policy: attr.sched_policy, priority: attr.sched_priority, nice: attr.sched_nice })
+}
+
+/// Sets the policy SCHED_OTHER and the nice value of the calling thread.
+///
+/// # Errors
+/// A value below that of now without CAP_SYS_NICE and beyond `ulimit -e`.
+pub fn set_nice(nice: i32) -> io::Result<()> {
+    set_attr(SchedAttr { sched_nice: nice, ..SchedAttr::default() })
+}
+
 /// Asks for a time slice of `ns` under a time-sharing policy (sched_setattr(2),
 /// `sched_runtime`): with a shorter one a wake-up preempts a busy thread
 /// sooner. Needs no privilege; kernels before 6.12 accept and ignore it.
@@ -113,7 +142,7 @@ pub fn policy() -> io::Result<Policy> {
 /// # Errors
 /// Only under a seccomp filter.
 pub fn set_slice(ns: u64) -> io::Result<()> {
-    let now = get_attr()?;
+    let now = get_attr(0)?;
     set_attr(SchedAttr {
         sched_policy: now.sched_policy,
         sched_nice: now.sched_nice,
@@ -152,6 +181,23 @@ mod tests {
         assert_eq!(SIZE, 48);
         assert_eq!(std::mem::offset_of!(SchedAttr, sched_priority), 20);
         assert_eq!(std::mem::offset_of!(SchedAttr, sched_runtime), 24);
+    }
+
+    #[test]
+    fn the_state_of_another_thread_is_seen() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            set_nice(7).unwrap();
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
+            let _ = ended.recv();
+            state(0).unwrap()
+        });
+        let seen = state(told.recv().unwrap()).unwrap();
+        drop(end);
+        assert_eq!(seen, State { policy: 0, priority: 0, nice: 7 });
+        assert_eq!(thread.join().unwrap(), seen);
+        assert!(state(u32::MAX >> 1).is_err());
     }
 
     #[test]

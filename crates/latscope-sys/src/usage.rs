@@ -1,6 +1,7 @@
 //! What a thread or process consumed, to tell whether anything else ran.
 
 use rustix::time::{ClockId, clock_gettime};
+use std::io;
 
 /// CPU time of the calling thread, ns (`CLOCK_THREAD_CPUTIME_ID`).
 pub fn thread_cpu_ns() -> u64 {
@@ -10,6 +11,25 @@ pub fn thread_cpu_ns() -> u64 {
 /// CPU time of all threads of the process, ns (`CLOCK_PROCESS_CPUTIME_ID`).
 pub fn process_cpu_ns() -> u64 {
     cpu_ns(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of all threads of another process, ns (clock_getcpuclockid(3)).
+///
+/// # Errors
+/// There is no such process, or it is hidden from this one.
+pub fn cpu_ns_of(process: u32) -> io::Result<u64> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is valid to write to.
+    let error = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to.
+    match unsafe { libc::clock_gettime(clock, &mut time) } {
+        0 => Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn cpu_ns(clock: ClockId) -> u64 {
@@ -56,6 +76,14 @@ fn counts(who: libc::c_int) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cpu_time_of_a_process_is_read_by_its_id() {
+        let parent = rustix::process::getppid().map_or(1, |pid| pid.as_raw_nonzero().get() as u32);
+        assert!(cpu_ns_of(std::process::id()).unwrap() > 0);
+        assert!(cpu_ns_of(parent).unwrap() > 0);
+        assert!(cpu_ns_of(1 << 23).is_err());
+    }
 
     #[test]
     fn sleeping_is_a_voluntary_switch_and_no_cpu_time() {

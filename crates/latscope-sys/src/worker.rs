@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const FIRST_DESCRIPTOR: RawFd = 3;
 
 /// As many descriptors as a worker can inherit.
-const MOST_DESCRIPTORS: usize = 4;
+pub const MOST_DESCRIPTORS: usize = 16;
 
 /// Whether a child goes down with the process that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn own_binary() -> Command {
 /// The process cannot be started.
 ///
 /// # Panics
-/// More than four descriptors are given.
+/// More than [`MOST_DESCRIPTORS`] are given.
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
     assert!(fds.len() <= MOST_DESCRIPTORS);
@@ -119,6 +119,20 @@ fn unblock_signals() {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// Dies with the process `parent` (`PR_SET_PDEATHSIG`): the order of
+/// [`Lifetime::WithParent`] does not outlive the exec of a binary with file
+/// capabilities, so that a process that must not stay behind repeats it.
+///
+/// # Errors
+/// The parent is gone already.
+pub fn die_with(parent: u32) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    match rustix::process::getppid() {
+        Some(now) if now.as_raw_nonzero().get() as u32 == parent => Ok(()),
+        _ => Err(io::ErrorKind::BrokenPipe.into()),
     }
 }
 

@@ -149,6 +149,7 @@ fn measured(wish: &Wish) -> Measurement {
         corrected: None,
         recordings: None,
         verdict: None,
+        hops: Vec::new(),
     }
 }
 

@@ -76,8 +76,10 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 /// plan, the others their help, which they do once all words before it are
 /// understood. `None` for the personalities, whose words are not ours.
 fn harmless(words: &[String]) -> Option<Vec<&str>> {
-    let measures =
-        ["survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file", "wake", "noise"];
+    let measures = [
+        "survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file", "wake", "noise",
+        "ipc",
+    ];
     let first = words.first().map(String::as_str).unwrap_or_default();
     // Results to show beside, or to load, exist with the reader only.
     let plans =
@@ -99,8 +101,8 @@ fn commands_are_understood() {
         }
     }
     let expected = [
-        "survey", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "show",
-        "doctor",
+        "survey", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "ipc",
+        "show", "doctor",
     ];
     for command in expected {
         assert!(

@@ -85,6 +85,13 @@ fn a_virtual_machine() {
 }
 
 #[test]
+fn a_phone_of_two_kinds_of_cpus() {
+    let root = Root::at(machines().join("android-phone"));
+    let trials = Scripted { priority: 99, lockable: usize::MAX, writable: &["instances"] };
+    assert_as_recorded("android-phone", &examine(&root, &Facts::of(&root), trials));
+}
+
+#[test]
 fn a_machine_without_proc_and_sys() {
     let directory = tempfile::tempdir().unwrap();
     let root = Root::at(directory.path());

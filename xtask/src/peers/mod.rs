@@ -2,6 +2,7 @@
 //! quantities, and the experiments whose limits latscope has to keep. Not part
 //! of the tests.
 
+mod ipc;
 mod parse;
 mod size;
 mod stress;
@@ -49,6 +50,15 @@ enum Experiment {
         #[arg(long, default_value_t = 10)]
         seconds: u64,
     },
+    /// `latscope ipc` and other tools' transactions of the same kind; binder and rsbinder in the VM
+    Ipc {
+        /// Only these
+        #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+        only: Vec<String>,
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+    },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
     Size,
 }
@@ -60,10 +70,11 @@ enum Experiment {
 /// latscope cannot be built, a name is unknown, or tools are missing and this
 /// is not root.
 pub fn run(arguments: &Arguments) -> Result<bool> {
-    match arguments.experiment {
+    match &arguments.experiment {
         None => compare(&arguments.only, arguments.pairs),
-        Some(Experiment::Stress { pairs }) => stress::run(pairs),
-        Some(Experiment::Wake { pairs, seconds }) => wake::run(pairs, seconds),
+        Some(Experiment::Stress { pairs }) => stress::run(*pairs),
+        Some(Experiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
+        Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
         Some(Experiment::Size) => size::run(),
     }
 }

@@ -30,7 +30,7 @@ impl Figure {
             Figure::After(mark, unit) => (output.split_once(mark)?.1.split_whitespace().next()?, unit),
             Figure::Json(pointer) => return json(output)?.pointer(pointer)?.as_f64(),
         };
-        let number: f64 = word.trim_matches(['(', ')', 's']).parse().ok()?;
+        let number: f64 = word.trim_matches(['(', ')', 's', ',']).parse().ok()?;
         let ns = match unit {
             Unit::Time(scale) => number * scale,
             Unit::Rate(scale, bytes) => bytes * 1e9 / (number * scale),

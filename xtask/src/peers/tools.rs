@@ -1,8 +1,8 @@
 //! Getting and running latscope and the tools it is compared with.
 
-use crate::shell;
+use crate::{dist, shell};
 use anyhow::{Context, Result, bail, ensure};
-use latscope_core::report::Report;
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::CpuList;
 use std::fs;
 use std::path::PathBuf;
@@ -14,18 +14,22 @@ pub enum Tool {
     Debian(&'static str, &'static str),
     /// A crate of the Cargo registry, in this version, and its program.
     Registry(&'static str, &'static str),
+    /// A package of ours around a library, in `xtask/peers`: built static, for the VM.
+    Package(&'static str),
 }
 
 impl Tool {
     /// The program's name.
     pub const fn program(&self) -> &'static str {
         match self {
-            Tool::Debian(program, _) | Tool::Registry(program, _) => program,
+            Tool::Debian(program, _) | Tool::Registry(program, _) | Tool::Package(program) => program,
         }
     }
 
     fn is_there(&self) -> bool {
-        shell::has(self.program()) || place().join("bin").join(self.program()).is_file()
+        // What is built from here, cargo knows whether to build it anew.
+        !matches!(self, Tool::Package(_))
+            && (shell::has(self.program()) || place().join("bin").join(self.program()).is_file())
     }
 
     fn install(&self) -> Result<()> {
@@ -44,6 +48,15 @@ impl Tool {
                     .arg("--target-dir")
                     .arg(root.join("build"));
                 shell::run(&mut cargo)
+            }
+            Tool::Package(program) => {
+                let built = dist::package(
+                    &shell::workspace().join("xtask/peers").join(program),
+                    &root.join("build"),
+                )?;
+                fs::create_dir_all(root.join("bin"))?;
+                fs::copy(built.join(program), root.join("bin").join(program)).map(drop)?;
+                Ok(())
             }
         }
     }
@@ -82,6 +95,8 @@ pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'stat
 pub struct Here {
     /// `{cpu}`: the last CPU allowed.
     cpu: u32,
+    /// `{first}`: the first.
+    first: u32,
     /// `{pair}`: the first and the last.
     pair: Option<String>,
     /// `{dir}`: where files are made.
@@ -97,7 +112,12 @@ impl Here {
         let (first, last) = cpus.0.first().zip(cpus.0.last()).context("no CPU is allowed")?;
         let directory = place().join("files");
         fs::create_dir_all(&directory).with_context(|| format!("cannot make {}", directory.display()))?;
-        Ok(Here { cpu: *last, pair: (first != last).then(|| format!("{first},{last}")), directory })
+        Ok(Here {
+            cpu: *last,
+            first: *first,
+            pair: (first != last).then(|| format!("{first},{last}")),
+            directory,
+        })
     }
 
     /// The words of a command line.
@@ -105,13 +125,29 @@ impl Here {
     /// # Errors
     /// It needs two CPUs and there is one.
     pub fn words(&self, line: &str) -> Result<Vec<String>> {
-        ensure!(self.pair.is_some() || !line.contains("{pair}"), "it needs two CPUs");
+        ensure!(
+            self.pair.is_some() || !(line.contains("{pair}") || line.contains("{first}")),
+            "it needs two CPUs"
+        );
         let word = |word: &str| {
             word.replace("{cpu}", &self.cpu.to_string())
+                .replace("{first}", &self.first.to_string())
                 .replace("{pair}", self.pair.as_deref().unwrap_or_default())
                 .replace("{dir}", &self.directory.to_string_lossy())
         };
         Ok(line.split_whitespace().map(word).collect())
+    }
+
+    /// A peer, to be started; `timeout` ends it when it takes for ever.
+    ///
+    /// # Errors
+    /// It needs two CPUs and there is one.
+    pub fn command(&self, line: &str) -> Result<Command> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("timeout");
+        command.args(["-k", "5", PATIENCE]).args(self.words(line)?);
+        command.env("PATH", format!("{}:{path}", place().join("bin").display())).env("LC_ALL", "C");
+        Ok(command)
     }
 
     /// Runs a peer; what it prints on stdout and stderr.
@@ -119,14 +155,7 @@ impl Here {
     /// # Errors
     /// It cannot be run, takes for ever, or fails; the text has its last line.
     pub fn run(&self, line: &str) -> Result<String> {
-        let path = std::env::var("PATH").unwrap_or_default();
-        let output = Command::new("timeout")
-            .args(["-k", "5", PATIENCE])
-            .args(self.words(line)?)
-            .env("PATH", format!("{}:{path}", place().join("bin").display()))
-            .env("LC_ALL", "C")
-            .output()
-            .context("cannot start timeout (coreutils)")?;
+        let output = self.command(line)?.output().context("cannot start timeout (coreutils)")?;
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
             let said = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
@@ -151,11 +180,33 @@ impl Latscope {
     /// # Errors
     /// It fails; the text is what it says.
     pub fn measure(&self, words: &[String]) -> Result<Report> {
-        let output = Command::new(&self.0).args(words).args(["--quiet", "--json", "-"]).output()?;
+        let words = [words, &["--quiet", "--json", "-"].map(str::to_owned)].concat();
+        Ok(Report::from_json(self.says(&words)?.as_bytes())?)
+    }
+
+    /// What it prints on stdout with these arguments.
+    ///
+    /// # Errors
+    /// It fails; the text is what it says.
+    pub fn says(&self, words: &[String]) -> Result<String> {
+        let output = Command::new(&self.0).args(words).output()?;
         if !output.status.success() {
             bail!("latscope {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
         }
-        Ok(Report::from_json(&output.stdout)?)
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The figures of the one point that these arguments leave.
+    ///
+    /// # Errors
+    /// As [`Latscope::measure`], or there is not one point.
+    pub fn point(&self, words: &[String]) -> Result<Measurement> {
+        let mut points = self.measure(words)?.measurements;
+        // The one pair of processes is summed up, too.
+        points.retain(|point| point.params.get("pair").is_none_or(|pair| pair.to_string() != "all"));
+        let count = points.len();
+        let only = points.pop().filter(|_| count == 1);
+        only.with_context(|| format!("latscope {} has {count} points", words.join(" ")))
     }
 
     /// The median of the one point that these arguments leave, ns.
@@ -163,10 +214,7 @@ impl Latscope {
     /// # Errors
     /// As [`Latscope::measure`], or the point has no figure.
     pub fn median(&self, words: &[String]) -> Result<f64> {
-        let report = self.measure(words)?;
-        let [point] = report.measurements.as_slice() else {
-            bail!("latscope {} has {} points", words.join(" "), report.measurements.len())
-        };
+        let point = self.point(words)?;
         let why = || format!("latscope: {}", point.reason.as_deref().unwrap_or("no figure"));
         point.typical().filter(|ns| *ns > 0.0).with_context(why)
     }

@@ -64,6 +64,7 @@ fn run(report: &Report, group: &Group) -> String {
         None => {}
         Some(Load::Cpu) => parts.push("beside busy loops".to_owned()),
         Some(Load::Memory) => parts.push("beside memory copies".to_owned()),
+        Some(Load::Hackbench) => parts.push("beside hackbench".to_owned()),
         Some(Load::Command(command)) => parts.push(format!("beside `{command}`")),
     }
     parts.push(report.started.clone());

@@ -5,6 +5,7 @@
 mod conditions;
 mod outliers;
 mod table;
+mod transactions;
 
 pub use outliers::causes;
 
@@ -16,6 +17,7 @@ use super::{Options, survey, unmeasured};
 use crate::events::{Group, groups};
 use crate::published::{self, Published};
 use crate::report::{Check, Report, Status};
+use crate::transactions::mode;
 use crate::units::{format_count, format_time};
 use crate::verdict::{Metric, confidence_of};
 
@@ -35,13 +37,17 @@ pub fn is_of_events(report: &Report) -> bool {
 pub fn events(report: &Report, options: &Options) -> String {
     let mut out = head(report, options);
     let groups = groups(report);
-    for group in &groups {
+    for group in groups.iter().filter(|group| is_shown(group, groups.len())) {
         out.push('\n');
         out += &conditions::heading(report, group, options);
         out += &table::table(group, options);
     }
+    out += &transactions::comparison(report, options);
+    out += &transactions::throughput(report, options);
+    out += &transactions::hops(report, options);
     out += &verdicts(&groups, options);
-    out += &confidence(&groups, options);
+    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
+    out += &confidence(&sure, options);
     out += &outliers::longest(&groups, options);
     out += &references(report, &groups, options);
     out += &survey::conclusions(report, false, options);
@@ -51,6 +57,13 @@ pub fn events(report: &Report, options: &Options) -> String {
         out += &unmeasured::family_lists(report, family, options);
     }
     out
+}
+
+/// Whether a probe has a table of its own: transports that only stand beside each
+/// other, and payloads, have one together.
+fn is_shown(group: &Group, groups: usize) -> bool {
+    let transactions = group.singles.first().and_then(|row| mode(row.m));
+    transactions.is_none_or(|mode| mode != "throughput" && groups < transactions::MANY)
 }
 
 /// A heading, an empty line before it.

@@ -5,7 +5,7 @@ use super::grid::{Text, wrap};
 use super::style::{ALARM, BOLD, DIM, WARNING};
 use super::{Options, grid};
 use crate::plan::Load;
-use crate::report::Report;
+use crate::report::{Report, Sampling};
 use crate::units::{format_size, format_time, three_digits};
 use std::time::Duration;
 
@@ -75,10 +75,13 @@ pub(super) fn clock(report: &Report) -> String {
     if clock.frequency_hz > 0.0 {
         text += &format!(" {} GHz", three_digits(clock.frequency_hz / 1e9));
     }
+    // An event is told as it was; its stamps are part of it.
+    let subtracted = report.measurements.iter().any(|m| m.sampling != Sampling::Event);
     text += &format!(
-        ", resolution {}, overhead {} (subtracted)",
+        ", resolution {}, overhead {}{}",
         format_time(clock.resolution_ns),
-        format_time(clock.overhead_ns)
+        format_time(clock.overhead_ns),
+        if subtracted { " (subtracted)" } else { "" }
     );
     if !clock.reason.is_empty() {
         text += &format!(": {}", clock.reason);
@@ -97,6 +100,7 @@ pub(super) fn run(report: &Report) -> String {
         None => {}
         Some(Load::Cpu) => text += " · beside a load of busy loops (--load cpu)",
         Some(Load::Memory) => text += " · beside a load of memory copies (--load memory)",
+        Some(Load::Hackbench) => text += " · beside a load of messages (--load hackbench)",
         Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
     }
     text

@@ -7,6 +7,7 @@ use crate::levels::Agreement;
 use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling, Support, Times, Value};
 use crate::units::format_size;
+use crate::verdict::is_merged;
 use std::collections::HashMap;
 
 /// One row of a table: an operation and what it costs.
@@ -88,7 +89,10 @@ pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {
     let others: Vec<Beside> = beside.iter().map(|other| Beside::new(other)).collect();
     let levels = level_rows(report);
     let mut rows: Vec<Row> = levels.iter().map(|level| level_row(level, &others)).collect();
-    rows.extend(report.measurements.iter().filter(|m| m.row).filter_map(|m| measured_row(m, &others)));
+    // Where none wants a row the sums over pairs or CPUs stand for all.
+    let wanted = report.measurements.iter().any(|m| m.row);
+    let chosen = report.measurements.iter().filter(|m| if wanted { m.row } else { is_merged(m) });
+    rows.extend(chosen.filter_map(|m| measured_row(m, &others)));
     rows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     rows
 }

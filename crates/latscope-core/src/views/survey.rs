@@ -61,6 +61,13 @@ mod tests {
     }
 
     #[test]
+    fn transactions_stand_beside_those_of_another_report() {
+        let report = fixture::ipc::latency();
+        let text = survey(&report, &[&report], &Options::default());
+        assert!(text.contains("1.0×") && !text.contains("No row has a number"), "{text}");
+    }
+
+    #[test]
     fn colour_changes_no_character() {
         let report = fixture::report();
         let plain = survey(&report, &[], &Options { width: 120, ..Options::default() });

@@ -7,6 +7,7 @@ use super::head::with_remedy;
 use super::rows::family;
 use super::style::{BOLD, PLAIN, WARNING};
 use crate::report::{Measurement, Report, Support};
+use crate::verdict::{is_merged, is_part_of};
 use std::collections::HashMap;
 
 const NO_REASON: &str = "no reason is given";
@@ -46,12 +47,16 @@ pub(super) fn degraded_aside(report: &Report) -> Vec<Group> {
 }
 
 /// Groups the points for which `select` returns a reason, which serves where
-/// the point has none itself.
+/// the point has none itself. A sum is told by what it is made of.
 fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<Group> {
     let mut order: Vec<(String, Vec<&Measurement>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
+    let is_told = |sum: &Measurement| {
+        let mut members = report.measurements.iter().filter(|m| is_part_of(m, sum));
+        is_merged(sum) && members.any(|m| select(m).is_some())
+    };
     for m in &report.measurements {
-        let Some(usual) = select(m) else { continue };
+        let Some(usual) = select(m).filter(|_| !is_told(m)) else { continue };
         let why = with_remedy(m.reason.as_deref().unwrap_or(usual), m.remedy.as_deref());
         let place = *places.entry(why.clone()).or_insert_with(|| {
             order.push((why, Vec::new()));

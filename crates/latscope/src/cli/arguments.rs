@@ -1,7 +1,7 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
-use super::{noise, wake};
+use super::{ipc, noise, wake};
 use crate::probe::{FAMILIES, Family, Kind, Param};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -32,6 +32,7 @@ pub fn command() -> Command {
     let command = FAMILIES.iter().fold(command, |command, family| {
         command.subcommand(match family.name {
             "wake" => wake::command(),
+            "ipc" => ipc::command(),
             "noise" => noise::command(family_command(family)),
             _ => family_command(family),
         })
@@ -225,8 +226,8 @@ pub(super) fn run_arguments() -> Vec<Arg> {
             .help("Time for each point, such as 100ms"),
         Arg::new("load")
             .long("load")
-            .value_name("cpu|memory|CMD")
-            .help("Load beside the measurement: busy loops, memory copies, or a shell command"),
+            .value_name("cpu|memory|hackbench|CMD")
+            .help("Load beside the measurement: busy loops, memory copies, messages, or a shell command"),
         Arg::new("seed")
             .long("seed")
             .value_name("N")

@@ -127,6 +127,7 @@ pub fn load(matches: &ArgMatches) -> Option<Load> {
     matches.get_one::<String>("load").map(|load| match load.as_str() {
         "cpu" => Load::Cpu,
         "memory" => Load::Memory,
+        "hackbench" => Load::Hackbench,
         command => Load::Command(command.to_owned()),
     })
 }

@@ -5,6 +5,7 @@ mod criteria;
 mod doctor;
 mod family;
 mod generate;
+mod ipc;
 mod list;
 pub mod live;
 mod measure;
@@ -19,6 +20,7 @@ mod wake;
 use crate::compat;
 use crate::conditions::{guardian, load, thief};
 use crate::engine::worker;
+use crate::probe;
 use anyhow::{Result, bail};
 use clap::error::ErrorKind;
 use std::ffi::OsString;
@@ -60,11 +62,18 @@ pub fn main() -> ExitCode {
 /// The processes of a run: our own binary again.
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let rest = || arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect::<Vec<_>>();
-    let outcome = match arguments.get(1)?.to_str()? {
+    let which = arguments.get(1)?.to_str()?;
+    if which.starts_with("__") {
+        // Started as /proc/self/exe, it would be seen as `exe` by others.
+        let _ = rustix::thread::set_name(c"latscope");
+    }
+    let outcome = match which {
         "__worker" => worker::main(),
         "__guardian" => guardian::main(),
         "__thief" => thief::main(),
         "__load" => load::main(&rest()),
+        "__ipc" => probe::ipc::main(&rest()),
+        "__paced" => probe::paced::main(&rest()),
         _ => return None,
     };
     Some(outcome.map(|()| ExitCode::SUCCESS))
@@ -93,6 +102,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("doctor", matches)) => doctor::run(matches)?,
         Some(("show", matches)) => show::run(matches)?,
         Some(("wake", matches)) => wake::run(matches)?,
+        Some(("ipc", matches)) => ipc::run(matches)?,
         Some(("noise", matches)) => noise::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,

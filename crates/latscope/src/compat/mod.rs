@@ -1,11 +1,13 @@
 //! The drop-in personalities: LMbench 3's arguments in, our probes, LMbench's
-//! text out; and the programs of rt-tests in [`rt`].
+//! text out; the programs of rt-tests in [`rt`], and AOSP's tests of binder in
+//! [`binder_tests`].
 //!
 //! Reading the arguments and printing the text are pure functions; only
 //! [`run`] touches the machine. The number is always ours: how it differs
 //! from LMbench's is in `docs/lmbench.md`.
 
 pub mod arguments;
+pub mod binder_tests;
 pub mod job;
 pub mod page;
 pub mod rt;
@@ -22,6 +24,7 @@ pub use arguments::{Call, CallError};
 pub use job::{Figures, Job, NotMeasured, Source, Wish};
 pub use page::{Output, Page};
 pub use refused::{REFUSED, Refused};
+pub use rt::Tool;
 pub use runner::run;
 
 use std::ffi::OsStr;
@@ -205,6 +208,11 @@ pub static PERSONALITIES: &[Personality] = &[
     },
 ];
 
+/// The program of rt-tests or of AOSP with this name.
+pub fn find_tool(name: &str) -> Option<&'static Tool> {
+    rt::find(name).or_else(|| binder_tests::find(name))
+}
+
 /// The personality with this name.
 pub fn find(name: &str) -> Option<&'static Personality> {
     PERSONALITIES.iter().find(|personality| personality.name == name)
@@ -213,5 +221,5 @@ pub fn find(name: &str) -> Option<&'static Personality> {
 /// The name of the personality that a program called by this name or path is.
 pub fn by_name(argv0: &OsStr) -> Option<&'static str> {
     let name = Path::new(argv0).file_name()?.to_str()?;
-    find(name).map(|tool| tool.name).or_else(|| rt::find(name).map(|tool| tool.name))
+    find(name).map(|tool| tool.name).or_else(|| find_tool(name).map(|tool| tool.name))
 }

@@ -1,7 +1,7 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
-use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, rt};
+use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, binder_tests, find, find_tool, rt};
 use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
@@ -59,7 +59,7 @@ struct Ours {
 /// There is no such program, nothing could be started, or the result could
 /// not be saved.
 pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
-    if let Some(tool) = rt::find(name) {
+    if let Some(tool) = find_tool(name) {
         return (tool.run)(arguments);
     }
     run_on(name, arguments, Ground::prepare)
@@ -95,7 +95,8 @@ fn unknown(name: &str) -> anyhow::Error {
         return anyhow!("{name} has no stand-in: {}", refused.instead);
     }
     let names = super::PERSONALITIES.iter().map(|personality| personality.name);
-    let names: Vec<&str> = rt::TOOLS.iter().map(|tool| tool.name).chain(names).collect();
+    let tools = rt::TOOLS.iter().chain(binder_tests::TOOLS).map(|tool| tool.name);
+    let names: Vec<&str> = tools.chain(names).collect();
     anyhow!("{name} is none of the programs latscope stands in for: {}", names.join(", "))
 }
 

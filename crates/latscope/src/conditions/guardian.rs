@@ -5,6 +5,7 @@
 
 use super::terminal::Modes;
 use super::tracefs;
+use crate::exchange::leftover::Leftover;
 use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub enum Undo {
     RemoveInstance(PathBuf),
     /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
     RestoreTerminal(Modes),
+    /// Remove what an exchange between processes left.
+    Remove(Leftover),
     /// Write to a file of the kernel what it held before.
     Write(PathBuf, String),
 }
@@ -164,6 +167,7 @@ fn revert(change: &Undo) {
             modes.leave(io::stderr());
             Ok(())
         }
+        Undo::Remove(leftover) => leftover.remove(),
         Undo::Write(path, text) => tracefs::write(path, text),
     };
     for _ in 0..200 {

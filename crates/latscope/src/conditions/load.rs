@@ -1,7 +1,9 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
+use super::crowd::{Crowd, Wire};
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
+use latscope_core::units::CpuList;
 use latscope_sys::sched;
 use latscope_sys::worker::{self, Lifetime};
 use std::os::unix::process::CommandExt;
@@ -11,7 +13,7 @@ use std::process::{Child, Command};
 #[derive(Debug)]
 pub struct Loaded(Vec<Child>);
 
-/// Starts `load` on each of `cpus` (a command: once, not pinned).
+/// Starts `load` on each of `cpus` (a command: once, not pinned; hackbench: once, on all of them).
 ///
 /// # Errors
 /// A worker cannot be started.
@@ -25,6 +27,7 @@ pub fn start(load: &Load, cpus: &[u32]) -> Result<Loaded> {
     match load {
         Load::Command(command) => spawn(&["__load", "command", command])?,
         Load::Cpu => cpus.iter().try_for_each(|cpu| spawn(&["__load", "cpu", &cpu.to_string()]))?,
+        Load::Hackbench => spawn(&["__load", "hackbench", &CpuList(cpus.to_vec()).to_string()])?,
         Load::Memory => cpus.iter().try_for_each(|cpu| spawn(&["__load", "memory", &cpu.to_string()]))?,
     }
     Ok(loaded)
@@ -62,6 +65,7 @@ pub fn main(args: &[String]) -> Result<()> {
             let error = Command::new("sh").args(["-c", command]).exec();
             Err(error).with_context(|| format!("cannot run {command:?}"))
         }
+        [kind, cpus] if kind == "hackbench" => talk_for_ever(&cpus.parse::<CpuList>()?.0),
         [kind, cpu] => {
             sched::pin(&[cpu.parse()?])?;
             match kind.as_str() {
@@ -74,6 +78,22 @@ pub fn main(args: &[String]) -> Result<()> {
         }
         _ => anyhow::bail!("a load has a kind and an argument"),
     }
+}
+
+/// A group for each CPU, its processes anywhere on them.
+fn talk_for_ever(cpus: &[u32]) -> Result<()> {
+    sched::pin(cpus)?;
+    let crowd = Crowd {
+        groups: cpus.len() as u64,
+        size: 20,
+        messages: u64::MAX,
+        bytes: 100,
+        wire: Wire::Socket,
+        threads: false,
+    };
+    let crowd = crowd.gather()?;
+    crowd.start()?;
+    Ok(crowd.finish()?)
 }
 
 fn copy_for_ever() -> ! {

@@ -36,6 +36,14 @@ const WANTED: [(&str, &[&str]); 5] = [
     ("non-maskable interrupts are not seen", &["nmi/nmi_handler"]),
 ];
 
+/// Only where binder is; a kernel without it misses nothing.
+const TRANSACTIONS: [&str; 4] = [
+    "binder/binder_transaction",
+    "binder/binder_transaction_received",
+    "binder/binder_wait_for_work",
+    "binder/binder_return",
+];
+
 /// The CPU's own interrupts: events by pairs, which ones depends on the kernel.
 const VECTORS: &str = "irq_vectors";
 
@@ -229,6 +237,8 @@ fn enable(instance: &Instance) -> Result<(Vec<String>, Vec<String>), Unavailable
         want(what, &events.iter().map(|event| (*event).to_owned()).collect::<Vec<_>>());
     }
     want("the CPU's own interrupts are not seen", &vectors(instance));
+    let there = TRANSACTIONS.into_iter().filter(|event| instance.enable(event).is_ok());
+    enabled.extend(there.map(str::to_owned));
     Ok((enabled, shortfalls))
 }
 

@@ -8,8 +8,8 @@ use super::timebase::{AnyClock, Timebase};
 use super::timeline::signpost;
 use crate::conditions::trace::Marker;
 use anyhow::Result;
-use latscope_core::plan::{Periodic, Point, Stop};
-use latscope_core::report::{Better, Sampling, Support, Value, Work};
+use latscope_core::plan::{Periodic, Point, Step, Stop};
+use latscope_core::report::{Better, Block, Hop, Sampling, Support, Times, Value, Work};
 
 use latscope_sys::clock::Clock;
 use latscope_sys::kernels::cycle;
@@ -53,6 +53,7 @@ pub struct Bench<'a> {
     marker: Option<Marker>,
     closings: Vec<Option<Closing>>,
     bell: Option<OwnedFd>,
+    memory: Option<OwnedFd>,
     tell: &'a mut Report<'a>,
 }
 
@@ -165,7 +166,7 @@ impl<'a> Bench<'a> {
         let closings = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
-        Bench { assignment, points, slots, marker, closings, bell: None, tell }
+        Bench { assignment, points, slots, marker, closings, bell: None, memory: None, tell }
     }
 
     /// The points of the step.
@@ -221,6 +222,31 @@ impl<'a> Bench<'a> {
     /// The eventfd that calls the coordinator to what a measuring thread saw.
     pub fn bell(&self) -> Option<OwnedFd> {
         self.bell.as_ref().and_then(|bell| bell.try_clone().ok())
+    }
+
+    /// Gives the bench the descriptor of its histograms.
+    pub fn set_memory(&mut self, memory: Option<OwnedFd>) {
+        self.memory = memory;
+    }
+
+    /// The memfd of the step's histograms, for measuring processes.
+    pub fn memory(&self) -> Option<OwnedFd> {
+        self.memory.as_ref().and_then(|memory| memory.try_clone().ok())
+    }
+
+    /// The step, for measuring processes.
+    pub fn step(&self) -> &Step {
+        &self.assignment.step
+    }
+
+    /// Whether somebody asked to end.
+    pub fn is_stopping(&self) -> bool {
+        self.slots.stopping()
+    }
+
+    /// The `trace_marker` of the run's trace instance, for measuring processes.
+    pub fn trace_marker(&self) -> Option<&Path> {
+        self.assignment.trace_marker.as_deref()
     }
 
     /// The `tracing_on` to switch off at the first event above the threshold.
@@ -360,6 +386,32 @@ impl<'a> Bench<'a> {
         self.closing(point).blocks = writer.into_blocks();
     }
 
+    /// Says that a point is being measured, by processes of its own.
+    pub fn started(&mut self, point: usize) {
+        (self.tell)(Message::Started(point));
+    }
+
+    /// Takes what a measuring process recorded in order of time.
+    pub fn set_blocks(&mut self, point: usize, blocks: Vec<Block>) {
+        self.closing(point).blocks = blocks;
+    }
+
+    /// States what lies between the two stamps, where that is not what the probe says.
+    pub fn set_times(&mut self, point: usize, times: Times) {
+        self.closing(point).times = Some(times);
+    }
+
+    /// States who had a part in the first transactions of a point.
+    pub fn set_hops(&mut self, point: usize, hops: Vec<Hop>) {
+        self.closing(point).hops = hops;
+    }
+
+    /// Events of a point so far, and their durations together, ns.
+    pub fn total(&self, point: usize) -> Option<(u64, f64)> {
+        let histogram = self.slots.snapshot(point).histogram;
+        Some((histogram.count(), histogram.mean()? * histogram.count() as f64))
+    }
+
     /// States the bytes behind one operation of a point.
     pub fn set_work(&mut self, point: usize, work: Work) {
         self.closing(point).work = Some(work);
@@ -386,6 +438,12 @@ impl<'a> Bench<'a> {
     /// Marks a point as measured under conditions that distort it.
     pub fn degrade(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
         self.mark(point, Support::Degraded, reason.into(), remedy.into());
+    }
+
+    /// Marks a point as degraded because it ended before it had all it was to have.
+    pub fn cut_short(&mut self, point: usize, reason: impl Into<String>) {
+        self.degrade(point, reason, "");
+        self.closing(point).cut_short = true;
     }
 
     /// Tells those who watch, before anything is measured, what the points will

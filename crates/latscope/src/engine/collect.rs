@@ -7,6 +7,7 @@ use crate::probe;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{ParamValue, Step};
 use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Support, Times, Value};
+use latscope_core::verdict::is_part_of;
 use std::collections::BTreeMap;
 
 /// Puts a point together from what the worker counted and what it said.
@@ -19,7 +20,7 @@ pub fn measurement(
 ) -> Measurement {
     let planned = &step.points[point];
     let snapshot = slots.map(|slots| slots.snapshot(point));
-    let incomplete = closing.is_none();
+    let incomplete = closing.as_ref().is_none_or(|closing| closing.cut_short);
     let mut closing = closing.unwrap_or_default();
     // A point that turned out to be unsupported on the way has no numbers.
     let snapshot = snapshot.filter(|_| closing.support != Support::Unsupported);
@@ -40,7 +41,9 @@ pub fn measurement(
         title: planned.title.clone(),
         row: planned.row,
         sampling: snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event),
-        times: probe::find(&planned.probe).map_or(Times::Operation, |probe| probe.times),
+        times: closing
+            .times
+            .unwrap_or_else(|| probe::find(&planned.probe).map_or(Times::Operation, |probe| probe.times)),
         support: closing.support,
         reason: closing.reason,
         remedy: closing.remedy,
@@ -51,6 +54,7 @@ pub fn measurement(
         histogram,
         blocks: closing.blocks,
         outliers: closing.outliers,
+        hops: closing.hops,
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         verdict: None,
@@ -74,26 +78,26 @@ pub fn add_outliers(measured: &mut [Measurement], outliers: &mut Outliers) {
     }
 }
 
-/// One merged point for each set of points that differ only in `cpu` and `thread`.
-pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
+/// One merged point for each set of points that differ only in `thread` and in
+/// `cpu`, or in `pair` where pairs are numbered.
+pub fn merged(measured: &[Measurement]) -> Vec<Measurement> {
     let mut merged: Vec<Measurement> = Vec::new();
-    for one in measured.iter().filter(|m| m.params.contains_key("cpu")) {
+    for one in measured {
+        let Some(axis) = axis(one) else { continue };
         let mut params = one.params.clone();
-        params.insert("cpu".to_owned(), "all".into());
+        params.insert(axis.to_owned(), "all".into());
         params.remove("thread");
         match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
             None => {
-                let title =
-                    probe::find(&one.probe).map_or(one.title.clone(), |p| match params.get("context") {
-                        Some(context) => format!("{}: {context}, all CPUs", p.title),
-                        None => format!("{}, all CPUs", p.title),
-                    });
-                let blocks = Vec::new();
+                let title = merged_title(one, axis);
+                let (blocks, hops) = (Vec::new(), Vec::new());
+                let row = axis == "cpu";
                 merged.push(Measurement {
                     params,
                     title,
-                    row: true,
+                    row,
                     blocks,
+                    hops,
                     recordings: None,
                     ..one.clone()
                 });
@@ -102,31 +106,58 @@ pub fn merged_over_cpus(measured: &[Measurement]) -> Vec<Measurement> {
         }
     }
     for all in &mut merged {
-        let same = |one: &&Measurement| {
-            let cpu = one.params.get("cpu").is_some_and(|cpu| *cpu != "all".into());
-            let other = |(name, _): &(&String, &ParamValue)| !["cpu", "thread"].contains(&name.as_str());
-            let others = one.params.iter().filter(other);
-            cpu && one.probe == all.probe && others.eq(all.params.iter().filter(other))
-        };
-        all.values = values_over(measured.iter().filter(same));
+        all.values = values_over(measured.iter().filter(|one| is_part_of(one, all)));
     }
     merged
 }
 
-/// What is counted adds up over CPUs; of shares and times there is a mean.
+/// The parameter over which a measurement is summed up.
+fn axis(m: &Measurement) -> Option<&'static str> {
+    let numbered = matches!(m.params.get("pair"), Some(ParamValue::Number(_)));
+    if m.params.contains_key("cpu") { Some("cpu") } else { numbered.then_some("pair") }
+}
+
+fn merged_title(one: &Measurement, axis: &str) -> String {
+    if axis == "pair" {
+        return one
+            .title
+            .rsplit_once(", pair ")
+            .map_or(one.title.clone(), |(what, _)| format!("{what}, all pairs"));
+    }
+    probe::find(&one.probe).map_or(one.title.clone(), |p| match one.params.get("context") {
+        Some(context) => format!("{}: {context}, all CPUs", p.title),
+        None => format!("{}, all CPUs", p.title),
+    })
+}
+
+/// What is counted adds up; of shares and times there is a mean: over CPUs, which
+/// all had the same time, a plain one, over pairs by what each is a share of.
 fn values_over<'a>(members: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, Value> {
     let mut sums: BTreeMap<String, (Value, f64)> = BTreeMap::new();
-    for (name, value) in members.flat_map(|one| &one.values) {
-        let (sum, n) =
-            sums.entry(name.clone()).or_insert_with(|| (Value { value: 0.0, ..value.clone() }, 0.0));
-        sum.value += value.value;
-        *n += 1.0;
+    for one in members {
+        for (name, value) in &one.values {
+            let counted = ["count", "1/s"].contains(&value.unit.as_str());
+            let weight = if counted || axis(one) == Some("cpu") { 1.0 } else { share_of(one, name) };
+            let empty = || (Value { value: 0.0, ..value.clone() }, 0.0);
+            let (sum, n) = sums.entry(name.clone()).or_insert_with(empty);
+            sum.value += weight * value.value;
+            *n += weight;
+        }
     }
     let mean = |(value, n): (Value, f64)| match value.unit.as_str() {
         "count" | "1/s" => value,
-        _ => Value { value: value.value / n, ..value },
+        _ => Value { value: if n > 0.0 { value.value / n } else { 0.0 }, ..value },
     };
     sums.into_iter().map(|(name, sum)| (name, mean(sum))).collect()
+}
+
+/// How many events a value is a share of: those that are counted beside it as
+/// `NAME-of`, else all. What is given by the second goes by time.
+fn share_of(m: &Measurement, name: &str) -> f64 {
+    if name == "throughput" {
+        return m.values.get("wall-time").map_or(0.0, |time| time.value);
+    }
+    m.values.get(&format!("{name}-of")).map_or(m.summary.count as f64, |of| of.value)
 }
 
 fn add(all: &mut Measurement, one: &Measurement) {
@@ -146,5 +177,61 @@ fn add(all: &mut Measurement, one: &Measurement) {
     all.incomplete |= one.incomplete;
     if one.support != Support::Ok {
         (all.support, all.reason, all.remedy) = (one.support, one.reason.clone(), one.remedy.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::params;
+    use latscope_core::report::Better;
+
+    fn pair(number: u64, calls: u64, sync: (f64, f64)) -> Measurement {
+        let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::More };
+        let mut histogram = Histogram::new(1000);
+        (0..calls).for_each(|_| histogram.record(10));
+        let values =
+            [("sync", value(sync.0, "%")), ("sync-of", value(sync.1, "count")), ("meet", value(50.0, "%"))];
+        Measurement {
+            probe: "ipc.pipe".to_owned(),
+            params: params([("pair", number.into()), ("caller", "other".into())]),
+            title: format!("pipes, other caller, pair {number}"),
+            row: false,
+            sampling: Sampling::Event,
+            times: Times::RoundTrip,
+            support: Support::Ok,
+            reason: None,
+            remedy: None,
+            incomplete: false,
+            summary: Summary::of(&histogram, &Summary { missed: 1, ..Summary::default() }),
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            work: None,
+            histogram,
+            blocks: Vec::new(),
+            outliers: Vec::new(),
+            hops: Vec::new(),
+            corrected: None,
+            recordings: None,
+            verdict: None,
+        }
+    }
+
+    #[test]
+    fn shares_of_pairs_weigh_by_what_they_are_shares_of() {
+        let merged = merged(&[pair(0, 100, (100.0, 90.0)), pair(1, 100, (0.0, 10.0))]);
+        assert_eq!(merged.len(), 1);
+        let all = &merged[0];
+        assert_eq!((all.summary.count, all.summary.missed), (200, 2));
+        assert_eq!((all.values["sync"].value, all.values["sync-of"].value), (90.0, 100.0));
+        assert_eq!(all.values["meet"].value, 50.0);
+        assert_eq!(all.title, "pipes, other caller, all pairs");
+        assert_eq!(all.params["pair"], "all".into());
+    }
+
+    #[test]
+    fn pairs_of_cpus_have_no_sum() {
+        let mut one = pair(0, 1, (0.0, 0.0));
+        one.params.insert("pair".to_owned(), "0-1".into());
+        assert!(super::merged(&[one]).is_empty());
     }
 }

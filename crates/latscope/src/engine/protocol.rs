@@ -2,7 +2,7 @@
 
 use super::timebase::Timebase;
 use latscope_core::plan::Step;
-use latscope_core::report::{Block, Outlier, Support, Value, Work};
+use latscope_core::report::{Block, Hop, Outlier, Support, Times, Value, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -68,8 +68,17 @@ pub struct Closing {
     pub cycles: Option<f64>,
     /// The samples in order of time.
     pub blocks: Vec<Block>,
+    /// What lies between the two stamps, where that is not what the probe says.
+    #[serde(default)]
+    pub times: Option<Times>,
     /// Events worth naming.
     pub outliers: Vec<Outlier>,
+    /// Who had a part in the first transactions.
+    #[serde(default)]
+    pub hops: Vec<Hop>,
+    /// The point ended before it had all it was to have.
+    #[serde(default)]
+    pub cut_short: bool,
     /// There was nothing to record, which is a result.
     #[serde(default)]
     pub uneventful: bool,

@@ -205,7 +205,7 @@ impl Coordinator<'_> {
         if let Some(emulator) = emulator(&self.report.machine) {
             measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
         }
-        let merged = collect::merged_over_cpus(&measured);
+        let merged = collect::merged(&measured);
         self.report.measurements.extend(measured);
         self.report.measurements.extend(merged);
         outcome.unwrap_or(End::Finished)

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Policy;
 use latscope_sys::sched;
 use latscope_sys::worker::inherited;
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -27,21 +28,25 @@ pub fn main() -> Result<()> {
     let mut line = String::new();
     BufReader::new(socket.try_clone()?).read_line(&mut line).context(by_hand)?;
     let assignment: Assignment = serde_json::from_str(&line).context(by_hand)?;
-    let slots = Slots::map(memory, Layout::of(&assignment.step))?;
+    let slots = Slots::map(&memory, Layout::of(&assignment.step))?;
     let socket = RefCell::new(socket);
     // A coordinator that is gone takes this process with it; a failed write needs no other answer.
     let mut tell = |message: Message| {
         let line = serde_json::to_string(&message).expect("a message has a JSON form") + "\n";
         let _ = socket.borrow_mut().write_all(line.as_bytes());
     };
-    if let Err(error) = run(assignment, slots, &mut tell) {
+    if let Err(error) = run(assignment, (slots, memory), &mut tell) {
         tell(Message::Failed(format!("{error:#}")));
     }
     tell(Message::Finished);
     Ok(())
 }
 
-fn run(assignment: Assignment, slots: Slots, tell: &mut dyn FnMut(Message)) -> Result<()> {
+fn run(
+    assignment: Assignment,
+    (slots, memory): (Slots, OwnedFd),
+    tell: &mut dyn FnMut(Message),
+) -> Result<()> {
     let step = &assignment.step;
     let experiment = probe::experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
     // Periodic threads place themselves; this one only waits for them, on any CPU.
@@ -52,6 +57,7 @@ fn run(assignment: Assignment, slots: Slots, tell: &mut dyn FnMut(Message)) -> R
     tell(Message::Ready);
     let mut bench = Bench::new(assignment, slots, tell);
     bench.set_bell(inherited(2).ok());
+    bench.set_memory(Some(memory));
     shortfalls.iter().for_each(|(reason, remedy)| bench.forewarn(reason, remedy));
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
     if !shortfalls.is_empty() {

@@ -12,21 +12,24 @@
 //!
 //! [`SharedCell`]: latscope_sys::shared_cell::SharedCell
 
+pub mod binder;
 pub mod condvar;
 #[cfg(test)]
 mod conformance;
 pub mod eventfd;
 pub mod futex;
+pub mod leftover;
 pub mod pipe;
 pub mod semaphore;
 mod shared;
 pub mod spin;
 mod stream;
 pub mod transaction;
+pub mod transports;
 pub mod unix_stream;
 pub mod wait;
 
-pub use shared::{Ends, SharedEnd, Signal};
+pub use shared::{Ends, Lanes, SharedEnd, Signal};
 pub use stream::StreamEnd;
 
 /// The other party is gone and everything it sent has been received.

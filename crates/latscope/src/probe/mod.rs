@@ -6,8 +6,10 @@ pub mod available;
 pub mod cpu;
 pub mod failure;
 pub mod file;
+pub mod ipc;
 pub mod memory;
 pub mod noise;
+pub mod paced;
 pub mod process;
 pub mod selftest;
 pub mod sync;
@@ -253,6 +255,11 @@ pub static FAMILIES: &[Family] = &[
         about: "Time stolen from a busy loop on each CPU, and by whom",
         probes: noise::PROBES,
     },
+    Family {
+        name: "ipc",
+        about: "Transactions between processes: latency, deadlines, inheritance, throughput",
+        probes: ipc::PROBES,
+    },
 ];
 
 /// Adapts a planned step to what holds for its family alone.
@@ -266,9 +273,10 @@ pub fn adapt(step: &mut Step, ask: &Ask) {
 }
 
 /// Whether a probe is measured only when it is asked for by its name: it
-/// changes settings of the kernel for a while.
+/// changes settings of the kernel for a while, or is one of many alike.
 pub fn by_name_only(probe: &Probe) -> bool {
-    matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
+    let alike = probe.family() == "ipc" && !ipc::SURVEYED.contains(&probe.id);
+    alike || matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
 }
 
 /// All probes.

@@ -6,9 +6,11 @@
 
 mod bad_input;
 mod bad_machines;
+mod binder_tests;
 mod blame;
 mod full_disk;
 mod generated;
+mod ipc;
 mod live;
 mod process;
 mod refused_calls;

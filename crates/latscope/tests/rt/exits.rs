@@ -53,7 +53,7 @@ fn strict_exit_codes_say_whether_the_limit_held() {
 
 #[test]
 fn an_unknown_option_is_answered_with_the_usage() {
-    for name in ["cyclictest", "oslat", "cyclicdeadline"] {
+    for name in latscope::compat::rt::TOOLS.iter().map(|tool| tool.name) {
         let output = run(name, "-Z");
         assert_eq!(text(&output.stderr), format!("{name}: invalid option -- 'Z'\n"));
         assert!(text(&output.stdout).starts_with(&format!("{name} V 2.40\nUsage:\n{name} <options>\n\n")));
@@ -131,14 +131,21 @@ fn without_the_right_to_a_priority_it_ends_and_without_a_priority_it_runs() {
 #[test]
 fn every_option_is_documented() {
     use latscope::compat::rt::arguments::Spec;
-    use latscope::compat::rt::{TOOLS, cyclicdeadline, cyclictest, oslat};
+    use latscope::compat::rt::{TOOLS, cyclicdeadline, cyclictest, hackbench, oslat, pairs};
     let page = include_str!("../../../../docs/cyclictest.md");
+    let ipc = include_str!("../../../../docs/rt-ipc.md");
     let specs: [&[Spec]; 3] =
         [cyclictest::options::SPECS, oslat::options::SPECS, cyclicdeadline::options::SPECS];
     for spec in specs.into_iter().flatten() {
         let name = if spec.long.is_empty() { spec.name() } else { format!("--{}", spec.long) };
         assert!(page.contains(&name), "docs/cyclictest.md says nothing of {name}");
     }
+    let programs =
+        [&pairs::PMQTEST, &pairs::PTSEMATEST, &pairs::SIGNALTEST, &pairs::SIGWAITTEST, &pairs::SVSEMATEST];
+    for spec in programs.iter().flat_map(|program| program.specs()).chain(hackbench::SPECS) {
+        assert!(ipc.contains(&format!("--{}", spec.long)), "docs/rt-ipc.md says nothing of --{}", spec.long);
+    }
     assert!(TOOLS.is_sorted_by(|a, b| a.name < b.name));
-    assert!(TOOLS.iter().all(|tool| page.contains(tool.name) && !tool.summary.is_empty()));
+    let told = |name| page.contains(name) || ipc.contains(name);
+    assert!(TOOLS.iter().all(|tool| told(tool.name) && !tool.summary.is_empty()));
 }

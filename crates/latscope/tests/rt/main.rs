@@ -10,13 +10,16 @@ mod consumers;
 mod exits;
 mod goldens;
 mod mask;
+mod pairs;
 mod rendering;
 mod signals;
 
+use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A link of the program's name to our binary.
 fn dropin(directory: &Path, name: &str) -> Command {
@@ -42,6 +45,37 @@ fn done(name: &str, words: &str) -> String {
     assert_eq!(output.status.code(), Some(0), "{name} {words}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
+
+/// Where the user's own tracing is switched.
+const TRACING_ON: &str = "/sys/kernel/tracing/tracing_on";
+
+/// The user's own tracing, which the real programs switch off with `-b`. It is
+/// put back as it was found, and nobody else runs a program meanwhile.
+struct Tracing {
+    found: Option<String>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Tracing {
+    fn kept() -> Tracing {
+        // What an earlier test failed of does not matter to this one.
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Tracing { found: fs::read_to_string(TRACING_ON).ok(), _alone }
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        if let Some(found) = &self.found {
+            // Who may not write it has not changed it.
+            let _ = fs::write(TRACING_ON, found);
+        }
+    }
+}
+
+/// Held by whoever switches tracing, or runs programs: two of them would not be
+/// admitted to SCHED_DEADLINE together.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Whether tests that need root can run; says so where they cannot.
 fn root(test: &str) -> bool {

@@ -47,6 +47,11 @@ fn text_line(line: &str) -> String {
         let blanks = load.len() - load.trim_end().len();
         return format!("{}loadavg: ~{}", numbers(policy, false), " ".repeat(blanks));
     }
+    if let Some(masked) = pairs_line(line).or_else(|| load_line(line)) {
+        return masked;
+    }
+    // Before its first sample.
+    let line = &line.replace("Max:-1000000", "Max:       0");
     if let Some(cycles) = line.strip_prefix("# Thread ").and_then(|rest| rest.split_once(": "))
         && cycles.0.parse::<u32>().is_ok()
     {
@@ -68,6 +73,31 @@ fn text_line(line: &str) -> String {
         _ if line.starts_with("# Thread ") => numbers(line, false),
         _ => numbers(line, true),
     }
+}
+
+/// `#0: ID812, P80, …` and `#1 -> #0, Min    7, …`: numbers of four at least.
+fn pairs_line(line: &str) -> Option<String> {
+    let first = line.strip_prefix("^[[").map_or(line, |rest| rest.split_once('A').map_or(rest, |up| up.1));
+    if !first.starts_with('#') || !first[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let field = |field: &str| match field.split_at_checked(4) {
+        Some((name @ (" Min" | " Cur" | " Avg" | " Max"), number)) if number.len() >= 5 => {
+            format!("{name} ####")
+        }
+        _ => numbers(field, false),
+    };
+    Some(line.split(',').map(field).collect::<Vec<_>>().join(","))
+}
+
+/// `3.15 5.13 5.70 3/100 17330          `, as in /proc/loadavg.
+fn load_line(line: &str) -> Option<String> {
+    let rest = line.strip_prefix("^[[3A").unwrap_or(line);
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let load =
+        words.len() == 5 && words[3].contains('/') && words[..3].iter().all(|w| w.parse::<f64>().is_ok());
+    let blanks = " ".repeat(line.len() - line.trim_end().len());
+    load.then(|| format!("{}~{blanks}", numbers(&line[..line.len() - rest.len()], false)))
 }
 
 /// A line of JSON; the values of a histogram but the last are left out.
@@ -142,6 +172,15 @@ fn widths_stay_and_numbers_go() {
     assert_ne!(masked("T: 0 (1) Act:   14"), masked("T: 0 (1) Act:  14"));
     assert_eq!(masked("# Avg Latencies: 1234567"), masked("# Avg Latencies: 00001"));
     assert_eq!(masked("T: 0 (    1) Act:123456"), masked("T: 0 (1234567) Act:    1"));
+}
+
+#[test]
+fn lines_of_pairs_and_of_the_load_have_their_own_form() {
+    let pair = masked("^[[2A#0: ID9, P8, CPU0, I1000; #1: ID10, P80, CPU-1, TO 0, Cycles 7\n");
+    assert_eq!(pair, "^[[#A#: ID#, P#, CPU#, I#; #: ID#, P#, CPU-#, TO #, Cycles #\n".replace("#:", "##:"));
+    assert_eq!(masked("#1 -> #0, Min    7, Cur 1234\n"), masked("#1 -> #0, Min   17, Cur   34\n"));
+    assert_ne!(masked("#1 -> #0, Min    7\n"), masked("#1 -> #0, Min   7\n"));
+    assert_eq!(masked("3.15 5.13 15.70 3/100 17330   \n\nx"), "~   \n\nx");
 }
 
 #[test]

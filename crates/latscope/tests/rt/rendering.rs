@@ -1,6 +1,6 @@
 //! The pure functions, put together as a run does, against the golden files.
 
-use crate::cases::CASES;
+use crate::cases::{CASES, Case};
 use crate::goldens::golden;
 use crate::mask::masked;
 use latscope::compat::rt::cyclictest::options::Options;
@@ -9,12 +9,15 @@ use latscope::compat::rt::cyclictest::samples::Samples;
 use latscope::compat::rt::cyclictest::status::{self, Fixed};
 use latscope::compat::rt::cyclictest::{json, setup};
 use latscope::compat::rt::json::Head;
+use latscope::compat::rt::pairs::text::{self, Pair};
+use latscope::compat::rt::pairs::{self, Program};
 use latscope::compat::rt::row::Row;
+use latscope::probe::paced::Figures;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Linear;
 use latscope_core::report::{Exceedance, LinearRecord};
 use std::ffi::OsString;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 fn machine() -> Machine {
     let cpus = || "0-1".parse().unwrap();
@@ -130,14 +133,72 @@ fn cyclicdeadline(words: &str) -> String {
         + &json
 }
 
+fn pairs(program: &Program, name: &str, words: &str) -> String {
+    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+    let options = program.options(&arguments).unwrap();
+    let rules = program.rules(&options, &machine()).unwrap();
+    let broken = options.break_above == Some(1);
+    let cycles = if broken { 1 } else { options.loops.unwrap() };
+    let one = |thread: u32| Figures {
+        thread,
+        cpu: Some(0),
+        cycles,
+        samples: cycles,
+        last: 17_000,
+        min: 12_900,
+        max: 17_000,
+        mean: 13_000.0,
+        ..Figures::default()
+    };
+    let (timeouts, parties) = (name == "pmqtest", rules.len());
+    let all: Vec<Figures> = (4000..4000 + parties as u32).map(one).collect();
+    let pairs: Vec<Pair> = (0..parties / 2)
+        .map(|n| Pair { rules: &rules[2 * n], receiver: all[2 * n], sender: all[2 * n + 1] })
+        .collect();
+    let circle = name == "signaltest";
+    let lines = if circle { text::circle(options.priority, &all) } else { text::pairs(&pairs, timeouts) };
+    let (up, down) = (text::up(parties), text::down(parties + 2));
+    let load = "0.50 0.60 0.70 1/100 4001";
+    let drawn = match (options.quiet, options.verbose, circle) {
+        (_, true, _) => (0..cycles).map(|cycle| text::sample(cycle, 17_000)).collect::<String>() + &lines,
+        (true, ..) => lines,
+        (.., true) => {
+            let frame = |figures| text::circle_frame(load, options.priority, figures);
+            frame(Figures::default()) + &text::up(3) + &frame(all[0]) + &lines
+        }
+        (.., false) => format!("{lines}{up}{lines}{up}{down}"),
+    };
+    let json = if circle { text::circle_json(&all) } else { text::pairs_json(&pairs, timeouts) };
+    let json = options.json.map(|_| Head::here(name, &arguments, "2.40", SystemTime::UNIX_EPOCH).file(&json));
+    let broken = if broken && circle { text::broken(0) } else { String::new() };
+    broken + &drawn + &json.unwrap_or_default()
+}
+
+fn hackbench(words: &str) -> String {
+    use latscope::compat::rt::hackbench::{Options, after, before};
+    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+    before(&Options::read(&arguments).unwrap().crowd) + &after(Duration::from_millis(1040))
+}
+
+fn rendered(case: &Case) -> String {
+    let program = match case.1 {
+        "oslat" => return oslat(case.2),
+        "cyclicdeadline" => return cyclicdeadline(case.2),
+        "cyclictest" => return transcript(case.2),
+        "hackbench" => return hackbench(case.2),
+        "pmqtest" => &pairs::PMQTEST,
+        "ptsematest" => &pairs::PTSEMATEST,
+        "svsematest" => &pairs::SVSEMATEST,
+        "sigwaittest" => &pairs::SIGWAITTEST,
+        _ => &pairs::SIGNALTEST,
+    };
+    pairs(program, case.1, case.2)
+}
+
 #[test]
 fn what_is_rendered_has_the_lines_of_the_golden_files() {
     for case in CASES {
-        let text = masked(&match case.1 {
-            "oslat" => oslat(case.2),
-            "cyclicdeadline" => cyclicdeadline(case.2),
-            _ => transcript(case.2),
-        });
+        let text = masked(&rendered(case));
         assert!(text == golden(case), "{}: {text}\n--\n{}", case.2, golden(case));
     }
 }

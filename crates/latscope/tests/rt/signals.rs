@@ -81,14 +81,13 @@ fn a_trace_of_the_user_is_marked_and_stopped_only_when_asked() {
         return;
     }
     let on = || fs::read_to_string(tracing.join("tracing_on")).unwrap().trim().to_owned();
-    let before = on();
+    let _tracing = crate::Tracing::kept();
     fs::write(tracing.join("tracing_on"), "1").unwrap();
     crate::done("cyclictest", "-q -l 500 -b 1 -p 80");
     let without = on();
     crate::done("cyclictest", "-q -l 500 -b 1 -p 80 --tracemark");
     let with = on();
     let trace = fs::read_to_string(tracing.join("trace")).unwrap();
-    fs::write(tracing.join("tracing_on"), before).unwrap();
     assert_eq!((without.as_str(), with.as_str()), ("1", "0"));
     assert!(trace.contains("late by"), "{trace}");
 }

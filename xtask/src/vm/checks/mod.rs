@@ -9,6 +9,8 @@
 //! ```
 
 mod binder;
+mod binder_tests;
+mod ipc;
 mod machine;
 mod noise;
 mod ran;
@@ -25,7 +27,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 4] = [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS];
+const FAMILIES: [&[Check]; 6] =
+    [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS, binder_tests::CHECKS];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
@@ -33,7 +36,7 @@ pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
 /// The kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
 pub const REAL_TIME: &[Kernel] = &[Kernel::Rt, Kernel::Rt612];
 
-/// How long a command may take, s; none takes long, unless it hangs.
+/// How long a command may take, s, where it does not [say](Check::takes) more.
 const LIMIT: u32 = 60;
 
 /// A command to run in the VM, and what must hold of it.
@@ -42,6 +45,7 @@ pub struct Check {
     kernels: &'static [Kernel],
     command: &'static str,
     status: i32,
+    limit: u32,
     holds: fn(&Ran) -> Result<()>,
 }
 
@@ -53,12 +57,17 @@ impl Check {
         command: &'static str,
         holds: fn(&Ran) -> Result<()>,
     ) -> Check {
-        Check { name, kernels, command, status: 0, holds }
+        Check { name, kernels, command, status: 0, limit: LIMIT, holds }
     }
 
     /// The same, but it must end with this exit status.
     pub const fn exits(self, status: i32) -> Check {
         Check { status, ..self }
+    }
+
+    /// The same, but it may take up to so many seconds.
+    pub const fn takes(self, limit: u32) -> Check {
+        Check { limit, ..self }
     }
 
     fn judge(&self, ran: &Ran) -> Result<()> {
@@ -111,14 +120,18 @@ fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str,
 
 /// Runs tests under one kernel; the outcome of each.
 fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
+    let trials = match dist::example("binder_trials", profile) {
+        Ok(trials) => trials.to_string_lossy().into_owned(),
+        Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
+    };
     let machine = Machine {
         kernel,
         memory: 512 << 20,
         cpus: 2,
-        timeout: Duration::from_secs(60 + u64::from(LIMIT) * checks.len() as u64),
+        timeout: Duration::from_secs(60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>()),
         append: String::new(),
-        modules: vec!["binder_linux".to_owned()],
-        programs: Vec::new(),
+        modules: ["binder_linux", "vsock_loopback"].map(str::to_owned).to_vec(),
+        programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),
     };
@@ -137,10 +150,10 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
 fn script(checks: &[&Check]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
-        let command = quoted(check.command);
+        let (command, limit) = (quoted(check.command), check.limit);
         let _ = writeln!(script, "mkdir -p /out/{index}/files && cd /out/{index}/files");
         let _ =
-            writeln!(script, "timeout {LIMIT} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
+            writeln!(script, "timeout {limit} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
     }
     script
 }

@@ -6,6 +6,7 @@ use super::super::style::{BOLD, DIM};
 use crate::events::{Group, written};
 use crate::plan::{ParamValue, Periodic, Phase, Step};
 use crate::report::{Report, Times};
+use crate::transactions::mode;
 use crate::units::{format_count, format_time};
 
 /// The probe, and what all its rows have in common.
@@ -17,9 +18,10 @@ pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> Stri
     });
     let mut parts: Vec<String> = times.map(str::to_owned).into_iter().collect();
     parts.extend(common(group));
+    let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
     let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
-        parts.extend(step.periodic.iter().flat_map(rules));
+        parts.extend(step.periodic.iter().flat_map(|periodic| rules(periodic, transactions)));
         parts.extend(surroundings(step));
     }
     let first = Text::styled(BOLD, format!("{}  ", group.probe));
@@ -41,15 +43,17 @@ fn common(group: &Group) -> Vec<String> {
         let priority = shared("priority").map(|priority| format!(" {priority}")).unwrap_or_default();
         parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
     }
-    let said = ["interval", "policy", "priority", "cpu", "thread", "clock"];
+    let said = ["interval", "policy", "priority", "cpu", "thread", "clock", "lock"];
+    let elsewhere = ["transport", "mode", "pair", "inheritance", "hops"];
     let others = first.m.params.keys().filter(|name| !said.contains(&name.as_str()));
+    let others = others.filter(|name| !(mode(first.m).is_some() && elsewhere.contains(&name.as_str())));
     parts.extend(others.filter_map(|name| Some(written(name, shared(name)?))));
     parts.extend(shared("clock").map(|clock| format!("{clock} clock")));
     parts
 }
 
-/// The rules of periodic threads.
-fn rules(periodic: &Periodic) -> Vec<String> {
+/// The rules of periodic threads; a caller that waits for a reply has no phase.
+fn rules(periodic: &Periodic, transactions: bool) -> Vec<String> {
     let phase = match periodic.phase {
         Phase::Aligned(0) => "all at once".to_owned(),
         Phase::Aligned(distance) => format!("each {} after the one before", format_time(distance as f64)),
@@ -64,7 +68,8 @@ fn rules(periodic: &Periodic) -> Vec<String> {
         count => format!("{} for warming up", format_count(count)),
     };
     let threshold = periodic.threshold.map(|ns| format!("threshold {}", format_time(ns as f64)));
-    [Some(phase), second, Some(warm_up), threshold].into_iter().flatten().collect()
+    let phase = Some(phase).filter(|_| !transactions);
+    [phase, second, Some(warm_up), threshold].into_iter().flatten().collect()
 }
 
 /// What was done to the machine meanwhile.

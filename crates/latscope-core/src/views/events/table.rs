@@ -6,6 +6,7 @@ use super::super::style::{BOLD, DIM, HEADING, WARNING};
 use crate::events::{Group, Row};
 use crate::histogram::Histogram;
 use crate::report::{Measurement, Summary, Support};
+use crate::transactions::mode;
 use crate::units::{format_count, format_time, three_digits};
 
 /// A line of the table.
@@ -24,7 +25,9 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
     let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =
         wanted(&lines).into_iter().partition(|wanted| wanted.zero);
     let labels = lines.iter().map(|line| line.label.clone()).collect();
-    let first = Column::new(Text::styled(HEADING, "thread"), Side::Left, labels);
+    let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
+    let heading = if transactions { "caller" } else { "thread" };
+    let first = Column::new(Text::styled(HEADING, heading), Side::Left, labels);
     let mut chosen: Vec<usize> = Vec::new();
     let mut order: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].column.is_empty()).collect();
     order.sort_by_key(|at| columns[*at].rank);
@@ -128,8 +131,14 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
     // What speaks against the run first, then in order of the alphabet.
     names.sort_by_key(|name| (!["early", "faults"].contains(&name.as_str()), *name));
     names.dedup();
+    // Findings tell of these, or another column does.
+    let elsewhere = ["misses", "sync-of", "wall-time"];
+    names.retain(|name| {
+        !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
+    });
     for name in names {
-        columns.push(column(name, 6, &|line| {
+        let rank = if ["meet", "sync"].contains(&name.as_str()) { 2 } else { 6 };
+        columns.push(column(name, rank, &|line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(quantity(value.value, &value.unit))
         }));

@@ -8,7 +8,8 @@ use latscope_core::units::{CpuList, format_size, format_time, three_digits};
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
 
 /// Parameters that tell threads apart, and those that are worded elsewhere.
-const NOT_SAID: [&str; 5] = ["cpu", "thread", "pair", "priority", "interval"];
+const NOT_SAID: [&str; 9] =
+    ["cpu", "thread", "pair", "priority", "interval", "inheritance", "copies", "hops", "wait"];
 
 /// What runs: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
 pub(super) fn what_runs(step: &Step) -> String {
@@ -78,8 +79,10 @@ pub(super) fn time(ns: u64) -> String {
 /// apart, by their number too where not.
 pub(super) fn labels(step: &Step) -> Vec<String> {
     let place = |params: &Params| {
-        let value = ["cpu", "pair"].iter().find_map(|name| params.get(*name));
-        value.map_or("-".to_owned(), |value| value.to_string())
+        let cpu = params.get("cpu").map(ToString::to_string);
+        let caller = params.get("caller").map(|caller| format!(" {caller}")).unwrap_or_default();
+        let pair = params.get("pair").map(|pair| format!("pair {pair}{caller}"));
+        cpu.or(pair).unwrap_or_else(|| "-".to_owned())
     };
     let places: Vec<String> = step.points.iter().map(|point| place(&point.params)).collect();
     let unique = places.iter().all(|place| places.iter().filter(|other| *other == place).count() == 1);

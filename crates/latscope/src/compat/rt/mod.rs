@@ -1,24 +1,28 @@
-//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`. Their
-//! arguments in, our probes, their text out.
+//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`; those for
+//! inter-process communication; `hackbench`. Their arguments in, our probes,
+//! their text out.
 //!
 //! Reading the arguments, planning and rendering are pure functions; each
-//! program's `run` joins them. What differs is in `docs/cyclictest.md`.
+//! program's `run` joins them. What differs is in `docs/cyclictest.md` and
+//! `docs/rt-ipc.md`.
 
 pub mod arguments;
 pub mod cyclicdeadline;
 pub mod cyclictest;
+pub mod hackbench;
 pub mod json;
 pub mod oslat;
+pub mod pairs;
 pub mod row;
 
-mod console;
+pub(in crate::compat) mod console;
 mod cpuset;
-mod ground;
+pub(in crate::compat) mod ground;
 
 use anyhow::Result;
 use std::ffi::OsString;
 
-/// A program of rt-tests that latscope stands in for.
+/// A program that latscope stands in for, with all of its words.
 pub struct Tool {
     /// Its name.
     pub name: &'static str,
@@ -36,7 +40,37 @@ pub static TOOLS: &[Tool] = &[
         run: cyclicdeadline::run,
     },
     Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run },
+    Tool {
+        name: "hackbench",
+        summary: "a load: groups that send messages to each other",
+        run: hackbench::run,
+    },
     Tool { name: "oslat", summary: "time stolen from busy loops", run: oslat::run },
+    Tool {
+        name: "pmqtest",
+        summary: "POSIX message queues, one way, paced",
+        run: |arguments| pairs::PMQTEST.run(arguments),
+    },
+    Tool {
+        name: "ptsematest",
+        summary: "mutexes between threads, one way, paced",
+        run: |arguments| pairs::PTSEMATEST.run(arguments),
+    },
+    Tool {
+        name: "signaltest",
+        summary: "signals in a circle of threads",
+        run: |arguments| pairs::SIGNALTEST.run(arguments),
+    },
+    Tool {
+        name: "sigwaittest",
+        summary: "signals, one way, paced",
+        run: |arguments| pairs::SIGWAITTEST.run(arguments),
+    },
+    Tool {
+        name: "svsematest",
+        summary: "System V semaphores, one way, paced",
+        run: |arguments| pairs::SVSEMATEST.run(arguments),
+    },
 ];
 
 /// The tool with this name.

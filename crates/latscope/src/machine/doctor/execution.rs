@@ -32,7 +32,7 @@ fn virtualised(id: &str, name: &str) -> Check {
     let found = format!(
         "under {name}: the host decides when these CPUs run; wake-ups, timers and page faults may go through it"
     );
-    note(id, found, &["wake.*", "sync.*", "thread.*", "syscall.page-fault", "memory.tlb", "file.*"])
+    note(id, found, &["wake.*", "ipc.*", "sync.*", "thread.*", "syscall.page-fault", "memory.tlb", "file.*"])
 }
 
 /// Share of CPU time since boot that the hypervisor gave to others: field 8 of

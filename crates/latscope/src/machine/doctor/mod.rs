@@ -4,6 +4,8 @@
 //! A knob that this machine does not have is never bad; one that cannot be
 //! read is unknown.
 
+mod binder;
+mod build;
 mod control_group;
 mod execution;
 mod memory;
@@ -34,6 +36,8 @@ pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Ch
         processor::smt(&context),
         processor::idle_states(&context, trials),
         processor::mitigations(&context),
+        processor::kinds(&context),
+        processor::hotplug(&context),
         processor::clock_source(&context),
         memory::transparent_huge_pages(&context),
         memory::huge_pages(&context),
@@ -48,6 +52,10 @@ pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Ch
         permission::locked_memory(&context, trials),
         permission::tracing(&context, trials),
         permission::counters(&context),
+        build::kernel_debugging(&context),
+        build::android(&context),
+        binder::driver(&context),
+        binder::context_manager(&context),
     ]
 }
 
@@ -96,8 +104,18 @@ impl Context<'_> {
 }
 
 /// Every family of probes.
-const EVERYTHING: &[&str] =
-    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "file.*", "wake.*", "noise.*"];
+const EVERYTHING: &[&str] = &[
+    "cpu.*",
+    "memory.*",
+    "sync.*",
+    "thread.*",
+    "syscall.*",
+    "process.*",
+    "file.*",
+    "wake.*",
+    "noise.*",
+    "ipc.*",
+];
 
 fn check(id: &str, state: CheckState, found: impl Into<String>, affects: &[&str]) -> Check {
     Check {

@@ -17,7 +17,7 @@ fn limit(context: &Context, name: &str) -> Option<String> {
 /// SCHED_FIFO at the top priority, else at the lowest (sched(7)).
 pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "real-time";
-    let affects = &["wake.*"];
+    let affects = &["wake.*", "ipc.*"];
     let Err(error) = trials.real_time(99) else {
         return good(id, "SCHED_FIFO is granted up to priority 99");
     };

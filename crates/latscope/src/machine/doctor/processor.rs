@@ -10,7 +10,8 @@ const CPUS: &str = "/sys/devices/system/cpu";
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Probes whose time is the processor's own.
-const CLOCKED: &[&str] = &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*"];
+const CLOCKED: &[&str] =
+    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*", "ipc.*"];
 
 /// From Documentation/admin-guide/pm/cpufreq.rst: one policy for each clock
 /// domain.
@@ -141,7 +142,7 @@ const DEEP: u64 = 10;
 /// states slower than what is written into it.
 pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "idle-states";
-    let affects = &["wake.*", "sync.*", "thread.*"];
+    let affects = &["wake.*", "ipc.*", "sync.*", "thread.*"];
     let states = enabled_states(context);
     let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
     let Some(deepest) = states.iter().max_by_key(|state| state.latency) else {
@@ -188,10 +189,56 @@ pub(super) fn mitigations(context: &Context) -> Check {
         return context.absent(id, &directory, &format!("none active{left}"));
     }
     let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
-    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*", "wake.*"];
+    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*", "wake.*", "ipc.*"];
     Check {
         remedy: Some(remedy.to_owned()),
         ..note(id, format!("{} active: {}{left}", active.len(), active.join(", ")), affects)
+    }
+}
+
+/// Whether CPUs are of several kinds: by what the scheduler takes them for
+/// (`cpu_capacity`, arm64), or by their performance counters (hybrid x86).
+pub(super) fn kinds(context: &Context) -> Check {
+    let id = "cpu-kinds";
+    let root = context.root;
+    let mut kinds: Vec<(String, Vec<u32>)> = Vec::new();
+    for (cpu, path) in root.numbered(CPUS, "cpu") {
+        let Some(capacity) = root.text(&format!("{path}/cpu_capacity")) else { continue };
+        match kinds.iter_mut().find(|(kind, _)| *kind == capacity) {
+            Some((_, cpus)) => cpus.push(cpu),
+            None => kinds.push((capacity, vec![cpu])),
+        }
+    }
+    let mut words: Vec<String> =
+        kinds.iter().map(|(kind, cpus)| format!("CPUs {} of capacity {kind}", list(cpus))).collect();
+    if kinds.len() < 2 {
+        let hybrid = ["cpu_core", "cpu_atom"].map(|kind| root.cpu_list(&format!("/sys/devices/{kind}/cpus")));
+        let [Some(core), Some(atom)] = hybrid else {
+            return context.absent(id, CPUS, "all CPUs are alike");
+        };
+        words = vec![format!("CPUs {core} are fast cores"), format!("CPUs {atom} efficient ones")];
+    }
+    let energy = "/proc/sys/kernel/sched_energy_aware";
+    let aware = root.number::<u32>(energy) == Some(1);
+    let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };
+    let remedy = if aware { context.write("0", energy) } else { Some("--cpus of one kind".to_owned()) };
+    Check { remedy, ..note(id, words.join(", ") + policy, CLOCKED) }
+}
+
+/// CPUs that are there and switched off: a driver that does so to save energy
+/// stops the machine for it.
+pub(super) fn hotplug(context: &Context) -> Check {
+    let id = "offline-cpus";
+    let Some(present) = context.root.cpu_list(&format!("{CPUS}/present")) else {
+        return context.absent(id, CPUS, "no CPU can be switched off");
+    };
+    let online = &context.machine.online.0;
+    let offline = CpuList(present.0.into_iter().filter(|cpu| !online.contains(cpu)).collect());
+    let Some(first) = offline.0.first() else { return good(id, "all CPUs are online") };
+    let remedy = context.write("1", &format!("{CPUS}/cpu{first}/online"));
+    Check {
+        remedy,
+        ..note(id, format!("CPUs {offline} are switched off"), &["sync.*", "thread.*", "wake.*", "ipc.*"])
     }
 }
 

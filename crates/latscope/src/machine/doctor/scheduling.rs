@@ -6,7 +6,7 @@ use latscope_core::machine::Check;
 use latscope_core::units::{CpuList, format_time};
 
 /// Probes that wait for a thread to be woken.
-const WOKEN: &[&str] = &["wake.*", "sync.*", "thread.*"];
+const WOKEN: &[&str] = &["wake.*", "ipc.*", "sync.*", "thread.*"];
 const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 
 /// The kernel's preemption model: its own version string names what was built
@@ -76,13 +76,13 @@ pub(super) fn throttling(context: &Context) -> Check {
     }
     let remedy = context.write("-1", file);
     if runtime == 0 {
-        return Check { remedy, ..bad(id, "real-time threads have no time at all", &["wake.*"]) };
+        return Check { remedy, ..bad(id, "real-time threads have no time at all", &["wake.*", "ipc.*"]) };
     }
     let [runtime, period] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
     let found = format!(
         "real-time threads may take {runtime} in each {period}; one that spins is stopped for the rest"
     );
-    Check { remedy, ..note(id, found, &["wake.*"]) }
+    Check { remedy, ..note(id, found, &["wake.*", "ipc.*"]) }
 }
 
 /// `/proc/self/timerslack_ns`: by how much the kernel may delay the timers of a

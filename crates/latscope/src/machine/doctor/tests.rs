@@ -60,7 +60,7 @@ fn expect(id: &str, files: Files, state: CheckState, found: &str) -> Check {
 fn emulation_spoils_everything() {
     let machine = Machine { hypervisor: Some("TCG (emulated)".to_owned()), ..machine() };
     let check = row(&[], &machine, &mut Always(None), "virtualised");
-    assert_eq!((check.state, check.affects.len()), (Bad, 9));
+    assert_eq!((check.state, check.affects.len()), (Bad, 10));
 }
 
 #[test]
@@ -206,4 +206,68 @@ fn what_cannot_be_tried_is_unknown() {
     let mut refused = Always(Some(io::ErrorKind::PermissionDenied));
     assert_eq!(row(&[], &machine(), &mut refused, "locked-memory").state, Note);
     assert_eq!(row(&[], &machine(), &mut refused, "real-time").state, Bad);
+}
+
+#[test]
+fn binder_is_there_or_could_be_or_not() {
+    const NONE: (&str, &str) = ("/proc/filesystems", "ext4");
+    const LOADED: (&str, &str) = ("/proc/modules", "binder_linux 217088 0 - Live 0x0");
+    expect("binder", &[], Unknown, "/proc is not there");
+    expect("binder", &[NONE], Note, "not in this kernel");
+    let dep = ("/lib/modules/6.1/modules.dep", "kernel/drivers/android/binder_linux.ko:");
+    let loadable = expect("binder", &[NONE, ("/proc/sys/kernel/osrelease", "6.1"), dep], Note, "not loaded");
+    let expected = "sudo modprobe binder_linux devices=binder,hwbinder,vndbinder";
+    assert_eq!(loadable.remedy.as_deref(), Some(expected));
+    let bare = expect("binder", &[LOADED], Note, "loaded, no binderfs, no devices");
+    assert!(bare.remedy.unwrap().starts_with("sudo rmmod binder_linux; sudo modprobe"));
+    let found = "the module is loaded, no binderfs, /dev/binder";
+    expect("binder", &[LOADED, ("/dev/binder", "")], Good, found);
+    expect("binder", &[("/proc/filesystems", "nodev\tbinder")], Good, "part of the kernel, binderfs");
+}
+
+#[test]
+fn a_context_manager_is_named() {
+    const STATE: &str = "/sys/kernel/debug/binder/state";
+    let id = "binder-manager";
+    let held = "proc 7\ncontext binder\n node 1: u0000000000000000 c0000000000000000 hs 1\n";
+    expect(id, &[("/dev/null", "")], Good, "no binder device");
+    expect(id, &[("/dev/binder", "")], Unknown, STATE);
+    expect(id, &[("/dev/binder", ""), (STATE, "binder state:")], Good, "free");
+    let alone = [("/dev/binder", ""), (STATE, held), ("/proc/7/comm", "servicemanager")];
+    expect(id, &alone, Note, "/dev/binder: servicemanager (process 7); only what is registered");
+    let two = [alone[0], alone[1], ("/dev/hwbinder", "")];
+    expect(id, &two, Good, "/dev/binder: process 7; latscope takes a device of its own");
+}
+
+#[test]
+fn how_kernel_and_system_are_built_is_read() {
+    let config = |text| [("/boot/config-6.1", text)];
+    let of = |text| {
+        let machine = Machine { kernel: "6.1".to_owned(), ..machine() };
+        row(&config(text), &machine, &mut Always(None), "kernel-debugging")
+    };
+    assert_eq!(of("CONFIG_DEBUG_PREEMPT=y\nCONFIG_KASAN=y").state, Bad);
+    assert!(of("CONFIG_DEBUG_PREEMPT=y\nCONFIG_KASAN=y").found.starts_with("DEBUG_PREEMPT, KASAN slow"));
+    assert_eq!(of("# CONFIG_KASAN is not set").state, Good);
+    expect("kernel-debugging", &[], Unknown, "/proc/config.gz");
+    expect("android-build", &[("/proc/self/status", "")], Good, "not an Android");
+    expect("android-build", &[("/system/build.prop", "ro.build.type=userdebug")], Good, "userdebug");
+    expect("android-build", &[("/system/build.prop", "ro.build.type=eng")], Note, "eng: ");
+    expect("android-build", &[("/system/build.prop", "ro.x=eng")], Unknown, "does not tell");
+}
+
+#[test]
+fn kinds_of_cpus_and_those_switched_off_are_listed() {
+    const CPU: &str = "/sys/devices/system/cpu";
+    let [first, second] = ["cpu0", "cpu1"].map(|cpu| format!("{CPU}/{cpu}/cpu_capacity"));
+    expect("cpu-kinds", &[(&first, "1024"), (&second, "1024")], Good, "alike");
+    let by_energy = ("/proc/sys/kernel/sched_energy_aware", "1");
+    let mixed = expect("cpu-kinds", &[(&first, "250"), (&second, "1024"), by_energy], Note, "by energy");
+    assert!(mixed.found.starts_with("CPUs 0 of capacity 250, CPUs 1 of capacity 1024"), "{mixed:?}");
+    let hybrid = [("/sys/devices/cpu_core/cpus", "0-1"), ("/sys/devices/cpu_atom/cpus", "2-5")];
+    expect("cpu-kinds", &hybrid, Note, "CPUs 2-5 efficient ones");
+    let present = format!("{CPU}/present");
+    expect("offline-cpus", &[(&present, "0-1")], Good, "all CPUs are online");
+    let off = expect("offline-cpus", &[(&present, "0-3")], Note, "CPUs 2-3 are switched off");
+    assert!(off.remedy.unwrap().ends_with("cpu2/online"));
 }

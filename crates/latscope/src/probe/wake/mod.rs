@@ -6,7 +6,7 @@ pub mod setup;
 pub mod thread;
 pub mod timer;
 pub mod timerlat;
-mod waiter;
+pub mod waiter;
 
 pub use timer::{RESPONSE, TIMER};
 pub use timerlat::TIMERLAT;

@@ -1,0 +1,62 @@
+//! An instance of binderfs of our own: it is mounted nowhere, so nobody else
+//! sees it and nothing is left of it when its last descriptor is closed.
+//!
+//! Sources: Documentation/admin-guide/binderfs.rst; fsopen(2), fsmount(2).
+
+use super::abi::{CTL_ADD, Device};
+use super::driver::control;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::{Errno, Result};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+
+/// A detached instance of binderfs.
+#[derive(Debug)]
+pub struct Instance(OwnedFd);
+
+impl Instance {
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// ENODEV: the kernel has no binderfs; ENOSYS: it is older than 5.2;
+    /// EPERM: only root may.
+    pub fn create() -> Result<Instance> {
+        let context = fsopen(c"binder", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        Ok(Instance(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?))
+    }
+
+    /// Adds a device, and returns a descriptor that names it (`O_PATH`).
+    ///
+    /// # Errors
+    /// ENAMETOOLONG; EEXIST; ENOSPC: no more devices are allowed.
+    pub fn add(&self, name: &str) -> Result<OwnedFd> {
+        let mut device = named(name)?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let control_file = openat(&self.0, c"binder-control", flags, Mode::empty())?;
+        // SAFETY: the driver reads and writes a binderfs_device.
+        unsafe { control(&control_file, CTL_ADD, &mut device)? };
+        openat(&self.0, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+}
+
+fn named(name: &str) -> Result<Device> {
+    let mut device = Device { name: [0; 256], major: 0, minor: 0 };
+    // The last byte ends the name.
+    let room = device.name[..255].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
+    room.copy_from_slice(name.as_bytes());
+    Ok(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_a_byte_behind_it_or_is_refused() {
+        assert_eq!(named("abc").unwrap().name[..4], *b"abc\0");
+        assert_eq!(named(&"x".repeat(255)).unwrap().name[255], 0);
+        assert_eq!(named(&"x".repeat(256)).unwrap_err(), Errno::NAMETOOLONG);
+    }
+}

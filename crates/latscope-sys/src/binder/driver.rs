@@ -1,0 +1,208 @@
+//! A process's opening of a binder device.
+
+use super::abi::*;
+use crate::syscall::syscall;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, Result};
+use rustix::mm::{self, MapFlags, ProtFlags};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a device cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// It cannot be opened.
+    Open(Errno),
+    /// It does not tell its version: it is no binder device.
+    NoBinder(Errno),
+    /// It speaks another protocol than [`PROTOCOL`].
+    Protocol(i32),
+    /// Its buffer cannot be mapped.
+    Map(Errno),
+}
+
+/// An open device with its buffer mapped. It belongs to the process that
+/// opened it: a child has to open its own.
+#[derive(Debug)]
+pub struct Driver {
+    device: OwnedFd,
+    base: NonNull<u8>,
+    bytes: usize,
+    id: u64,
+}
+
+// SAFETY: the mapping is read-only and lives as long as the driver; the kernel
+// serialises what threads do to one opening.
+unsafe impl Send for Driver {}
+// SAFETY: as above.
+unsafe impl Sync for Driver {}
+
+/// Numbers of openings, so that a buffer of one is not taken for one of another.
+static OPENED: AtomicU64 = AtomicU64::new(1);
+
+impl Driver {
+    /// Opens a device and maps `bytes` (the driver takes at most 4 MiB) for
+    /// what others send; half of them for one-way transactions.
+    ///
+    /// # Errors
+    /// See [`Refused`].
+    pub fn open(device: &Path, bytes: usize) -> std::result::Result<Driver, Refused> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let device = rustix::fs::open(device, flags, Mode::empty()).map_err(Refused::Open)?;
+        let mut version = 0i32;
+        // SAFETY: the driver writes one i32; what is no binder device refuses.
+        unsafe { control(&device, VERSION, &mut version) }.map_err(Refused::NoBinder)?;
+        speaks(version)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let base = unsafe { mm::mmap(ptr::null_mut(), bytes, ProtFlags::READ, flags, &device, 0) };
+        let base = base.map_err(Refused::Map)?.cast();
+        let base = NonNull::new(base).expect("the kernel maps nothing at address 0 unasked");
+        Ok(Driver { device, base, bytes, id: OPENED.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// Becomes the context manager of the device, whom others reach as
+    /// [`MANAGER`](super::MANAGER); `flags` as of a node.
+    ///
+    /// # Errors
+    /// EBUSY: there is one; EPERM: there once was one of another user.
+    pub fn become_manager(&self, flags: u32) -> Result<()> {
+        let mut object = FlatObject { kind: TYPE_BINDER, flags, ..FlatObject::default() };
+        // SAFETY: the driver reads a flat_binder_object.
+        match unsafe { control(&self.device, SET_CONTEXT_MGR_EXT, &mut object) } {
+            // Kernels before 5.3 know the older form only.
+            Err(Errno::INVAL) => {
+                // SAFETY: the driver reads nothing, or an i32.
+                unsafe { control(&self.device, SET_CONTEXT_MGR, &mut 0i32) }
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// How many threads the driver may ask for; none unless set.
+    ///
+    /// # Errors
+    /// Only from a driver that is no binder.
+    pub fn set_max_threads(&self, most: u32) -> Result<()> {
+        // SAFETY: the driver reads a u32.
+        unsafe { control(&self.device, SET_MAX_THREADS, &mut { most }) }
+    }
+
+    /// Makes the driver forget the calling thread, which it otherwise does only
+    /// when the process ends.
+    ///
+    /// # Errors
+    /// Only from a driver that is no binder.
+    pub fn thread_exit(&self) -> Result<()> {
+        // SAFETY: the driver reads nothing, or an i32.
+        unsafe { control(&self.device, THREAD_EXIT, &mut 0i32) }
+    }
+
+    /// Why the last transaction of the calling thread failed, where the kernel
+    /// tells (Linux 6.0 on).
+    pub fn extended_error(&self) -> Option<ExtendedError> {
+        let mut error = ExtendedError::default();
+        // SAFETY: the driver writes a binder_extended_error.
+        unsafe { control(&self.device, GET_EXTENDED_ERROR, &mut error) }.ok()?;
+        (error.error != 0).then_some(error)
+    }
+
+    /// Freezes a process's binder, or thaws it: who calls it is refused.
+    ///
+    /// # Errors
+    /// EINVAL: the process has no binder open; EAGAIN: calls were under way.
+    pub fn freeze(&self, pid: u32, frozen: bool) -> Result<()> {
+        let mut freeze = Freeze { pid, enable: frozen.into(), timeout_ms: 0 };
+        // SAFETY: the driver reads a binder_freeze_info.
+        unsafe { control(&self.device, FREEZE, &mut freeze) }
+    }
+
+    /// Writes commands and reads returns (`BINDER_WRITE_READ`).
+    ///
+    /// # Safety
+    /// The addresses and sizes of `io` are of live memory, and so are those in
+    /// the commands; no buffer that is given back is still borrowed.
+    #[inline]
+    pub(super) unsafe fn write_read(&self, io: &mut WriteRead) -> Result<()> {
+        // SAFETY: a binder_write_read, for which the caller vouches.
+        unsafe { control(&self.device, WRITE_READ, io) }
+    }
+
+    /// Where in the mapping an address is, if `bytes` from there are in it.
+    pub(super) fn place(&self, address: u64, bytes: u64) -> Option<usize> {
+        let at = usize::try_from(address).ok()?.checked_sub(self.base.as_ptr() as usize)?;
+        (usize::try_from(bytes).ok()? <= self.bytes.checked_sub(at)?).then_some(at)
+    }
+
+    /// The address of a place in the mapping.
+    pub(super) fn address(&self, at: usize) -> u64 {
+        self.base.as_ptr() as u64 + at as u64
+    }
+
+    /// Bytes of the mapping.
+    ///
+    /// # Safety
+    /// The range is that of a buffer that was received and is not given back,
+    /// so that the kernel does not write there.
+    pub(super) unsafe fn slice(&self, at: usize, bytes: usize) -> &[u8] {
+        assert!(at <= self.bytes && bytes <= self.bytes - at);
+        // SAFETY: inside of the mapping; not written meanwhile, says the caller.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), bytes) }
+    }
+
+    /// Which opening this is.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // SAFETY: the owner goes, so nothing refers to this range.
+        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+impl AsFd for Driver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// Refuses a protocol that is not spoken here.
+fn speaks(version: i32) -> std::result::Result<(), Refused> {
+    if version == PROTOCOL { Ok(()) } else { Err(Refused::Protocol(version)) }
+}
+
+/// ioctl(2).
+///
+/// # Safety
+/// `argument` is what the request reads and writes.
+#[inline]
+pub(super) unsafe fn control<T>(device: &impl AsFd, request: u32, argument: &mut T) -> Result<()> {
+    let device = device.as_fd().as_raw_fd() as usize;
+    let argument = ptr::from_mut(argument) as usize;
+    // SAFETY: as the caller vouches.
+    unsafe { syscall(libc::SYS_ioctl, [device, request as usize, argument, 0, 0, 0]) }.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_protocol_is_refused_by_its_number() {
+        assert_eq!(speaks(8), Ok(()));
+        assert_eq!(speaks(7), Err(Refused::Protocol(7)));
+        assert_eq!(speaks(9), Err(Refused::Protocol(9)));
+    }
+
+    #[test]
+    fn what_is_no_binder_is_told_apart_from_what_is_not_there() {
+        let open = |path: &str| Driver::open(Path::new(path), 4096).unwrap_err();
+        assert_eq!(open("/nonexistent/binder"), Refused::Open(Errno::NOENT));
+        assert_eq!(open("/dev/null"), Refused::NoBinder(Errno::NOTTY));
+    }
+}

@@ -1,0 +1,170 @@
+//! The stream of returns that a thread reads.
+
+use super::abi::*;
+
+/// What a process offers to others, by the words it chose for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Tells the nodes of a process apart; the driver takes it for an address
+    /// and never looks there.
+    pub address: u64,
+    /// Comes with each transaction.
+    pub cookie: u64,
+}
+
+/// A return as it stands in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Raw {
+    Transaction(Transaction),
+    Reply(Transaction),
+    Complete,
+    DeadReply,
+    FailedReply,
+    FrozenReply,
+    IncRefs(Node),
+    Acquire(Node),
+    Release(Node),
+    DecRefs(Node),
+    DeadBinder(u64),
+    DeathCleared(u64),
+    Error(i32),
+    /// Nothing to do: no operation, a plain OK, a proposal to start threads, or
+    /// a return that is newer than this program.
+    Nothing(u32),
+}
+
+/// Takes the first return off the stream; `None` at its end, and where it is
+/// cut off.
+pub(super) fn take(stream: &mut &[u8]) -> Option<Raw> {
+    let code = u32::from_ne_bytes(stream.get(..4)?.try_into().ok()?);
+    let end = 4 + parameters(code);
+    let raw = parse(code, stream.get(4..end)?)?;
+    *stream = &stream[end..];
+    Some(raw)
+}
+
+/// `given` is as long as the code says.
+fn parse(code: u32, given: &[u8]) -> Option<Raw> {
+    let word = |at: usize| Some(u64::from_ne_bytes(given.get(at..at + 8)?.try_into().ok()?));
+    let node = || Some(Node { address: word(0)?, cookie: word(8)? });
+    Some(match code {
+        // The security context behind the second form was never asked for.
+        BR_TRANSACTION | BR_TRANSACTION_SEC_CTX => Raw::Transaction(Transaction::read(given)?),
+        BR_REPLY => Raw::Reply(Transaction::read(given)?),
+        // The other two stand in its place, to say more about a one-way transaction.
+        BR_TRANSACTION_COMPLETE | BR_ONEWAY_SPAM_SUSPECT | BR_TRANSACTION_PENDING_FROZEN => Raw::Complete,
+        BR_DEAD_REPLY => Raw::DeadReply,
+        BR_FAILED_REPLY => Raw::FailedReply,
+        BR_FROZEN_REPLY => Raw::FrozenReply,
+        BR_INCREFS => Raw::IncRefs(node()?),
+        BR_ACQUIRE => Raw::Acquire(node()?),
+        BR_RELEASE => Raw::Release(node()?),
+        BR_DECREFS => Raw::DecRefs(node()?),
+        BR_DEAD_BINDER => Raw::DeadBinder(word(0)?),
+        BR_CLEAR_DEATH_NOTIFICATION_DONE => Raw::DeathCleared(word(0)?),
+        BR_ERROR => Raw::Error(i32::from_ne_bytes(given.get(..4)?.try_into().ok()?)),
+        BR_NOOP | BR_OK | BR_SPAWN_LOOPER => Raw::Nothing(code),
+        other => Raw::Nothing(other),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
+    /// A stream of returns with their parameters.
+    fn stream(returns: &[(u32, &[u8])]) -> Vec<u8> {
+        returns.iter().flat_map(|(code, given)| [&code.to_ne_bytes(), *given].concat()).collect()
+    }
+
+    fn all(bytes: &[u8]) -> (Vec<Raw>, usize) {
+        let (mut rest, mut found) = (bytes, Vec::new());
+        while let Some(raw) = take(&mut rest) {
+            found.push(raw);
+        }
+        (found, rest.len())
+    }
+
+    #[test]
+    fn an_answer_is_a_completion_and_a_reply() {
+        let data = Transaction { data_size: 4, buffer: 0x7f00_0000, ..Transaction::default() };
+        let bytes = stream(&[(BR_NOOP, &[]), (BR_TRANSACTION_COMPLETE, &[]), (BR_REPLY, data.bytes())]);
+        assert_eq!(all(&bytes), (vec![Raw::Nothing(BR_NOOP), Raw::Complete, Raw::Reply(data)], 0));
+    }
+
+    #[test]
+    fn references_and_deaths_name_what_they_are_about() {
+        let words = [7u64.to_ne_bytes(), 9u64.to_ne_bytes()].concat();
+        let bytes = stream(&[(BR_INCREFS, &words), (BR_RELEASE, &words), (BR_DEAD_BINDER, &words[8..])]);
+        let node = Node { address: 7, cookie: 9 };
+        assert_eq!(all(&bytes), (vec![Raw::IncRefs(node), Raw::Release(node), Raw::DeadBinder(9)], 0));
+    }
+
+    #[test]
+    fn a_transaction_with_a_security_context_is_one() {
+        let data = Transaction { cookie: 5, ..Transaction::default() };
+        let given = [data.bytes(), &[0; 8]].concat();
+        assert_eq!(all(&stream(&[(BR_TRANSACTION_SEC_CTX, &given)])), (vec![Raw::Transaction(data)], 0));
+    }
+
+    #[test]
+    fn what_is_unknown_is_skipped_by_its_size() {
+        let unknown = 2 << 30 | 24 << 16 | u32::from(b'r') << 8 | 21;
+        let bytes = stream(&[(unknown, &[0xff; 24]), (BR_DEAD_REPLY, &[])]);
+        assert_eq!(all(&bytes), (vec![Raw::Nothing(unknown), Raw::DeadReply], 0));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_left() {
+        let whole = stream(&[(BR_FAILED_REPLY, &[]), (BR_REPLY, Transaction::default().bytes())]);
+        for end in 0..whole.len() {
+            let (found, rest) = all(&whole[..end]);
+            assert_eq!((found.len(), rest), if end < 4 { (0, end) } else { (1, end - 4) });
+        }
+    }
+
+    /// Returns with parameters of any value.
+    fn sound() -> impl Strategy<Value = Vec<u8>> {
+        let known =
+            [BR_REPLY, BR_TRANSACTION, BR_NOOP, BR_ACQUIRE, BR_DEAD_BINDER, BR_ERROR, BR_FROZEN_REPLY];
+        let one = (0..known.len()).prop_flat_map(move |index| {
+            let code = known[index];
+            vec(any::<u8>(), parameters(code)).prop_map(move |given| stream(&[(code, &given)]))
+        });
+        vec(one, 0..8).prop_map(|returns| returns.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn sound_streams_are_read_to_their_end(bytes in sound()) {
+            prop_assert_eq!(all(&bytes).1, 0);
+        }
+
+        #[test]
+        fn damaged_streams_are_survived(
+            bytes in sound(),
+            damage in vec((any::<Index>(), any::<u8>()), 0..8),
+            end in any::<Index>(),
+        ) {
+            let mut bytes = bytes;
+            for (at, byte) in damage {
+                if !bytes.is_empty() {
+                    let at = at.index(bytes.len());
+                    bytes[at] = byte;
+                }
+            }
+            bytes.truncate(end.index(bytes.len() + 1));
+            let (found, rest) = all(&bytes);
+            prop_assert!(found.len() * 4 + rest <= bytes.len());
+        }
+
+        #[test]
+        fn noise_is_survived(bytes in vec(any::<u8>(), 0..600)) {
+            let (found, rest) = all(&bytes);
+            prop_assert!(found.len() * 4 + rest <= bytes.len());
+        }
+    }
+}

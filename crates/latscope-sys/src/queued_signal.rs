@@ -1,0 +1,129 @@
+//! A signal as a message between threads of any process: sent with
+//! rt_tgsigqueueinfo(2), received by waiting for it, never by a handler.
+
+use crate::syscall::syscall;
+use rustix::io::{Errno, Result};
+use std::cell::Cell;
+
+/// A thread, as others may send to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// Its process.
+    pub process: u32,
+    /// The thread itself.
+    pub thread: u32,
+}
+
+/// The signal. Real-time signals queue up: none of them is lost.
+fn number() -> libc::c_int {
+    libc::SIGRTMIN() + 3
+}
+
+/// Bytes of the kernel's signal set: _NSIG / 8.
+const SET: usize = 8;
+
+fn set() -> u64 {
+    1 << (number() - 1)
+}
+
+thread_local! {
+    /// The calling thread, once the signal is blocked in it.
+    static RECEIVER: Cell<Option<Address>> = const { Cell::new(None) };
+}
+
+/// Makes the calling thread one that can receive: the signal is blocked in it,
+/// for as long as it lives. Makes system calls once in a thread only.
+///
+/// # Errors
+/// A seccomp filter refuses it.
+#[inline]
+pub fn receiver() -> Result<Address> {
+    match RECEIVER.get() {
+        None => prepare(),
+        Some(address) => Ok(address),
+    }
+}
+
+#[cold]
+fn prepare() -> Result<Address> {
+    let set = set();
+    let arguments = [libc::SIG_BLOCK as usize, &raw const set as usize, 0, SET, 0, 0];
+    // SAFETY: a set of the size that is told, which is only read. Blocking a
+    // signal that nobody else uses changes nothing for the rest of the process.
+    unsafe { syscall(libc::SYS_rt_sigprocmask, arguments)? };
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let address = Address { process: std::process::id(), thread };
+    RECEIVER.set(Some(address));
+    Ok(address)
+}
+
+/// Sends a signal to a thread that is a [`receiver`].
+///
+/// # Errors
+/// `ESRCH`: the thread is gone. `EAGAIN`: as many are queued as RLIMIT_SIGPENDING
+/// allows. `EPERM`: it belongs to another user.
+#[inline]
+pub fn send(to: Address) -> Result<()> {
+    let signal = number();
+    // SAFETY: siginfo_t is plain data for which zeroes are valid.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    (info.si_signo, info.si_code) = (signal, libc::SI_QUEUE);
+    let arguments =
+        [to.process as usize, to.thread as usize, signal as usize, &raw const info as usize, 0, 0];
+    // SAFETY: the kernel reads the information; nothing else of ours is touched.
+    unsafe { syscall(libc::SYS_rt_tgsigqueueinfo, arguments) }.map(drop)
+}
+
+/// Sleeps until a signal is sent to the calling thread, which must be a
+/// [`receiver`]: sigwaitinfo(2).
+///
+/// # Errors
+/// The thread is none (`EINVAL`).
+#[inline]
+pub fn wait() -> Result<()> {
+    if RECEIVER.get().is_none() {
+        return Err(Errno::INVAL);
+    }
+    let set = set();
+    loop {
+        // SAFETY: waits for a blocked signal; reads the set and writes nowhere.
+        match unsafe { syscall(libc::SYS_rt_sigtimedwait, [&raw const set as usize, 0, 0, SET, 0, 0]) } {
+            Err(Errno::INTR) => {}
+            done => return done.map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn each_signal_arrives_at_its_thread() {
+        let (tell, told) = channel();
+        let waiting = std::thread::spawn(move || {
+            tell.send(receiver().unwrap()).unwrap();
+            (0..100).map(|_| wait()).collect::<Result<Vec<()>>>().unwrap().len()
+        });
+        let address = told.recv().unwrap();
+        for _ in 0..100 {
+            send(address).unwrap();
+        }
+        assert_eq!(waiting.join().unwrap(), 100);
+        // Joined is not yet gone: the kernel clears up behind a thread.
+        let refused = loop {
+            match send(address) {
+                Ok(()) => std::thread::yield_now(),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused, Errno::SRCH);
+    }
+
+    #[test]
+    fn a_thread_that_is_no_receiver_does_not_wait_for_ever() {
+        let waited = std::thread::spawn(wait).join().unwrap();
+        assert_eq!(waited, Err(Errno::INVAL));
+    }
+}

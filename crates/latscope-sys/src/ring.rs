@@ -1,0 +1,292 @@
+//! Submission and completion rings (io_uring(7)) that send each other messages:
+//! IORING_OP_MSG_RING, Linux 5.18.
+//!
+//! A ring is made once and [mapped](Ring::open) in the process that uses it; its
+//! descriptor can be inherited, but not sent over a socket (the kernel forbids it).
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::io_uring::{
+    IoringEnterFlags, IoringFeatureFlags, IoringMsgringCmds, IoringOp, IoringSqeFlags,
+    addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_setup, io_uring_sqe,
+    io_uring_user_data, off_or_addr2_union,
+};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Submissions a ring has room for; twice as many completions.
+const ENTRIES: u32 = 8;
+
+/// Bytes of a completion (without IORING_SETUP_CQE32).
+const COMPLETION: usize = 16;
+
+const OFFSET_OF_RINGS: u64 = 0;
+const OFFSET_OF_SUBMISSIONS: u64 = 0x1000_0000;
+
+/// Where the kernel has put things in the memory of a ring, bytes from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    submission_tail: u32,
+    submission_array: u32,
+    completion_head: u32,
+    completion_tail: u32,
+    completions: u32,
+}
+
+impl Layout {
+    /// As numbers, to hand to another process.
+    pub fn words(self) -> [u32; 5] {
+        let Layout { submission_tail, submission_array, completion_head, completion_tail, completions } =
+            self;
+        [submission_tail, submission_array, completion_head, completion_tail, completions]
+    }
+
+    /// From such numbers; `None` if they cannot be a layout.
+    pub fn from_words(words: [u32; 5]) -> Option<Layout> {
+        let [submission_tail, submission_array, completion_head, completion_tail, completions] = words;
+        let sane = words.iter().all(|offset| *offset < 4096 && offset % 4 == 0) && completions % 8 == 0;
+        sane.then_some(Layout {
+            submission_tail,
+            submission_array,
+            completion_head,
+            completion_tail,
+            completions,
+        })
+    }
+
+    /// Bytes of the memory with both rings.
+    fn length(self) -> usize {
+        let completions = self.completions as usize + 2 * ENTRIES as usize * COMPLETION;
+        completions.max(self.submission_array as usize + ENTRIES as usize * size_of::<u32>())
+    }
+}
+
+/// Makes a ring.
+///
+/// # Errors
+/// `ENOSYS`, `EPERM`: a kernel without io_uring, or it is switched off
+/// (/proc/sys/kernel/io_uring_disabled, a seccomp filter). `ENOMEM`: over RLIMIT_MEMLOCK.
+pub fn create() -> io::Result<(OwnedFd, Layout)> {
+    let mut params = io_uring_params::default();
+    // SAFETY: zeroed parameters name no memory and no other descriptor.
+    let ring = unsafe { io_uring_setup(ENTRIES, &mut params)? };
+    let (submissions, completions) = (params.sq_off, params.cq_off);
+    let layout = Layout::from_words([
+        submissions.tail,
+        submissions.array,
+        completions.head,
+        completions.tail,
+        completions.cqes,
+    ]);
+    let expected = (params.sq_entries, params.cq_entries) == (ENTRIES, 2 * ENTRIES)
+        && params.features.contains(IoringFeatureFlags::SINGLE_MMAP);
+    match layout {
+        Some(layout) if expected => Ok((ring, layout)),
+        _ => Err(io::Error::new(io::ErrorKind::Unsupported, "an io_uring older than Linux 5.4")),
+    }
+}
+
+/// What has come to a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// What it was marked with.
+    pub mark: u64,
+    /// The result of the operation, negative for an error number.
+    pub result: i32,
+}
+
+/// A ring in the memory of this process.
+#[derive(Debug)]
+pub struct Ring {
+    descriptor: OwnedFd,
+    layout: Layout,
+    rings: Mapped,
+    submissions: Mapped,
+    waiting: u32,
+}
+
+impl Ring {
+    /// Maps a ring from [`create`]; one process at a time uses it.
+    ///
+    /// # Errors
+    /// It is none, or there is no memory left.
+    pub fn open(descriptor: OwnedFd, layout: Layout) -> io::Result<Ring> {
+        let rings = Mapped::new(&descriptor, OFFSET_OF_RINGS, layout.length())?;
+        let bytes = ENTRIES as usize * size_of::<io_uring_sqe>();
+        let submissions = Mapped::new(&descriptor, OFFSET_OF_SUBMISSIONS, bytes)?;
+        Ok(Ring { descriptor, layout, rings, submissions, waiting: 0 })
+    }
+
+    /// Prepares a message to another ring, which gets a completion with `mark`.
+    /// Nothing comes back to this ring, unless it fails: then a completion with mark 0.
+    ///
+    /// # Errors
+    /// More is prepared than there is room for.
+    #[inline]
+    pub fn prepare_message(&mut self, to: BorrowedFd, mark: u64) -> io::Result<()> {
+        let mark = io_uring_user_data { u64_: mark };
+        self.prepare(io_uring_sqe {
+            opcode: IoringOp::MsgRing,
+            flags: IoringSqeFlags::CQE_SKIP_SUCCESS,
+            fd: to.as_raw_fd(),
+            off_or_addr2: off_or_addr2_union { user_data: mark },
+            addr_or_splice_off_in: addr_or_splice_off_in_union { msgring_cmd: IoringMsgringCmds::Data },
+            ..io_uring_sqe::default()
+        })
+    }
+
+    fn prepare(&mut self, entry: io_uring_sqe) -> io::Result<()> {
+        if self.waiting == ENTRIES {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let tail = self.word(self.layout.submission_tail);
+        let now = tail.load(Ordering::Relaxed);
+        let index = now % ENTRIES;
+        self.word(self.layout.submission_array + 4 * index).store(index, Ordering::Relaxed);
+        // SAFETY: the mapping has room for ENTRIES entries, aligned to the page,
+        // and the kernel reads this one only after the tail has passed it.
+        unsafe { self.submissions.start.cast::<io_uring_sqe>().add(index as usize).write(entry) };
+        tail.store(now.wrapping_add(1), Ordering::Release);
+        self.waiting += 1;
+        Ok(())
+    }
+
+    /// Hands over what was prepared and sleeps until there are `completions` at
+    /// least, in one system call unless a signal comes: io_uring_enter(2).
+    ///
+    /// # Errors
+    /// The ring does not work any more.
+    #[inline]
+    pub fn enter(&mut self, completions: u32) -> io::Result<()> {
+        loop {
+            // SAFETY: the prepared entries name open descriptors and no memory.
+            let entered = unsafe {
+                io_uring_enter(&self.descriptor, self.waiting, completions, IoringEnterFlags::GETEVENTS)
+            };
+            match entered {
+                Ok(taken) => {
+                    self.waiting -= taken.min(self.waiting);
+                    return Ok(());
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Takes the next completion, if there is one.
+    #[inline]
+    pub fn completion(&mut self) -> Option<Completion> {
+        let head = self.word(self.layout.completion_head);
+        let now = head.load(Ordering::Relaxed);
+        if now == self.word(self.layout.completion_tail).load(Ordering::Acquire) {
+            return None;
+        }
+        let offset = self.layout.completions as usize + (now % (2 * ENTRIES)) as usize * COMPLETION;
+        // SAFETY: the completion lies within the mapping (Layout::length) and is aligned to 8;
+        // the kernel does not write it again before the head has passed it.
+        let completion = unsafe {
+            let start = self.rings.start.as_ptr().add(offset);
+            Completion { mark: start.cast::<u64>().read(), result: start.add(8).cast::<i32>().read() }
+        };
+        head.store(now.wrapping_add(1), Ordering::Release);
+        Some(completion)
+    }
+
+    #[inline]
+    fn word(&self, offset: u32) -> &AtomicU32 {
+        // SAFETY: all offsets in use lie within the mapping and are aligned
+        // (Layout::from_words, Layout::length); it lives as long as self.
+        unsafe { &*self.rings.start.as_ptr().add(offset as usize).cast::<AtomicU32>() }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// Memory shared with the kernel.
+#[derive(Debug)]
+struct Mapped {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory is bound to no thread; all uses take turns through `Ring`.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    fn new(ring: &OwnedFd, offset: u64, length: usize) -> io::Result<Mapped> {
+        // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
+        let start = unsafe {
+            let flags = MapFlags::SHARED | MapFlags::POPULATE;
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            rustix::mm::mmap(std::ptr::null_mut(), length, protection, flags, ring, offset)?
+        };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapped { start, length })
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped with this length, and nobody borrows it any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+const _: () = assert!(size_of::<io_uring_sqe>() == 64 && size_of::<io_uring_cqe>() == COMPLETION);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    fn ring() -> Ring {
+        let (descriptor, layout) = create().unwrap();
+        Ring::open(descriptor, Layout::from_words(layout.words()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn messages_arrive_in_the_other_ring_and_nothing_in_the_own() {
+        let (mut near, mut far) = (ring(), ring());
+        for mark in 0..100 {
+            near.prepare_message(far.as_fd(), mark).unwrap();
+            near.enter(0).unwrap();
+            far.enter(1).unwrap();
+            assert_eq!(far.completion(), Some(Completion { mark, result: 0 }));
+            assert_eq!((far.completion(), near.completion()), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_failed_message_is_told() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut ring = ring();
+        ring.prepare_message(ours.as_fd(), 1).unwrap();
+        ring.enter(1).unwrap();
+        assert!(ring.completion().unwrap().result < 0, "a socket is no ring");
+    }
+
+    #[test]
+    fn what_cannot_be_a_layout_is_refused() {
+        let words = create().unwrap().1.words();
+        assert!(Layout::from_words(words).is_some());
+        assert!(Layout::from_words([1, 2, 3, 4, 5]).is_none());
+        assert!(Layout::from_words([u32::MAX - 3; 5]).is_none());
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_refused() {
+        let mut ring = ring();
+        let own = ring.as_fd().try_clone_to_owned().unwrap();
+        for mark in 0..u64::from(ENTRIES) {
+            ring.prepare_message(own.as_fd(), mark).unwrap();
+        }
+        assert!(ring.prepare_message(own.as_fd(), 9).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! Server processes.
+
+use crate::stage::{handed, transport};
+use anyhow::Result;
+use latscope::exchange::transaction::{Answer, Service};
+use latscope_sys::sched::{self, Policy};
+use latscope_sys::signal_probe::SelfSignal;
+use std::time::Duration;
+
+/// Serves as `kind` says until the client is gone.
+pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()> {
+    // Late, so that the client asks for what is not there yet.
+    if kind == "late" {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let _caught = (kind == "caught").then(SelfSignal::install).transpose()?;
+    let mut server = (transport(name)?.server)(handed(payload, words)?)?;
+    let mut service: Box<dyn Service> = match kind {
+        "backwards" => Box::new(Backwards(Vec::new())),
+        "count" => Box::new(Count { seen: 0, answer: [0; 8] }),
+        "sleep" => Box::new(Sleep),
+        "facts" => Box::new(Facts([0; 16])),
+        _ => Box::new(Echo),
+    };
+    Ok(server.serve(service.as_mut())?)
+}
+
+/// Answers with the request.
+struct Echo;
+
+impl Service for Echo {
+    fn answer(&mut self, _: &[u8]) -> Answer<'_> {
+        Answer::Echo
+    }
+}
+
+/// Answers with the bytes of the request from the last to the first.
+struct Backwards(Vec<u8>);
+
+impl Service for Backwards {
+    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+        self.0.clear();
+        self.0.extend(request.iter().rev());
+        Answer::Bytes(&self.0)
+    }
+}
+
+/// Counts requests of one byte, and answers others with the count.
+struct Count {
+    seen: u64,
+    answer: [u8; 8],
+}
+
+impl Service for Count {
+    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+        if request.len() == 2 {
+            self.answer = self.seen.to_ne_bytes();
+            return Answer::Bytes(&self.answer);
+        }
+        self.seen += 1;
+        Answer::None
+    }
+}
+
+/// Never answers.
+struct Sleep;
+
+impl Service for Sleep {
+    fn answer(&mut self, _: &[u8]) -> Answer<'_> {
+        loop {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+    }
+}
+
+/// Answers with policy, real-time priority and nice value of this thread while
+/// it serves.
+struct Facts([u8; 16]);
+
+impl Service for Facts {
+    fn answer(&mut self, _: &[u8]) -> Answer<'_> {
+        let (policy, priority) = match sched::policy() {
+            Ok(Policy::Other) => (0, 0),
+            Ok(Policy::Fifo(priority)) => (1, priority as i32),
+            Ok(Policy::RoundRobin(priority)) => (2, priority as i32),
+            _ => (-1, 0),
+        };
+        let nice = rustix::process::getpriority_process(None).unwrap_or(i32::MIN);
+        for (place, value) in self.0.chunks_exact_mut(4).zip([policy, priority, nice, 0]) {
+            place.copy_from_slice(&value.to_ne_bytes());
+        }
+        Answer::Bytes(&self.0)
+    }
+}

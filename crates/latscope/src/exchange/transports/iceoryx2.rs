@@ -1,0 +1,167 @@
+//! Samples in shared memory, published by one process and received by the
+//! other, and events that tell of them, by the library iceoryx2. What is
+//! measured is the library.
+
+use super::LARGEST;
+use super::lifeline::Lifeline;
+use super::party::{Party, Side, broken, client, descriptors, meeting, random_name, server, unavailable};
+use crate::exchange::leftover::{Leftover, Leftovers};
+use crate::exchange::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use ::iceoryx2::port::listener::Listener;
+use ::iceoryx2::port::notifier::Notifier;
+use ::iceoryx2::port::publisher::Publisher;
+use ::iceoryx2::port::subscriber::Subscriber;
+use ::iceoryx2::port::update_connections::UpdateConnections;
+use ::iceoryx2::prelude::*;
+use ::iceoryx2::service::ipc_threadsafe::Service as Shared;
+use rustix::fd::OwnedFd;
+use std::time::Duration;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    name: "iceoryx2",
+    title: "iceoryx2, samples and events",
+    source: "iceoryx2: publish_subscribe and event",
+    // Into the shared memory and out of it.
+    copies: 2,
+    spins: false,
+    inheritance: None,
+    max_payload: LARGEST,
+    open,
+    server: |handed| server(handed, join),
+    client: |handed| client(handed, join),
+};
+
+fn open(_: usize) -> Result<Meeting, Unavailable> {
+    let directory = tempfile::Builder::new().prefix(".latscope-").tempdir().map_err(|error| {
+        unavailable("no directory for iceoryx2", error, "set TMPDIR to a directory you may write to")
+    })?;
+    let directory = directory.keep();
+    let prefix = random_name();
+    let words = vec![directory.display().to_string(), prefix.clone()];
+    let leftovers = Leftovers::from([Leftover::Directory(directory), Leftover::SharedMemory(prefix)]);
+    let (server, client) = super::lifeline::pair()?;
+    Ok(Meeting { words, leftovers, ..meeting(vec![server], vec![client]) })
+}
+
+/// Time for what the other process is just making.
+const CREATION: Duration = Duration::from_secs(10);
+
+fn node(handed: &Handed) -> Result<Node<Shared>, Failure> {
+    let [directory, prefix] = &handed.words[..] else {
+        return Err(broken("no directory and prefix were handed over"));
+    };
+    let mut config = Config::default();
+    config.global.set_root_path(&Path::new(directory.as_bytes()).map_err(debug)?);
+    config.global.prefix = FileName::new(prefix.as_bytes()).map_err(debug)?;
+    config.global.creation_timeout = CREATION;
+    // What goes wrong is told here. The signals of this process are none of the library's business.
+    set_log_level(LogLevel::Fatal);
+    NodeBuilder::new()
+        .config(&config)
+        .signal_handling_mode(SignalHandlingMode::Disabled)
+        .create::<Shared>()
+        .map_err(debug)
+}
+
+/// One end of two services for samples and two for events.
+struct Peer {
+    publisher: Publisher<Shared, [u8], ()>,
+    subscriber: Subscriber<Shared, [u8], ()>,
+    notifier: Notifier<Shared>,
+    listener: Listener<Shared>,
+    lifeline: Lifeline,
+    _node: Node<Shared>,
+}
+
+/// Failed waits for one message after which it is not signals that end them.
+const MOST_FAILURES: u32 = 10_000;
+
+/// What each side publishes on.
+const SERVICES: [&str; 2] = ["there", "back"];
+
+fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
+    let node = node(&handed)?;
+    let [lifeline]: [OwnedFd; 1] = descriptors(&mut handed)?;
+    let name = |side: usize| ServiceName::new(SERVICES[side]).map_err(debug);
+    let samples = |side| {
+        let service = node.service_builder(&name(side)?).publish_subscribe::<[u8]>();
+        service.open_or_create().map_err(debug)
+    };
+    let events = |side| node.service_builder(&name(side)?).event().open_or_create().map_err(debug);
+    let (samples_out, samples_in) = (samples(side.own())?, samples(side.other())?);
+    let (events_out, events_in) = (events(side.own())?, events(side.other())?);
+    let publisher = samples_out.publisher_builder().initial_max_slice_len(handed.payload).create();
+    let listener = events_in.listener_builder().create().map_err(debug)?;
+    let alarm = events_in.notifier_builder().create().map_err(debug)?;
+    let wake = move || {
+        // It fails only where nobody listens.
+        let _ = alarm.notify();
+    };
+    let peer = Peer {
+        publisher: publisher.map_err(debug)?,
+        subscriber: samples_in.subscriber_builder().create().map_err(debug)?,
+        notifier: events_out.notifier_builder().create().map_err(debug)?,
+        listener,
+        lifeline: Lifeline::watch(lifeline, wake)?,
+        _node: node,
+    };
+    // What is published before there is a subscriber is lost.
+    while samples_out.dynamic_config().number_of_subscribers() == 0
+        || samples_in.dynamic_config().number_of_publishers() == 0
+        || events_out.dynamic_config().number_of_listeners() == 0
+    {
+        if peer.lifeline.gone() {
+            return Err(Failure::Gone);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    peer.publisher.update_connections().map_err(debug)?;
+    Ok(peer)
+}
+
+impl Party for Peer {
+    /// What is published too fast is lost.
+    const QUEUES: bool = false;
+
+    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+        if self.lifeline.gone() {
+            return Err(Failure::Gone);
+        }
+        let sample = self.publisher.loan_slice_uninit(message.len()).map_err(debug)?;
+        sample.write_from_slice(message).send().map_err(debug)?;
+        // So it is with telling: then nobody was told.
+        for _ in 0..MOST_FAILURES {
+            if self.notifier.notify().map_err(debug)? > 0 || self.lifeline.gone() {
+                return Ok(());
+            }
+        }
+        Err(broken("iceoryx2: nobody could be told of a sample"))
+    }
+
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let mut failures = 0;
+        loop {
+            if let Some(sample) = self.subscriber.receive().map_err(debug)? {
+                let fits = sample.len().min(buffer.len());
+                buffer[..fits].copy_from_slice(&sample[..fits]);
+                return Ok(sample.len());
+            }
+            if self.lifeline.gone() {
+                return Err(Failure::Gone);
+            }
+            // To the library a signal is a failure of its own, like any other.
+            if let Err(error) = self.listener.blocking_wait_one() {
+                failures += 1;
+                if failures > MOST_FAILURES {
+                    return Err(debug(error));
+                }
+            }
+        }
+    }
+}
+
+/// The errors of the library have names and little else.
+#[cold]
+fn debug(error: impl std::fmt::Debug) -> Failure {
+    Failure::Broken(format!("iceoryx2: {error:?}"))
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask peers ipc`: transactions as `latscope ipc` makes them, beside
+//! tools that make the same ones, and binder beside rsbinder in the VM.
+
+mod contest;
+mod emulated;
+mod here;
+
+use super::tools::{self, Here, Latscope, Tool};
+use super::{SEED, middle, verdict};
+use anyhow::{Result, bail};
+use contest::Contest;
+use emulated::Place;
+use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::units::format_time;
+
+/// Takes turns; whether every limit holds.
+///
+/// # Errors
+/// latscope cannot be built, a name is unknown, or tools are missing and this
+/// is not root.
+pub fn run(only: &[String], pairs: usize) -> Result<bool> {
+    check(only)?;
+    let chosen = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
+    let contests: Vec<&Contest> = here::CONTESTS.iter().filter(|contest| chosen(contest.name)).collect();
+    let places: Vec<&Place> = emulated::PLACES.iter().filter(|place| chosen(place.name)).collect();
+    let of_places = (!places.is_empty()).then_some(&emulated::RSBINDER);
+    let lacking = tools::install(contests.iter().filter_map(|contest| contest.tool).chain(of_places))?;
+    let why = |tool: Option<&Tool>| {
+        let lacks = |(program, _): &&(&str, String)| tool.is_some_and(|tool| tool.program() == *program);
+        lacking.iter().find(lacks).map(|(program, why)| format!("{program} cannot be had: {why}"))
+    };
+    println!(
+        "latscope / peer [95 % interval of the median ratio] of {pairs} pairs in turn, latscope first.\n"
+    );
+    let mut holds = true;
+    if !contests.is_empty() {
+        let (latscope, here) = (Latscope::build()?, Here::new()?);
+        for (contest, outcome) in here::take_turns(&contests, &latscope, &here, pairs, |c| why(c.tool)) {
+            println!("{}: {}", contest.name, contest.what);
+            holds &= outcome.print(contest.rows);
+            println!("  latscope {}\n  {}\n  differs: {}", contest.ours, contest.theirs, contest.differs);
+        }
+    }
+    for place in places {
+        println!("{}: {}", place.name, place.what);
+        holds &= match why(of_places) {
+            Some(why) => emulated::not_run(&why),
+            None => place.take_turns(pairs),
+        };
+    }
+    Ok(holds)
+}
+
+/// Refuses names that nothing has.
+fn check(only: &[String]) -> Result<()> {
+    let names = here::CONTESTS.iter().map(|c| c.name).chain(emulated::PLACES.iter().map(|p| p.name));
+    let names: Vec<&str> = names.collect();
+    match only.iter().find(|name| !names.contains(&name.as_str())) {
+        Some(name) => bail!("nothing is named {name:?}: there are {}", names.join(", ")),
+        None => Ok(()),
+    }
+}
+
+/// What is judged of a contest.
+pub struct Limit {
+    /// Which figure.
+    pub name: &'static str,
+    /// The largest ratio; infinite for what is only shown.
+    pub most: f64,
+}
+
+/// What the turns of a contest came to.
+#[derive(Default)]
+pub struct Outcome {
+    /// Figures of both sides in each turn, in the order of the limits.
+    pub turns: Vec<Vec<(f64, f64)>>,
+    /// Why a turn has none.
+    pub failures: Vec<String>,
+}
+
+impl Outcome {
+    /// Prints it; whether it was measured in every turn, and each limit holds.
+    fn print<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> bool {
+        let mut holds = self.failures.is_empty();
+        for (index, limit) in limits.into_iter().enumerate() {
+            let pairs: Vec<(f64, f64)> = self.turns.iter().map(|turn| turn[index]).collect();
+            let Some((ratio, interval)) = ratio_of_medians(&pairs, SEED) else {
+                holds = false;
+                continue;
+            };
+            let judgement = verdict(ratio, interval, Interval { low: 0.0, high: limit.most });
+            let judged = match limit.most.is_finite() {
+                true => format!("at most {:.2}: {judgement}", limit.most),
+                false => "no limit".to_owned(),
+            };
+            println!(
+                "  {:<14} {ratio:.3} [{:.3}, {:.3}]   {} / {}   {judged}",
+                limit.name,
+                interval.low,
+                interval.high,
+                format_time(middle(pairs.iter().map(|(ours, _)| *ours))),
+                format_time(middle(pairs.iter().map(|(_, theirs)| *theirs))),
+            );
+            holds &= judgement != "EXCEEDED";
+        }
+        if let Some(failure) = self.failures.first() {
+            let all = self.turns.len() + self.failures.len();
+            println!("  NOT RUN in {} of {all} turns: {failure}", self.failures.len());
+        }
+        holds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: &[Limit] = &[Limit { name: "p50", most: 1.0 }, Limit { name: "mean", most: 0.6 }];
+
+    fn outcome(turn: [(f64, f64); 2], failures: &[&str]) -> Outcome {
+        let failures = failures.iter().map(|text| (*text).to_owned()).collect();
+        Outcome { turns: vec![turn.to_vec(); 5], failures }
+    }
+
+    #[test]
+    fn every_limit_has_to_hold_in_every_turn() {
+        assert!(outcome([(9.0, 10.0), (5.0, 10.0)], &[]).print(LIMITS));
+        assert!(!outcome([(9.0, 10.0), (7.0, 10.0)], &[]).print(LIMITS));
+        assert!(!outcome([(9.0, 10.0), (5.0, 10.0)], &["no device"]).print(LIMITS));
+        assert!(!Outcome::default().print(LIMITS));
+    }
+
+    #[test]
+    fn unknown_names_are_told_the_known_ones() {
+        let error = check(&["pipes".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("pipe-same-core, ") && error.contains("binder-same-core"), "{error}");
+        check(&["spin".to_owned(), "binder-two-cores".to_owned()]).unwrap();
+    }
+}

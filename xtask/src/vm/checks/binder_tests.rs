@@ -1,0 +1,110 @@
+//! The personalities of AOSP's tests of binder, over the real driver.
+
+use super::{ALL, Check, Ran};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+pub const CHECKS: &[Check] = &[
+    Check::new("AOSP's schd-dbg finds no inheritance in binder", ALL, SCHD_DBG, |ran| {
+        latency(ran, "binder", 2)
+    })
+    .exits(1),
+    Check::new("AOSP's libhwbinder_latency finds none in hwbinder", ALL, LATENCY, hwbinder_latency).exits(1),
+    Check::new("AOSP's libhwbinder_latency inherits within a process", ALL, PASSTHROUGH, |ran| {
+        ensure!(json(ran)?["inheritance"] == "PASS", "{}", ran.said());
+        Ok(())
+    }),
+    Check::new("AOSP's libhwbinder_latency stops a trace at the first miss", ALL, TRACE, traced),
+    // Fifteen pairs of processes, on an emulator whose clock may run fast.
+    Check::new("AOSP's libbinder_benchmark measures all sizes", ALL, BENCHMARK, |ran| {
+        let found = benchmarks(ran, "BM_sendVec_binder/")?;
+        ensure!(found == 15, "{found} sizes instead of 15");
+        Ok(())
+    })
+    .takes(300),
+    Check::new("AOSP's libhwbinder_benchmark repeats what its filter takes", ALL, REPEATED, |ran| {
+        let found = benchmarks(ran, "BM_sendVec_binderize/")?;
+        ensure!(
+            found == 12,
+            "{found} rows instead of two sizes, each with two repetitions and four statistics"
+        );
+        Ok(())
+    }),
+    Check::new("AOSP's libhwbinder_benchmark speaks as Android 8.0", ALL, OREO, |ran| {
+        ran.says("BM_sendVec_binderize/64k  ")?;
+        ran.says("\n---------------------------------------------------------------------\nBM_sendVec_binderize/1024  ")
+    }),
+    Check::new("AOSP's binderThroughputTest counts calls of its clients", ALL, THROUGHPUT, throughput),
+];
+
+const SCHD_DBG: &str = "latscope as schd-dbg -i 50 -pair 2 -v";
+const LATENCY: &str = "latscope as libhwbinder_latency -i 50 -raw_data";
+const PASSTHROUGH: &str = "latscope as libhwbinder_latency -i 20 -m PASSTHROUGH";
+const TRACE: &str = "echo 1 > /sys/kernel/tracing/tracing_on
+    latscope as libhwbinder_latency -deadline_us 1 -trace -i 100 > page.json 2> said.txt
+    echo \"exit $?, on $(cat /sys/kernel/tracing/tracing_on)\"
+    cat said.txt >&2; echo 1 > /sys/kernel/tracing/tracing_on";
+const BENCHMARK: &str = "latscope as libbinder_benchmark --benchmark_min_time=20x --benchmark_format=json";
+const REPEATED: &str = "latscope as libhwbinder_benchmark --benchmark_filter='/(4|4096)$' --benchmark_min_time=0.05 \
+    --benchmark_repetitions=2 --benchmark_format=json";
+const OREO: &str = "latscope as libhwbinder_benchmark --benchmark_filter='/(1024|64k)$' --benchmark_min_time=5x --compat=8.0";
+const THROUGHPUT: &str = "latscope as binderThroughputTest -p -w 4 -i 200";
+
+fn json(ran: &Ran) -> Result<Value> {
+    serde_json::from_str(&ran.stdout).with_context(|| ran.said())
+}
+
+/// Each SCHED_FIFO call is served by a normal thread: one mismatch an iteration.
+fn latency(ran: &Ran, server: &str, pairs: usize) -> Result<()> {
+    let page = json(ran)?;
+    ensure!(page["inheritance"] == "FAIL", "{}", ran.said());
+    for pair in 0..pairs {
+        let block = &page[format!("P{pair}")];
+        ensure!(block["I"] == 100 && block["fifo_ms"]["avg"].as_f64() > Some(0.0), "P{pair}: {block}");
+    }
+    ran.complains(&format!("in {} of {} calls", 50 * pairs, 100 * pairs))?;
+    if server == "binder" {
+        ran.complains("\nSCHED_FIFO  99\n")?;
+        ran.complains("\nbinder       pid: ")?;
+        ran.complains("err priority_caller:99, priority:0")?;
+    }
+    Ok(())
+}
+
+fn hwbinder_latency(ran: &Ran) -> Result<()> {
+    latency(ran, "hwbinder", 1)?;
+    let page = json(ran)?;
+    let raw = page["fifo_0_data"].as_array().context("no raw data")?;
+    ensure!(raw.len() == 50, "{} raw durations", raw.len());
+    ensure!(page["ALL"]["fifodis"]["p99"].as_f64() > Some(0.0), "{}", ran.said());
+    Ok(())
+}
+
+fn traced(ran: &Ran) -> Result<()> {
+    ran.prints("exit 1, on 0")?;
+    ran.complains("deadline triggered: halt & stop trace\nlog:/sys/kernel/tracing/trace")?;
+    let page = std::fs::read_to_string(ran.files.join("page.json"))?;
+    let page: Value = serde_json::from_str(&page).context(page)?;
+    ensure!(page["P0"]["I"].as_u64() < Some(200), "it went on: {page}");
+    Ok(())
+}
+
+/// The rows of a benchmark, all measured.
+fn benchmarks(ran: &Ran, family: &str) -> Result<usize> {
+    let page = json(ran)?;
+    let rows = page["benchmarks"].as_array().context("no rows")?;
+    for row in rows {
+        ensure!(row["name"].as_str().is_some_and(|name| name.starts_with(family)), "{row}");
+        ensure!(row["error_occurred"].is_null() && row["real_time"].as_f64() > Some(0.0), "{row}");
+    }
+    Ok(rows.len())
+}
+
+fn throughput(ran: &Ran) -> Result<()> {
+    ran.says("Created BinderWorker3\n")?;
+    ran.says("\n50%: ")?;
+    let rate = ran.stdout.split("iterations per sec: ").nth(1).and_then(|rest| rest.lines().next());
+    let rate: f64 = rate.context("no rate")?.parse()?;
+    ensure!(rate > 0.0, "{rate} a second");
+    Ok(())
+}
