@@ -33,7 +33,7 @@ pub const CHECKS: &[Check] = &[
     })
     .exits(1),
     Check::new("a server killed over binder is told, and nothing is left", ALL, KILLED, |ran| {
-        ran.says("the server ended in mid-call: signal: 9")?;
+        ran.says("signal: 9 (SIGKILL)")?;
         ran.says("left: 0")
     }),
     Check::new("a run over binder that is killed leaves nothing", ALL, ENDED, |ran| {

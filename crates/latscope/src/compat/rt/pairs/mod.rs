@@ -1,5 +1,5 @@
 //! The programs for inter-process communication: `pmqtest`, `ptsematest`,
-//! `sigwaittest`, `signaltest`, `svsematest`, by [`paced`].
+//! `sigwaittest`, `signaltest`, `svsematest`, by `probe::paced`.
 
 pub mod options;
 pub mod text;
