@@ -29,6 +29,12 @@ const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
 /// so they agree; the kernel, which cannot know, would fall back to a slow clock.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc";
 
+/// The file with what the kernel says.
+const CONSOLE: &str = "console";
+
+/// The error of a machine that stands still begins so.
+pub const SILENT: &str = "nothing on its console";
+
 /// Whether the programs built here run in the machine.
 pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
 
@@ -47,6 +53,9 @@ pub struct Machine {
     /// When to give up
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     pub timeout: Duration,
+    /// When to give up because nothing comes on its console; default: never
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub silence: Option<Duration>,
     /// More arguments for the kernel, such as idle=poll where figures between CPUs matter
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     pub append: String,
@@ -130,7 +139,7 @@ impl Machine {
                     }
                 });
             }
-            wait(&mut child, self.timeout, &unread)
+            self.wait(&mut child, &scratch.join(CONSOLE), &unread)
         })?;
         unpack(&archive, scratch)
     }
@@ -142,28 +151,39 @@ impl Machine {
         command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", &self.cpus.to_string()]);
         command.args(["-m", &format!("{}M", self.memory >> 20)]);
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
-        command.arg("-serial").arg(format!("file:{}", scratch.join("console").display()));
+        command.arg("-serial").arg(format!("file:{}", scratch.join(CONSOLE).display()));
         command.arg("-kernel").arg(image).arg("-initrd").arg(scratch.join("initramfs"));
         command.arg("-append").arg(format!("{KERNEL_ARGUMENTS} {}", self.append));
         command.args(["-device", "virtio-serial-pci"]).stdin(Stdio::null());
         command
     }
-}
 
-/// Waits for the emulator to end; ends it when time is over or nobody reads its output.
-fn wait(child: &mut Child, timeout: Duration, unread: &AtomicBool) -> Result<()> {
-    let end = Instant::now() + timeout;
-    while Instant::now() < end && !unread.load(Relaxed) {
-        match child.try_wait()? {
-            Some(status) if status.success() => return Ok(()),
-            Some(status) => bail!("the emulator failed ({status})"),
-            None => thread::sleep(Duration::from_millis(20)),
-        }
+    /// Waits for the emulator to end; ends it when time is over or nobody reads its output.
+    fn wait(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
+        let start = Instant::now();
+        let mut heard = (start, 0);
+        let gone = loop {
+            match child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => bail!("the emulator failed ({status})"),
+                None => thread::sleep(Duration::from_millis(20)),
+            }
+            let length = fs::metadata(console).map_or(0, |file| file.len());
+            if length != heard.1 {
+                heard = (Instant::now(), length);
+            }
+            if unread.load(Relaxed) {
+                break "what it prints cannot be written".to_owned();
+            } else if start.elapsed() > self.timeout {
+                break format!("still running after {:?}: it hangs, or needs more --timeout", self.timeout);
+            } else if self.silence.is_some_and(|silence| heard.0.elapsed() > silence) {
+                break format!("{SILENT} for {:?}: it hangs, or needs more --silence", heard.0.elapsed());
+            }
+        };
+        child.kill()?;
+        child.wait()?;
+        bail!(gone)
     }
-    child.kill()?;
-    child.wait()?;
-    ensure!(!unread.load(Relaxed), "what it prints cannot be written");
-    bail!("still running after {timeout:?}: it hangs, or needs more --timeout")
 }
 
 /// A stream of our own without its buffer.
@@ -182,7 +202,7 @@ fn unpack(archive: &Path, to: &Path) -> Result<u8> {
 
 /// The last lines that the kernel wrote, if it wrote any.
 fn console(scratch: &Path) -> String {
-    let text = fs::read(scratch.join("console")).unwrap_or_default();
+    let text = fs::read(scratch.join(CONSOLE)).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(15)..];

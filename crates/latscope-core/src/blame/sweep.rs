@@ -13,6 +13,9 @@ const SHORT: u64 = 100_000;
 /// The timer's interrupt takes up to this long to arrive, ns.
 const DELIVERY: u64 = 5_000;
 
+/// Priorities below this are real-time, and take the CPU at once.
+const REAL_TIME: i32 = 100;
+
 /// `TASK_UNINTERRUPTIBLE`.
 const UNINTERRUPTIBLE: u64 = 2;
 
@@ -49,6 +52,10 @@ pub struct Sweep<'a> {
     seen: bool,
     /// The thread on the CPU; `None` when not known.
     current: Option<u32>,
+    /// Its priority, if known; smaller is more urgent.
+    priority: Option<i32>,
+    /// Threads that wait for this CPU: when they were woken, and their priority.
+    ready: HashMap<u32, (u64, i32)>,
     /// Interrupts in progress, the innermost last.
     stack: Vec<Frame>,
     /// Soft interrupts of threads that lost the CPU meanwhile (PREEMPT_RT).
@@ -81,6 +88,8 @@ impl<'a> Sweep<'a> {
             at: 0,
             seen: false,
             current: None,
+            priority: None,
+            ready: HashMap::new(),
             stack: Vec::new(),
             parked: HashMap::new(),
             idle_state: None,
@@ -96,6 +105,11 @@ impl<'a> Sweep<'a> {
             let here = event.cpu == self.cpu;
             if here {
                 self.here(event, shares);
+            }
+            if let Kind::Wakeup { task, target } | Kind::WakeupNew { task, target } = &event.kind
+                && *target == self.cpu
+            {
+                self.ready.insert(task.tid, (event.at, task.priority));
             }
             if let Kind::Waking { task, .. } = &event.kind
                 && task.tid == self.window.thread
@@ -114,6 +128,7 @@ impl<'a> Sweep<'a> {
             self.current = None;
             self.stack.clear();
             self.parked.clear();
+            self.ready.clear();
             return;
         }
         if self.current != Some(event.thread) {
@@ -134,9 +149,16 @@ impl<'a> Sweep<'a> {
     }
 
     /// Another thread is on the CPU than was known: the first event, or one
-    /// after a switch that is not in the trace (kernels leave out some). Who of
-    /// the two had a short time hardly matters; a long one is nobody's.
+    /// after a switch that is not in the trace (Linux 6.18 leaves out one of
+    /// ten). Who of the two had a short time hardly matters; a long one is
+    /// nobody's, unless the wake-up is known with which the other got the CPU.
     fn unseen_switch(&mut self, event: &Event, shares: &mut Shares) {
+        let takeover = self.takeover(event.thread);
+        if let Some((at, _)) = takeover {
+            self.advance(at, shares);
+        }
+        self.ready.remove(&event.thread);
+        self.priority = takeover.map(|(_, priority)| priority);
         let before = self.current.replace(event.thread);
         if event.thread == self.window.thread {
             self.thread = Thread::Running;
@@ -146,11 +168,20 @@ impl<'a> Sweep<'a> {
         }
         let Some(before) = before else { return };
         self.stack.clear();
-        if event.at.min(self.span.1).saturating_sub(self.at.max(self.span.0)) > SHORT {
+        let gap = event.at.min(self.span.1).saturating_sub(self.at.max(self.span.0));
+        if takeover.is_none() && gap > SHORT {
             let (before, after) = (self.name(before), self.name(event.thread));
             let name = format!("the trace lacks a switch from {before} to {after}");
             self.add(event.at, Owner::new("unknown", name), shares);
         }
+    }
+
+    /// When a thread got the CPU, and its priority, if that is certain without
+    /// the switch: it had been woken, and whoever had the CPU must give way.
+    fn takeover(&self, thread: u32) -> Option<(u64, i32)> {
+        let (at, priority) = *self.ready.get(&thread)?;
+        let urgent = priority < REAL_TIME && self.priority.is_some_and(|other| priority < other);
+        (self.current == Some(0) || urgent).then_some((at, priority))
     }
 
     /// What an event of this CPU changes.
@@ -165,6 +196,8 @@ impl<'a> Sweep<'a> {
                 }
                 self.stack = self.parked.remove(&to.tid).unwrap_or_default();
                 self.current = Some(to.tid);
+                self.priority = Some(to.priority);
+                self.ready.remove(&to.tid);
                 if from.tid == self.window.thread {
                     self.thread = match state {
                         state if state & 0xff == 0 => Thread::Waiting,

@@ -175,6 +175,31 @@ fn a_switch_that_the_kernel_left_out_is_told_by_who_is_there_next() {
     assert_eq!(told(&left, &METAL)[0], "thread \"hog\" 7 385");
 }
 
+/// A thread was woken for CPU 1 with this priority.
+fn wakeup(us: u64, tid: u32, priority: i32) -> Event {
+    at(us, 0, Kind::Wakeup { task: Task { priority, ..task(tid) }, target: 1 })
+}
+
+#[test]
+fn a_switch_that_the_kernel_left_out_is_known_by_the_wake_up_before_it() {
+    let tick = timer(1380, 7);
+    let end = switch(1381, 7, 0, 50);
+    let idle = [switch(900, 50, 1, 0), wakeup(990, 7, 120), waking(1001, 0), tick.clone(), end.clone()];
+    assert_eq!(told(&idle, &GUEST)[0], "thread \"hog\" 7 379");
+    // From elsewhere, in the midst of the gap: until then the CPU was idle.
+    let remote = Event { cpu: 0, ..wakeup(1100, 7, 120) };
+    let remote = [switch(900, 50, 1, 0), waking(1001, 0), remote, tick.clone(), end.clone()];
+    assert_eq!(told(&remote, &METAL)[..2], ["thread \"hog\" 7 280", "idle-exit \"\" 0 100"]);
+    // Another thread gives way to one that is more urgent, and only to that.
+    let busy = |priority| {
+        let woken = Event { thread: 8, ..wakeup(990, 7, priority) };
+        let events = [switch(900, 50, 1, 8), woken, waking(1001, 8), tick.clone(), end.clone()];
+        told(&events, &GUEST)[0].clone()
+    };
+    assert_eq!(busy(0), "thread \"hog\" 7 379");
+    assert_eq!(busy(110), "unknown \"the trace lacks a switch from other to hog\" 0 379");
+}
+
 #[test]
 fn a_thread_that_takes_the_cpu_back_is_named() {
     let mut events = hog();

@@ -103,6 +103,7 @@ impl Place {
             memory: 512 << 20,
             cpus: 2,
             timeout: Duration::from_secs(180 + 60 * pairs as u64),
+            silence: None,
             append: self.append.to_owned(),
             modules: vec!["binder_linux".to_owned()],
             programs: programs.into(),

@@ -17,7 +17,7 @@ mod ran;
 mod wake;
 
 use super::Kernel;
-use super::boot::{AVAILABLE, Machine};
+use super::boot::{AVAILABLE, Machine, SILENT};
 use super::initramfs::quoted;
 use crate::dist;
 use anyhow::{Context, Result, bail, ensure};
@@ -129,16 +129,19 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         memory: 512 << 20,
         cpus: 2,
         timeout: Duration::from_secs(60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>()),
+        silence: checks.iter().map(|check| Duration::from_secs(60 + u64::from(check.limit))).max(),
         append: String::new(),
         modules: ["binder_linux", "vsock_loopback"].map(str::to_owned).to_vec(),
         programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),
     };
-    // The emulator has brought a guest's kernel down while that patched its own code: no
-    // command ended then, and all are run once more. Nothing else is given a second boot.
+    // The emulator has brought a guest's kernel down while that patched its own code, or to a
+    // standstill: all commands are run once more. Nothing else is given a second boot, and a
+    // command that does such a thing does it again.
     let first = machine.run(&script(checks));
-    let ended = first.or_else(|error| match format!("{error:#}").contains("Kernel panic") {
+    let emulated = |error: &str| ["Kernel panic", SILENT].iter().any(|words| error.contains(words));
+    let ended = first.or_else(|error| match emulated(&format!("{error:#}")) {
         true => {
             eprintln!("VM {kernel}: booted once more: {error:#}");
             machine.run(&script(checks))
@@ -156,11 +159,13 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
     }
 }
 
-/// Runs each command in a directory of its own, numbered in their order.
+/// Runs each command in a directory of its own, numbered in their order. The
+/// console tells which one runs, so that a machine which stands still is noticed.
 fn script(checks: &[&Check]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
         let (command, limit) = (quoted(check.command), check.limit);
+        let _ = writeln!(script, "echo {} >/dev/console", quoted(check.name));
         let _ = writeln!(script, "mkdir -p /out/{index}/files && cd /out/{index}/files");
         let _ =
             writeln!(script, "timeout {limit} sh -c {command} >../stdout 2>../stderr; echo $? >../status");
@@ -178,6 +183,7 @@ mod tests {
     fn ran(check: &Check) -> Ran {
         let place = tempfile::tempdir().unwrap();
         let script = script(&[check]).replace("/out/", &format!("{}/", place.path().display()));
+        let script = script.replace("/dev/console", "/dev/null");
         crate::shell::output(std::process::Command::new("sh").args(["-c", &script])).unwrap();
         Ran::read(&place.path().join("0")).unwrap()
     }
