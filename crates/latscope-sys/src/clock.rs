@@ -1,5 +1,7 @@
 //! Time stamps: the processor's counter where it is sound, else the kernel's clock.
 
+use std::sync::OnceLock;
+
 /// A source of time stamps. Ticks have the frequency the caller calibrated.
 pub trait Clock: Copy {
     /// A stamp before what is timed: later instructions do not start before it.
@@ -22,7 +24,9 @@ impl Counter {
     /// The counter, with its name; `None` on processors where it does not
     /// run at a constant rate in all power states or cannot be read.
     pub fn new() -> Option<(Counter, &'static str)> {
-        counter::name().map(|name| (Counter(()), name))
+        // The processor is asked once: CPUID takes microseconds in a virtual machine.
+        static NAME: OnceLock<Option<&str>> = OnceLock::new();
+        NAME.get_or_init(counter::name).map(|name| (Counter(()), name))
     }
 }
 

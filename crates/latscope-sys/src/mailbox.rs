@@ -18,12 +18,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The stamp (upper half) and the length (lower half) of a message.
 const HEAD: usize = size_of::<AtomicU64>();
 
+/// A cache line, bytes.
+const LINE: usize = 64;
+
 /// What slots are multiples of.
 const ALIGNMENT: usize = 128;
 
 /// Two slots in shared memory; clones refer to the same.
 #[derive(Debug, Clone)]
 pub struct Mailbox(Arc<Mapping>);
+
+/// One of the slots.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    start: NonNull<u8>,
+    capacity: usize,
+    /// Keeps the memory mapped.
+    _mailbox: Mailbox,
+}
 
 #[derive(Debug)]
 struct Mapping {
@@ -93,55 +105,81 @@ impl Mailbox {
         self.0.capacity
     }
 
-    /// Puts `message` into a slot and then stamps it: whoever sees the stamp
+    /// A slot: 0 or 1.
+    ///
+    /// # Panics
+    /// There is no such slot.
+    pub fn slot(&self, index: usize) -> Slot {
+        assert!(index < 2);
+        let capacity = self.0.capacity;
+        // SAFETY: the mapping holds two slots of this size.
+        let start = unsafe { self.0.start.add(index * slot(capacity)) };
+        Slot { start, capacity, _mailbox: self.clone() }
+    }
+}
+
+// SAFETY: as of the mapping that it keeps.
+unsafe impl Send for Slot {}
+
+impl Slot {
+    /// Puts `message` into the slot and then stamps it: whoever sees the stamp
     /// sees the message. One process at a time may put into a slot, and not
     /// while the other takes from it.
     ///
     /// # Panics
-    /// The message is longer than the capacity, or there is no such slot.
-    #[inline]
-    pub fn put(&self, slot: usize, stamp: u32, message: &[u8]) {
-        assert!(message.len() <= self.0.capacity);
-        let (head, body) = self.slot(slot);
-        // SAFETY: the slot has room for `capacity` bytes, and nothing of ours
-        // overlaps a shared mapping. A process that breaks the rule above
-        // changes bytes, and any bytes are a message.
-        unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), body, message.len()) };
-        head.store((u64::from(stamp) << 32) | message.len() as u64, Ordering::Release);
+    /// The message is longer than the capacity.
+    #[inline(always)]
+    pub fn put(&self, stamp: u32, message: &[u8]) {
+        assert!(message.len() <= self.capacity);
+        // SAFETY: the slot has room for `capacity` bytes behind its head, and
+        // nothing of ours overlaps a shared mapping. A process that breaks the
+        // rule above changes bytes, and any bytes are a message.
+        unsafe { copy(message.as_ptr(), self.start.as_ptr().add(HEAD), message.len()) };
+        self.head().store((u64::from(stamp) << 32) | message.len() as u64, Ordering::Release);
     }
 
-    /// The stamp of the message in a slot.
-    ///
-    /// # Panics
-    /// There is no such slot.
-    #[inline]
-    pub fn stamp(&self, slot: usize) -> u32 {
-        (self.slot(slot).0.load(Ordering::Acquire) >> 32) as u32
-    }
-
-    /// Copies the message out of a slot, as much of it as fits, and returns its whole length.
-    ///
-    /// # Panics
-    /// There is no such slot.
-    #[inline]
-    pub fn take(&self, slot: usize, buffer: &mut [u8]) -> usize {
-        let (head, body) = self.slot(slot);
+    /// The length of the message in the slot, if it has this stamp; at most the capacity.
+    #[inline(always)]
+    pub fn holds(&self, stamp: u32) -> Option<usize> {
+        let head = self.head().load(Ordering::Acquire);
         // What another process wrote is not trusted.
-        let length = (head.load(Ordering::Acquire) as u32 as usize).min(self.0.capacity);
-        let fits = length.min(buffer.len());
-        // SAFETY: as in `put`, the other way round.
-        unsafe { std::ptr::copy_nonoverlapping(body, buffer.as_mut_ptr(), fits) };
-        length
+        ((head >> 32) as u32 == stamp).then(|| (head as u32 as usize).min(self.capacity))
     }
 
-    #[inline]
-    fn slot(&self, index: usize) -> (&AtomicU64, *mut u8) {
-        assert!(index < 2);
-        // SAFETY: the mapping holds two slots, each beginning with an aligned
-        // 64-bit head that is only used atomically, and lives as long as self.
+    /// Copies the first `length` bytes of the message out of the slot, as many
+    /// of them as fit and there are at most; see [`holds`](Slot::holds).
+    #[inline(always)]
+    pub fn take(&self, length: usize, buffer: &mut [u8]) {
+        let fits = length.min(self.capacity).min(buffer.len());
+        // SAFETY: as in `put`, the other way round.
+        unsafe { copy(self.start.as_ptr().add(HEAD), buffer.as_mut_ptr(), fits) };
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &AtomicU64 {
+        // SAFETY: a slot begins with an aligned 64-bit head that is only used
+        // atomically, and stays mapped as long as `self`.
+        unsafe { self.start.cast::<AtomicU64>().as_ref() }
+    }
+}
+
+/// Copies bytes; a message of one line without a call, which would take as long.
+///
+/// # Safety
+/// As of [`std::ptr::copy_nonoverlapping`].
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    type Block = [u64; 2];
+    const BLOCK: usize = size_of::<Block>();
+    if length > LINE || !length.is_multiple_of(BLOCK) {
+        // SAFETY: the caller's.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
+    }
+    for at in (0..length).step_by(BLOCK) {
+        // SAFETY: a block more is within `length`, and these accesses need no alignment.
         unsafe {
-            let start = self.0.start.as_ptr().add(index * slot(self.0.capacity));
-            (&*start.cast::<AtomicU64>(), start.add(HEAD))
+            let block = from.add(at).cast::<Block>().read_unaligned();
+            to.add(at).cast::<Block>().write_unaligned(block);
         }
     }
 }
@@ -171,31 +209,43 @@ mod tests {
     fn a_message_is_seen_through_another_mapping() {
         let first = Mailbox::create(100).unwrap();
         let second = Mailbox::open(first.descriptor().try_clone_to_owned().unwrap(), 100).unwrap();
-        assert_eq!((second.stamp(0), second.stamp(1)), (0, 0));
-        first.put(1, 7, b"seven");
-        drop(first);
+        let [left, right] = [second.slot(0), second.slot(1)];
+        assert_eq!((left.holds(0), right.holds(0), left.holds(1)), (Some(0), Some(0), None));
+        let slot = first.slot(1);
+        drop((first, second));
+        slot.put(7, b"seven");
         let mut buffer = [0; 8];
-        assert_eq!((second.stamp(0), second.stamp(1), second.take(1, &mut buffer)), (0, 7, 5));
-        assert_eq!(&buffer[..5], b"seven");
+        assert_eq!((left.holds(0), right.holds(0), right.holds(7)), (Some(0), None, Some(5)));
+        right.take(5, &mut buffer);
+        assert_eq!(&buffer, b"seven\0\0\0");
         let mut short = [0; 2];
-        assert_eq!((second.take(1, &mut short), &short), (5, b"se"));
+        right.take(5, &mut short);
+        assert_eq!(&short, b"se");
     }
 
     #[test]
-    fn slots_hold_their_capacity_and_share_no_lines() {
+    fn slots_hold_messages_of_any_length_and_share_no_lines() {
         let mailbox = Mailbox::create(120).unwrap();
-        mailbox.put(0, 1, &[1; 120]);
-        mailbox.put(1, 2, &[2; 120]);
-        let mut buffer = [0; 120];
-        assert_eq!((mailbox.take(0, &mut buffer), buffer), (120, [1; 120]));
-        assert_eq!((mailbox.take(1, &mut buffer), buffer), (120, [2; 120]));
+        for length in 1..=120 {
+            let message: Vec<u8> = (1..=length as u8).collect();
+            mailbox.slot(0).put(length as u32, &message);
+            mailbox.slot(1).put(length as u32, &[0xff; 120]);
+            let mut buffer = [0; 121];
+            assert_eq!(mailbox.slot(0).holds(length as u32), Some(length));
+            mailbox.slot(0).take(length, &mut buffer);
+            assert_eq!((&buffer[..length], buffer[length]), (&message[..], 0));
+        }
+        // More than there can be is not taken.
+        let mut buffer = [0; 300];
+        mailbox.slot(1).take(300, &mut buffer);
+        assert_eq!((&buffer[..120], buffer[120]), (&[0xff; 120][..], 0));
         assert_eq!((slot(1), slot(120), slot(121)), (128, 128, 256));
     }
 
     #[test]
     #[should_panic(expected = "capacity")]
     fn a_longer_message_is_refused() {
-        Mailbox::create(8).unwrap().put(0, 1, &[0; 9]);
+        Mailbox::create(8).unwrap().slot(0).put(0, &[0; 9]);
     }
 
     #[test]

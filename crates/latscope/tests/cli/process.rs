@@ -18,6 +18,16 @@ pub struct Process {
     pub command: String,
 }
 
+impl Process {
+    /// Whether it ignores a signal by now.
+    pub fn ignores(&self, signal: Signal) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask & (1 << (signal.as_raw() - 1)) != 0
+    }
+}
+
 impl Mark {
     /// Marks what `command` will start.
     pub fn on(command: &mut Command) -> Mark {

@@ -183,6 +183,7 @@ fn the_guardian_survives_the_terminal_and_its_death_is_told() {
     let child = start(&mut command);
     let guardian = mark.wait_for("__guardian");
     mark.wait_for("__worker");
+    eventually("it ignores an interrupt", || guardian.ignores(Signal::INT).then_some(()));
     // What a terminal would send to all of the group.
     send(Signal::INT, guardian.pid);
     assert!(mark.processes().contains(&guardian));

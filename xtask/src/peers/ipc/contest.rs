@@ -32,8 +32,6 @@ pub struct Contest {
 pub enum Side {
     /// latscope measures one point.
     Point(&'static str, &'static [Of]),
-    /// The same: its median without one reading of the clock, and as it is.
-    Stamped(&'static str),
     /// latscope prints, as another tool would.
     Personality(&'static str, &'static [Figure]),
     /// Another tool prints.
@@ -48,9 +46,7 @@ pub type Of = fn(&Summary) -> Option<f64>;
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Side::Point(line, _) | Side::Stamped(line) | Side::Personality(line, _) | Side::Tool(line, _) => {
-                f.write_str(line)
-            }
+            Side::Point(line, _) | Side::Personality(line, _) | Side::Tool(line, _) => f.write_str(line),
             Side::Served(server, line, _) => write!(f, "{server} & {line}"),
         }
     }
@@ -68,11 +64,6 @@ impl Side {
                 let reason = point.reason.unwrap_or_else(|| "no figure".to_owned());
                 let found: Option<Vec<f64>> = figures.iter().map(|figure| figure(&point.summary)).collect();
                 found.with_context(|| format!("latscope {line}: {reason}"))
-            }
-            Side::Stamped(line) => {
-                let stamp = latscope.median(&here.words("cpu clock-vdso --cpus {cpu}")?)?;
-                let p50 = latscope.median(&here.words(line)?)?;
-                Ok(vec![p50 - stamp, p50])
             }
             Side::Personality(line, figures) => read(&latscope.says(&here.words(line)?)?, figures),
             Side::Tool(line, figures) => read(&here.run(line)?, figures),

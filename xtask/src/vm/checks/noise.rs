@@ -8,7 +8,7 @@ pub const CHECKS: &[Check] = &[
     Check::new("latscope noise watches every CPU", ALL, "latscope noise --duration 1s --json -", |ran| {
         values(ran, "noise.busy", &["lost", "gaps", "loop", "interrupts"])
     }),
-    Check::new("osnoise is read", REAL_TIME, "latscope noise osnoise --duration 5s --json -", |ran| {
+    Check::new("osnoise is read", REAL_TIME, "latscope noise osnoise --duration 10s --json -", |ran| {
         values(ran, "noise.osnoise", &["lost", "lost-irq", "lost-thread"])
     }),
     Check::new("hwlat is read", REAL_TIME, "latscope noise hwlat --duration 3s --json -", |ran| {

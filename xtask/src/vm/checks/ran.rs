@@ -55,7 +55,13 @@ impl Ran {
         ensure!(report.finished.is_some(), "the result is incomplete: {:?}", report.warnings);
         for measurement in report.measurements.iter().filter(|measurement| measurement.summary.count > 0) {
             let reason = measurement.reason.as_deref().unwrap_or_default();
-            ensure!(reason.contains("emulated"), "{} is not marked: {reason:?}", measurement.probe);
+            ensure!(
+                reason.contains("emulated"),
+                "{} is not marked: {reason:?} {:?} {:?}",
+                measurement.probe,
+                measurement.params,
+                measurement.summary
+            );
         }
         Ok(report)
     }

@@ -4,7 +4,7 @@ use super::lifeline;
 use super::party::{MORE_DESCRIPTORS, Party, Side, broken, unavailable};
 use crate::exchange::leftover::Leftovers;
 use crate::exchange::transaction::{Failure, Handed, Meeting, Unavailable};
-use latscope_sys::mailbox::Mailbox;
+use latscope_sys::mailbox::{Mailbox, Slot};
 use rustix::fd::OwnedFd;
 
 /// How often a message is copied: into the memory and out of it.
@@ -66,15 +66,15 @@ pub(super) fn join<B: Bell>(
     let lifeline = handed.descriptors.remove(0);
     let mailbox = Mailbox::open(memory, handed.payload).map_err(broken)?;
     let bell = bell(lifeline, handed, side)?;
-    Ok(Correspondent { mailbox, bell, own: side.own(), other: side.other(), sent: 0, received: 0 })
+    let (own, other) = (mailbox.slot(side.own()), mailbox.slot(side.other()));
+    Ok(Correspondent { own, other, bell, sent: 0, received: 0 })
 }
 
 /// One party that leaves messages for the other.
 pub(super) struct Correspondent<B> {
-    mailbox: Mailbox,
+    own: Slot,
+    other: Slot,
     bell: B,
-    own: usize,
-    other: usize,
     sent: u32,
     received: u32,
 }
@@ -89,20 +89,19 @@ impl<B: Bell> Party for Correspondent<B> {
             return Err(Failure::Gone);
         }
         self.sent = self.sent.wrapping_add(1);
-        self.mailbox.put(self.own, self.sent, message);
+        self.own.put(self.sent, message);
         self.bell.ring()
     }
 
     #[inline]
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
         let next = self.received.wrapping_add(1);
-        let (mailbox, slot) = (&self.mailbox, self.other);
-        let arrived = || mailbox.stamp(slot) == next;
         loop {
-            self.bell.wait(arrived)?;
-            if arrived() {
+            self.bell.wait(|| self.other.holds(next).is_some())?;
+            if let Some(length) = self.other.holds(next) {
                 self.received = next;
-                return Ok(mailbox.take(slot, buffer));
+                self.other.take(length, buffer);
+                return Ok(length);
             }
             if self.bell.gone() {
                 return Err(Failure::Gone);

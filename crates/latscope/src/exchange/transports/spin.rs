@@ -30,6 +30,9 @@ fn join(handed: Handed, side: Side) -> Result<Correspondent<Watched>, Failure> {
 /// than that means that the other party has no CPU, or is gone.
 const LOOKS: u32 = 1 << 14;
 
+/// Looks without a pause: some microseconds.
+const EAGER: u32 = 1 << 10;
+
 /// No bell at all.
 struct Watched {
     lifeline: OwnedFd,
@@ -45,11 +48,14 @@ impl Bell for Watched {
     #[inline]
     fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure> {
         loop {
-            for _ in 0..LOOKS {
+            // A pause of the processor can take as long as the message.
+            for look in 0..LOOKS {
                 if arrived() {
                     return Ok(());
                 }
-                spin_loop();
+                if look >= EAGER {
+                    spin_loop();
+                }
             }
             self.gone = hung_up(&self.lifeline);
             if self.gone {

@@ -5,9 +5,10 @@ use super::orders::{CallerOrder, ClientOrder, Tally};
 use super::point::{Caller, Mode};
 use crate::conditions::trace::Marker;
 use crate::engine::recorder::Writer;
+use crate::engine::timebase::{AnyClock, Timebase};
 use crate::exchange::transaction::{Client, Failure};
 use latscope_core::report::{Exceedance, Hop};
-use latscope_sys::clock::monotonic_ns;
+use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched::{self, Policy, State};
 use latscope_sys::usage::thread_cpu_ns;
 use rustix::fd::OwnedFd;
@@ -23,6 +24,10 @@ pub struct Rules {
     pub deadline: u64,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
+    /// The clock that calls are timed with.
+    pub clock: AnyClock,
+    /// How long its ticks are.
+    pub timebase: Timebase,
     /// First calls of each caller that are told in full.
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
@@ -231,11 +236,12 @@ impl Station {
             Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags, length: 0 },
         );
         let looked = (turn.recorded && self.tally.calls.is_multiple_of(CPU_EVERY)).then(thread_cpu_ns);
-        let begun = monotonic_ns();
         if rules.mode == Mode::OneWay {
-            message::stamp(&mut line.request, begun);
+            message::stamp(&mut line.request, monotonic_ns());
         }
+        let begun = rules.clock.start();
         let answered = line.carry(rules.mode, turn.sequence);
+        let took = rules.timebase.ns(rules.clock.end().saturating_sub(begun)) as u64;
         let ended = monotonic_ns();
         let after = sched_getcpu();
         if let Some(looked) = looked {
@@ -264,7 +270,7 @@ impl Station {
             self.place(before, after, &reply, carried.reply.len());
         }
         self.inherits(&reply);
-        self.record(rules, begun, ended, turn)
+        self.record(rules, took, ended, turn)
     }
 
     #[cold]
@@ -298,17 +304,18 @@ impl Station {
         }
     }
 
-    fn record(&mut self, rules: &Rules, begun: u64, ended: u64, turn: Turn) -> Outcome {
+    /// Records what a call took, and how long it was over at `ended` since its due instant.
+    fn record(&mut self, rules: &Rules, took: u64, ended: u64, turn: Turn) -> Outcome {
         let number = self.tally.calls;
         self.tally.calls += 1;
         let mut outcome = Outcome::On;
         let spans = [
-            (&mut self.writer, &mut self.tally.misses, Some(begun)),
-            (&mut self.due, &mut self.tally.due_misses, turn.due),
+            (&mut self.writer, &mut self.tally.misses, Some(took)),
+            (&mut self.due, &mut self.tally.due_misses, turn.due.map(|due| ended.saturating_sub(due))),
         ];
-        for (writer, misses, from) in spans {
-            let (Some(writer), Some(from)) = (writer, from) else { continue };
-            let sample = Exceedance { turn: number, at: ended, value: ended.saturating_sub(from) };
+        for (writer, misses, value) in spans {
+            let (Some(writer), Some(value)) = (writer, value) else { continue };
+            let sample = Exceedance { turn: number, at: ended, value };
             let missed = u64::from(sample.value > rules.deadline);
             writer.record_event(sample, rules.epoch, missed, 1);
             *misses += missed;
@@ -391,6 +398,8 @@ impl Rules {
             mode: order.common.mode,
             deadline: order.common.deadline,
             epoch: order.common.epoch,
+            clock: order.common.timebase.clock(),
+            timebase: order.common.timebase,
             hops: order.hops,
             watched: order.watched,
             server: order.server.unwrap_or(0),
@@ -433,6 +442,8 @@ mod tests {
             mode,
             deadline: u64::MAX,
             epoch: 0,
+            clock: Timebase::scripted().clock(),
+            timebase: Timebase::scripted(),
             hops: 0,
             watched: false,
             server: 0,

@@ -137,14 +137,18 @@ fn put(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
     for (place, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    let length = payload.len().min(LENGTH);
-    payload[..length].copy_from_slice(&bytes[..length]);
+    match payload.first_chunk_mut::<LENGTH>() {
+        Some(whole) => *whole = bytes,
+        None => payload.copy_from_slice(&bytes[..payload.len()]),
+    }
 }
 
 fn get(payload: &[u8]) -> (u64, [u32; 6]) {
-    let mut bytes = [0; LENGTH];
-    let length = payload.len().min(LENGTH);
-    bytes[..length].copy_from_slice(&payload[..length]);
+    let bytes = payload.first_chunk::<LENGTH>().copied().unwrap_or_else(|| {
+        let mut bytes = [0; LENGTH];
+        bytes[..payload.len()].copy_from_slice(payload);
+        bytes
+    });
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let sequence = u64::from(word(0)) | u64::from(word(4)) << 32;
     (sequence, std::array::from_fn(|index| word(8 + 4 * index)))

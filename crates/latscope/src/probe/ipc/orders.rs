@@ -5,6 +5,7 @@ use super::point::{Caller, Mode};
 use super::server::Receiver;
 use super::transport;
 use crate::engine::recorder::{Layout, Slots};
+use crate::engine::timebase::Timebase;
 use crate::exchange::transaction::{Handed, Transport};
 use anyhow::{Context, Result};
 use latscope_core::plan::Step;
@@ -49,6 +50,8 @@ pub struct Common {
     pub step: Step,
     /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
     pub epoch: u64,
+    /// The clock of durations.
+    pub timebase: Timebase,
     /// The process that started this one.
     pub parent: u32,
     /// What misses, ns.

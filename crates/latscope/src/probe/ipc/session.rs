@@ -212,6 +212,7 @@ fn begin(
         cpus,
         step: setting.step.clone(),
         epoch: setting.bench.epoch_ns(),
+        timebase: setting.bench.timebase(),
         parent: std::process::id(),
         deadline: row.deadline,
         warm_up: setting.warm_up(),
