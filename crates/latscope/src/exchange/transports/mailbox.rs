@@ -83,7 +83,7 @@ impl<B: Bell> Party for Correspondent<B> {
     /// There is one slot in each direction.
     const QUEUES: bool = false;
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
         if self.bell.gone() {
             return Err(Failure::Gone);
@@ -93,7 +93,7 @@ impl<B: Bell> Party for Correspondent<B> {
         self.bell.ring()
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
         let next = self.received.wrapping_add(1);
         loop {

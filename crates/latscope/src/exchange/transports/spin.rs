@@ -45,7 +45,7 @@ impl Bell for Watched {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure> {
         loop {
             // A pause of the processor can take as long as the message.

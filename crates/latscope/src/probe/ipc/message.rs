@@ -61,6 +61,7 @@ impl Request {
     }
 
     /// Reads it from the beginning of `payload`.
+    #[inline]
     pub fn read(payload: &[u8]) -> Request {
         let (sequence, [cpu, policy, priority, nice, flags, length]) = get(payload);
         Request { sequence, cpu, caller: State { policy, priority, nice: nice as i32 }, flags, length }
@@ -68,6 +69,7 @@ impl Request {
 
     /// Whether this one, of `length` bytes, is whole and comes after the one with
     /// the number `last`, as far as it tells.
+    #[inline]
     pub fn is_next(&self, last: u64, length: usize) -> bool {
         let whole = self.length == 0 || self.length as usize == length;
         // Of a short one the low bytes alone are there, and come round again.
@@ -143,12 +145,20 @@ fn put(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
     }
 }
 
+#[inline]
 fn get(payload: &[u8]) -> (u64, [u32; 6]) {
-    let bytes = payload.first_chunk::<LENGTH>().copied().unwrap_or_else(|| {
-        let mut bytes = [0; LENGTH];
-        bytes[..payload.len()].copy_from_slice(payload);
-        bytes
-    });
+    match payload.first_chunk() {
+        Some(whole) => words(whole),
+        None => {
+            let mut bytes = [0; LENGTH];
+            bytes[..payload.len()].copy_from_slice(payload);
+            words(&bytes)
+        }
+    }
+}
+
+#[inline]
+fn words(bytes: &[u8; LENGTH]) -> (u64, [u32; 6]) {
     let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let sequence = u64::from(word(0)) | u64::from(word(4)) << 32;
     (sequence, std::array::from_fn(|index| word(8 + 4 * index)))
