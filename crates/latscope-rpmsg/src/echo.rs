@@ -85,10 +85,10 @@ impl Step {
 pub struct Progress {
     /// What it did.
     pub step: Step,
-    /// A message was sent: a kick of the ring that we send by.
-    pub kick_sent: bool,
-    /// A buffer became free: a kick of the ring that we receive by.
-    pub kick_freed: bool,
+    /// A message was sent: the ring that we send by is to be kicked.
+    pub kick_transmit: bool,
+    /// A buffer became free: the ring that we receive by is to be kicked.
+    pub kick_receive: bool,
 }
 
 /// What was done in all.
@@ -190,7 +190,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     /// Does one step: sends the reply that is held, or announces a service, or
     /// takes a message and replies.
     pub fn poll(&mut self) -> Progress {
-        let mut progress = Progress { step: Step::Idle, kick_sent: false, kick_freed: false };
+        let mut progress = Progress { step: Step::Idle, kick_transmit: false, kick_receive: false };
         let step = match (self.held, Service::ALL.get(self.announced)) {
             (Some(reply), _) => self.reply(reply, &mut progress),
             (None, Some(service)) => self.announce_one(*service, &mut progress),
@@ -211,7 +211,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
             Err(Unsent::Fault(fault)) => return Err(fault),
             // Buffers too short for names are for peers that know the addresses.
             Err(Unsent::TooLong) => self.counts.too_long += 1,
-            Ok(kick) => progress.kick_sent = kick,
+            Ok(kick) => progress.kick_transmit = kick,
         }
         self.announced += 1;
         Ok(Step::Announced)
@@ -219,7 +219,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
 
     fn receive(&mut self, progress: &mut Progress) -> Result<Step, Fault> {
         let Some(received) = self.link.receive(&mut self.payload)? else { return Ok(Step::Idle) };
-        progress.kick_freed = received.kick;
+        progress.kick_receive = received.kick;
         let Some(length) = self.answer(&received) else { return Ok(Step::Consumed) };
         let Header { source, destination, .. } = received.header;
         let reply = Reply { source: destination, destination: source, length };
@@ -272,7 +272,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
                 Step::Consumed
             }
             Ok(kick) => {
-                progress.kick_sent = kick;
+                progress.kick_transmit = kick;
                 self.counts.replied += 1;
                 Step::Replied
             }

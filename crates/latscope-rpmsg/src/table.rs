@@ -138,7 +138,6 @@ impl Table {
         if config != 0 || rings != 2 {
             return Err(Fault::Table);
         }
-        memory.locate(at as u64, (DEVICE + 2 * RING) as u32)?;
         let first = at + DEVICE;
         Ok(Table {
             features: memory.load_u32(at + 12)?,

@@ -24,7 +24,7 @@ fn remote(mut echo: Echo<Remote<&Room>, 64>, kick: Sender<()>, kicked: Receiver<
     loop {
         let progress = echo.poll();
         assert!(!matches!(progress.step, Step::Fault(_)), "{progress:?}");
-        if (progress.kick_sent || progress.kick_freed) && kick.send(()).is_err() {
+        if (progress.kick_transmit || progress.kick_receive) && kick.send(()).is_err() {
             return;
         }
         if progress.step.is_waiting() && !echo.listen().unwrap() && kicked.recv().is_err() {

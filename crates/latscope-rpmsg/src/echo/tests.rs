@@ -172,7 +172,7 @@ fn a_reply_without_buffer_is_held_and_nothing_is_lost() {
         assert_eq!(run(&mut echo), Step::Stalled);
     }
     assert_eq!(sent, 2, "announcements wait, too");
-    assert_eq!(echo.poll(), Progress { step: Step::Stalled, kick_sent: false, kick_freed: false });
+    assert_eq!(echo.poll(), Progress { step: Step::Stalled, kick_transmit: false, kick_receive: false });
     // Then it looks, and goes on sending.
     let mut seen = Vec::new();
     while seen.len() < 1000 {

@@ -4,6 +4,7 @@ use super::*;
 use crate::header::NAME_SERVICE;
 use crate::memory::Cells;
 use crate::name_service::{Announcement, Name};
+use crate::ring::Layout;
 use crate::table::status;
 use crate::{Host, Remote, Window};
 use std::sync::atomic::AtomicU16;
@@ -94,6 +95,33 @@ fn either_side_can_have_all_buffers_in_flight() {
             assert!(remote.receive(&mut buffer).unwrap().is_some());
             assert!(host.receive(&mut buffer).unwrap().is_some());
         }
+    }
+}
+
+#[test]
+fn buffers_beyond_the_descriptors_are_left_alone() {
+    let window = Window::new(4, 64, 64).unwrap();
+    let memory = room(&window);
+    window.reset(&memory).unwrap();
+    let rings = [Layout::contiguous(0x100, 2, 4).unwrap(), Layout::contiguous(0x180, 2, 4).unwrap()];
+    let mut host = Host::<_, 2>::new(&memory, rings, window.pools).unwrap();
+    let mut remote = Remote::new(&memory, rings).unwrap();
+    let mut buffer = [0; 64];
+    let sent = [0; 3].map(|_| host.send(1, 2, b"x").map(|_| ()));
+    assert_eq!(sent, [Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
+    assert_eq!([0; 3].map(|_| remote.receive(&mut buffer).unwrap().is_some()), [true, true, false]);
+    let sent = [0; 3].map(|_| remote.send(1, 2, b"x").map(|_| ()));
+    assert_eq!(sent, [Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
+}
+
+#[test]
+fn a_buffer_that_was_never_used_is_there_to_send_in() {
+    let window = Window::new(2, 64, 64).unwrap();
+    let memory = room(&window);
+    let (mut host, _) = sides(&memory, &window);
+    for expected in [true, true, false] {
+        assert_eq!(host.listen(Event::Buffer), Ok(expected));
+        let _ = host.send(1, 2, b"x");
     }
 }
 
