@@ -149,6 +149,11 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         }
     }
 
+    /// The link, to look at.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
     /// What was done so far.
     pub fn counts(&self) -> Counts {
         self.counts

@@ -97,23 +97,22 @@ pub trait Link {
     fn mute(&mut self, event: Event) -> Result<(), Fault>;
 }
 
-/// Whether a payload and its header fit a buffer.
-fn fits(buffer: Buffer, payload: &[u8]) -> bool {
-    payload.len() <= usize::from(u16::MAX)
-        && Header::SIZE as u64 + payload.len() as u64 <= u64::from(buffer.length)
+/// Whether a payload and its header fit a buffer of `room` bytes.
+fn fits(payload: &[u8], room: u32) -> bool {
+    payload.len() <= usize::from(u16::MAX) && Header::SIZE as u64 + payload.len() as u64 <= u64::from(room)
 }
 
 /// Writes a message to a buffer that it fits, and tells how long it is in all.
 fn write(
     memory: &impl Memory,
-    buffer: Buffer,
+    at: usize,
     source: Address,
     destination: Address,
     payload: &[u8],
 ) -> Result<u32, Fault> {
     let header = Header { source, destination, length: payload.len() as u16, flags: 0 };
-    memory.write(buffer.at, &header.bytes())?;
-    memory.write(buffer.at + Header::SIZE, payload)?;
+    memory.write(at, &header.bytes())?;
+    memory.write(at + Header::SIZE, payload)?;
     Ok((Header::SIZE + payload.len()) as u32)
 }
 

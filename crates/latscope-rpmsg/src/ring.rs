@@ -158,8 +158,10 @@ impl Layout {
         ]
     }
 
+    /// Checks that the ring is in a memory's window.
+    ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] unless every part is in the window.
+    /// [`Fault::OutOfWindow`] unless every part is.
     pub fn check(&self, memory: &impl Memory) -> Result<(), Fault> {
         self.spans()
             .into_iter()
@@ -199,10 +201,8 @@ impl Layout {
     }
 }
 
-/// How many entries the peer published that were not consumed yet: at most `most`.
-///
-/// # Errors
-/// [`Fault::Index`] if the index says more.
+/// How many entries the peer published that were not consumed yet; [`Fault::Index`] if its index
+/// says that there are more than `most`.
 fn waiting(published: u16, consumed: u16, most: u16) -> Result<u16, Fault> {
     let waiting = published.wrapping_sub(consumed);
     if waiting > most { Err(Fault::Index) } else { Ok(waiting) }

@@ -22,8 +22,7 @@ impl Pool {
         self.at + self.buffer as usize * self.count as usize
     }
 
-    /// # Errors
-    /// [`Fault::OutOfWindow`] unless all buffers are in the window.
+    /// Checks that all buffers are in the window: [`Fault::OutOfWindow`] if not.
     pub(crate) fn check(&self, memory: &impl Memory) -> Result<(), Fault> {
         let bytes = u64::from(self.buffer) * u64::from(self.count);
         let length = u32::try_from(bytes).map_err(|_| Fault::OutOfWindow)?;

@@ -74,7 +74,10 @@ impl Memory for Cells {
         self.store_u16(at + 2, (value >> 16) as u16)
     }
     fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        (at..).zip(into).try_for_each(|(at, byte)| Ok(*byte = self.load_u8(at)?))
+        for (at, byte) in (at..).zip(into) {
+            *byte = self.load_u8(at)?;
+        }
+        Ok(())
     }
     fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         (at..).zip(from).try_for_each(|(at, byte)| self.store_u8(at, *byte))

@@ -39,23 +39,23 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
         Ok(Host { memory, receive, transmit, unused })
     }
 
-    /// A buffer to send in: one that came back, or one that was never used.
-    fn buffer(&mut self) -> Result<Buffer, Unsent> {
-        match self.transmit.reclaim()? {
-            Some(reclaimed) => Ok(reclaimed.buffer),
-            None => self.unused.take_first().ok_or(Unsent::NoBuffer),
-        }
+    /// Where there is a buffer to send in: one that came back, or one that was never used.
+    fn buffer(&mut self) -> Result<usize, Unsent> {
+        let buffer = match self.transmit.reclaim()? {
+            Some(reclaimed) => reclaimed.buffer,
+            None => self.unused.take_first().ok_or(Unsent::NoBuffer)?,
+        };
+        Ok(buffer.at)
     }
 }
 
 impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
     fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent> {
-        if !fits(Buffer { at: 0, length: self.unused.buffer }, payload) {
+        if !fits(payload, self.unused.buffer) {
             return Err(Unsent::TooLong);
         }
-        let Buffer { at, .. } = self.buffer()?;
-        let whole = Buffer { at, length: self.unused.buffer };
-        let length = write(&self.memory, whole, source, destination, payload)?;
+        let at = self.buffer()?;
+        let length = write(&self.memory, at, source, destination, payload)?;
         self.transmit.offer(Buffer { at, length })?;
         Ok(self.transmit.wants_kick()?)
     }

@@ -49,11 +49,11 @@ impl<M: Memory + Clone> Link for Remote<M> {
             Some(taken) => taken,
             None => self.transmit.take()?.ok_or(Unsent::NoBuffer)?,
         };
-        if !fits(taken.buffer(), payload) {
+        if !fits(payload, taken.buffer().length) {
             self.spare = Some(taken);
             return Err(Unsent::TooLong);
         }
-        let written = write(&self.memory, taken.buffer(), source, destination, payload)?;
+        let written = write(&self.memory, taken.buffer().at, source, destination, payload)?;
         self.transmit.give_back(taken, written)?;
         Ok(self.transmit.wants_kick()?)
     }

@@ -189,6 +189,10 @@ fn the_remote_waits_for_the_driver_and_notices_an_earlier_run() {
     let window = Window::new(4, 64, 64).unwrap();
     let memory = room(&window);
     assert!(window.remote(&memory).unwrap().is_none());
+    window.reset(&memory).unwrap();
+    assert_eq!(window.is_fresh(&memory), Ok(true));
+    window.table.set_status(&memory, status::DRIVER).unwrap();
+    assert_eq!(window.is_fresh(&memory), Ok(false), "a driver is about to begin");
     let (_, mut remote) = sides(&memory, &window);
     assert_eq!(window.is_fresh(&memory), Ok(false));
     remote.send(1, 2, b"x").unwrap();
