@@ -1,0 +1,71 @@
+//! Every parser. What one accepts is written as it was, apart from what it says it ignores.
+#![no_main]
+
+use latscope_rpmsg::header::Header;
+use latscope_rpmsg::memory::Cells;
+use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word, block};
+use latscope_rpmsg::name_service::Announcement;
+use latscope_rpmsg::table::Table;
+use latscope_rpmsg::{Memory, Window};
+use libfuzzer_sys::fuzz_target;
+use std::sync::atomic::AtomicU16;
+
+fn header(data: &[u8]) {
+    let Some(bytes) = data.first_chunk() else { return };
+    let header = Header::parse(bytes);
+    assert_eq!(Header::parse(&header.bytes()), header);
+    assert_eq!(header.bytes()[12..], bytes[12..]);
+}
+
+fn announcement(data: &[u8]) {
+    let Ok(announcement) = Announcement::parse(data) else { return };
+    assert_eq!(Announcement::parse(&announcement.bytes()), Ok(announcement));
+    assert!(announcement.name.to_string().is_ascii());
+}
+
+fn table(data: &[u8]) {
+    let memory = Cells((0..256).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
+    memory.write(0, &data[..data.len().min(memory.size())]).unwrap();
+    let Ok(table) = Table::parse(&memory) else { return };
+    table.status(&memory).unwrap();
+    let window = Window { table, ..Window::OPENAMP };
+    for ring in table.rings.iter().filter_map(|ring| ring.layout().ok()) {
+        assert!(ring.descriptors() < ring.available() && ring.available() < ring.used());
+    }
+    let _ = window.host::<_, 256>(&memory);
+    let _ = window.remote(&memory);
+}
+
+fn messages(data: &[u8]) {
+    for word in Word::ALL {
+        if let Ok(ping) = Ping::parse(word, data) {
+            let mut room = [0; Ping::SIZE];
+            assert_eq!(ping.write(word, &mut room)[2 * word.bytes()..], data[2 * word.bytes()..]);
+        }
+        for form in [Form::Exact, Form::Legacy] {
+            let ping = LongPing { form, word };
+            if let Ok(index) = ping.parse(data) {
+                assert_eq!(ping.write(index, &mut [0; LongPing::PACKET]), data);
+                assert!(LongPing::is_packet(data));
+            }
+            let mut assembler = Assembler::new(ping);
+            for part in data.chunks(LongPing::PACKET) {
+                assembler.receive(part);
+            }
+            assert!(assembler.lost() as usize <= ping.packets());
+        }
+    }
+    if let Ok(sequence) = block::parse(data) {
+        let mut room = vec![0; data.len()];
+        block::write(sequence, &mut room);
+        assert_eq!(room, data);
+    }
+    let _ = block::Receipt::parse(data);
+}
+
+fuzz_target!(|data: &[u8]| {
+    header(data);
+    announcement(data);
+    table(data);
+    messages(data);
+});

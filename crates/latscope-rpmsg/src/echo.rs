@@ -1,0 +1,291 @@
+//! The side that replies: what a remote processor runs for the benchmarks.
+//!
+//! [`Echo::poll`] does one step and never waits, so that the same code runs in a
+//! process, in firmware without an operating system, and behind a virtual
+//! machine. How one waits between steps is the caller's.
+
+use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
+use crate::link::{Event, Link, Received, Unsent};
+use crate::messages::block::Receipt;
+use crate::messages::{LongPing, Ping, Word};
+use crate::name_service::{Announcement, Name};
+use crate::{Fault, Faults};
+
+/// An endpoint that replies. Their addresses are [`FIRST_DYNAMIC`] on, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Echoes short pings that are sound.
+    Ping,
+    /// Echoes packets of long pings that are sound.
+    LongPing,
+    /// Echoes anything.
+    Pty,
+    /// Echoes anything: blocks are verified by who sent them.
+    Bandwidth,
+    /// Verifies blocks and echoes none. An empty message asks for the [`Receipt`], and begins a new one.
+    Sink,
+}
+
+impl Service {
+    /// Every service, in the order of their addresses.
+    pub const ALL: [Service; 5] =
+        [Service::Ping, Service::LongPing, Service::Pty, Service::Bandwidth, Service::Sink];
+
+    /// The name it is announced by.
+    pub const fn name(self) -> Name {
+        const fn name(text: &str) -> Name {
+            Name::new(text).expect("a short name")
+        }
+        match self {
+            Service::Ping => const { name("rpc-ping") },
+            Service::LongPing => const { name("rpc-long-ping") },
+            Service::Pty => const { name("pty-ping") },
+            Service::Bandwidth => const { name("bandwidth") },
+            Service::Sink => const { name("bandwidth-sink") },
+        }
+    }
+
+    /// Where it is.
+    pub const fn address(self) -> Address {
+        FIRST_DYNAMIC + self as Address
+    }
+
+    /// The service at an address.
+    fn at(address: Address) -> Option<Service> {
+        Service::ALL.into_iter().find(|service| service.address() == address)
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is nothing to do.
+    Idle,
+    /// There is something to send and no buffer to send it in.
+    Stalled,
+    /// The peer broke the protocol. The next step may find the same.
+    Fault(Fault),
+    /// A name was announced.
+    Announced,
+    /// A message was replied to.
+    Replied,
+    /// A message was taken that needs no reply, or deserves none.
+    Consumed,
+}
+
+impl Step {
+    /// Whether the next step is better taken after a kick.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Step::Idle | Step::Stalled | Step::Fault(_))
+    }
+}
+
+/// A step, and the kicks that the peer wants for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What it did.
+    pub step: Step,
+    /// A message was sent: the ring that we send by is to be kicked.
+    pub kick_transmit: bool,
+    /// A buffer became free: the ring that we receive by is to be kicked.
+    pub kick_receive: bool,
+}
+
+/// What was done in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages replied to.
+    pub replied: u64,
+    /// Blocks that the sink took.
+    pub sunk: u64,
+    /// Messages without reply because they were not what the service expects, or longer than our buffer.
+    pub mismatched: u64,
+    /// Messages to addresses where nobody is.
+    pub unknown: u64,
+    /// Replies that did not fit the buffers of the other direction.
+    pub too_long: u64,
+    /// Times that a reply had to wait for a buffer.
+    pub stalls: u64,
+}
+
+/// Replies to the benchmarks' messages of up to `SIZE` bytes of payload.
+///
+/// A reply that finds no buffer is held, and no other message is received until
+/// it is sent: nothing is lost, and the peer's own buffers are its window.
+#[derive(Debug)]
+pub struct Echo<L, const SIZE: usize> {
+    link: L,
+    /// How many services were announced.
+    announced: usize,
+    held: Option<Reply>,
+    payload: [u8; SIZE],
+    receipt: Receipt,
+    counts: Counts,
+    faults: Faults,
+}
+
+/// A reply: the first `length` bytes of the payload.
+#[derive(Debug, Clone, Copy)]
+struct Reply {
+    source: Address,
+    destination: Address,
+    length: usize,
+}
+
+impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
+    /// Begins by announcing its services.
+    ///
+    /// `SIZE` is at least [`Receipt::SIZE`], which is checked when it is built.
+    pub fn new(link: L) -> Self {
+        const { assert!(SIZE >= Receipt::SIZE) };
+        Echo {
+            link,
+            announced: 0,
+            held: None,
+            payload: [0; SIZE],
+            receipt: Receipt::default(),
+            counts: Counts::default(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// The link, to look at.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What the peer did wrong so far.
+    pub fn faults(&self) -> Faults {
+        self.faults
+    }
+
+    /// Announces all services again, in the next steps.
+    pub fn announce(&mut self) {
+        self.announced = 0;
+    }
+
+    /// Asks the peer for a kick at what the next step needs: a buffer or a message. True if it is
+    /// there already.
+    ///
+    /// # Errors
+    /// Those of [`Link::listen`].
+    pub fn listen(&mut self) -> Result<bool, Fault> {
+        self.link.listen(self.needed())
+    }
+
+    /// Asks the peer for no kicks.
+    ///
+    /// # Errors
+    /// Those of [`Link::mute`].
+    pub fn mute(&mut self) -> Result<(), Fault> {
+        self.link.mute(Event::Message)?;
+        self.link.mute(Event::Buffer)
+    }
+
+    fn needed(&self) -> Event {
+        let to_send = self.held.is_some() || self.announced < Service::ALL.len();
+        if to_send { Event::Buffer } else { Event::Message }
+    }
+
+    /// Does one step: sends the reply that is held, or announces a service, or
+    /// takes a message and replies.
+    pub fn poll(&mut self) -> Progress {
+        let mut progress = Progress { step: Step::Idle, kick_transmit: false, kick_receive: false };
+        let step = match (self.held, Service::ALL.get(self.announced)) {
+            (Some(reply), _) => self.reply(reply, &mut progress),
+            (None, Some(service)) => self.announce_one(*service, &mut progress),
+            (None, None) => self.receive(&mut progress),
+        };
+        progress.step = step.unwrap_or_else(|fault| {
+            self.faults.count(fault);
+            Step::Fault(fault)
+        });
+        progress
+    }
+
+    fn announce_one(&mut self, service: Service, progress: &mut Progress) -> Result<Step, Fault> {
+        let announcement =
+            Announcement { name: service.name(), address: service.address(), destroyed: false };
+        match self.link.send(service.address(), NAME_SERVICE, &announcement.bytes()) {
+            Err(Unsent::NoBuffer) => return Ok(Step::Stalled),
+            Err(Unsent::Fault(fault)) => return Err(fault),
+            // Buffers too short for names are for peers that know the addresses.
+            Err(Unsent::TooLong) => self.counts.too_long += 1,
+            Ok(kick) => progress.kick_transmit = kick,
+        }
+        self.announced += 1;
+        Ok(Step::Announced)
+    }
+
+    fn receive(&mut self, progress: &mut Progress) -> Result<Step, Fault> {
+        let Some(received) = self.link.receive(&mut self.payload)? else { return Ok(Step::Idle) };
+        progress.kick_receive = received.kick;
+        let Some(length) = self.answer(&received) else { return Ok(Step::Consumed) };
+        let Header { source, destination, .. } = received.header;
+        let reply = Reply { source: destination, destination: source, length };
+        let step = self.reply(reply, progress);
+        self.counts.stalls += u64::from(step == Ok(Step::Stalled));
+        step
+    }
+
+    /// Makes the payload the reply and tells its length; `None` if there is none.
+    fn answer(&mut self, received: &Received) -> Option<usize> {
+        let payload = &self.payload[..received.length];
+        let whole = received.length == usize::from(received.header.length);
+        let Some(service) = Service::at(received.header.destination) else {
+            self.counts.unknown += 1;
+            return None;
+        };
+        let sound = whole
+            && match service {
+                Service::Ping => Word::ALL.into_iter().any(|word| Ping::parse(word, payload).is_ok()),
+                Service::LongPing => LongPing::is_packet(payload),
+                Service::Pty | Service::Bandwidth | Service::Sink => true,
+            };
+        if !sound {
+            self.counts.mismatched += 1;
+            return None;
+        }
+        if service == Service::Sink { self.sink(received.length) } else { Some(received.length) }
+    }
+
+    /// Counts a block, or makes the payload the receipt.
+    fn sink(&mut self, length: usize) -> Option<usize> {
+        if length > 0 {
+            self.receipt.count(&self.payload[..length]);
+            self.counts.sunk += 1;
+            return None;
+        }
+        let receipt = core::mem::take(&mut self.receipt);
+        self.payload[..Receipt::SIZE].copy_from_slice(&receipt.bytes());
+        Some(Receipt::SIZE)
+    }
+
+    /// Sends a reply, or holds it.
+    fn reply(&mut self, reply: Reply, progress: &mut Progress) -> Result<Step, Fault> {
+        self.held = Some(reply);
+        let step = match self.link.send(reply.source, reply.destination, &self.payload[..reply.length]) {
+            Err(Unsent::NoBuffer) => return Ok(Step::Stalled),
+            Err(Unsent::Fault(fault)) => return Err(fault),
+            Err(Unsent::TooLong) => {
+                self.counts.too_long += 1;
+                Step::Consumed
+            }
+            Ok(kick) => {
+                progress.kick_transmit = kick;
+                self.counts.replied += 1;
+                Step::Replied
+            }
+        };
+        self.held = None;
+        Ok(step)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Which of our names the peer has, and where.
+
+use crate::Fault;
+use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
+use crate::name_service::{Announcement, Name};
+
+/// Up to `N` endpoints of our own, and as many names that the peer announced.
+///
+/// The peer's names are remembered whether or not we have an endpoint of that name, so that it does
+/// not matter who comes first. An endpoint and a name of the peer's belong together when they are equal.
+#[derive(Debug, Clone)]
+pub struct Endpoints<const N: usize> {
+    /// The place of an endpoint is its address above [`FIRST_DYNAMIC`].
+    ours: [Option<Name>; N],
+    theirs: [Option<(Name, Address)>; N],
+}
+
+/// What an announcement changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// The peer has a name that it had not before.
+    Created,
+    /// The peer has a name no more.
+    Destroyed,
+    /// Nothing: it was announced before, or was never there.
+    Known,
+    /// A new name was not remembered: there are `N` already.
+    NoRoom,
+}
+
+impl<const N: usize> Default for Endpoints<N> {
+    fn default() -> Self {
+        Endpoints { ours: [None; N], theirs: [None; N] }
+    }
+}
+
+impl<const N: usize> Endpoints<N> {
+    /// Opens an endpoint and tells its address: the same one if there is one of that name. `None` if
+    /// there are `N`.
+    pub fn open(&mut self, name: Name) -> Option<Address> {
+        let place = match self.ours.iter().position(|ours| *ours == Some(name)) {
+            Some(place) => place,
+            None => self.ours.iter().position(Option::is_none)?,
+        };
+        self.ours[place] = Some(name);
+        Some(FIRST_DYNAMIC + place as Address)
+    }
+
+    /// Closes an endpoint and tells the name it had.
+    pub fn close(&mut self, address: Address) -> Option<Name> {
+        self.ours.get_mut(place(address)?)?.take()
+    }
+
+    /// The name of our endpoint at this address.
+    pub fn name(&self, address: Address) -> Option<Name> {
+        *self.ours.get(place(address)?)?
+    }
+
+    /// Where the peer has the name of our endpoint at this address: what it announced first, if it has several.
+    pub fn peer(&self, address: Address) -> Option<Address> {
+        let name = self.name(address)?;
+        self.theirs().find(|(theirs, _)| *theirs == name).map(|(_, address)| address)
+    }
+
+    /// The announcements of our own endpoints.
+    pub fn ours(&self) -> impl Iterator<Item = Announcement> {
+        (FIRST_DYNAMIC..)
+            .zip(self.ours)
+            .filter_map(|(address, name)| Some(Announcement { name: name?, address, destroyed: false }))
+    }
+
+    /// The names that the peer announced and did not destroy.
+    pub fn theirs(&self) -> impl Iterator<Item = (Name, Address)> {
+        self.theirs.into_iter().flatten()
+    }
+
+    /// Takes a message that was received. `None` if it is not for the name service.
+    ///
+    /// # Errors
+    /// [`Fault::Announcement`] if it is, but no announcement.
+    pub fn receive(&mut self, header: &Header, payload: &[u8]) -> Option<Result<Heard, Fault>> {
+        (header.destination == NAME_SERVICE).then(|| Ok(self.hear(&Announcement::parse(payload)?)))
+    }
+
+    /// Takes an announcement of the peer's.
+    pub fn hear(&mut self, announcement: &Announcement) -> Heard {
+        let channel = Some((announcement.name, announcement.address));
+        let known = self.theirs.iter_mut().find(|theirs| **theirs == channel);
+        match (announcement.destroyed, known) {
+            (true, Some(known)) => {
+                *known = None;
+                Heard::Destroyed
+            }
+            (false, None) => self.remember(announcement),
+            _ => Heard::Known,
+        }
+    }
+
+    fn remember(&mut self, announcement: &Announcement) -> Heard {
+        let Some(room) = self.theirs.iter_mut().find(|theirs| theirs.is_none()) else {
+            return Heard::NoRoom;
+        };
+        *room = Some((announcement.name, announcement.address));
+        Heard::Created
+    }
+}
+
+/// The place of an endpoint in the table.
+fn place(address: Address) -> Option<usize> {
+    usize::try_from(address.checked_sub(FIRST_DYNAMIC)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Name {
+        Name::new(name).unwrap()
+    }
+
+    fn announcement(name: &str, address: Address) -> Announcement {
+        Announcement { name: named(name), address, destroyed: false }
+    }
+
+    #[test]
+    fn it_does_not_matter_who_comes_first() {
+        let mut endpoints = Endpoints::<2>::default();
+        assert_eq!(endpoints.hear(&announcement("early", 7)), Heard::Created);
+        let early = endpoints.open(named("early")).unwrap();
+        let late = endpoints.open(named("late")).unwrap();
+        assert_eq!((early, late), (0x400, 0x401));
+        assert_eq!((endpoints.peer(early), endpoints.peer(late)), (Some(7), None));
+        assert_eq!(endpoints.hear(&announcement("late", 8)), Heard::Created);
+        assert_eq!(endpoints.peer(late), Some(8));
+    }
+
+    #[test]
+    fn repeated_announcements_change_nothing() {
+        let mut endpoints = Endpoints::<2>::default();
+        let heard = [0; 3].map(|_| endpoints.hear(&announcement("echo", 7)));
+        assert_eq!(heard, [Heard::Created, Heard::Known, Heard::Known]);
+        assert_eq!(endpoints.theirs().count(), 1);
+    }
+
+    #[test]
+    fn a_destroyed_name_is_gone_and_another_of_that_name_takes_over() {
+        let mut endpoints = Endpoints::<2>::default();
+        let echo = endpoints.open(named("echo")).unwrap();
+        endpoints.hear(&announcement("echo", 7));
+        endpoints.hear(&announcement("echo", 8));
+        assert_eq!(endpoints.peer(echo), Some(7));
+        let gone = Announcement { destroyed: true, ..announcement("echo", 7) };
+        assert_eq!(endpoints.hear(&gone), Heard::Destroyed);
+        assert_eq!(endpoints.peer(echo), Some(8));
+        assert_eq!(endpoints.hear(&gone), Heard::Known);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut endpoints = Endpoints::<2>::default();
+        let heard = [1, 2, 3].map(|address| endpoints.hear(&announcement("flood", address)));
+        assert_eq!(heard, [Heard::Created, Heard::Created, Heard::NoRoom]);
+        assert_eq!(endpoints.open(named("a")), endpoints.open(named("a")));
+        endpoints.open(named("b"));
+        assert_eq!(endpoints.open(named("c")), None);
+    }
+
+    #[test]
+    fn a_closed_endpoint_has_no_peer() {
+        let mut endpoints = Endpoints::<2>::default();
+        let echo = endpoints.open(named("echo")).unwrap();
+        endpoints.hear(&announcement("echo", 7));
+        assert_eq!(endpoints.close(echo), Some(named("echo")));
+        assert_eq!((endpoints.peer(echo), endpoints.close(echo)), (None, None));
+        assert_eq!([0, 0x3FF, 0x402, u32::MAX].map(|address| endpoints.peer(address)), [None; 4]);
+    }
+
+    #[test]
+    fn only_messages_to_the_name_service_are_announcements() {
+        let mut endpoints = Endpoints::<2>::default();
+        let payload = announcement("echo", 0x400).bytes();
+        let to = |destination| Header { source: 0x400, destination, length: 40, flags: 0 };
+        assert_eq!(endpoints.receive(&to(0x400), &payload), None);
+        assert_eq!(endpoints.receive(&to(53), &payload), Some(Ok(Heard::Created)));
+        assert_eq!(endpoints.receive(&to(53), &payload[1..]), Some(Err(Fault::Announcement)));
+    }
+
+    #[test]
+    fn our_endpoints_are_announced_by_name_and_address() {
+        let mut endpoints = Endpoints::<3>::default();
+        let first = endpoints.open(named("first")).unwrap();
+        endpoints.open(named("second"));
+        endpoints.close(first);
+        assert!(endpoints.ours().eq([announcement("second", 0x401)]));
+    }
+}

@@ -1,0 +1,78 @@
+//! RPMsg over shared memory: the protocol by which Linux talks to remote
+//! processors, in both roles, without `std`, allocation, dependencies or
+//! `unsafe`.
+//!
+//! The bytes in memory are those of Linux's `virtio_rpmsg_bus` and of OpenAMP:
+//! a [resource table](table), two [split virtqueues](ring), and buffers with a
+//! [header](header::Header) each. All is generic over a [`Memory`], so that the
+//! same code runs on a mapped file, in bare-metal firmware, behind a virtual
+//! machine, and on the [`Cells`](memory::Cells) of a test.
+//!
+//! ```
+//! use core::sync::atomic::AtomicU16;
+//! use latscope_rpmsg::{Link, Window, memory::Cells};
+//!
+//! // A window of shared memory; here both sides are in one program.
+//! let window = Window::OPENAMP;
+//! let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect::<Vec<_>>());
+//! window.reset(&memory)?;
+//!
+//! // The driver's side is Linux, the device's the remote processor.
+//! let mut host = window.host::<_, 256>(&memory)?;
+//! let mut remote = window.remote(&memory)?.expect("the host is ready");
+//!
+//! let kick = host.send(0x400, 0x401, b"ping")?;
+//! assert!(kick, "the remote wants to be told");
+//!
+//! let mut payload = [0; 496];
+//! let received = remote.receive(&mut payload)?.expect("a message");
+//! assert_eq!(&payload[..received.length], b"ping");
+//! remote.send(received.header.destination, received.header.source, b"pong")?;
+//!
+//! let received = host.receive(&mut payload)?.expect("a reply");
+//! assert_eq!(&payload[..received.length], b"pong");
+//! # Ok::<(), Box<dyn core::error::Error>>(())
+//! ```
+//!
+//! # From the memory upwards
+//!
+//! - [`memory`]: loads and stores by offset, and the two orderings that matter;
+//! - [`ring`]: the split virtqueue, both halves;
+//! - [`table`] and [`window`]: who finds what where, and who begins;
+//! - [`link`]: messages over two rings, both sides;
+//! - [`name_service`] and [`endpoints`]: who is reached where;
+//! - [`messages`] and [`echo`]: what the benchmarks send, and who replies.
+//!
+//! # The peer is not trusted
+//!
+//! Each index, length and address is loaded once, then checked; a payload is
+//! copied out, then verified. What a peer does wrong is a [`Fault`]: a value to
+//! count, never a panic, an access outside of the window, or a loop without
+//! end. A call does at most one message's work. Who loops over calls leaves the
+//! loop at a fault, since that of an index is found again each time.
+//!
+//! # What is not here
+//!
+//! Waiting and kicking belong to the machine: a call tells that a kick is
+//! wanted, and [`Link::listen`] asks for one. Features of virtio that RPMsg does
+//! not use (chains, indirect descriptors, event indices, packed rings) are
+//! refused or not offered.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod echo;
+pub mod endpoints;
+pub mod fault;
+pub mod header;
+pub mod link;
+pub mod memory;
+pub mod messages;
+pub mod name_service;
+pub mod ring;
+pub mod table;
+pub mod window;
+
+pub use fault::{Fault, Faults};
+pub use link::{Host, Link, Remote};
+pub use memory::Memory;
+pub use window::Window;

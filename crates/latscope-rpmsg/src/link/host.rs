@@ -1,0 +1,85 @@
+//! The driver's side.
+
+use super::{Event, Link, Received, Unsent, fits, read, write};
+use crate::header::Address;
+use crate::ring::{Buffer, Direction, Driver, Layout};
+use crate::window::Pool;
+use crate::{Fault, Memory};
+
+/// The side that supplies the buffers, as `virtio_rpmsg_bus.c` does in Linux. Rings have at most `N` entries.
+#[derive(Debug)]
+pub struct Host<M, const N: usize> {
+    memory: M,
+    receive: Driver<M, N>,
+    transmit: Driver<M, N>,
+    /// Buffers to send in that were not used yet.
+    unused: Pool,
+}
+
+impl<M: Memory + Clone, const N: usize> Host<M, N> {
+    /// Clears both rings, offers the buffers of the first pool for messages to the host, and asks for no
+    /// interrupts about sent messages.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if a ring or a pool does not fit.
+    pub fn new(memory: M, rings: [Layout; 2], pools: [Pool; 2]) -> Result<Self, Fault> {
+        let mut receive = Driver::new(memory.clone(), rings[0], Direction::ToDriver)?;
+        let mut transmit = Driver::new(memory.clone(), rings[1], Direction::ToDevice)?;
+        let [mut inward, mut unused] = pools;
+        // So that who has a buffer finds a descriptor for it.
+        unused.count = unused.count.min(rings[1].num());
+        unused.check(&memory)?;
+        inward.check(&memory)?;
+        transmit.mute()?;
+        while let Some(buffer) = inward.take_first() {
+            if !receive.offer(buffer)? {
+                break;
+            }
+        }
+        Ok(Host { memory, receive, transmit, unused })
+    }
+
+    /// Where there is a buffer to send in: one that came back, or one that was never used.
+    fn buffer(&mut self) -> Result<usize, Unsent> {
+        let buffer = match self.transmit.reclaim()? {
+            Some(reclaimed) => reclaimed.buffer,
+            None => self.unused.take_first().ok_or(Unsent::NoBuffer)?,
+        };
+        Ok(buffer.at)
+    }
+}
+
+impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
+    fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent> {
+        if !fits(payload, self.unused.buffer) {
+            return Err(Unsent::TooLong);
+        }
+        let at = self.buffer()?;
+        let length = write(&self.memory, at, source, destination, payload)?;
+        self.transmit.offer(Buffer { at, length })?;
+        Ok(self.transmit.wants_kick()?)
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
+        let Some(reclaimed) = self.receive.reclaim()? else { return Ok(None) };
+        let message = read(&self.memory, reclaimed.buffer, reclaimed.written, into);
+        // A message that is wrong is dropped; its buffer is not.
+        self.receive.offer(reclaimed.buffer)?;
+        let (header, length) = message?;
+        Ok(Some(Received { header, length, kick: self.receive.wants_kick()? }))
+    }
+
+    fn listen(&mut self, event: Event) -> Result<bool, Fault> {
+        match event {
+            Event::Message => self.receive.listen(),
+            Event::Buffer => Ok(self.transmit.listen()? || self.unused.count > 0),
+        }
+    }
+
+    fn mute(&mut self, event: Event) -> Result<(), Fault> {
+        match event {
+            Event::Message => self.receive.mute(),
+            Event::Buffer => self.transmit.mute(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What the benchmarks send, and how it is verified.
+//!
+//! Messages are made of little-endian words; all but the first are the same number, [`PATTERN`],
+//! so that both ends can verify them.
+
+pub mod block;
+mod long_ping;
+mod ping;
+
+pub use long_ping::{Assembler, Form, LongPing, Tally};
+pub use ping::Ping;
+
+use core::fmt;
+
+/// What the words of pings are filled with.
+pub const PATTERN: u64 = 2023;
+
+/// The size of a word: `unsigned long` where the messages come from, which depends on the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// As 32-bit remotes have it.
+    Four,
+    /// As 64-bit remotes have it, and ours.
+    Eight,
+}
+
+/// How a message is not what was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mismatch {
+    /// It is longer or shorter.
+    Length,
+    /// It has the right length and another content.
+    Content,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Mismatch::Length => "a message has another length than was sent",
+            Mismatch::Content => "a message has another content than was sent",
+        })
+    }
+}
+
+impl core::error::Error for Mismatch {}
+
+impl Word {
+    /// Both sizes.
+    pub const ALL: [Word; 2] = [Word::Eight, Word::Four];
+
+    /// Bytes of a word.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Word::Four => 4,
+            Word::Eight => 8,
+        }
+    }
+
+    /// A word of all ones.
+    const fn ones(self) -> u64 {
+        u64::MAX >> (64 - 8 * self.bytes() as u32)
+    }
+
+    /// Writes words to the beginning of `into`, as many as there are or fit, and tells how many bytes.
+    fn write(self, words: impl IntoIterator<Item = u64>, into: &mut [u8]) -> usize {
+        let places = into.chunks_exact_mut(self.bytes());
+        let written =
+            places.zip(words).map(|(place, word)| place.copy_from_slice(&word.to_le_bytes()[..place.len()]));
+        written.count() * self.bytes()
+    }
+
+    /// The words of a message; an incomplete one at the end is left out.
+    fn read(self, from: &[u8]) -> impl Iterator<Item = u64> {
+        from.chunks_exact(self.bytes()).map(|word| {
+            let mut bytes = [0; 8];
+            bytes[..word.len()].copy_from_slice(word);
+            u64::from_le_bytes(bytes)
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! Blocks to measure bandwidth with: a sequence number and what follows from it.
+
+use super::Mismatch;
+
+/// Bytes of a sequence number: the shortest block.
+pub const SHORTEST: usize = 8;
+
+/// Fills `into` with block `sequence`. Less than [`SHORTEST`] bytes are filled in part and never verified.
+pub fn write(sequence: u64, into: &mut [u8]) {
+    for (index, place) in (0..).zip(into.chunks_mut(8)) {
+        place.copy_from_slice(&word(sequence, index).to_le_bytes()[..place.len()]);
+    }
+}
+
+/// Verifies a block, every byte of it, and tells its sequence number.
+///
+/// # Errors
+/// [`Mismatch`].
+pub fn parse(block: &[u8]) -> Result<u64, Mismatch> {
+    let first = block.first_chunk().ok_or(Mismatch::Length)?;
+    let sequence = u64::from_le_bytes(*first);
+    let same = |(index, place): (u64, &[u8])| *place == word(sequence, index).to_le_bytes()[..place.len()];
+    if (0..).zip(block.chunks(8)).all(same) { Ok(sequence) } else { Err(Mismatch::Content) }
+}
+
+/// A block's words: the sequence number, then others that differ by place and by block.
+fn word(sequence: u64, index: u64) -> u64 {
+    // The odd constant is 2^64 over the golden ratio: neighbours have few bits in common.
+    sequence.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// What a sink tells of the blocks it was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// Blocks that came as they were sent.
+    pub blocks: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Blocks that came otherwise.
+    pub mismatched: u64,
+}
+
+impl Receipt {
+    /// Bytes of a receipt.
+    pub const SIZE: usize = 24;
+
+    /// Counts a block.
+    pub fn count(&mut self, block: &[u8]) {
+        match parse(block) {
+            Ok(_) => {
+                self.blocks += 1;
+                self.bytes += block.len() as u64;
+            }
+            Err(_) => self.mismatched += 1,
+        }
+    }
+
+    /// The receipt as it is sent: its fields, little-endian.
+    pub fn bytes(&self) -> [u8; Receipt::SIZE] {
+        let mut bytes = [0; Receipt::SIZE];
+        super::Word::Eight.write([self.blocks, self.bytes, self.mismatched], &mut bytes);
+        bytes
+    }
+
+    /// Takes a receipt from a payload.
+    ///
+    /// # Errors
+    /// [`Mismatch::Length`].
+    pub fn parse(payload: &[u8]) -> Result<Receipt, Mismatch> {
+        let [blocks, bytes, mismatched] = payload.as_chunks::<8>().0 else { return Err(Mismatch::Length) };
+        if payload.len() != Receipt::SIZE {
+            return Err(Mismatch::Length);
+        }
+        let [blocks, bytes, mismatched] = [blocks, bytes, mismatched].map(|word| u64::from_le_bytes(*word));
+        Ok(Receipt { blocks, bytes, mismatched })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        for length in [8, 9, 496, 1023] {
+            let mut block = vec![0; length];
+            write(0x1234_5678_9ABC_DEF0, &mut block);
+            assert_eq!(parse(&block), Ok(0x1234_5678_9ABC_DEF0));
+            for at in 8..length {
+                block[at] ^= 1;
+                assert_eq!(parse(&block), Err(Mismatch::Content), "byte {at} of {length}");
+                block[at] ^= 1;
+            }
+        }
+        assert_eq!(parse(&[0; 7]), Err(Mismatch::Length));
+    }
+
+    #[test]
+    fn pieces_of_two_blocks_are_no_block() {
+        let [mut first, mut second] = [[0; 64]; 2];
+        write(1, &mut first);
+        write(2, &mut second);
+        assert_eq!(parse(&[&first[..32], &second[32..]].concat()), Err(Mismatch::Content));
+        assert_eq!(parse(&[&first[..32], &first[..32]].concat()), Err(Mismatch::Content));
+    }
+
+    #[test]
+    fn a_receipt_counts_blocks_and_comes_back() {
+        let mut block = [0; 100];
+        write(7, &mut block);
+        let mut receipt = Receipt::default();
+        receipt.count(&block);
+        receipt.count(&block[..50]);
+        block[99] ^= 1;
+        receipt.count(&block);
+        assert_eq!(receipt, Receipt { blocks: 2, bytes: 150, mismatched: 1 });
+        assert_eq!(Receipt::parse(&receipt.bytes()), Ok(receipt));
+        assert_eq!(Receipt::parse(&receipt.bytes()[1..]), Err(Mismatch::Length));
+        assert_eq!(Receipt::parse(&[0; 25]), Err(Mismatch::Length));
+    }
+}

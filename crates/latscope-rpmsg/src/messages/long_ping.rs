@@ -1,0 +1,243 @@
+//! The long ping: 4 KiB in packets that each begin with a flag.
+
+use super::{Mismatch, PATTERN, Word};
+
+/// Bytes of data that a long ping is meant to carry.
+const TOTAL: usize = 4096;
+
+/// How 4 KiB are cut into packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// 4096 bytes of data: the last packet is shorter.
+    Exact,
+    /// As the original cut them: as many whole packets as 4096 bytes hold, flags
+    /// included, so that 320 bytes of data are never sent.
+    Legacy,
+}
+
+/// The packets of `rpc-long-ping`. The flag of a packet is its index; that of the last is all ones.
+///
+/// No packet tells which long ping it belongs to: replies to an earlier one are to be
+/// drained before the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongPing {
+    /// How it is cut.
+    pub form: Form,
+    /// The size of flag and data words.
+    pub word: Word,
+}
+
+impl LongPing {
+    /// Bytes of a whole packet, the flag included.
+    pub const PACKET: usize = 480;
+
+    /// How many packets there are: 9, of the legacy form 8.
+    pub const fn packets(self) -> usize {
+        match self.form {
+            Form::Exact => TOTAL.div_ceil(LongPing::PACKET - self.word.bytes()),
+            Form::Legacy => TOTAL / LongPing::PACKET,
+        }
+    }
+
+    /// Bytes of a packet, the flag included.
+    fn length(self, index: usize) -> usize {
+        let data = LongPing::PACKET - self.word.bytes();
+        match self.form {
+            Form::Exact => self.word.bytes() + data.min(TOTAL.saturating_sub(index * data)),
+            Form::Legacy => LongPing::PACKET,
+        }
+    }
+
+    /// Writes a packet and returns it as bytes; nothing from [`LongPing::packets`] on.
+    pub fn write(self, index: usize, into: &mut [u8; LongPing::PACKET]) -> &[u8] {
+        if index >= self.packets() {
+            return &[];
+        }
+        let last = index + 1 == self.packets();
+        let flag = if last { self.word.ones() } else { index as u64 };
+        let words = core::iter::once(flag).chain(core::iter::repeat(PATTERN));
+        let into = &mut into[..self.length(index)];
+        self.word.write(words, into);
+        into
+    }
+
+    /// Verifies a packet and tells its index.
+    ///
+    /// # Errors
+    /// [`Mismatch`].
+    pub fn parse(self, payload: &[u8]) -> Result<usize, Mismatch> {
+        let mut words = self.word.read(payload);
+        let flag = words.next().ok_or(Mismatch::Length)?;
+        let last = self.packets() - 1;
+        let index = match usize::try_from(flag) {
+            _ if flag == self.word.ones() => last,
+            Ok(index) if index < last => index,
+            _ => return Err(Mismatch::Content),
+        };
+        if payload.len() != self.length(index) {
+            return Err(Mismatch::Length);
+        }
+        if words.any(|word| word != PATTERN) {
+            return Err(Mismatch::Content);
+        }
+        Ok(index)
+    }
+
+    /// Whether a payload is a packet of some long ping, as the side sees it that
+    /// replies and does not know its form: a flag, then nothing but pattern.
+    pub fn is_packet(payload: &[u8]) -> bool {
+        let whole = |word: Word| {
+            let words = payload.len() / word.bytes();
+            words > 1 && payload.len().is_multiple_of(word.bytes()) && payload.len() <= LongPing::PACKET
+        };
+        Word::ALL
+            .into_iter()
+            .any(|word| whole(word) && word.read(payload).skip(1).all(|word| word == PATTERN))
+    }
+}
+
+/// What became of the packets of a long ping.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets that came as they were sent, each counted once.
+    pub received: u32,
+    /// Packets that came again.
+    pub duplicated: u32,
+    /// Packets that came after one with a higher index; they are received, too.
+    pub reordered: u32,
+    /// Packets that are none of those sent.
+    pub mismatched: u32,
+}
+
+/// Takes the replies to a long ping.
+#[derive(Debug, Clone)]
+pub struct Assembler {
+    sent: LongPing,
+    /// A bit a packet.
+    seen: u32,
+    tally: Tally,
+}
+
+impl Assembler {
+    /// Expects the packets of `sent`.
+    pub fn new(sent: LongPing) -> Assembler {
+        Assembler { sent, seen: 0, tally: Tally::default() }
+    }
+
+    /// Takes a reply. True if all packets are there, which is when the ping is over.
+    pub fn receive(&mut self, payload: &[u8]) -> bool {
+        match self.sent.parse(payload) {
+            Err(_) => self.tally.mismatched += 1,
+            Ok(index) if self.seen >> index & 1 != 0 => self.tally.duplicated += 1,
+            Ok(index) => {
+                self.tally.received += 1;
+                self.tally.reordered += u32::from(self.seen >> index != 0);
+                self.seen |= 1 << index;
+            }
+        }
+        self.lost() == 0
+    }
+
+    /// Whether the last packet is there, which is when the original takes the ping to be over.
+    pub fn ended(&self) -> bool {
+        self.seen >> (self.sent.packets() - 1) & 1 != 0
+    }
+
+    /// How many packets are missing so far.
+    pub fn lost(&self) -> u32 {
+        self.sent.packets() as u32 - self.tally.received
+    }
+
+    /// What came so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: LongPing = LongPing { form: Form::Exact, word: Word::Eight };
+    const LEGACY: LongPing = LongPing { form: Form::Legacy, word: Word::Eight };
+
+    fn packets(ping: LongPing) -> Vec<Vec<u8>> {
+        let mut room = [0xEE; LongPing::PACKET];
+        (0..ping.packets()).map(|index| ping.write(index, &mut room).to_vec()).collect()
+    }
+
+    #[test]
+    fn exactly_4096_bytes_are_nine_packets() {
+        let lengths: Vec<usize> = packets(EXACT).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [480, 480, 480, 480, 480, 480, 480, 480, 328]);
+        for word in Word::ALL {
+            let packets = packets(LongPing { word, ..EXACT });
+            assert_eq!(packets.iter().map(|packet| packet.len() - word.bytes()).sum::<usize>(), 4096);
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_original() {
+        let packets = packets(LEGACY);
+        assert_eq!(packets.len(), 8);
+        let pattern = [0xE7, 7, 0, 0, 0, 0, 0, 0].repeat(59);
+        assert_eq!(packets[1], [[1, 0, 0, 0, 0, 0, 0, 0].as_slice(), &pattern].concat());
+        assert_eq!(packets[7], [[0xFF; 8].as_slice(), &pattern].concat());
+    }
+
+    #[test]
+    fn every_packet_is_known_by_both_sides() {
+        for form in [Form::Exact, Form::Legacy] {
+            for word in Word::ALL {
+                let ping = LongPing { form, word };
+                for (index, packet) in packets(ping).iter().enumerate() {
+                    assert_eq!(ping.parse(packet), Ok(index));
+                    assert!(LongPing::is_packet(packet));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_packets_are_known_by_none() {
+        let good = packets(EXACT);
+        assert_eq!(EXACT.parse(&[]), Err(Mismatch::Length));
+        assert_eq!(EXACT.parse(&good[0][..472]), Err(Mismatch::Length));
+        assert_eq!(EXACT.parse(&[&good[8][..], &good[8][8..16]].concat()), Err(Mismatch::Length));
+        let mut wrong = good[0].clone();
+        wrong[479] = 1;
+        assert_eq!(EXACT.parse(&wrong), Err(Mismatch::Content));
+        assert!(!LongPing::is_packet(&wrong));
+        let mut beyond = good[0].clone();
+        beyond[0] = 8;
+        assert_eq!(EXACT.parse(&beyond), Err(Mismatch::Content), "the last has another flag");
+        for bad in [&[][..], &[0; 8], &good[0][..475], &[&good[0][..], &good[0][8..16]].concat()] {
+            assert!(!LongPing::is_packet(bad), "{} bytes", bad.len());
+        }
+        assert_eq!(EXACT.write(9, &mut [0; 480]), []);
+    }
+
+    #[test]
+    fn a_long_ping_is_over_with_its_last_missing_packet() {
+        let packets = packets(EXACT);
+        let mut assembler = Assembler::new(EXACT);
+        for packet in &packets[..8] {
+            assert!(!assembler.receive(packet));
+        }
+        assert!(!assembler.ended());
+        assert!(assembler.receive(&packets[8]) && assembler.ended());
+        assert_eq!(assembler.tally(), Tally { received: 9, ..Tally::default() });
+    }
+
+    #[test]
+    fn what_goes_wrong_is_counted() {
+        let packets = packets(EXACT);
+        let mut assembler = Assembler::new(EXACT);
+        for index in [0, 2, 1, 1, 8, 5, 5] {
+            assert!(!assembler.receive(&packets[index]));
+        }
+        assembler.receive(b"what is this");
+        let expected = Tally { received: 5, duplicated: 2, reordered: 2, mismatched: 1 };
+        assert_eq!((assembler.tally(), assembler.lost(), assembler.ended()), (expected, 4, true));
+    }
+}

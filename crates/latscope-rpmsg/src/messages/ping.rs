@@ -1,0 +1,79 @@
+//! The short ping: a number, a size, and four words of pattern.
+
+use super::{Mismatch, PATTERN, Word};
+
+/// How many words of pattern there are.
+const WORDS: usize = 4;
+
+/// A message of `rpc-ping`: 48 bytes in words of eight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ping {
+    /// Tells a reply from that to an earlier ping. In words of four bytes its upper half is lost.
+    pub number: u64,
+}
+
+impl Ping {
+    /// The most bytes that a ping has.
+    pub const SIZE: usize = (2 + WORDS) * 8;
+
+    /// Bytes of a ping in words of this size.
+    pub const fn length(word: Word) -> usize {
+        (2 + WORDS) * word.bytes()
+    }
+
+    /// Writes the ping and returns it as bytes. Its size field counts the bytes of pattern.
+    pub fn write(self, word: Word, into: &mut [u8; Ping::SIZE]) -> &[u8] {
+        let size = (WORDS * word.bytes()) as u64;
+        let length = word.write([self.number, size, PATTERN, PATTERN, PATTERN, PATTERN], into);
+        &into[..length]
+    }
+
+    /// Verifies a ping. Its size field is not looked at: the original client looks at the pattern only.
+    ///
+    /// # Errors
+    /// [`Mismatch`].
+    pub fn parse(word: Word, payload: &[u8]) -> Result<Ping, Mismatch> {
+        if payload.len() != Ping::length(word) {
+            return Err(Mismatch::Length);
+        }
+        let mut words = word.read(payload);
+        let number = words.next().ok_or(Mismatch::Length)?;
+        if words.skip(1).any(|word| word != PATTERN) {
+            return Err(Mismatch::Content);
+        }
+        Ok(Ping { number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_the_original() {
+        let mut room = [0xEE; Ping::SIZE];
+        let bytes = Ping { number: 0x0102 }.write(Word::Eight, &mut room);
+        let mut expected = vec![2, 1, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0];
+        expected.extend([0xE7, 7, 0, 0, 0, 0, 0, 0].repeat(4));
+        assert_eq!((bytes, bytes.len()), (expected.as_slice(), 48));
+        let short = Ping { number: 0x0102 }.write(Word::Four, &mut room);
+        let mut expected = vec![2, 1, 0, 0, 16, 0, 0, 0];
+        expected.extend([0xE7, 7, 0, 0].repeat(4));
+        assert_eq!((short, short.len()), (expected.as_slice(), 24));
+    }
+
+    #[test]
+    fn every_damaged_byte_of_the_pattern_is_noticed() {
+        let mut room = [0; Ping::SIZE];
+        for word in Word::ALL {
+            let bytes = Ping { number: 77 }.write(word, &mut room).to_vec();
+            assert_eq!(Ping::parse(word, &bytes), Ok(Ping { number: 77 }));
+            assert_eq!(Ping::parse(word, &bytes[1..]), Err(Mismatch::Length));
+            for at in 2 * word.bytes()..bytes.len() {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= 0x80;
+                assert_eq!(Ping::parse(word, &bytes), Err(Mismatch::Content), "byte {at}");
+            }
+        }
+    }
+}

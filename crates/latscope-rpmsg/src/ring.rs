@@ -1,0 +1,212 @@
+//! The split virtqueue of the virtio specification (1.x, section 2.7), both halves.
+//!
+//! The [`Driver`] owns the buffers: it offers them in the *available* ring and
+//! reclaims them from the *used* ring. The [`Device`] takes and gives back. Each
+//! ring has an index that runs freely modulo 65536 and is written by one side only.
+//!
+//! Each side can tell the other by a flag that it needs no kick. Who publishes
+//! an index looks at the other's flag after it; who asks for kicks again looks at
+//! the other's index after it. With a full fence between the two steps on both
+//! sides, one of them sees what the other did, and no kick is lost.
+
+mod device;
+mod driver;
+
+pub use device::{Device, Taken};
+pub use driver::{Driver, Reclaimed};
+
+use crate::{Fault, Memory};
+
+/// In a descriptor: it goes on in another one.
+const NEXT: u16 = 1;
+/// In a descriptor: the device writes the buffer.
+const WRITE: u16 = 2;
+/// In a descriptor: the buffer is a table of descriptors.
+const INDIRECT: u16 = 4;
+/// In `flags` of either ring: whoever writes it needs no kick.
+const MUTED: u16 = 1;
+
+/// Bytes of a descriptor: `u64` address, `u32` length, `u16` flags, `u16` next.
+const DESCRIPTOR: usize = 16;
+/// Offset of the index in either ring, after the flags.
+const INDEX: usize = 2;
+/// Offset of the entries in either ring.
+const ENTRIES: usize = 4;
+
+/// Who fills the buffers of a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The device writes, the driver reads.
+    ToDriver,
+    /// The driver writes, the device reads.
+    ToDevice,
+}
+
+impl Direction {
+    /// The flags of a descriptor.
+    fn flags(self) -> u16 {
+        match self {
+            Direction::ToDriver => WRITE,
+            Direction::ToDevice => 0,
+        }
+    }
+}
+
+/// A piece of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    /// Where it begins.
+    pub at: usize,
+    /// How many bytes it has.
+    pub length: u32,
+}
+
+/// Where the three parts of a ring are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    descriptors: usize,
+    available: usize,
+    used: usize,
+    num: u16,
+}
+
+impl Layout {
+    /// The most entries a ring can have.
+    pub const LARGEST: u32 = 32768;
+
+    /// A ring of `num` entries in one piece from `base` on: descriptors, the available ring behind
+    /// them, and the used ring at the next multiple of `align`. So it is with virtio-mmio of
+    /// version 1 and in remote processors' resource tables.
+    ///
+    /// # Errors
+    /// [`Fault::Ring`] unless `num` and `align` are powers of two, `num` at most [`Layout::LARGEST`],
+    /// and `base` a multiple of `align` and of 16.
+    pub fn contiguous(base: usize, num: u32, align: u32) -> Result<Layout, Fault> {
+        let align = usize::try_from(align).map_err(|_| Fault::Ring)?;
+        let sound =
+            align.is_power_of_two() && align >= 4 && base.is_multiple_of(align) && num <= Layout::LARGEST;
+        if !sound {
+            return Err(Fault::Ring);
+        }
+        let entries = num as usize;
+        let part = |from: usize, length| from.checked_add(length).ok_or(Fault::Ring);
+        let available = part(base, entries * DESCRIPTOR)?;
+        let end = part(available, Layout::available_size(entries))?;
+        let used = end.checked_next_multiple_of(align).ok_or(Fault::Ring)?;
+        Layout::parts(base, available, used, num)
+    }
+
+    /// A ring of `num` entries whose parts are anywhere, as virtio 1 allows.
+    ///
+    /// # Errors
+    /// [`Fault::Ring`] unless `num` is a power of two of at most [`Layout::LARGEST`] and the
+    /// parts are aligned to 16, 2 and 4 bytes.
+    pub fn parts(descriptors: usize, available: usize, used: usize, num: u32) -> Result<Layout, Fault> {
+        let sound = num.is_power_of_two()
+            && num <= Layout::LARGEST
+            && descriptors.is_multiple_of(16)
+            && available.is_multiple_of(2)
+            && used.is_multiple_of(4);
+        if !sound {
+            return Err(Fault::Ring);
+        }
+        Ok(Layout { descriptors, available, used, num: num as u16 })
+    }
+
+    /// Where the descriptors are.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
+    }
+
+    /// Where the available ring is.
+    pub fn available(&self) -> usize {
+        self.available
+    }
+
+    /// Where the used ring is.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// How many descriptors there are, and entries in either ring.
+    pub fn num(&self) -> u16 {
+        self.num
+    }
+
+    /// The first offset behind the used ring; behind all of a ring in one piece.
+    pub fn end(&self) -> usize {
+        self.used.saturating_add(Layout::used_size(self.num.into()))
+    }
+
+    /// Bytes of the available ring: flags, index, entries, `used_event`.
+    fn available_size(entries: usize) -> usize {
+        ENTRIES + 2 * entries + 2
+    }
+
+    /// Bytes of the used ring: flags, index, entries of 8 bytes, `avail_event`.
+    fn used_size(entries: usize) -> usize {
+        ENTRIES + 8 * entries + 2
+    }
+
+    /// The three parts: where each begins and how long it is.
+    fn spans(&self) -> [(usize, usize); 3] {
+        let entries = usize::from(self.num);
+        [
+            (self.descriptors, entries * DESCRIPTOR),
+            (self.available, Layout::available_size(entries)),
+            (self.used, Layout::used_size(entries)),
+        ]
+    }
+
+    /// Checks that the ring is in a memory's window.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] unless every part is.
+    pub fn check(&self, memory: &impl Memory) -> Result<(), Fault> {
+        self.spans()
+            .into_iter()
+            .try_for_each(|(at, length)| memory.locate(at as u64, length as u32).map(|_| ()))
+    }
+
+    /// Sets the whole ring to zero, as it is before its first use.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] unless every part is in the window.
+    pub fn clear(&self, memory: &impl Memory) -> Result<(), Fault> {
+        self.check(memory)?;
+        self.spans().into_iter().try_for_each(|(at, length)| memory.clear(at, length))
+    }
+
+    /// Whether nobody moved either index since the ring was cleared, or both moved all the way round.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] unless both indices are in the window.
+    pub fn is_fresh(&self, memory: &impl Memory) -> Result<bool, Fault> {
+        Ok(memory.load_index(self.available + INDEX)? == 0 && memory.load_index(self.used + INDEX)? == 0)
+    }
+
+    /// The offset of a descriptor; `index` is below `num`.
+    fn descriptor(&self, index: u16) -> usize {
+        self.descriptors + usize::from(index) * DESCRIPTOR
+    }
+
+    /// The entry of the available ring for a free-running index.
+    fn available_entry(&self, index: u16) -> usize {
+        self.available + ENTRIES + 2 * usize::from(index & (self.num - 1))
+    }
+
+    /// The entry of the used ring for a free-running index.
+    fn used_entry(&self, index: u16) -> usize {
+        self.used + ENTRIES + 8 * usize::from(index & (self.num - 1))
+    }
+}
+
+/// How many entries the peer published that were not consumed yet; [`Fault::Index`] if its index
+/// says that there are more than `most`.
+fn waiting(published: u16, consumed: u16, most: u16) -> Result<u16, Fault> {
+    let waiting = published.wrapping_sub(consumed);
+    if waiting > most { Err(Fault::Index) } else { Ok(waiting) }
+}
+
+#[cfg(test)]
+mod tests;

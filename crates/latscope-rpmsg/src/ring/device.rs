@@ -1,0 +1,145 @@
+//! The half that is served with buffers: the remote processor, or who plays it.
+
+use super::{Buffer, Direction, INDEX, INDIRECT, Layout, MUTED, NEXT, WRITE, waiting};
+use crate::{Fault, Memory};
+
+/// The device's half of a ring.
+#[derive(Debug)]
+pub struct Device<M> {
+    memory: M,
+    layout: Layout,
+    direction: Direction,
+    /// Our index of the used ring.
+    published: u16,
+    /// How far the available ring was consumed.
+    consumed: u16,
+}
+
+/// A buffer that was taken and is to be given back once.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "the driver has one buffer less until it is given back"]
+pub struct Taken {
+    descriptor: u16,
+    buffer: Buffer,
+}
+
+impl Taken {
+    /// The buffer: all of it was in the window when it was taken.
+    pub fn buffer(&self) -> Buffer {
+        self.buffer
+    }
+}
+
+impl<M: Memory> Device<M> {
+    /// Begins with a ring that the driver has just cleared.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`]; [`Fault::Stale`] if a device used the ring before.
+    pub fn new(memory: M, layout: Layout, direction: Direction) -> Result<Self, Fault> {
+        Device::resume(memory, layout, direction, 0)
+    }
+
+    /// Goes on with a ring of which an earlier device consumed `position` entries and gave all back.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`]; [`Fault::Stale`] if the ring is not at this position.
+    pub fn resume(memory: M, layout: Layout, direction: Direction, position: u16) -> Result<Self, Fault> {
+        layout.check(&memory)?;
+        if memory.load_index(layout.used + INDEX)? != position {
+            return Err(Fault::Stale);
+        }
+        Ok(Device { memory, layout, direction, published: position, consumed: position })
+    }
+
+    /// How many entries were consumed, modulo 65536.
+    pub fn position(&self) -> u16 {
+        self.consumed
+    }
+
+    /// Takes the next buffer that the driver offers, if there is one.
+    ///
+    /// # Errors
+    /// [`Fault::Index`] (nothing is consumed). Of a bad entry, which is consumed and its buffer not
+    /// returned: [`Fault::Descriptor`], [`Fault::Indirect`], [`Fault::Chained`],
+    /// [`Fault::Direction`], [`Fault::OutOfWindow`].
+    pub fn take(&mut self) -> Result<Option<Taken>, Fault> {
+        if !self.is_pending()? {
+            return Ok(None);
+        }
+        let descriptor = self.memory.load_u16(self.layout.available_entry(self.consumed))?;
+        self.consumed = self.consumed.wrapping_add(1);
+        if descriptor >= self.layout.num {
+            return Err(Fault::Descriptor);
+        }
+        let buffer = self.buffer(descriptor)?;
+        Ok(Some(Taken { descriptor, buffer }))
+    }
+
+    /// Loads a descriptor, each word once, and checks it.
+    fn buffer(&self, descriptor: u16) -> Result<Buffer, Fault> {
+        let at = self.layout.descriptor(descriptor);
+        let address = self.memory.load_u64(at)?;
+        let length = self.memory.load_u32(at + 8)?;
+        let flags = self.memory.load_u16(at + 12)?;
+        if flags & INDIRECT != 0 {
+            return Err(Fault::Indirect);
+        }
+        if flags & NEXT != 0 {
+            return Err(Fault::Chained);
+        }
+        if flags & WRITE != self.direction.flags() {
+            return Err(Fault::Direction);
+        }
+        Ok(Buffer { at: self.memory.locate(address, length)?, length })
+    }
+
+    /// Gives a buffer back, `written` bytes of which were written here (0 for one that was read).
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    pub fn give_back(&mut self, taken: Taken, written: u32) -> Result<(), Fault> {
+        let at = self.layout.used_entry(self.published);
+        self.memory.store_u32(at, taken.descriptor.into())?;
+        self.memory.store_u32(at + 4, written)?;
+        self.published = self.published.wrapping_add(1);
+        self.memory.store_index(self.layout.used + INDEX, self.published)
+    }
+
+    /// Whether the driver offers a buffer that was not taken.
+    ///
+    /// # Errors
+    /// [`Fault::Index`].
+    pub fn is_pending(&self) -> Result<bool, Fault> {
+        let available = self.memory.load_index(self.layout.available + INDEX)?;
+        Ok(waiting(available, self.consumed, self.layout.num)? > 0)
+    }
+
+    /// Whether the driver wants an interrupt for what was given back so far. To
+    /// be asked after the last of a series.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    pub fn wants_kick(&self) -> Result<bool, Fault> {
+        self.memory.fence();
+        Ok(self.memory.load_u16(self.layout.available)? & MUTED == 0)
+    }
+
+    /// Asks the driver for no kicks. It may send some nevertheless.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    pub fn mute(&mut self) -> Result<(), Fault> {
+        self.memory.store_u16(self.layout.used, MUTED)
+    }
+
+    /// Asks the driver for a kick at the next buffer it offers. True if there is one already:
+    /// none need follow for it.
+    ///
+    /// # Errors
+    /// [`Fault::Index`].
+    pub fn listen(&mut self) -> Result<bool, Fault> {
+        self.memory.store_u16(self.layout.used, 0)?;
+        self.memory.fence();
+        self.is_pending()
+    }
+}

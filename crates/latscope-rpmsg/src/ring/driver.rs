@@ -1,0 +1,173 @@
+//! The half that owns the buffers: Linux, or who plays it.
+
+use super::{Buffer, Direction, INDEX, Layout, MUTED, waiting};
+use crate::{Fault, Memory};
+
+/// The driver's half of a ring of at most `N` entries.
+///
+/// What is in flight is remembered here, in private: descriptors are written
+/// into shared memory and never read back.
+#[derive(Debug)]
+pub struct Driver<M, const N: usize> {
+    memory: M,
+    layout: Layout,
+    direction: Direction,
+    slots: [Slot; N],
+    /// The first of the free descriptors.
+    free: Option<u16>,
+    in_flight: u16,
+    /// Our index of the available ring.
+    published: u16,
+    /// How far the used ring was consumed.
+    consumed: u16,
+}
+
+/// What a descriptor is used for.
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    Free { next: Option<u16> },
+    InFlight(Buffer),
+}
+
+/// A buffer that came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The buffer, as it was offered.
+    pub buffer: Buffer,
+    /// How many bytes the device says it wrote. Nobody checked it.
+    pub written: u32,
+}
+
+impl<M: Memory, const N: usize> Driver<M, N> {
+    /// Clears the ring and begins with no buffer offered.
+    ///
+    /// # Errors
+    /// [`Fault::Ring`] if it has more than `N` entries, [`Fault::OutOfWindow`].
+    pub fn new(memory: M, layout: Layout, direction: Direction) -> Result<Self, Fault> {
+        if usize::from(layout.num) > N {
+            return Err(Fault::Ring);
+        }
+        layout.clear(&memory)?;
+        let mut slots = [Slot::Free { next: None }; N];
+        for (next, slot) in (1..layout.num).zip(&mut slots) {
+            *slot = Slot::Free { next: Some(next) };
+        }
+        Ok(Driver {
+            memory,
+            layout,
+            direction,
+            slots,
+            free: Some(0),
+            in_flight: 0,
+            published: 0,
+            consumed: 0,
+        })
+    }
+
+    /// Where the ring is.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How many buffers are with the device.
+    pub fn in_flight(&self) -> u16 {
+        self.in_flight
+    }
+
+    /// Hands a buffer to the device. False if all descriptors are in flight.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] if the buffer is not in the window.
+    pub fn offer(&mut self, buffer: Buffer) -> Result<bool, Fault> {
+        self.memory.locate(buffer.at as u64, buffer.length)?;
+        let Some(index) = self.occupy(buffer) else { return Ok(false) };
+        let at = self.layout.descriptor(index);
+        self.memory.store_u64(at, buffer.at as u64)?;
+        self.memory.store_u32(at + 8, buffer.length)?;
+        self.memory.store_u16(at + 12, self.direction.flags())?;
+        self.memory.store_u16(at + 14, 0)?;
+        self.memory.store_u16(self.layout.available_entry(self.published), index)?;
+        self.published = self.published.wrapping_add(1);
+        self.memory.store_index(self.layout.available + INDEX, self.published)?;
+        Ok(true)
+    }
+
+    /// Takes a descriptor from the free ones.
+    fn occupy(&mut self, buffer: Buffer) -> Option<u16> {
+        let index = self.free?;
+        let slot = self.slots.get_mut(usize::from(index))?;
+        let Slot::Free { next } = *slot else { return None };
+        *slot = Slot::InFlight(buffer);
+        self.free = next;
+        self.in_flight += 1;
+        Some(index)
+    }
+
+    /// Takes back a buffer that the device is done with, if there is one.
+    ///
+    /// # Errors
+    /// [`Fault::Index`] if more came back than the ring holds (nothing is consumed),
+    /// [`Fault::NotInFlight`] if it is none of those offered (the entry is consumed).
+    pub fn reclaim(&mut self) -> Result<Option<Reclaimed>, Fault> {
+        if !self.is_pending()? {
+            return Ok(None);
+        }
+        let at = self.layout.used_entry(self.consumed);
+        let id = self.memory.load_u32(at)?;
+        let written = self.memory.load_u32(at + 4)?;
+        self.consumed = self.consumed.wrapping_add(1);
+        let buffer = self.vacate(id).ok_or(Fault::NotInFlight)?;
+        Ok(Some(Reclaimed { buffer, written }))
+    }
+
+    /// Puts a descriptor back to the free ones.
+    fn vacate(&mut self, id: u32) -> Option<Buffer> {
+        let index = u16::try_from(id).ok()?;
+        let slot = self.slots.get_mut(usize::from(index))?;
+        let Slot::InFlight(buffer) = *slot else { return None };
+        *slot = Slot::Free { next: self.free };
+        self.free = Some(index);
+        self.in_flight -= 1;
+        Some(buffer)
+    }
+
+    /// Whether a buffer came back that was not reclaimed.
+    ///
+    /// # Errors
+    /// [`Fault::Index`].
+    pub fn is_pending(&self) -> Result<bool, Fault> {
+        let used = self.memory.load_index(self.layout.used + INDEX)?;
+        // A made-up entry was consumed without a buffer for it, so that the
+        // bound is the ring's, not what is in flight.
+        Ok(waiting(used, self.consumed, self.layout.num)? > 0)
+    }
+
+    /// Whether the device wants to be kicked for what was offered so far. To
+    /// be asked after the last of a series of offers.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    pub fn wants_kick(&self) -> Result<bool, Fault> {
+        self.memory.fence();
+        Ok(self.memory.load_u16(self.layout.used)? & MUTED == 0)
+    }
+
+    /// Asks the device for no interrupts. It may send some nevertheless.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    pub fn mute(&mut self) -> Result<(), Fault> {
+        self.memory.store_u16(self.layout.available, MUTED)
+    }
+
+    /// Asks the device for an interrupt at the next buffer that comes back. True if there is one
+    /// already: none need follow for it.
+    ///
+    /// # Errors
+    /// [`Fault::Index`].
+    pub fn listen(&mut self) -> Result<bool, Fault> {
+        self.memory.store_u16(self.layout.available, 0)?;
+        self.memory.fence();
+        self.is_pending()
+    }
+}

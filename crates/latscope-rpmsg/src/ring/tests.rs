@@ -1,0 +1,268 @@
+//! Both halves over one memory, and either against a memory that was tampered with.
+
+use super::*;
+use crate::memory::Cells;
+use std::sync::atomic::AtomicU16;
+
+type Room = Cells<Vec<AtomicU16>>;
+
+fn room(bytes: usize) -> Room {
+    Cells((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
+}
+
+/// A ring of `num` entries at 0, and what it lies in.
+fn ring(num: u32) -> (Room, Layout) {
+    let layout = Layout::contiguous(0, num, 64).unwrap();
+    (room(layout.end().next_multiple_of(64) + 4096), layout)
+}
+
+fn halves(memory: &Room, layout: Layout, direction: Direction) -> (Driver<&Room, 256>, Device<&Room>) {
+    let driver = Driver::new(memory, layout, direction).unwrap();
+    (driver, Device::new(memory, layout, direction).unwrap())
+}
+
+#[test]
+fn the_parts_are_where_linux_puts_them() {
+    let layout = Layout::contiguous(0x4000, 256, 0x1000).unwrap();
+    assert_eq!((layout.descriptors(), layout.available(), layout.used()), (0x4000, 0x5000, 0x6000));
+    assert_eq!(layout.end(), 0x4000 + 0x2806);
+    assert_eq!(layout.spans(), [(0x4000, 0x1000), (0x5000, 0x206), (0x6000, 0x806)]);
+    let small = Layout::contiguous(0, 2, 4).unwrap();
+    assert_eq!((small.available(), small.used(), small.end()), (32, 44, 66));
+}
+
+#[test]
+fn impossible_rings_are_refused() {
+    let shapes: [(usize, u32, u32); 8] = [
+        (0, 0, 4096),
+        (0, 3, 4096),
+        (0, 65536, 4096),
+        (0, 256, 0),
+        (0, 256, 3),
+        (0, 256, 2),
+        (8, 256, 8),
+        (64, 2, 4096),
+    ];
+    for (base, num, align) in shapes {
+        assert_eq!(Layout::contiguous(base, num, align), Err(Fault::Ring), "{base} {num} {align}");
+    }
+    assert_eq!(Layout::contiguous(usize::MAX & !4095, 256, 4096), Err(Fault::Ring));
+    assert!(Layout::contiguous(0, Layout::LARGEST, 4096).is_ok());
+    assert_eq!(Layout::parts(0, 33, 64, 2), Err(Fault::Ring));
+    assert_eq!(Layout::parts(0, 32, 62, 2), Err(Fault::Ring));
+}
+
+#[test]
+fn a_ring_must_be_in_the_window_and_in_the_drivers_table() {
+    let memory = room(64);
+    let layout = Layout::contiguous(0, 2, 4).unwrap();
+    let driver = |layout| Driver::<_, 2>::new(&memory, layout, Direction::ToDevice).map(|_| ());
+    assert_eq!(driver(layout), Err(Fault::OutOfWindow));
+    assert_eq!(driver(Layout::contiguous(0, 4, 4).unwrap()), Err(Fault::Ring));
+    assert!(Device::new(&memory, layout, Direction::ToDevice).is_err());
+}
+
+#[test]
+fn an_offer_is_these_bytes() {
+    let (memory, layout) = ring(4);
+    let (mut driver, _) = halves(&memory, layout, Direction::ToDriver);
+    assert_eq!(driver.offer(Buffer { at: 0x200, length: 512 }), Ok(true));
+    let mut descriptor = [0; 16];
+    memory.read(layout.descriptors(), &mut descriptor).unwrap();
+    assert_eq!(descriptor, [0, 2, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0]);
+    let mut available = [0; 6];
+    memory.read(layout.available(), &mut available).unwrap();
+    assert_eq!(available, [0, 0, 1, 0, 0, 0]);
+}
+
+#[test]
+fn a_return_is_these_bytes() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDriver);
+    driver.offer(Buffer { at: 0x200, length: 512 }).unwrap();
+    let taken = device.take().unwrap().unwrap();
+    device.give_back(taken, 56).unwrap();
+    let mut used = [0; 12];
+    memory.read(layout.used(), &mut used).unwrap();
+    assert_eq!(used, [0, 0, 1, 0, 0, 0, 0, 0, 56, 0, 0, 0]);
+}
+
+#[test]
+fn buffers_go_round_when_the_index_wraps() {
+    for num in [2, 4, 32, 256] {
+        let (memory, layout) = ring(num);
+        let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+        let (mut offered, mut returned) = (0_u32, 0_u32);
+        // More than 65536, and never the same number in flight.
+        while returned < 70_000 {
+            for _ in 0..1 + offered % num {
+                let buffer = Buffer { at: offered as usize % 64, length: offered % 64 };
+                offered += u32::from(driver.offer(buffer).unwrap());
+            }
+            while let Some(taken) = device.take().unwrap() {
+                let Buffer { at, length } = taken.buffer();
+                assert_eq!((at, length), (returned as usize % 64, returned % 64), "ring of {num}");
+                device.give_back(taken, length).unwrap();
+                let back = driver.reclaim().unwrap().unwrap();
+                assert_eq!((back.buffer.length, back.written), (length, length));
+                returned += 1;
+            }
+        }
+        assert_eq!((offered, driver.in_flight()), (returned, 0));
+    }
+}
+
+#[test]
+fn a_full_ring_takes_no_more() {
+    let (memory, layout) = ring(2);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    let buffer = Buffer { at: 0, length: 1 };
+    assert_eq!([0; 3].map(|_| driver.offer(buffer).unwrap()), [true, true, false]);
+    let taken = device.take().unwrap().unwrap();
+    assert_eq!(driver.reclaim(), Ok(None));
+    device.give_back(taken, 0).unwrap();
+    assert_eq!(driver.offer(buffer), Ok(false), "it is not ours before it is reclaimed");
+    assert!(driver.reclaim().unwrap().is_some());
+    assert_eq!(driver.offer(buffer), Ok(true));
+}
+
+#[test]
+fn out_of_order_returns_are_told_apart() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    for length in [1, 2] {
+        driver.offer(Buffer { at: 0, length }).unwrap();
+    }
+    let [first, second] = [0; 2].map(|_| device.take().unwrap().unwrap());
+    device.give_back(second, 0).unwrap();
+    device.give_back(first, 0).unwrap();
+    let lengths = [0; 2].map(|_| driver.reclaim().unwrap().unwrap().buffer.length);
+    assert_eq!(lengths, [2, 1]);
+}
+
+#[test]
+fn a_bad_descriptor_costs_one_entry() {
+    // Words of the descriptor: address, length, flags; and what is found.
+    let cases = [
+        (0, 64, 1, Fault::Chained),
+        (0, 64, 3, Fault::Chained),
+        (0, 64, 4, Fault::Indirect),
+        (0, 64, 2, Fault::Direction),
+        (u64::MAX, 2, 0, Fault::OutOfWindow),
+        (0, u32::MAX, 0, Fault::OutOfWindow),
+        (1 << 32, 0, 0, Fault::OutOfWindow),
+    ];
+    for (address, length, flags, fault) in cases {
+        let (memory, layout) = ring(4);
+        let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+        driver.offer(Buffer { at: 0, length: 64 }).unwrap();
+        driver.offer(Buffer { at: 0, length: 65 }).unwrap();
+        let at = layout.descriptor(0);
+        memory.store_u64(at, address).unwrap();
+        memory.store_u32(at + 8, length).unwrap();
+        memory.store_u16(at + 12, flags).unwrap();
+        assert_eq!(device.take(), Err(fault));
+        assert_eq!(device.take().unwrap().unwrap().buffer().length, 65);
+        assert_eq!(device.take(), Ok(None));
+    }
+}
+
+#[test]
+fn a_descriptor_that_goes_on_in_itself_is_refused() {
+    let (memory, layout) = ring(2);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    memory.store_u16(layout.descriptor(0) + 12, NEXT).unwrap();
+    memory.store_u16(layout.descriptor(0) + 14, 0).unwrap();
+    assert_eq!(device.take(), Err(Fault::Chained));
+    assert_eq!(device.take(), Ok(None));
+}
+
+#[test]
+fn a_descriptor_that_does_not_exist_is_refused() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    memory.store_u16(layout.available_entry(0), 4).unwrap();
+    assert_eq!(device.take(), Err(Fault::Descriptor));
+}
+
+#[test]
+fn an_index_that_jumps_stops_the_ring() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    for ahead in [5, 0x8000, 0xFFFF] {
+        memory.store_u16(layout.available() + INDEX, ahead).unwrap();
+        assert_eq!(device.take(), Err(Fault::Index));
+        assert_eq!(device.listen(), Err(Fault::Index));
+        memory.store_u16(layout.used() + INDEX, ahead).unwrap();
+        assert_eq!(driver.reclaim(), Err(Fault::Index));
+        assert_eq!(driver.listen(), Err(Fault::Index));
+    }
+}
+
+#[test]
+fn a_buffer_comes_back_only_once() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    driver.offer(Buffer { at: 8, length: 8 }).unwrap();
+    let taken = device.take().unwrap().unwrap();
+    device.give_back(taken, 0).unwrap();
+    // The device repeats the entry, and makes up one.
+    memory.store_u16(layout.used() + INDEX, 2).unwrap();
+    assert!(driver.reclaim().unwrap().is_some());
+    memory.store_u32(layout.used_entry(1), 0).unwrap();
+    assert_eq!(driver.reclaim(), Err(Fault::NotInFlight));
+    memory.store_u16(layout.used() + INDEX, 3).unwrap();
+    memory.store_u32(layout.used_entry(2), 0x1_0001).unwrap();
+    assert_eq!(driver.reclaim(), Err(Fault::NotInFlight));
+    assert_eq!(driver.in_flight(), 1);
+}
+
+#[test]
+fn what_the_device_does_to_descriptors_does_not_reach_the_driver() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDriver);
+    let buffer = Buffer { at: 8, length: 8 };
+    driver.offer(buffer).unwrap();
+    let taken = device.take().unwrap().unwrap();
+    device.give_back(taken, u32::MAX).unwrap();
+    memory.clear(layout.descriptors(), 64).unwrap();
+    assert_eq!(driver.reclaim(), Ok(Some(Reclaimed { buffer, written: u32::MAX })));
+}
+
+#[test]
+fn kicks_are_wanted_unless_muted() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    assert_eq!((driver.wants_kick(), device.wants_kick()), (Ok(true), Ok(true)));
+    device.mute().unwrap();
+    assert_eq!((driver.wants_kick(), device.wants_kick()), (Ok(false), Ok(true)));
+    driver.mute().unwrap();
+    assert_eq!(device.wants_kick(), Ok(false));
+    assert_eq!(memory.load_u16(layout.available()), Ok(1), "the word that Linux writes");
+    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    assert_eq!(device.listen(), Ok(true), "it came while nobody listened");
+    let taken = device.take().unwrap().unwrap();
+    assert_eq!((device.listen(), driver.listen()), (Ok(false), Ok(false)));
+    device.give_back(taken, 0).unwrap();
+    assert_eq!(driver.listen(), Ok(true));
+}
+
+#[test]
+fn a_ring_of_an_earlier_run_is_noticed_and_cleared() {
+    let (memory, layout) = ring(4);
+    let (mut driver, mut device) = halves(&memory, layout, Direction::ToDevice);
+    assert_eq!(layout.is_fresh(&memory), Ok(true));
+    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    let taken = device.take().unwrap().unwrap();
+    device.give_back(taken, 0).unwrap();
+    assert_eq!(layout.is_fresh(&memory), Ok(false));
+    let again = |position| Device::resume(&memory, layout, Direction::ToDevice, position).map(|_| ());
+    assert_eq!((again(0), again(device.position())), (Err(Fault::Stale), Ok(())));
+    Driver::<_, 4>::new(&memory, layout, Direction::ToDevice).unwrap();
+    assert_eq!((layout.is_fresh(&memory), again(0)), (Ok(true), Ok(())));
+    // The old device sees that the driver began anew.
+    assert_eq!(device.take(), Err(Fault::Index));
+}

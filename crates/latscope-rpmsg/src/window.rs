@@ -1,0 +1,153 @@
+//! How a window of shared memory is divided: table, rings, buffers.
+
+use crate::link::{Host, Remote};
+use crate::ring::{Buffer, Layout};
+use crate::table::{self, Ring, Table, status};
+use crate::{Fault, Memory};
+
+/// Equal buffers one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pool {
+    /// Where the first begins.
+    pub at: usize,
+    /// Bytes of each, header included.
+    pub buffer: u32,
+    /// How many there are.
+    pub count: u16,
+}
+
+impl Pool {
+    /// The first offset behind the last buffer.
+    pub const fn end(&self) -> usize {
+        self.at + self.buffer as usize * self.count as usize
+    }
+
+    /// Checks that all buffers are in the window: [`Fault::OutOfWindow`] if not.
+    pub(crate) fn check(&self, memory: &impl Memory) -> Result<(), Fault> {
+        let bytes = u64::from(self.buffer) * u64::from(self.count);
+        let length = u32::try_from(bytes).map_err(|_| Fault::OutOfWindow)?;
+        memory.locate(self.at as u64, length).map(|_| ())
+    }
+
+    /// Takes the first buffer out of the pool.
+    pub(crate) fn take_first(&mut self) -> Option<Buffer> {
+        self.count = self.count.checked_sub(1)?;
+        let buffer = Buffer { at: self.at, length: self.buffer };
+        self.at = self.at.checked_add(self.buffer as usize)?;
+        Some(buffer)
+    }
+}
+
+/// A window: the table at its beginning, two rings, and the driver's buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The table, which says where the rings are.
+    pub table: Table,
+    /// Buffers from remote to host, then from host to remote.
+    pub pools: [Pool; 2],
+    /// Bytes of the window.
+    pub size: usize,
+}
+
+impl Window {
+    /// That of OpenAMP's generic machine on Linux, `/dev/shm/openamp.shm`.
+    pub const OPENAMP: Window = Window {
+        table: Table::new(
+            table::NAME_SERVICE,
+            [
+                Ring { address: 0x4000, align: 0x1000, num: 256, notify: 1 },
+                Ring { address: 0x8000, align: 0x1000, num: 256, notify: 2 },
+            ],
+        ),
+        pools: [
+            Pool { at: 0x1_0000, buffer: 512, count: 256 },
+            Pool { at: 0x3_0000, buffer: 512, count: 256 },
+        ],
+        size: 0x8_0000,
+    };
+
+    /// A window of one's own, without gaps but those that alignment makes: rings of `num`
+    /// entries, with as many buffers of `to_host` and `to_remote` bytes, header included.
+    ///
+    /// # Errors
+    /// [`Fault::Ring`] if `num` is no power of two or above 32768, or addresses do not suffice.
+    pub fn new(num: u16, to_host: u32, to_remote: u32) -> Result<Window, Fault> {
+        const ALIGN: u32 = 64;
+        let ring = |address: usize, notify| {
+            let address = u32::try_from(address).map_err(|_| Fault::Ring)?;
+            Ok(Ring { address, align: ALIGN, num: num.into(), notify })
+        };
+        let first = ring(Table::SIZE.next_multiple_of(ALIGN as usize), 1)?;
+        let second = ring(aligned(first.layout()?.end())?, 2)?;
+        let pool = |at: usize, size: u32| {
+            let buffer = size.checked_next_multiple_of(ALIGN).ok_or(Fault::Ring)?;
+            let bytes = usize::try_from(u64::from(buffer) * u64::from(num)).map_err(|_| Fault::Ring)?;
+            at.checked_add(bytes).ok_or(Fault::Ring)?;
+            Ok(Pool { at, buffer, count: num })
+        };
+        let receive = pool(aligned(second.layout()?.end())?, to_host)?;
+        let transmit = pool(receive.end(), to_remote)?;
+        let table = Table::new(table::NAME_SERVICE, [first, second]);
+        Ok(Window { table, pools: [receive, transmit], size: transmit.end() })
+    }
+
+    /// Where the two rings are.
+    ///
+    /// # Errors
+    /// [`Fault::Ring`].
+    pub fn rings(&self) -> Result<[Layout; 2], Fault> {
+        Ok([self.table.rings[0].layout()?, self.table.rings[1].layout()?])
+    }
+
+    /// Whether the window is as [`Window::reset`] leaves it: no driver is there, and no index moved.
+    /// If not, somebody is at work or an earlier run left it so; who is to tell them apart knows their processes.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window is not like this.
+    pub fn is_fresh(&self, memory: &impl Memory) -> Result<bool, Fault> {
+        let [receive, transmit] = self.rings()?;
+        let status = self.table.status(memory)?;
+        Ok(status == 0 && receive.is_fresh(memory)? && transmit.is_fresh(memory)?)
+    }
+
+    /// Makes a window ready for both sides, whatever is in it: to be done by who owns it, before
+    /// either starts. A side that is still at work meets [`Fault::Index`] or a status of 0.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
+    pub fn reset(&self, memory: &impl Memory) -> Result<(), Fault> {
+        self.table.write(memory)?;
+        self.rings()?.iter().try_for_each(|ring| ring.clear(memory))
+    }
+
+    /// Starts the driver's side: clears the rings, offers the buffers, and sets the status to ready.
+    /// `N` is at least the number of entries of a ring.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
+    pub fn host<M: Memory + Clone, const N: usize>(&self, memory: M) -> Result<Host<M, N>, Fault> {
+        // A device of an earlier run must not look at rings that are being cleared.
+        self.table.set_status(&memory, 0)?;
+        self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER)?;
+        let host = Host::new(memory.clone(), self.rings()?, self.pools)?;
+        self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER | status::DRIVER_OK)?;
+        Ok(host)
+    }
+
+    /// Starts the device's side if the driver is ready; `None` if it is not yet.
+    ///
+    /// # Errors
+    /// [`Fault::Stale`] if the rings were used before (the driver left its ready status behind);
+    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
+    pub fn remote<M: Memory + Clone>(&self, memory: M) -> Result<Option<Remote<M>>, Fault> {
+        if !self.table.is_ready(&memory)? {
+            return Ok(None);
+        }
+        Remote::new(memory, self.rings()?).map(Some)
+    }
+}
+
+/// The next offset where a cache line begins.
+fn aligned(at: usize) -> Result<usize, Fault> {
+    at.checked_next_multiple_of(64).ok_or(Fault::Ring)
+}
