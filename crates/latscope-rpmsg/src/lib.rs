@@ -41,7 +41,8 @@
 //! - [`table`] and [`window`]: who finds what where, and who begins;
 //! - [`link`]: messages over two rings, both sides;
 //! - [`name_service`] and [`endpoints`]: who is reached where;
-//! - [`messages`] and [`echo`]: what the benchmarks send, and who replies.
+//! - [`messages`] and [`echo`]: what the benchmarks send, and who replies;
+//! - [`control`] and [`image`]: how a host directs a remote that it started, and runs one in QEMU.
 //!
 //! # The peer is not trusted
 //!
@@ -60,10 +61,12 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod echo;
 pub mod endpoints;
 pub mod fault;
 pub mod header;
+pub mod image;
 pub mod link;
 pub mod memory;
 pub mod messages;

@@ -1,0 +1,229 @@
+//! Words beside a link, by which a host directs a remote that it has started.
+//!
+//! They are the last [`SIZE`] bytes of the window, each in a cache line of its own:
+//!
+//! | offset | written by | what |
+//! |---|---|---|
+//! | 0x00 | host | the [`Command`] |
+//! | 0x40 | remote | the command that it obeys |
+//! | 0x80 | host | a bare word |
+//! | 0xC0 | remote | the same word, echoed when that is the order |
+//!
+//! A remote accepts a command when it has left what it did before, so that the
+//! host may clear the window after that, and begin. Until then the remote is not
+//! up, or still at work for an earlier host. Nothing here needs a kick.
+//!
+//! A window of zeros orders a link: who knows nothing of these words is served.
+//!
+//! ```
+//! use core::sync::atomic::AtomicU16;
+//! use latscope_rpmsg::control::{Control, Order};
+//! use latscope_rpmsg::memory::Cells;
+//!
+//! let memory = Cells([const { AtomicU16::new(0) }; 2048]);
+//! let control = Control::new(&memory)?;
+//!
+//! let command = control.issue(Order::Word)?;
+//! assert!(!control.is_accepted(command)?);
+//!
+//! // The remote:
+//! control.accept(control.command()?)?;
+//!
+//! assert!(control.is_accepted(command)?);
+//! # Ok::<(), latscope_rpmsg::Fault>(())
+//! ```
+
+use crate::{Fault, Memory};
+
+/// Bytes of the words and of what is kept for others: a page.
+pub const SIZE: usize = 4096;
+
+const COMMAND: usize = 0;
+const ACCEPTED: usize = 0x40;
+const WORD: usize = 0x80;
+const REPLY: usize = 0xC0;
+
+/// What a remote is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// To serve the driver of the link.
+    Link,
+    /// To echo the bare word.
+    Word,
+    /// To end.
+    Stop,
+}
+
+impl Order {
+    /// Four letters, so that what is written by accident orders nothing but the usual.
+    const fn code(self) -> u32 {
+        u32::from_le_bytes(match self {
+            Order::Link => *b"LINK",
+            Order::Word => *b"WORD",
+            Order::Stop => *b"STOP",
+        })
+    }
+}
+
+/// An order and a number that tells it from the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command(u64);
+
+impl Command {
+    fn new(order: Order, number: u32) -> Command {
+        Command(u64::from(number) << 32 | u64::from(order.code()))
+    }
+
+    fn number(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// What is ordered; what is no order is taken for that of a link.
+    pub fn order(self) -> Order {
+        let is = |order: &Order| order.code() == self.0 as u32;
+        [Order::Word, Order::Stop].into_iter().find(is).unwrap_or(Order::Link)
+    }
+}
+
+/// The words, seen by either side.
+#[derive(Debug, Clone, Copy)]
+pub struct Control<M> {
+    memory: M,
+    at: usize,
+}
+
+impl<M: Memory> Control<M> {
+    /// The words at the end of a window.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] if the window is smaller than they are, or ends within a cache line.
+    pub fn new(memory: M) -> Result<Self, Fault> {
+        match memory.size().checked_sub(SIZE) {
+            Some(at) if at.is_multiple_of(64) => Ok(Control { memory, at }),
+            _ => Err(Fault::OutOfWindow),
+        }
+    }
+
+    /// The host gives an order, even one that was given before.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank, here and below.
+    pub fn issue(&self, order: Order) -> Result<Command, Fault> {
+        let accepted = Command(self.memory.load_u64(self.at + ACCEPTED)?);
+        let command = Command::new(order, accepted.number().wrapping_add(1));
+        // What the host wrote for the remote is seen by it when it sees the order.
+        self.memory.fence();
+        self.memory.store_u64(self.at + COMMAND, command.0)?;
+        Ok(command)
+    }
+
+    /// The host sees whether the remote obeys a command.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn is_accepted(&self, command: Command) -> Result<bool, Fault> {
+        let accepted = self.memory.load_u64(self.at + ACCEPTED)?;
+        self.memory.fence();
+        Ok(accepted == command.0)
+    }
+
+    /// The remote sees the command. One in two halves, of a host that stores no 64 bits at
+    /// once, is followed by the whole one.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn command(&self) -> Result<Command, Fault> {
+        self.memory.load_u64(self.at + COMMAND).map(Command)
+    }
+
+    /// The remote obeys a command from now on: what it stored for an earlier one is seen before this.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn accept(&self, command: Command) -> Result<(), Fault> {
+        self.memory.fence();
+        self.memory.store_u64(self.at + ACCEPTED, command.0)
+    }
+
+    /// The host sends a bare word: another than the one before.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn send(&self, word: u64) -> Result<(), Fault> {
+        self.memory.store_u64(self.at + WORD, word)
+    }
+
+    /// The remote sees the host's word.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn word(&self) -> Result<u64, Fault> {
+        self.memory.load_u64(self.at + WORD)
+    }
+
+    /// The remote sends a word back.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn reply(&self, word: u64) -> Result<(), Fault> {
+        self.memory.store_u64(self.at + REPLY, word)
+    }
+
+    /// The host sees whether a word came back. Halves of two words are neither of them.
+    ///
+    /// # Errors
+    /// See [`Control::issue`].
+    pub fn is_echoed(&self, word: u64) -> Result<bool, Fault> {
+        Ok(self.memory.load_u64(self.at + REPLY)? == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Cells;
+    use std::sync::atomic::AtomicU16;
+
+    fn memory(bytes: usize) -> Cells<Vec<AtomicU16>> {
+        Cells((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
+    }
+
+    #[test]
+    fn every_order_is_known_and_the_rest_is_a_link() {
+        for order in [Order::Link, Order::Word, Order::Stop] {
+            assert_eq!(Command::new(order, 7).order(), order);
+        }
+        for other in [0, u64::MAX, u64::from(Order::Stop.code()) << 32] {
+            assert_eq!(Command(other).order(), Order::Link);
+        }
+    }
+
+    #[test]
+    fn an_order_given_again_is_to_be_accepted_again() {
+        let memory = memory(SIZE);
+        let control = Control::new(&memory).unwrap();
+        let first = control.issue(Order::Link).unwrap();
+        control.accept(control.command().unwrap()).unwrap();
+        assert_eq!(control.is_accepted(first), Ok(true));
+        let second = control.issue(Order::Link).unwrap();
+        assert_eq!(control.is_accepted(second), Ok(false));
+    }
+
+    #[test]
+    fn the_words_are_the_windows_last() {
+        let memory = memory(0x3000);
+        let control = Control::new(&memory).unwrap();
+        control.send(0x0102_0304_0506_0708).unwrap();
+        assert_eq!(memory.load_u8(0x2080), Ok(8));
+        assert_eq!(control.is_echoed(0x0102_0304_0506_0708), Ok(false));
+        control.reply(control.word().unwrap()).unwrap();
+        assert_eq!(control.is_echoed(0x0102_0304_0506_0708), Ok(true));
+        assert_eq!(memory.load_u8(0x20C0), Ok(8));
+    }
+
+    #[test]
+    fn a_window_without_room_has_no_words() {
+        assert!(Control::new(memory(SIZE - 64)).is_err());
+        assert!(Control::new(memory(SIZE + 32)).is_err());
+    }
+}

@@ -1,0 +1,83 @@
+//! How QEMU runs a remote that is an image of its own: the one of `responders/image`.
+//!
+//! Its window is a file: QEMU shows it to the image as the memory of an ivshmem
+//! device, the host maps it. [`control`](crate::control) has the words by which
+//! the host directs it.
+
+use crate::Window;
+use core::fmt;
+
+/// The program that runs the image.
+pub const QEMU: &str = "qemu-system-x86_64";
+
+/// Bytes of the window: a power of two, as a device's memory must be. The link is at the
+/// beginning, laid out as the table says, and the control words are at the end.
+pub const WINDOW: usize = 0x10_0000;
+
+/// The layout that fits any host; others are read from the table.
+pub const LAYOUT: Window = Window::OPENAMP;
+
+/// Where the image writes how it ends.
+pub const EXIT_PORT: u16 = 0xF4;
+/// QEMU's exit status when the host told the image to stop.
+pub const STOPPED: i32 = 33;
+/// QEMU's exit status when the image panicked: the serial line says why.
+pub const PANICKED: i32 = 35;
+
+/// What QEMU is told in any case: a PC with nothing but the device, whose serial line is
+/// standard output. To be added are `-accel`, `-kernel` and `-object`: see [`Backend`].
+pub const ARGUMENTS: [&str; 15] = [
+    "-machine",
+    "q35",
+    "-m",
+    "32",
+    "-nodefaults",
+    "-no-user-config",
+    "-no-reboot",
+    "-display",
+    "none",
+    "-serial",
+    "stdio",
+    "-device",
+    "isa-debug-exit,iobase=0xf4,iosize=4",
+    "-device",
+    "ivshmem-plain,memdev=window",
+];
+
+/// The accelerator that every machine has; one virtual CPU runs in a thread of its own.
+pub const EMULATED: &str = "tcg,thread=multi";
+
+/// What `-object` is told: the window is a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Backend<'a> {
+    /// The file, of [`WINDOW`] bytes.
+    pub path: &'a str,
+}
+
+/// A comma ends a value, unless there are two.
+impl fmt::Display for Backend<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "memory-backend-file,id=window,share=on,size={WINDOW},mem-path=")?;
+        let mut parts = self.path.split(',');
+        f.write_str(parts.next().unwrap_or_default())?;
+        parts.try_for_each(|part| write!(f, ",,{part}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control;
+
+    #[test]
+    fn link_and_words_share_the_window() {
+        assert!(WINDOW.is_power_of_two());
+        assert!(LAYOUT.size + control::SIZE <= WINDOW);
+    }
+
+    #[test]
+    fn a_path_may_have_commas() {
+        let text = Backend { path: "/a,b" }.to_string();
+        assert!(text.ends_with("mem-path=/a,,b"), "{text}");
+    }
+}
