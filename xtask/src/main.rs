@@ -1,8 +1,9 @@
-//! Developer commands of latscope: `cargo xtask test`, `dist`, `peers`, `vm`.
+//! Developer commands of latscope: `cargo xtask test`, `dist`, `image`, `peers`, `vm`.
 #![forbid(unsafe_code)]
 
 mod bans;
 mod dist;
+mod image;
 mod peers;
 mod setup;
 mod shell;
@@ -27,6 +28,8 @@ enum Command {
     Test,
     /// Builds static, stripped binaries into dist/
     Dist,
+    /// Builds the remote processor for QEMU, boots it and talks to it
+    Image,
     /// Compares latscope with other tools; checks its limits under load, of time and of size
     Peers(peers::Arguments),
     /// Runs a command under another kernel, in an emulated machine
@@ -46,6 +49,7 @@ fn run(command: &Command) -> Result<ExitCode> {
     let succeeded = match command {
         Command::Test => test::run()?,
         Command::Dist => dist::run().map(|_| true)?,
+        Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,
         Command::Vm(arguments) => return vm::run(arguments),
     };

@@ -1,0 +1,216 @@
+//! What must hold of the image: in one machine, from its boot to its end. Times
+//! are told, since one would like to see them, and none is asserted.
+
+use super::driver::{Driver, LONGEST};
+use super::machine::Machine;
+use anyhow::{Context, Result, ensure};
+use latscope_rpmsg::Memory;
+use latscope_rpmsg::control::{self, Order};
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::image::{LAYOUT, PANICKED, STOPPED};
+use latscope_rpmsg::messages::block::{self, Receipt};
+use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
+use latscope_rpmsg::table::status;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A check, and what it is called.
+type Check = (&'static str, fn(&mut Machine) -> Result<()>);
+
+/// In their order: the last ends the machine.
+const CHECKS: [Check; 8] = [
+    ("image: pings come back until all indices wrapped", pings),
+    ("image: nine packets of a long ping come back in order", long_ping),
+    ("image: every byte comes back at full rate", bandwidth),
+    ("image: blocks are verified by the image", sink),
+    ("image: a bare word comes back", words),
+    ("image: it answers a second host without a reboot", second_host),
+    ("image: it survives garbage all over the window", garbage),
+    ("image: it ends when told to, with its status", stop),
+];
+
+/// Runs every check.
+pub fn run_all(image: &Path, mut report: impl FnMut(&str, Result<()>)) {
+    report("image: it says why it panics, with a status of its own", panic(image));
+    match Machine::boot(image) {
+        Ok(mut machine) => CHECKS.iter().for_each(|(name, check)| report(name, check(&mut machine))),
+        Err(error) => report("image: it boots", Err(error)),
+    }
+}
+
+fn panic(image: &Path) -> Result<()> {
+    let (status, said) = Machine::boot_without_window(image)?.ended()?;
+    ensure!(status.code() == Some(PANICKED), "QEMU ended with {status}: {said}");
+    ensure!(said.contains("an ivshmem device"), "it says {said:?}");
+    Ok(())
+}
+
+fn pings(machine: &mut Machine) -> Result<()> {
+    let times = ping(&mut Driver::begin(machine)?, 70_000)?;
+    tell("rpc-ping", times)
+}
+
+/// Pings one after the other, each verified; the round trips.
+fn ping(driver: &mut Driver, count: u64) -> Result<Vec<Duration>> {
+    let mut room = [0; Ping::SIZE];
+    let mut one = |number| {
+        let sent = Ping { number };
+        let payload = sent.write(Word::Eight, &mut room);
+        let start = Instant::now();
+        driver.send(Service::Ping, payload)?;
+        let reply = driver.reply()?;
+        let time = start.elapsed();
+        ensure!(Ping::parse(Word::Eight, &reply)? == sent, "another reply than to ping {number}");
+        Ok(time)
+    };
+    (0..count).map(&mut one).collect()
+}
+
+fn long_ping(machine: &mut Machine) -> Result<()> {
+    let mut driver = Driver::begin(machine)?;
+    let long = LongPing { form: Form::Exact, word: Word::Eight };
+    for _ in 0..100 {
+        let mut room = [0; LongPing::PACKET];
+        for index in 0..long.packets() {
+            driver.send(Service::LongPing, long.write(index, &mut room))?;
+        }
+        for index in 0..9 {
+            let found = long.parse(&driver.reply()?)?;
+            ensure!(found == index, "packet {found} where {index} was expected");
+        }
+    }
+    Ok(())
+}
+
+fn bandwidth(machine: &mut Machine) -> Result<()> {
+    /// Blocks on their way: fewer than buffers of either direction.
+    const WINDOW: usize = 64;
+    let mut driver = Driver::begin(machine)?;
+    let mut pending = VecDeque::new();
+    let mut room = [0; LONGEST];
+    for sequence in 0..20_000 {
+        // Of any length, the longest included.
+        let length = LONGEST - sequence as usize % (LONGEST - block::SHORTEST + 1);
+        block::write(sequence, &mut room[..length]);
+        driver.send(Service::Bandwidth, &room[..length])?;
+        pending.push_back((sequence, length));
+        if pending.len() == WINDOW {
+            take(&mut driver, &mut pending)?;
+        }
+    }
+    while !pending.is_empty() {
+        take(&mut driver, &mut pending)?;
+    }
+    Ok(())
+}
+
+/// Verifies the reply to the oldest block.
+fn take(driver: &mut Driver, pending: &mut VecDeque<(u64, usize)>) -> Result<()> {
+    let expected = pending.pop_front().context("nothing is pending")?;
+    let reply = driver.reply()?;
+    let found = (block::parse(&reply)?, reply.len());
+    ensure!(found == expected, "block {found:?} where {expected:?} was expected");
+    Ok(())
+}
+
+fn sink(machine: &mut Machine) -> Result<()> {
+    let mut driver = Driver::begin(machine)?;
+    let mut room = [0; LONGEST];
+    for sequence in 0..10_000 {
+        block::write(sequence, &mut room);
+        driver.send(Service::Sink, &room)?;
+    }
+    driver.send(Service::Sink, &[])?;
+    let receipt = Receipt::parse(&driver.reply()?)?;
+    let expected = Receipt { blocks: 10_000, bytes: 10_000 * LONGEST as u64, mismatched: 0 };
+    ensure!(receipt == expected, "{receipt:?}");
+    Ok(())
+}
+
+fn words(machine: &mut Machine) -> Result<()> {
+    machine.order(Order::Word)?;
+    let control = machine.control()?;
+    let mut one = |word: u64| {
+        // Both halves differ from word to word.
+        let word = word << 32 | word;
+        let start = Instant::now();
+        control.send(word)?;
+        let echoed = || Ok(control.is_echoed(word)?.then_some(()));
+        machine.until("the word does not come back", echoed)?;
+        Ok(start.elapsed())
+    };
+    let times = (1..=100_000).map(&mut one).collect::<Result<_>>()?;
+    tell("a bare word", times)
+}
+
+/// One that finds the rings and the status of the first, which has just gone.
+fn second_host(machine: &mut Machine) -> Result<()> {
+    for _ in 0..20 {
+        ping(&mut Driver::begin(machine)?, 100)?;
+    }
+    Ok(())
+}
+
+fn garbage(machine: &mut Machine) -> Result<()> {
+    let window = machine.window();
+    let mut random = Random(1);
+    let mut noise = vec![0; window.size()];
+    for round in 0..50 {
+        noise.fill_with(|| random.next() as u8);
+        if round % 2 == 0 {
+            window.write(0, &noise)?;
+        } else {
+            // Behind a good table, of a driver that is ready, and without a word of order.
+            machine.order(Order::Link)?;
+            LAYOUT.reset(&window)?;
+            LAYOUT.table.set_status(&window, status::DRIVER_OK)?;
+            window.write(0x100, &noise[0x100..window.size() - control::SIZE])?;
+            scatter(&window, &mut random)?;
+        }
+        // It has seen the garbage when it takes another order.
+        machine.order(Order::Word)?;
+        ping(&mut Driver::begin(machine)?, 10)?;
+    }
+    Ok(())
+}
+
+/// Changes words of the rings while the image reads them.
+fn scatter(window: &impl Memory, random: &mut Random) -> Result<()> {
+    for _ in 0..20_000 {
+        let at = 0x4000 + random.next() as usize % 0x8000;
+        window.store_u16(at & !1, random.next() as u16 % 512)?;
+        // Indices that are in order now and then, or there would be nothing to read.
+        let ring = LAYOUT.rings()?[random.next() as usize % 2];
+        let used = window.load_u16(ring.used() + 2)?;
+        window.store_index(ring.available() + 2, used.wrapping_add(random.next() as u16 % 4))?;
+    }
+    Ok(())
+}
+
+/// Numbers without an order that is of use to anybody (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 16
+    }
+}
+
+fn stop(machine: &mut Machine) -> Result<()> {
+    machine.control()?.issue(Order::Stop)?;
+    let (status, said) = machine.ended()?;
+    ensure!(status.code() == Some(STOPPED), "QEMU ended with {status}: {said}");
+    Ok(())
+}
+
+/// Says what round trips took.
+fn tell(what: &str, mut times: Vec<Duration>) -> Result<()> {
+    times.sort_unstable();
+    let (shortest, middle) = times.first().zip(times.get(times.len() / 2)).context("no round trip")?;
+    eprintln!("{what}: {} round trips, min {shortest:?}, p50 {middle:?} (emulated)", times.len());
+    Ok(())
+}
