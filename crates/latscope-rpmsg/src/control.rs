@@ -9,9 +9,11 @@
 //! | 0x80 | host | a bare word |
 //! | 0xC0 | remote | the same word, echoed when that is the order |
 //!
-//! A remote accepts a command when it has left what it did before, so that the
-//! host may clear the window after that, and begin. Until then the remote is not
-//! up, or still at work for an earlier host. Nothing here needs a kick.
+//! A remote accepts a command when it has left what it did before. Until then it
+//! is not up, or still at work for an earlier host. So a host begins thus, whoever
+//! was there before: [`Window::reset`](crate::Window::reset), [`Control::issue`],
+//! wait for [`Control::is_accepted`], [`Window::host`](crate::Window::host).
+//! Nothing here needs a kick.
 //!
 //! A window of zeros orders a link: who knows nothing of these words is served.
 //!

@@ -1,10 +1,10 @@
 //! How QEMU runs a remote that is an image of its own: the one of `responders/image`.
 //!
 //! Its window is a file: QEMU shows it to the image as the memory of an ivshmem
-//! device, the host maps it. [`control`](crate::control) has the words by which
+//! device, the host maps it. [`control`] has the words by which
 //! the host directs it.
 
-use crate::Window;
+use crate::{Window, control};
 use core::fmt;
 
 /// The program that runs the image.
@@ -16,6 +16,8 @@ pub const WINDOW: usize = 0x10_0000;
 
 /// The layout that fits any host; others are read from the table.
 pub const LAYOUT: Window = Window::OPENAMP;
+
+const _: () = assert!(WINDOW.is_power_of_two() && LAYOUT.size + control::SIZE <= WINDOW);
 
 /// Where the image writes how it ends.
 pub const EXIT_PORT: u16 = 0xF4;
@@ -67,13 +69,6 @@ impl fmt::Display for Backend<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control;
-
-    #[test]
-    fn link_and_words_share_the_window() {
-        assert!(WINDOW.is_power_of_two());
-        assert!(LAYOUT.size + control::SIZE <= WINDOW);
-    }
 
     #[test]
     fn a_path_may_have_commas() {

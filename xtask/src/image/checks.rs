@@ -4,13 +4,14 @@
 use super::driver::{Driver, LONGEST};
 use super::machine::Machine;
 use anyhow::{Context, Result, ensure};
-use latscope_rpmsg::Memory;
 use latscope_rpmsg::control::{self, Order};
 use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::header::Header;
 use latscope_rpmsg::image::{LAYOUT, PANICKED, STOPPED};
 use latscope_rpmsg::messages::block::{self, Receipt};
 use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
 use latscope_rpmsg::table::status;
+use latscope_rpmsg::{Memory, Window};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,11 +20,12 @@ use std::time::{Duration, Instant};
 type Check = (&'static str, fn(&mut Machine) -> Result<()>);
 
 /// In their order: the last ends the machine.
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     ("image: pings come back until all indices wrapped", pings),
     ("image: nine packets of a long ping come back in order", long_ping),
     ("image: every byte comes back at full rate", bandwidth),
     ("image: blocks are verified by the image", sink),
+    ("image: it uses the layout of the table, with the longest buffers", long_buffers),
     ("image: a bare word comes back", words),
     ("image: it answers a second host without a reboot", second_host),
     ("image: it survives garbage all over the window", garbage),
@@ -125,6 +127,19 @@ fn sink(machine: &mut Machine) -> Result<()> {
     let receipt = Receipt::parse(&driver.reply()?)?;
     let expected = Receipt { blocks: 10_000, bytes: 10_000 * LONGEST as u64, mismatched: 0 };
     ensure!(receipt == expected, "{receipt:?}");
+    Ok(())
+}
+
+fn long_buffers(machine: &mut Machine) -> Result<()> {
+    let buffer = Header::SIZE as u32 + u32::from(u16::MAX);
+    let mut driver = Driver::begin_with(machine, Window::new(4, buffer, buffer)?)?;
+    let mut room = [0; u16::MAX as usize];
+    for sequence in 0..100 {
+        block::write(sequence, &mut room);
+        driver.send(Service::Bandwidth, &room)?;
+        let reply = driver.reply()?;
+        ensure!(block::parse(&reply)? == sequence && reply.len() == room.len(), "another block");
+    }
     Ok(())
 }
 

@@ -8,29 +8,37 @@ use latscope_rpmsg::header::{Address, NAME_SERVICE};
 use latscope_rpmsg::image::LAYOUT;
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::name_service::Announcement;
-use latscope_rpmsg::{Host, Link};
+use latscope_rpmsg::{Host, Link, Window as Layout};
 use latscope_sys::window::Window;
 
 /// Where replies are to come.
 const OURS: Address = 0x2000;
 
-/// Bytes of the longest payload of the layout.
+/// Bytes of the longest payload of the usual layout.
 pub const LONGEST: usize = 496;
 
 /// A link whose names are known.
 pub struct Driver<'a> {
     machine: &'a mut Machine,
     host: Host<Window, 256>,
+    /// Room for the longest payload that there is.
+    payload: Vec<u8>,
 }
 
 impl<'a> Driver<'a> {
+    /// Begins anew with the usual layout.
+    pub fn begin(machine: &'a mut Machine) -> Result<Driver<'a>> {
+        Driver::begin_with(machine, LAYOUT)
+    }
+
     /// Begins anew, whatever was in the window and whoever used it before: not
     /// before the image has left that.
-    pub fn begin(machine: &'a mut Machine) -> Result<Driver<'a>> {
+    pub fn begin_with(machine: &'a mut Machine, layout: Layout) -> Result<Driver<'a>> {
         let window = machine.window();
-        LAYOUT.reset(&window)?;
+        layout.reset(&window)?;
         machine.order(Order::Link)?;
-        let mut driver = Driver { host: LAYOUT.host(window)?, machine };
+        let host = layout.host(window)?;
+        let mut driver = Driver { machine, host, payload: vec![0; u16::MAX.into()] };
         for service in Service::ALL {
             driver.expect_name(service)?;
         }
@@ -66,9 +74,8 @@ impl<'a> Driver<'a> {
 
     /// The next message: its destination and its payload.
     fn receive(&mut self) -> Result<(Address, Vec<u8>)> {
-        let mut payload = [0; LONGEST];
-        let host = &mut self.host;
-        let received = self.machine.until("no reply comes", || host.receive(&mut payload))?;
+        let (host, payload) = (&mut self.host, &mut self.payload);
+        let received = self.machine.until("no reply comes", || host.receive(payload))?;
         let payload = payload.get(..received.length).context("more than was sent")?;
         Ok((received.header.destination, payload.to_vec()))
     }

@@ -65,6 +65,10 @@ pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("the image for QEMU: it is built by the compiler of an x86-64 machine".into());
     }
+    // Both sides poll: on one CPU each waits for the other's time slice.
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return Err("the image for QEMU: it needs two CPUs".into());
+    }
     report("image: formatting and lints", lint());
     match prepare() {
         Ok(image) => checks::run_all(&image, report),
