@@ -13,7 +13,7 @@
 //! is not up, or still at work for an earlier host. So a host begins thus, whoever
 //! was there before: [`Window::reset`](crate::Window::reset), [`Control::issue`],
 //! wait for [`Control::is_accepted`], [`Window::host`](crate::Window::host).
-//! Nothing here needs a kick.
+//! None of these needs a kick, but of a remote that sleeps.
 //!
 //! A window of zeros orders a link: who knows nothing of these words is served.
 //!
@@ -50,6 +50,9 @@ const REPLY: usize = 0xC0;
 pub enum Order {
     /// To serve the driver of the link.
     Link,
+    /// To serve the driver of the link, and to sleep whenever there is nothing to do until it is
+    /// kicked: for this driver's messages and orders alike.
+    Doorbell,
     /// To echo the bare word.
     Word,
     /// To end.
@@ -61,6 +64,7 @@ impl Order {
     const fn code(self) -> u32 {
         u32::from_le_bytes(match self {
             Order::Link => *b"LINK",
+            Order::Doorbell => *b"BELL",
             Order::Word => *b"WORD",
             Order::Stop => *b"STOP",
         })
@@ -83,7 +87,7 @@ impl Command {
     /// What is ordered; what is no order is taken for that of a link.
     pub fn order(self) -> Order {
         let is = |order: &Order| order.code() == self.0 as u32;
-        [Order::Word, Order::Stop].into_iter().find(is).unwrap_or(Order::Link)
+        [Order::Doorbell, Order::Word, Order::Stop].into_iter().find(is).unwrap_or(Order::Link)
     }
 }
 
@@ -192,7 +196,7 @@ mod tests {
 
     #[test]
     fn every_order_is_known_and_the_rest_is_a_link() {
-        for order in [Order::Link, Order::Word, Order::Stop] {
+        for order in [Order::Link, Order::Doorbell, Order::Word, Order::Stop] {
             assert_eq!(Command::new(order, 7).order(), order);
         }
         for other in [0, u64::MAX, u64::from(Order::Stop.code()) << 32] {

@@ -26,9 +26,9 @@ pub const STOPPED: i32 = 33;
 /// QEMU's exit status when the image panicked: the serial line says why.
 pub const PANICKED: i32 = 35;
 
-/// What QEMU is told in any case: a PC with nothing but the device, whose serial line is
-/// standard output. To be added are `-accel`, `-kernel` and `-object`: see [`Backend`].
-pub const ARGUMENTS: [&str; 15] = [
+/// What QEMU is told in any case: a PC with next to nothing, whose serial line is standard
+/// output. To be added are `-accel`, `-kernel`, and the device: [`PLAIN`] or [`DOORBELL`].
+pub const ARGUMENTS: [&str; 13] = [
     "-machine",
     "q35",
     "-m",
@@ -42,9 +42,18 @@ pub const ARGUMENTS: [&str; 15] = [
     "stdio",
     "-device",
     "isa-debug-exit,iobase=0xf4,iosize=4",
-    "-device",
-    "ivshmem-plain,memdev=window",
 ];
+
+/// The device where both sides poll; to be added is `-object`: see [`Backend`].
+pub const PLAIN: [&str; 2] = ["-device", "ivshmem-plain,memdev=window"];
+
+/// The device where each side can interrupt the other; to be added is `-chardev`: see [`Socket`].
+pub const DOORBELL: [&str; 2] = ["-device", "ivshmem-doorbell,chardev=doorbell,vectors=1"];
+
+/// Who the host is among those that share the memory: the image rings there.
+pub const HOST: u16 = 0;
+/// Who the image is.
+pub const GUEST: u16 = 1;
 
 /// The accelerator that every machine has; one virtual CPU runs in a thread of its own.
 pub const EMULATED: &str = "tcg,thread=multi";
@@ -56,11 +65,32 @@ pub struct Backend<'a> {
     pub path: &'a str,
 }
 
-/// A comma ends a value, unless there are two.
 impl fmt::Display for Backend<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "memory-backend-file,id=window,share=on,size={WINDOW},mem-path=")?;
-        let mut parts = self.path.split(',');
+        let path = Value(self.path);
+        write!(f, "memory-backend-file,id=window,share=on,size={WINDOW},mem-path={path}")
+    }
+}
+
+/// What `-chardev` is told: who listens at a socket hands out the window and the kicks.
+#[derive(Debug, Clone, Copy)]
+pub struct Socket<'a> {
+    /// The socket.
+    pub path: &'a str,
+}
+
+impl fmt::Display for Socket<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "socket,id=doorbell,path={}", Value(self.path))
+    }
+}
+
+/// The value of an option: a comma ends it, unless there are two.
+struct Value<'a>(&'a str);
+
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let mut parts = self.0.split(',');
         f.write_str(parts.next().unwrap_or_default())?;
         parts.try_for_each(|part| write!(f, ",,{part}"))
     }

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cpuid;
 pub mod futex;
 pub mod interruptions;
+pub mod ivshmem;
 pub mod kernels;
 pub mod mailbox;
 pub mod memory;

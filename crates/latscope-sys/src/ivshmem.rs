@@ -1,0 +1,161 @@
+//! The server of QEMU's `ivshmem-doorbell`: hands out a window, and a kick a direction.
+//!
+//! Sources: docs/specs/ivshmem-spec.txt of QEMU (protocol version 0), unix(7), eventfd(2).
+
+use crate::window::Window;
+use latscope_rpmsg::image::{GUEST, HOST};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// The version of the protocol.
+const VERSION: i64 = 0;
+/// With this number comes the memory.
+const MEMORY: i64 = -1;
+
+/// A socket that QEMU connects to when it starts.
+#[derive(Debug)]
+pub struct Server(UnixListener);
+
+impl Server {
+    /// Listens at a path where nothing is.
+    ///
+    /// # Errors
+    /// As of bind(2).
+    pub fn bind(path: &Path) -> io::Result<Server> {
+        UnixListener::bind(path).map(Server)
+    }
+
+    /// Waits until QEMU connects, and gives it the window and a kick for each direction.
+    ///
+    /// # Errors
+    /// [`TimedOut`](io::ErrorKind::TimedOut); QEMU went away, or out of descriptors.
+    pub fn accept(&self, window: &Window, timeout: Duration) -> io::Result<Doorbell> {
+        if !is_readable(&self.0, timeout)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let (connection, _) = self.0.accept()?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let doorbell = Doorbell { to_guest: eventfd(0, flags)?, to_host: eventfd(0, flags)?, connection };
+        doorbell.introduce(window)?;
+        Ok(doorbell)
+    }
+}
+
+/// Kicks to and from the guest; the guest has none any more when this is dropped.
+#[derive(Debug)]
+pub struct Doorbell {
+    to_guest: OwnedFd,
+    to_host: OwnedFd,
+    /// Its end tells QEMU that there is no server any more.
+    connection: UnixStream,
+}
+
+impl Doorbell {
+    /// The protocol: the version, who the guest is, the memory, the other's vector, the guest's own.
+    fn introduce(&self, window: &Window) -> io::Result<()> {
+        self.send(VERSION, None)?;
+        self.send(GUEST.into(), None)?;
+        self.send(MEMORY, Some(window.descriptor()))?;
+        self.send(HOST.into(), Some(self.to_host.as_fd()))?;
+        self.send(GUEST.into(), Some(self.to_guest.as_fd()))
+    }
+
+    /// Sends a number, and a descriptor that belongs to it.
+    fn send(&self, number: i64, descriptor: Option<BorrowedFd>) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = descriptor.as_slice();
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let bytes = number.to_le_bytes();
+        let sent = sendmsg(&self.connection, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    /// Interrupts the guest.
+    ///
+    /// # Errors
+    /// As of write(2).
+    pub fn kick(&self) -> io::Result<()> {
+        rustix::io::write(&self.to_guest, &1u64.to_ne_bytes())?;
+        Ok(())
+    }
+
+    /// Sleeps until the guest kicks, or has kicked since the last time. False after the time.
+    ///
+    /// # Errors
+    /// As of poll(2) and read(2).
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        if !is_readable(&self.to_host, timeout)? {
+            return Ok(false);
+        }
+        rustix::io::read(&self.to_host, &mut [0; 8])?;
+        Ok(true)
+    }
+}
+
+/// Waits until there is something to read, or to accept.
+fn is_readable(descriptor: &impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
+    Ok(poll(&mut descriptors, Some(&timeout))? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+    use std::io::IoSliceMut;
+
+    /// The next number, and the descriptor that comes with it, as QEMU receives them.
+    fn receive(connection: &UnixStream) -> (i64, Option<OwnedFd>) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut bytes = [0; 8];
+        let into = &mut [IoSliceMut::new(&mut bytes)];
+        recvmsg(connection, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC).unwrap();
+        let descriptor = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        (i64::from_le_bytes(bytes), descriptor)
+    }
+
+    #[test]
+    fn a_guest_gets_the_window_and_both_kicks() {
+        let directory = std::env::temp_dir().join(format!("latscope-ivshmem-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let path = directory.join("socket");
+        let server = Server::bind(&path).unwrap();
+        let guest = UnixStream::connect(&path).unwrap();
+        let doorbell = server.accept(&Window::create(4096).unwrap(), Duration::from_secs(9)).unwrap();
+        std::fs::remove_dir_all(directory).unwrap();
+
+        let [version, id, memory, host, own] = std::array::from_fn(|_| receive(&guest));
+        assert_eq!([version.0, id.0, memory.0, host.0, own.0], [0, 1, -1, 0, 1]);
+        assert!(version.1.is_none() && id.1.is_none());
+        assert_eq!(rustix::fs::fstat(memory.1.unwrap()).unwrap().st_size, 4096);
+
+        assert!(!doorbell.wait(Duration::ZERO).unwrap());
+        rustix::io::write(host.1.unwrap(), &1u64.to_ne_bytes()).unwrap();
+        assert!(doorbell.wait(Duration::from_secs(9)).unwrap());
+        doorbell.kick().unwrap();
+        assert!(is_readable(&own.1.unwrap(), Duration::ZERO).unwrap());
+    }
+
+    #[test]
+    fn a_guest_that_does_not_come_is_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("latscope-ivshmem-nobody-{}", std::process::id()));
+        let server = Server::bind(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let error = server.accept(&Window::create(4096).unwrap(), Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}
