@@ -71,6 +71,36 @@ long_mode:
     call main
     ud2
 
+// Gates for the two vectors of `doorbell`; any other is an error, and resets the machine.
+.global prepare_interrupts
+prepare_interrupts:
+    mov rax, offset kicked
+    mov rdi, offset gates + 0x40 * 16
+    call gate
+    mov rax, offset spurious
+    mov rdi, offset gates + 0xFF * 16
+    call gate
+    lidt [gates_descriptor]
+    ret
+
+// An interrupt gate at rdi, to the code at rax, which is below 2 GiB.
+gate:
+    mov word ptr [rdi], ax
+    mov word ptr [rdi + 2], 8
+    mov word ptr [rdi + 4], 0x8E00
+    shr rax, 16
+    mov word ptr [rdi + 6], ax
+    ret
+
+// The end of an interrupt is told to the local controller.
+kicked:
+    push rax
+    mov eax, 0xFEE000B0
+    mov dword ptr [rax], 0
+    pop rax
+spurious:
+    iretq
+
 .section .rodata.entry, "a", @progbits
 .balign 8
 segments:
@@ -80,9 +110,14 @@ segments:
 descriptor:
     .word 23
     .long segments
+gates_descriptor:
+    .word 256 * 16 - 1
+    .quad gates
 
 .section .bss.entry, "aw", @nobits
 .balign 4096
+gates:
+    .skip 4096
 top:
     .skip 4096
 pointers:

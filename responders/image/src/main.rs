@@ -2,11 +2,13 @@
 //!
 //! The window is the memory of an ivshmem device. The host directs the image by
 //! the words of [`latscope_rpmsg::control`]: it answers the benchmarks over
-//! RPMsg, or echoes one bare word, or ends. It polls, and never halts.
+//! RPMsg, or echoes one bare word, or ends. It polls, unless it is to sleep
+//! until it is kicked, for which the device must have a doorbell.
 #![no_std]
 #![no_main]
 
 mod bar;
+mod doorbell;
 mod exit;
 mod pci;
 mod ports;
@@ -15,6 +17,7 @@ mod string;
 
 use bar::Bar;
 use core::arch::global_asm;
+use doorbell::Doorbell;
 use latscope_rpmsg::control::{Command, Control, Order};
 use latscope_rpmsg::echo::Echo;
 use latscope_rpmsg::table::Table;
@@ -33,28 +36,33 @@ const STEPS: usize = 64;
 // SAFETY: no other symbol has this name: there is no C library.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> ! {
-    let span = pci::shared_memory().expect("an ivshmem device");
-    say!("window of {:#x} bytes at {:#x}", span.size, span.at);
+    let parts = pci::ivshmem().expect("an ivshmem device");
+    say!("window of {:#x} bytes at {:#x}", parts.memory.size, parts.memory.at);
     // SAFETY: the device's memory, below 4 GiB, all of which is mapped where it is; there is no other
     // device that could be there, and neither code nor stack of ours is.
-    let window = unsafe { Bar::new(span) };
+    let window = unsafe { Bar::new(parts.memory) };
+    // SAFETY: likewise, the device's registers and its table.
+    let doorbell = parts.doorbell.map(|spans| unsafe { Doorbell::new(spans) });
     let control = Control::new(window).expect("a window with room for the control words");
-    match obey(window, &control) {
+    match obey(window, &control, doorbell.as_ref()) {
         Ok(()) => exit::exit(image::STOPPED),
         Err(fault) => panic!("the window is gone: {fault}"),
     }
 }
 
 /// Does what the host orders, until that is to stop.
-fn obey(window: Bar, control: &Control<Bar>) -> Result<(), Fault> {
+fn obey(window: Bar, control: &Control<Bar>, doorbell: Option<&Doorbell>) -> Result<(), Fault> {
     loop {
         let command = control.command()?;
         // All that an earlier order began is over here.
         control.accept(command)?;
-        match command.order() {
-            Order::Stop => return Ok(()),
-            Order::Word => echo_words(control, command)?,
-            Order::Link => link(window, control, command)?,
+        match (command.order(), doorbell) {
+            (Order::Stop, _) => return Ok(()),
+            (Order::Word, _) => echo_words(control, command)?,
+            (Order::Doorbell, Some(doorbell)) => {
+                link(control, command, || serve_asleep(window, control, command, doorbell))?
+            }
+            (Order::Link | Order::Doorbell, _) => link(control, command, || serve(window, control, command))?,
         }
     }
 }
@@ -75,27 +83,65 @@ fn echo_words(control: &Control<Bar>, command: Command) -> Result<(), Fault> {
 }
 
 /// Serves one driver after the other.
-fn link(window: Bar, control: &Control<Bar>, command: Command) -> Result<(), Fault> {
+fn link(
+    control: &Control<Bar>,
+    command: Command,
+    serve: impl Fn() -> Result<(), Fault>,
+) -> Result<(), Fault> {
     while control.command()? == command {
         // A driver's mistakes are not ours: what is no table, or names no sound rings, may become one.
-        let _ = serve(window, control, command);
+        let _ = serve();
     }
     Ok(())
 }
 
-/// Serves the driver, if there is one, until it is gone or the order changes.
-fn serve(window: Bar, control: &Control<Bar>, command: Command) -> Result<(), Fault> {
+/// Who answers a driver, and the table by which the driver tells whether it is there.
+type Answering = (Table, Echo<Remote<Bar>, LONGEST>);
+
+/// Begins with the driver, if there is one.
+fn begin(window: Bar) -> Result<Option<Answering>, Fault> {
     let table = Table::parse(&window)?;
     if !table.is_ready(&window)? {
-        return Ok(());
+        return Ok(None);
     }
     let rings = [table.rings[0].layout()?, table.rings[1].layout()?];
-    let mut echo = Echo::<_, LONGEST>::new(Remote::new(window, rings)?);
+    Ok(Some((table, Echo::new(Remote::new(window, rings)?))))
+}
+
+/// Serves the driver, if there is one, until it is gone or the order changes.
+fn serve(window: Bar, control: &Control<Bar>, command: Command) -> Result<(), Fault> {
+    let Some((table, mut echo)) = begin(window)? else { return Ok(()) };
     echo.mute()?;
     while control.command()? == command && table.is_ready(&window)? {
         for _ in 0..STEPS {
             // A fault is counted, and may be there again until the driver starts over.
             echo.poll();
+        }
+    }
+    Ok(())
+}
+
+/// Like [`serve`], but sleeps when there is nothing to do, and kicks. So that each order is seen, a kick comes with it.
+fn serve_asleep(
+    window: Bar,
+    control: &Control<Bar>,
+    command: Command,
+    doorbell: &Doorbell,
+) -> Result<(), Fault> {
+    let begun = begin(window);
+    let Ok(Some((table, mut echo))) = begun else {
+        // Whatever there is no driver for: it kicks when it is ready.
+        doorbell.sleep();
+        return begun.map(|_| ());
+    };
+    while control.command()? == command && table.is_ready(&window)? {
+        let progress = echo.poll();
+        if progress.kick_transmit || progress.kick_receive {
+            doorbell.kick();
+        }
+        // After a fault there is nothing to listen to.
+        if progress.step.is_waiting() && !echo.listen().unwrap_or(false) {
+            doorbell.sleep();
         }
     }
     Ok(())
