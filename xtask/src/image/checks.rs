@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// A check, and what it is called.
 type Check = (&'static str, fn(&mut Machine) -> Result<()>);
 
-/// In their order: the last ends the machine.
+/// Where both sides poll, in their order: the last ends the machine.
 const CHECKS: [Check; 9] = [
     ("image: pings come back until all indices wrapped", pings),
     ("image: nine packets of a long ping come back in order", long_ping),
@@ -32,11 +32,27 @@ const CHECKS: [Check; 9] = [
     ("image: it ends when told to, with its status", stop),
 ];
 
+/// Where both sides sleep until they are kicked.
+const ASLEEP: [Check; 6] = [
+    ("image, by kicks: pings come back, and no kick is lost", pings_by_kicks),
+    ("image, by kicks: nine packets of a long ping come back in order", long_ping),
+    ("image, by kicks: every byte comes back", bandwidth),
+    ("image, by kicks: it answers a second host without a reboot", second_host),
+    ("image, by kicks: it uses the layout of the table, with the longest buffers", long_buffers),
+    ("image, by kicks: it ends when told to, with its status", stop),
+];
+
 /// Runs every check.
 pub fn run_all(image: &Path, mut report: impl FnMut(&str, Result<()>)) {
     report("image: it says why it panics, with a status of its own", panic(image));
-    match Machine::boot(image) {
-        Ok(mut machine) => CHECKS.iter().for_each(|(name, check)| report(name, check(&mut machine))),
+    all_of(Machine::boot(image), &CHECKS, &mut report);
+    all_of(Machine::boot_with_doorbell(image), &ASLEEP, &mut report);
+}
+
+/// Runs every check in one machine.
+fn all_of(machine: Result<Machine>, checks: &[Check], report: &mut impl FnMut(&str, Result<()>)) {
+    match machine {
+        Ok(mut machine) => checks.iter().for_each(|(name, check)| report(name, check(&mut machine))),
         Err(error) => report("image: it boots", Err(error)),
     }
 }
@@ -51,6 +67,11 @@ fn panic(image: &Path) -> Result<()> {
 fn pings(machine: &mut Machine) -> Result<()> {
     let times = ping(&mut Driver::begin(machine)?, 70_000)?;
     tell("rpc-ping", times)
+}
+
+fn pings_by_kicks(machine: &mut Machine) -> Result<()> {
+    let times = ping(&mut Driver::begin(machine)?, 5_000)?;
+    tell("rpc-ping by kicks", times)
 }
 
 /// Pings one after the other, each verified; the round trips.
@@ -216,7 +237,7 @@ impl Random {
 }
 
 fn stop(machine: &mut Machine) -> Result<()> {
-    machine.control()?.issue(Order::Stop)?;
+    machine.issue(Order::Stop)?;
     let (status, said) = machine.ended()?;
     ensure!(status.code() == Some(STOPPED), "QEMU ended with {status}: {said}");
     Ok(())

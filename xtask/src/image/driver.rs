@@ -1,12 +1,12 @@
 //! The driver's side of the link with the image, as a program on Linux has it.
 
-use super::machine::Machine;
+use super::machine::{Machine, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use latscope_rpmsg::control::Order;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::header::{Address, NAME_SERVICE};
 use latscope_rpmsg::image::LAYOUT;
-use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::link::{Event, Unsent};
 use latscope_rpmsg::name_service::Announcement;
 use latscope_rpmsg::{Host, Link, Window as Layout};
 use latscope_sys::window::Window;
@@ -36,8 +36,9 @@ impl<'a> Driver<'a> {
     pub fn begin_with(machine: &'a mut Machine, layout: Layout) -> Result<Driver<'a>> {
         let window = machine.window();
         layout.reset(&window)?;
-        machine.order(Order::Link)?;
+        machine.order(if machine.doorbell().is_some() { Order::Doorbell } else { Order::Link })?;
         let host = layout.host(window)?;
+        machine.kick()?;
         let mut driver = Driver { machine, host, payload: vec![0; u16::MAX.into()] };
         for service in Service::ALL {
             driver.expect_name(service)?;
@@ -57,12 +58,12 @@ impl<'a> Driver<'a> {
     pub fn send(&mut self, to: Service, payload: &[u8]) -> Result<()> {
         let host = &mut self.host;
         let send = || match host.send(OURS, to.address(), payload) {
-            Ok(_) => Ok(Some(Ok(()))),
+            Ok(kick) => Ok(Some(kick)),
             Err(Unsent::NoBuffer) => Ok(None),
-            Err(Unsent::Fault(fault)) => Err(fault),
-            Err(unsent) => Ok(Some(Err(unsent))),
+            Err(unsent) => Err(unsent.into()),
         };
-        Ok(self.machine.until("no buffer comes back", send)??)
+        let kick = self.machine.until("no buffer comes back", send)?;
+        if kick { self.machine.kick() } else { Ok(()) }
     }
 
     /// Receives the next reply.
@@ -75,7 +76,19 @@ impl<'a> Driver<'a> {
     /// The next message: its destination and its payload.
     fn receive(&mut self) -> Result<(Address, Vec<u8>)> {
         let (host, payload) = (&mut self.host, &mut self.payload);
-        let received = self.machine.until("no reply comes", || host.receive(payload))?;
+        let doorbell = self.machine.doorbell();
+        let receive = || {
+            let received = host.receive(payload)?;
+            if let (None, Some(doorbell)) = (received, &doorbell) {
+                // Who is not kicked finds nothing, in all that time.
+                ensure!(host.listen(Event::Message)? || doorbell.wait(PATIENCE)?, "no kick comes");
+            }
+            Ok(received)
+        };
+        let received = self.machine.until("no reply comes", receive)?;
+        if received.kick {
+            self.machine.kick()?;
+        }
         let payload = payload.get(..received.length).context("more than was sent")?;
         Ok((received.header.destination, payload.to_vec()))
     }

@@ -1,18 +1,19 @@
 //! QEMU with the image in it, and our mapping of its window.
 
 use anyhow::{Context, Result, bail};
-use latscope_rpmsg::Fault;
-use latscope_rpmsg::control::{Control, Order};
-use latscope_rpmsg::image::{ARGUMENTS, Backend, EMULATED, QEMU, WINDOW};
+use latscope_rpmsg::control::{Command, Control, Order};
+use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, QEMU, Socket, WINDOW};
+use latscope_sys::ivshmem::{Doorbell, Server};
 use latscope_sys::window::Window;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{self, Child, ExitStatus, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// When to give up: far more than anything takes, on a busy machine, too.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks between two at the clock.
 const LOOKS: u32 = 4096;
@@ -21,26 +22,46 @@ const LOOKS: u32 = 4096;
 pub struct Machine {
     qemu: Child,
     window: Window,
+    /// Kicks, if both sides sleep.
+    doorbell: Option<Rc<Doorbell>>,
 }
 
 impl Machine {
-    /// Starts QEMU with the image, and a fresh window for it.
+    /// Starts QEMU with the image and a fresh window, where both sides poll.
     pub fn boot(image: &Path) -> Result<Machine> {
         let window = Window::create(WINDOW)?;
         // QEMU opens it by our descriptor: there is no name that could be left behind.
-        let path = format!("/proc/{}/fd/{}", std::process::id(), window.descriptor().as_raw_fd());
+        let path = format!("/proc/{}/fd/{}", process::id(), window.descriptor().as_raw_fd());
         let object = Backend { path: &path }.to_string();
-        let qemu = start(image, Command::new(QEMU).args(ARGUMENTS).args(["-object", &object]))?;
-        Ok(Machine { qemu, window })
+        let qemu = start(image, &[PLAIN.as_slice(), &["-object", &object]].concat())?;
+        Ok(Machine { qemu, window, doorbell: None })
+    }
+
+    /// Starts QEMU with the image and a fresh window, where both sides sleep until they are kicked.
+    pub fn boot_with_doorbell(image: &Path) -> Result<Machine> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("doorbell");
+        let server = Server::bind(&path)?;
+        let socket = Socket { path: &path.to_string_lossy() }.to_string();
+        let qemu = start(image, &[["-chardev", &socket], DOORBELL].concat())?;
+        let mut machine = Machine { qemu, window: Window::create(WINDOW)?, doorbell: None };
+        machine.doorbell = Some(Rc::new(server.accept(&machine.window, PATIENCE)?));
+        Ok(machine)
     }
 
     /// Starts QEMU with the image and without a window.
     pub fn boot_without_window(image: &Path) -> Result<Machine> {
-        let others = ARGUMENTS.iter().filter(|argument| !argument.starts_with("ivshmem"));
-        let others: Vec<_> = others.copied().collect();
-        // What is left of the device is the word in front of it, the last.
-        let qemu = start(image, Command::new(QEMU).args(&others[..others.len() - 1]))?;
-        Ok(Machine { qemu, window: Window::create(WINDOW)? })
+        Ok(Machine { qemu: start(image, &[])?, window: Window::create(WINDOW)?, doorbell: None })
+    }
+
+    /// The kicks, if both sides sleep.
+    pub fn doorbell(&self) -> Option<Rc<Doorbell>> {
+        self.doorbell.clone()
+    }
+
+    /// Kicks the image if it sleeps.
+    pub fn kick(&self) -> Result<()> {
+        Ok(self.doorbell.as_ref().map_or(Ok(()), |doorbell| doorbell.kick())?)
     }
 
     /// The window.
@@ -53,16 +74,23 @@ impl Machine {
         Ok(Control::new(self.window())?)
     }
 
+    /// Gives an order.
+    pub fn issue(&self, order: Order) -> Result<Command> {
+        let command = self.control()?.issue(order)?;
+        self.kick()?;
+        Ok(command)
+    }
+
     /// Gives an order and waits until the image obeys it.
     pub fn order(&mut self, order: Order) -> Result<()> {
         let control = self.control()?;
-        let command = control.issue(order)?;
+        let command = self.issue(order)?;
         let accepted = || Ok(control.is_accepted(command)?.then_some(()));
         self.until("the image does not obey", accepted)
     }
 
     /// Looks until there is something, without a pause; not for ever, and not longer than the machine runs.
-    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut() -> Result<Option<T>, Fault>) -> Result<T> {
+    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             for _ in 0..LOOKS {
@@ -109,8 +137,10 @@ impl Drop for Machine {
     }
 }
 
-fn start(image: &Path, qemu: &mut Command) -> Result<Child> {
-    let qemu = qemu.args(["-accel", EMULATED]).arg("-kernel").arg(image);
-    let qemu = qemu.stdin(Stdio::null()).stdout(Stdio::piped());
-    qemu.spawn().with_context(|| format!("cannot start {QEMU}"))
+/// Starts QEMU with a device.
+fn start(image: &Path, device: &[&str]) -> Result<Child> {
+    let mut qemu = process::Command::new(QEMU);
+    qemu.args(ARGUMENTS).args(device).args(["-accel", EMULATED]).arg("-kernel").arg(image);
+    let started = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    started.with_context(|| format!("cannot start {QEMU}"))
 }
