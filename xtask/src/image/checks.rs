@@ -33,12 +33,13 @@ const CHECKS: [Check; 9] = [
 ];
 
 /// Where both sides sleep until they are kicked.
-const ASLEEP: [Check; 6] = [
+const ASLEEP: [Check; 7] = [
     ("image, by kicks: pings come back, and no kick is lost", pings_by_kicks),
     ("image, by kicks: nine packets of a long ping come back in order", long_ping),
     ("image, by kicks: every byte comes back", bandwidth),
     ("image, by kicks: it answers a second host without a reboot", second_host),
     ("image, by kicks: it uses the layout of the table, with the longest buffers", long_buffers),
+    ("image, by kicks: it survives garbage all over the window", garbage),
     ("image, by kicks: it ends when told to, with its status", stop),
 ];
 
@@ -198,11 +199,11 @@ fn garbage(machine: &mut Machine) -> Result<()> {
             window.write(0, &noise)?;
         } else {
             // Behind a good table, of a driver that is ready, and without a word of order.
-            machine.order(Order::Link)?;
+            machine.order(machine.serving())?;
             LAYOUT.reset(&window)?;
             LAYOUT.table.set_status(&window, status::DRIVER_OK)?;
             window.write(0x100, &noise[0x100..window.size() - control::SIZE])?;
-            scatter(&window, &mut random)?;
+            scatter(machine, &mut random)?;
         }
         // It has seen the garbage when it takes another order.
         machine.order(Order::Word)?;
@@ -212,7 +213,8 @@ fn garbage(machine: &mut Machine) -> Result<()> {
 }
 
 /// Changes words of the rings while the image reads them.
-fn scatter(window: &impl Memory, random: &mut Random) -> Result<()> {
+fn scatter(machine: &Machine, random: &mut Random) -> Result<()> {
+    let window = machine.window();
     for _ in 0..20_000 {
         let at = 0x4000 + random.next() as usize % 0x8000;
         window.store_u16(at & !1, random.next() as u16 % 512)?;
@@ -220,6 +222,7 @@ fn scatter(window: &impl Memory, random: &mut Random) -> Result<()> {
         let ring = LAYOUT.rings()?[random.next() as usize % 2];
         let used = window.load_u16(ring.used() + 2)?;
         window.store_index(ring.available() + 2, used.wrapping_add(random.next() as u16 % 4))?;
+        machine.kick()?;
     }
     Ok(())
 }

@@ -2,7 +2,6 @@
 
 use super::machine::{Machine, PATIENCE};
 use anyhow::{Context, Result, ensure};
-use latscope_rpmsg::control::Order;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::header::{Address, NAME_SERVICE};
 use latscope_rpmsg::image::LAYOUT;
@@ -36,7 +35,7 @@ impl<'a> Driver<'a> {
     pub fn begin_with(machine: &'a mut Machine, layout: Layout) -> Result<Driver<'a>> {
         let window = machine.window();
         layout.reset(&window)?;
-        machine.order(if machine.doorbell().is_some() { Order::Doorbell } else { Order::Link })?;
+        machine.order(machine.serving())?;
         let host = layout.host(window)?;
         machine.kick()?;
         let mut driver = Driver { machine, host, payload: vec![0; u16::MAX.into()] };

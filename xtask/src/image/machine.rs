@@ -59,6 +59,11 @@ impl Machine {
         self.doorbell.clone()
     }
 
+    /// The order to serve a link, as this machine can.
+    pub fn serving(&self) -> Order {
+        if self.doorbell.is_some() { Order::Doorbell } else { Order::Link }
+    }
+
     /// Kicks the image if it sleeps.
     pub fn kick(&self) -> Result<()> {
         Ok(self.doorbell.as_ref().map_or(Ok(()), |doorbell| doorbell.kick())?)
