@@ -31,7 +31,11 @@ const VARIABLES: [&str; 4] = [
 /// The build fails, or the image is too large.
 pub fn build() -> Result<PathBuf> {
     let target = shell::workspace().join("target/image");
-    shell::run(cargo("build --release --locked --offline").arg("--target-dir").arg(&target))?;
+    // The same bytes wherever the sources are: messages of panics have their paths.
+    let place = shell::workspace();
+    let remap = format!("target.{TARGET}.rustflags=['--remap-path-prefix={}=latscope']", place.display());
+    let mut cargo = cargo("build --release --locked --offline");
+    shell::run(cargo.args(["--config", &remap, "--target-dir"]).arg(&target))?;
     let image = target.join(TARGET).join("release/latscope-image");
     let size = std::fs::metadata(&image)?.len();
     eprintln!("{}: {size} bytes", image.display());
