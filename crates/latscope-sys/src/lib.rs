@@ -30,4 +30,5 @@ pub mod system_v;
 pub mod thread;
 pub mod usage;
 pub mod vsock;
+pub mod window;
 pub mod worker;

@@ -1,0 +1,222 @@
+//! A window of memory that is shared with another operating system or process,
+//! reached by offsets: for [`latscope_rpmsg`].
+//!
+//! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
+
+use latscope_rpmsg::{Fault, Memory};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
+
+/// A mapped window; clones refer to the same. Offsets count from its beginning.
+#[derive(Debug, Clone)]
+pub struct Window(Arc<Mapping>);
+
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    size: usize,
+    descriptor: OwnedFd,
+}
+
+// SAFETY: the mapping is only accessed through atomics and raw copies: no
+// reference to its bytes exists.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by `Window::map` with this size, and no pointer into it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.size) };
+    }
+}
+
+impl Window {
+    /// A window of zeros in fresh memory that nobody can make shorter.
+    ///
+    /// # Errors
+    /// No memory or descriptors left.
+    pub fn create(size: usize) -> io::Result<Window> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let descriptor = rustix::fs::memfd_create("latscope-window", flags)?;
+        rustix::fs::ftruncate(&descriptor, size as u64)?;
+        rustix::fs::fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Window::map(descriptor)
+    }
+
+    /// The whole of a file: that of [`create`](Window::create) in another
+    /// process, one in `/dev/shm`, memory of a device. One that is not sealed
+    /// may be made shorter by whoever else has it, which ends this process by
+    /// SIGBUS at the next access (mmap(2)).
+    ///
+    /// # Errors
+    /// The file is empty, or cannot be mapped for reading and writing.
+    pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
+        let size = usize::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
+        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, 0)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Window(Arc::new(Mapping { start, size, descriptor })))
+    }
+
+    /// The file behind it, to hand to another process.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.descriptor.as_fd()
+    }
+
+    /// The place of an aligned `T` that lies wholly in the window.
+    #[inline(always)]
+    fn place<T>(&self, at: usize) -> Result<NonNull<T>, Fault> {
+        let fits = at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.0.size);
+        if !fits || !at.is_multiple_of(align_of::<T>()) {
+            return Err(Fault::OutOfWindow);
+        }
+        // SAFETY: `at` is within the mapping.
+        Ok(unsafe { self.0.start.add(at) }.cast())
+    }
+
+    #[inline(always)]
+    fn byte(&self, at: usize) -> Result<&AtomicU8, Fault> {
+        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by raw copies.
+        self.place(at).map(|place| unsafe { place.as_ref() })
+    }
+
+    #[inline(always)]
+    fn half(&self, at: usize) -> Result<&AtomicU16, Fault> {
+        // SAFETY: as above; a mapping begins on a page, so that an aligned offset is an aligned address.
+        self.place(at).map(|place| unsafe { place.as_ref() })
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> Result<&AtomicU32, Fault> {
+        // SAFETY: as above.
+        self.place(at).map(|place| unsafe { place.as_ref() })
+    }
+
+    /// The place of a range that lies wholly in the window.
+    #[inline(always)]
+    fn range(&self, at: usize, length: usize) -> Result<*mut u8, Fault> {
+        let fits = at.checked_add(length).is_some_and(|end| end <= self.0.size);
+        // SAFETY: `at` is within the mapping, or just behind it where the range is empty.
+        if fits { Ok(unsafe { self.0.start.as_ptr().add(at) }) } else { Err(Fault::OutOfWindow) }
+    }
+}
+
+impl Memory for Window {
+    #[inline]
+    fn size(&self) -> usize {
+        self.0.size
+    }
+
+    #[inline]
+    fn load_u8(&self, at: usize) -> Result<u8, Fault> {
+        Ok(self.byte(at)?.load(Ordering::Relaxed))
+    }
+
+    #[inline]
+    fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
+        self.byte(at)?.store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[inline]
+    fn load_u16(&self, at: usize) -> Result<u16, Fault> {
+        Ok(u16::from_le(self.half(at)?.load(Ordering::Relaxed)))
+    }
+
+    #[inline]
+    fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault> {
+        self.half(at)?.store(value.to_le(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[inline]
+    fn load_index(&self, at: usize) -> Result<u16, Fault> {
+        Ok(u16::from_le(self.half(at)?.load(Ordering::Acquire)))
+    }
+
+    #[inline]
+    fn store_index(&self, at: usize, value: u16) -> Result<(), Fault> {
+        self.half(at)?.store(value.to_le(), Ordering::Release);
+        Ok(())
+    }
+
+    #[inline]
+    fn load_u32(&self, at: usize) -> Result<u32, Fault> {
+        Ok(u32::from_le(self.word(at)?.load(Ordering::Relaxed)))
+    }
+
+    #[inline]
+    fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault> {
+        self.word(at)?.store(value.to_le(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+        let from = self.range(at, into.len())?;
+        // SAFETY: the range is in the mapping, and nothing of ours overlaps that. A peer that
+        // writes meanwhile changes bytes, and any bytes are checked after they were copied.
+        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    #[inline]
+    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+        let to = self.range(at, from.len())?;
+        // SAFETY: as in `read`, the other way round.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        Ok(())
+    }
+
+    #[inline]
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_are_one_memory() {
+        let first = Window::create(4096).unwrap();
+        let second = Window::map(first.descriptor().try_clone_to_owned().unwrap()).unwrap();
+        assert_eq!((second.size(), second.load_u32(4092)), (4096, Ok(0)));
+        first.store_u32(8, 0x0403_0201).unwrap();
+        first.store_index(12, 0x0605).unwrap();
+        let mut bytes = [0; 6];
+        second.read(8, &mut bytes).unwrap();
+        assert_eq!(bytes, [1, 2, 3, 4, 5, 6]);
+        second.write(8, &[9, 8]).unwrap();
+        drop(second);
+        assert_eq!(
+            (first.load_u16(8), first.load_index(12), first.load_u8(9)),
+            (Ok(0x0809), Ok(0x0605), Ok(8))
+        );
+    }
+
+    #[test]
+    fn what_is_not_wholly_within_is_refused_and_untouched() {
+        let window = Window::create(4096).unwrap();
+        let out = Err(Fault::OutOfWindow);
+        assert_eq!((window.load_u8(4096).map(drop), window.load_u16(4095).map(drop)), (out, out));
+        assert_eq!((window.load_u32(4094).map(drop), window.load_u32(usize::MAX).map(drop)), (out, out));
+        assert_eq!((window.load_u16(1).map(drop), window.store_u32(2, 1)), (out, out));
+        assert_eq!((window.write(4094, &[1; 3]), window.write(usize::MAX, &[1; 2])), (out, out));
+        assert_eq!(window.read(4094, &mut [0; 3]), out);
+        assert_eq!((window.load_u16(4094), window.write(4096, &[])), (Ok(0), Ok(())));
+    }
+
+    #[test]
+    fn an_empty_file_is_no_window() {
+        assert!(Window::create(0).is_err());
+    }
+}
