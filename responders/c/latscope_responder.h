@@ -93,7 +93,7 @@ enum latscope_next {
     LATSCOPE_OFFLINE, /* the host is not ready, which no kick ends: look again in a while */
 };
 
-/* Inside of a responder: not to be touched. */
+/* Inside of a responder: `counts` and `online` are there to be read, nothing to be written. */
 struct latscope_ring {
     uint32_t descriptors, available, used; /* offsets in the window */
     uint32_t notify;
