@@ -36,7 +36,7 @@ static const char usage[] =
     "  --poll            none: looks all the time\n"
     "  --eventfd IN OUT  two inherited descriptors\n"
     "  --socket PATH     a byte each on a stream socket, which is listened at, as OpenAMP has it\n"
-    "  --steps           none: 100 steps for each byte of standard input, then a byte of standard output\n";
+    "  --steps           none: 100 steps for each byte of standard input, then a line of standard output\n";
 
 /* The machine: what the hooks need. */
 struct machine {
@@ -201,9 +201,8 @@ static void step_on_demand(struct machine *m)
     while (read(STDIN_FILENO, &byte, 1) == 1) {
         for (int step = 0; step < STEPS; step++)
             latscope_responder_poll(&m->responder);
-        byte = m->responder.online ? '1' : '0';
-        if (write(STDOUT_FILENO, &byte, 1) != 1)
-            return;
+        puts(m->responder.online ? "online" : "offline");
+        fflush(stdout);
     }
 }
 

@@ -33,24 +33,25 @@ fn attack(responder: &Responder, random: &mut Random) {
     let word = random.next() as u32;
     let half = |value: u32| (value as u16).to_le_bytes().to_vec();
     let buffer = responder.layout.pools[1].at + 512 * entry;
-    let (at, bytes) = match random.below(12) {
-        // The index: a little on, or anywhere.
+    // What ends all of it until the window is made ready is rare, so that there is more to see.
+    let kind = if random.below(300) == 0 { 9 + random.below(3) } else { random.below(9) };
+    let (at, bytes) = match kind {
         0 => {
             let index = responder.memory.load_u16(ring.available() + 2).unwrap();
-            (ring.available() + 2, half(u32::from(index) + word % 300))
+            (ring.available() + 2, half(u32::from(index) + word % 4))
         }
-        1 => (ring.available() + 2, half(word)),
-        2 => (ring.used() + 2, half(word)),
-        3 => (ring.available() + 4 + 2 * entry, half(word % 512)),
+        1 => (ring.available() + 4 + 2 * entry, half(word % 300)),
         // A descriptor: its address near the window's end or anywhere, its length, its flags.
-        4 => (ring.descriptors() + 16 * entry, (word % 0x9_0000).to_le_bytes().to_vec()),
-        5 => (ring.descriptors() + 16 * entry, random.bytes::<8>().to_vec()),
-        6 => (ring.descriptors() + 16 * entry + 8, (word % 1100).to_le_bytes().to_vec()),
-        7 => (ring.descriptors() + 16 * entry + 8, word.to_le_bytes().to_vec()),
-        8 => (ring.descriptors() + 16 * entry + 12, half(word % 8)),
+        2 => (ring.descriptors() + 16 * entry, (word % 0x9_0000).to_le_bytes().to_vec()),
+        3 => (ring.descriptors() + 16 * entry, random.bytes::<8>().to_vec()),
+        4 => (ring.descriptors() + 16 * entry + 8, (word % 1100).to_le_bytes().to_vec()),
+        5 => (ring.descriptors() + 16 * entry + 8, word.to_le_bytes().to_vec()),
+        6 => (ring.descriptors() + 16 * entry + 12, half(word % 8)),
         // A message: to an endpoint, of some length.
-        9 => (buffer + 4, (0x400 + word % 6).to_le_bytes().to_vec()),
-        10 => (buffer + 12, half(word % 1100)),
+        7 => (buffer + 4, (0x400 + word % 6).to_le_bytes().to_vec()),
+        8 => (buffer + 12, half(word % 1100)),
+        9 => (ring.available() + 2, half(word)),
+        10 => (ring.used() + 2, half(word)),
         _ => (random.below(0x60), random.bytes::<4>().to_vec()),
     };
     scribble(&responder.memory, at, &bytes);

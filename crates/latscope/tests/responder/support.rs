@@ -9,11 +9,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -108,11 +109,22 @@ pub enum Way {
     Socket,
 }
 
+/// The lines of a program, without waiting for ever.
+fn lines(output: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = channel();
+    // It ends with the program.
+    thread::spawn(move || {
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
 /// A responder that runs, and the window that it has in common with us.
 pub struct Responder {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    /// Its lines, until it ends.
+    output: Receiver<String>,
     kicks: Kicks,
     pub layout: Window,
     pub memory: Mapped,
@@ -139,7 +151,7 @@ impl Responder {
         command.args(["--file", &file]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
+        let output = lines(child.stdout.take().unwrap());
         Responder { child, input, output, kicks, layout, memory }
     }
 
@@ -183,10 +195,8 @@ impl Responder {
 
     /// Has a hundred steps taken, and tells whether a host is seen.
     pub fn step(&mut self) -> bool {
-        let mut answer = [0];
         self.input.as_mut().unwrap().write_all(b"s").expect("the responder runs");
-        self.output.read_exact(&mut answer).expect("the responder still runs");
-        answer == [b'1']
+        self.output.recv_timeout(PATIENCE).expect("the responder still runs") == "online"
     }
 
     /// Begins as the host.
@@ -194,13 +204,9 @@ impl Responder {
         self.layout.host(self.memory.clone()).unwrap()
     }
 
-    /// Reads on until it says so.
+    /// Waits until it says so.
     pub fn expect_line(&mut self, expected: &str) {
-        let mut line = String::new();
-        while line.trim_end() != expected {
-            line.clear();
-            assert_ne!(self.output.read_line(&mut line).unwrap(), 0, "it ended before `{expected}`");
-        }
+        while self.output.recv_timeout(PATIENCE).expect("it goes on") != expected {}
     }
 
     /// Sets the status, as a host does that begins or goes.
@@ -270,12 +276,12 @@ impl Responder {
     /// Ends it by the end of its input, and returns what it counted.
     pub fn end(mut self) -> BTreeMap<String, u64> {
         drop(self.input.take());
-        let mut text = String::new();
-        self.output.read_to_string(&mut text).unwrap();
         let status = eventually("its end", || self.child.try_wait().unwrap());
         assert!(status.success(), "{status}");
-        let counts = text.lines().filter_map(|line| line.split_once('='));
-        counts.map(|(name, value)| (name.to_owned(), value.parse().unwrap())).collect()
+        let count = |line: String| {
+            line.split_once('=').map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        };
+        self.output.iter().filter_map(count).collect()
     }
 }
 
