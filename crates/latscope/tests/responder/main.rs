@@ -31,6 +31,10 @@ fn it_needs_no_library() {
     for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
         assert_eq!(needed(&format!("responder{level}.o"), &[level]), "", "{level}");
     }
+    // A machine of 32 bits: no helper for words of 64.
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(needed("responder-32.o", &["-m32", "-fno-pic"]), "");
+    }
 }
 
 #[test]
@@ -100,6 +104,23 @@ fn what_is_not_sound_gets_no_reply_and_is_counted() {
     assert_eq!(responder.ask(&mut host, Service::Pty, b"last"), b"last");
     let counts = responder.end();
     assert_eq!((counts["mismatched"], counts["unknown"], counts["replied"]), (6, 5, 1));
+}
+
+#[test]
+fn a_message_that_is_longer_than_its_buffer_gets_no_reply() {
+    let mut responder = Responder::stepwise(Window::OPENAMP);
+    let mut host = responder.host();
+    assert!(responder.step());
+    responder.announced(&mut host);
+    assert!(responder.send(&mut host, Service::Pty, b"abcd"));
+    // The first message is in the first buffer. Its descriptor says 20 bytes, now its header says more.
+    responder.memory.store_u16(responder.layout.pools[1].at + 12, 5).unwrap();
+    assert!(responder.step());
+    assert_eq!(host.receive(&mut [0; 496]), Ok(None));
+    assert!(responder.send(&mut host, Service::Pty, b"next"));
+    assert!(responder.step());
+    assert_eq!(responder.receive(&mut host).1, b"next");
+    assert_eq!(responder.end()["fault-length"], 1);
 }
 
 #[test]
