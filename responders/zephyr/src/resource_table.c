@@ -13,7 +13,7 @@
 #define BUFFERS 16
 #define ALIGN 16
 
-volatile struct resource_table resource_table __attribute__((section(".resource_table"), used, aligned(16))) = {
+volatile struct resource_table resource_table __attribute__((section(".resource_table"), used, aligned(64))) = {
 	.version = 1,
 	.count = 1,
 	.offset = offsetof(struct resource_table, device),
