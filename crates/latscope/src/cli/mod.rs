@@ -73,6 +73,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
         "__thief" => thief::main(),
         "__load" => load::main(&rest()),
         "__ipc" => probe::ipc::main(&rest()),
+        "__remote" => probe::remote::main(&rest()),
         "__paced" => probe::paced::main(&rest()),
         _ => return None,
     };

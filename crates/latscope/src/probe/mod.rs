@@ -11,6 +11,7 @@ pub mod memory;
 pub mod noise;
 pub mod paced;
 pub mod process;
+pub mod remote;
 pub mod selftest;
 pub mod sync;
 pub mod syscall;
@@ -259,6 +260,11 @@ pub static FAMILIES: &[Family] = &[
         name: "ipc",
         about: "Transactions between processes: latency, deadlines, inheritance, throughput",
         probes: ipc::PROBES,
+    },
+    Family {
+        name: "remote",
+        about: "Messages to another operating system on another core: ping, long ping",
+        probes: remote::PROBES,
     },
 ];
 

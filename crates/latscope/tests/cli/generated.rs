@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 
-const FAMILIES: [&str; 10] =
-    ["cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "ipc"];
+const FAMILIES: [&str; 11] =
+    ["cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "ipc", "remote"];
 
 /// Whether a program is on this machine.
 fn has(name: &str) -> bool {

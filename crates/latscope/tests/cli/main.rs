@@ -14,6 +14,7 @@ mod ipc;
 mod live;
 mod process;
 mod refused_calls;
+mod remote;
 mod result;
 mod signals;
 mod support;

@@ -168,6 +168,7 @@ const IDS: &[&str] = &[
     "ipc.binder ipc.hwbinder ipc.spin ipc.futex ipc.posix-semaphore ipc.sysv-semaphore ipc.eventfd ipc.signal",
     "ipc.io-uring ipc.pipe ipc.fifo ipc.posix-mq ipc.sysv-mq ipc.unix-datagram ipc.unix-seqpacket ipc.unix-stream",
     "ipc.udp ipc.tcp ipc.vsock ipc.passthrough ipc.inversion",
+    "remote.ping remote.long-ping",
 ];
 
 /// Those that change settings of the kernel, or come with an option, are

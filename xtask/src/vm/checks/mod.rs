@@ -17,7 +17,7 @@ mod ran;
 mod wake;
 
 use super::Kernel;
-use super::boot::{AVAILABLE, Machine, SILENT};
+use super::boot::{AVAILABLE, Ended, Machine, SILENT};
 use super::initramfs::quoted;
 use crate::dist;
 use anyhow::{Context, Result, bail, ensure};
@@ -136,19 +136,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         overlay: None,
         profile: profile.to_owned(),
     };
-    // The emulator has brought a guest's kernel down while that patched its own code, or to a
-    // standstill: all commands are run once more. Nothing else is given a second boot, and a
-    // command that does such a thing does it again.
-    let first = machine.run(&script(checks));
-    let emulated = |error: &str| ["Kernel panic", SILENT].iter().any(|words| error.contains(words));
-    let ended = first.or_else(|error| match emulated(&format!("{error:#}")) {
-        true => {
-            eprintln!("VM {kernel}: booted once more: {error:#}");
-            machine.run(&script(checks))
-        }
-        false => Err(error),
-    });
-    match ended {
+    match patiently(kernel, || machine.run(&script(checks))) {
         Ok(ended) => (0..checks.len())
             .map(|index| {
                 let ran = Ran::read(&ended.out().join(index.to_string())).context("it did not run")?;
@@ -157,6 +145,25 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
             .collect(),
         Err(error) => checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
     }
+}
+
+/// How often a guest is booted whose kernel the emulator brings down.
+const BOOTS: u32 = 3;
+
+/// The emulator has brought a guest's kernel down while that patched its own
+/// code, or to a standstill: all commands are run once more. Nothing else is
+/// given another boot, and a command that does such a thing does it again.
+fn patiently(kernel: Kernel, mut run: impl FnMut() -> Result<Ended>) -> Result<Ended> {
+    let emulated = |error: &str| ["Kernel panic", SILENT].iter().any(|words| error.contains(words));
+    for _ in 1..BOOTS {
+        match run() {
+            Err(error) if emulated(&format!("{error:#}")) => {
+                eprintln!("VM {kernel}: booted once more: {error:#}");
+            }
+            ended => return ended,
+        }
+    }
+    run()
 }
 
 /// Runs each command in a directory of its own, numbered in their order. The

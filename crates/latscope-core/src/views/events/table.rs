@@ -25,8 +25,11 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
     let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =
         wanted(&lines).into_iter().partition(|wanted| wanted.zero);
     let labels = lines.iter().map(|line| line.label.clone()).collect();
-    let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
-    let heading = if transactions { "caller" } else { "thread" };
+    let heading = match group.singles.first() {
+        Some(row) if mode(row.m).is_some() => "caller",
+        Some(row) if row.m.probe.starts_with("remote.") => "",
+        _ => "thread",
+    };
     let first = Column::new(Text::styled(HEADING, heading), Side::Left, labels);
     let mut chosen: Vec<usize> = Vec::new();
     let mut order: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].column.is_empty()).collect();
