@@ -14,6 +14,7 @@ use ::iceoryx2::port::subscriber::Subscriber;
 use ::iceoryx2::port::update_connections::UpdateConnections;
 use ::iceoryx2::prelude::*;
 use ::iceoryx2::service::ipc_threadsafe::Service as Shared;
+use ::iceoryx2::service::port_factory::event::PortFactory as Events;
 use rustix::fd::OwnedFd;
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ struct Peer {
     publisher: Publisher<Shared, [u8], ()>,
     subscriber: Subscriber<Shared, [u8], ()>,
     notifier: Notifier<Shared>,
+    events: Events<Shared>,
     listener: Listener<Shared>,
     lifeline: Lifeline,
     _node: Node<Shared>,
@@ -101,6 +103,7 @@ fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
         publisher: publisher.map_err(debug)?,
         subscriber: samples_in.subscriber_builder().create().map_err(debug)?,
         notifier: events_out.notifier_builder().create().map_err(debug)?,
+        events: events_out,
         listener,
         lifeline: Lifeline::watch(lifeline, wake)?,
         _node: node,
@@ -108,7 +111,7 @@ fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
     // What is published before there is a subscriber is lost.
     while samples_out.dynamic_config().number_of_subscribers() == 0
         || samples_in.dynamic_config().number_of_publishers() == 0
-        || events_out.dynamic_config().number_of_listeners() == 0
+        || peer.events.dynamic_config().number_of_listeners() == 0
     {
         if peer.lifeline.gone() {
             return Err(Failure::Gone);
@@ -117,6 +120,25 @@ fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
     }
     peer.publisher.update_connections().map_err(debug)?;
     Ok(peer)
+}
+
+impl Peer {
+    /// Nobody was told of a sample: a signal came between, or the library gave the
+    /// way to the listener up, which only a new notifier looks for again.
+    #[cold]
+    fn tell_anew(&mut self) -> Result<(), Failure> {
+        for _ in 0..MOST_FAILURES {
+            if self.lifeline.gone() {
+                return Err(Failure::Gone);
+            }
+            self.notifier = self.events.notifier_builder().create().map_err(debug)?;
+            if self.notifier.notify().map_err(debug)? > 0 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(broken("iceoryx2: nobody could be told of a sample"))
+    }
 }
 
 impl Party for Peer {
@@ -129,13 +151,7 @@ impl Party for Peer {
         }
         let sample = self.publisher.loan_slice_uninit(message.len()).map_err(debug)?;
         sample.write_from_slice(message).send().map_err(debug)?;
-        // So it is with telling: then nobody was told.
-        for _ in 0..MOST_FAILURES {
-            if self.notifier.notify().map_err(debug)? > 0 || self.lifeline.gone() {
-                return Ok(());
-            }
-        }
-        Err(broken("iceoryx2: nobody could be told of a sample"))
+        if self.notifier.notify().map_err(debug)? > 0 { Ok(()) } else { self.tell_anew() }
     }
 
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
