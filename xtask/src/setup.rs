@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 use std::process::Command;
 
 /// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 8] = [
+    ("cc", "gcc"),
     ("objdump", "binutils"),
     ("taskset", "util-linux"),
     ("setpriv", "util-linux"),

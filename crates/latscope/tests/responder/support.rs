@@ -1,0 +1,312 @@
+//! Compiles the responder, starts it, and is the host that it replies to.
+
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::endpoints::Endpoints;
+use latscope_rpmsg::link::{Event, Unsent};
+use latscope_rpmsg::{Host, Link, Memory, Window};
+use latscope_sys::window::Window as Mapped;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Far more than anything here takes: only what hangs needs it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The host's address in all messages.
+pub const OURS: u32 = 0x500;
+
+/// How the sources are to be compiled, whoever does it.
+const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"];
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../responders/c")
+}
+
+/// Runs the compiler in the sources' directory, and returns what it said if it refused.
+#[track_caller]
+pub fn compile<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<(), String> {
+    let output = Command::new("cc").current_dir(sources()).args(STRICT).args(words).output();
+    let output = output.unwrap_or_else(|error| panic!("cc: {error}: install the package gcc"));
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// Where something that is compiled goes.
+pub fn made(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn build(name: &str, extra: &[&str]) -> Result<PathBuf, String> {
+    let program = made(name);
+    let words = ["linux.c", "latscope_responder.c", "-o"].map(OsString::from);
+    compile(words.into_iter().chain([program.clone().into()]).chain(extra.iter().map(OsString::from)))?;
+    Ok(program)
+}
+
+/// The program as it is used.
+fn plain() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build("responder", &[]).unwrap())
+}
+
+/// The program that ends at an access or an operation that C does not define.
+fn watched() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let sanitizers = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+        build("responder-watched", &sanitizers).unwrap_or_else(|error| {
+            println!("SKIPPED sanitizers of the C compiler: {error}");
+            plain().to_owned()
+        })
+    })
+}
+
+/// How the two sides tell each other, here by our end.
+#[derive(Debug)]
+enum Kicks {
+    None,
+    Events { to: OwnedFd, from: OwnedFd },
+    Socket(UnixStream),
+}
+
+impl Kicks {
+    fn send(&self) {
+        // Full counters and sockets hold kicks that nobody looked at.
+        let _ = match self {
+            Kicks::None => Ok(0),
+            Kicks::Events { to, .. } => rustix::io::write(to, &1_u64.to_ne_bytes()),
+            Kicks::Socket(socket) => rustix::io::write(socket, &[0]),
+        };
+    }
+
+    /// Waits for a kick, or a while.
+    fn wait(&self) {
+        let from = match self {
+            Kicks::None => return thread::yield_now(),
+            Kicks::Events { from, .. } => from.as_fd(),
+            Kicks::Socket(socket) => socket.as_fd(),
+        };
+        let while_ = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        if rustix::event::poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&while_)) == Ok(1) {
+            let _ = rustix::io::read(from, &mut [0_u8; 64]);
+        }
+    }
+}
+
+/// Which kicks to use.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    Poll,
+    Events,
+    Socket,
+}
+
+/// The lines of a program, without waiting for ever.
+fn lines(output: ChildStdout) -> Receiver<String> {
+    let (sender, lines) = channel();
+    // It ends with the program.
+    thread::spawn(move || {
+        BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
+/// A responder that runs, and the window that it has in common with us.
+pub struct Responder {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// Its lines, until it ends.
+    output: Receiver<String>,
+    kicks: Kicks,
+    pub layout: Window,
+    pub memory: Mapped,
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Responder {
+    fn spawn(program: &Path, layout: Window, words: &[OsString], kicks: Kicks) -> Responder {
+        let memory = Mapped::create(layout.size.next_multiple_of(4096)).unwrap();
+        layout.reset(&memory).unwrap();
+        Responder::join(program, layout, memory, words, kicks)
+    }
+
+    /// Starts the program over a window, whatever is in it.
+    fn join(program: &Path, layout: Window, memory: Mapped, words: &[OsString], kicks: Kicks) -> Responder {
+        let file = format!("/proc/{}/fd/{}", std::process::id(), memory.descriptor().as_raw_fd());
+        let mut command = Command::new(program);
+        // Nothing is allocated, and where ptrace is forbidden the search for leaks fails.
+        command.env("ASAN_OPTIONS", "detect_leaks=0");
+        command.args(["--file", &file]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        let output = lines(child.stdout.take().unwrap());
+        Responder { child, input, output, kicks, layout, memory }
+    }
+
+    /// One that runs by itself.
+    pub fn start(layout: Window, way: Way) -> Responder {
+        let word = |text: &str| OsString::from(text);
+        match way {
+            Way::Poll => Responder::spawn(watched(), layout, &[word("--poll")], Kicks::None),
+            Way::Events => {
+                // The child inherits them: they are not closed when a program is started.
+                let [to, from] = [(); 2].map(|()| rustix::event::eventfd(0, EventfdFlags::NONBLOCK).unwrap());
+                let numbers = [&to, &from].map(|end| word(&end.as_raw_fd().to_string()));
+                let words = [[word("--eventfd")].as_slice(), &numbers].concat();
+                Responder::spawn(plain(), layout, &words, Kicks::Events { to, from })
+            }
+            Way::Socket => {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("kicks");
+                let words = [word("--socket"), path.clone().into()];
+                let mut responder = Responder::spawn(plain(), layout, &words, Kicks::None);
+                let socket = eventually("a socket to connect to", || UnixStream::connect(&path).ok());
+                socket.set_nonblocking(true).unwrap();
+                responder.kicks = Kicks::Socket(socket);
+                responder
+            }
+        }
+    }
+
+    /// One that steps when it is told to.
+    pub fn stepwise(layout: Window) -> Responder {
+        Responder::spawn(watched(), layout, &["--steps".into()], Kicks::None)
+    }
+
+    /// Ends it as a crash does, and starts another one over the same window.
+    pub fn crash_and_start(mut self) -> Responder {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let (layout, memory) = (self.layout, self.memory.clone());
+        Responder::join(watched(), layout, memory, &["--steps".into()], Kicks::None)
+    }
+
+    /// Has a hundred steps taken, and tells whether a host is seen.
+    pub fn step(&mut self) -> bool {
+        self.input.as_mut().unwrap().write_all(b"s").expect("the responder runs");
+        self.output.recv_timeout(PATIENCE).expect("the responder still runs") == "online"
+    }
+
+    /// Begins as the host.
+    pub fn host(&self) -> Host<Mapped, 256> {
+        self.layout.host(self.memory.clone()).unwrap()
+    }
+
+    /// Waits until it says so.
+    pub fn expect_line(&mut self, expected: &str) {
+        while self.output.recv_timeout(PATIENCE).expect("it goes on") != expected {}
+    }
+
+    /// Sets the status, as a host does that begins or goes.
+    pub fn set_status(&self, status: u8) {
+        self.layout.table.set_status(&self.memory, status).unwrap();
+    }
+
+    /// Sends; false if there is no buffer.
+    pub fn send(&self, host: &mut Host<Mapped, 256>, service: Service, payload: &[u8]) -> bool {
+        match host.send(OURS, service.address(), payload) {
+            Ok(kick) => {
+                if kick {
+                    self.kicks.send();
+                }
+                true
+            }
+            Err(Unsent::NoBuffer) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The next message: where from, and what. Waits for it.
+    pub fn receive(&self, host: &mut Host<Mapped, 256>) -> (u32, Vec<u8>) {
+        let mut room = [0; 4096];
+        eventually("a message", || {
+            let received = host.receive(&mut room).unwrap();
+            if let Some(received) = received {
+                if received.kick {
+                    self.kicks.send();
+                }
+                return Some((received.header.source, room[..received.length].to_vec()));
+            }
+            if !host.listen(Event::Message).unwrap() {
+                self.kicks.wait();
+            }
+            None
+        })
+    }
+
+    /// Sends one message and waits for its reply.
+    pub fn ask(&self, host: &mut Host<Mapped, 256>, service: Service, payload: &[u8]) -> Vec<u8> {
+        eventually("a buffer to send in", || self.send(host, service, payload).then_some(()));
+        let (source, reply) = self.receive(host);
+        assert_eq!(source, service.address());
+        reply
+    }
+
+    /// Takes the announcements that come first, and tells them.
+    pub fn announced(&self, host: &mut Host<Mapped, 256>) -> Vec<String> {
+        let mut endpoints = Endpoints::<8>::default();
+        for _ in Service::ALL {
+            let (source, payload) = self.receive(host);
+            let header = latscope_rpmsg::header::Header { source, destination: 53, length: 40, flags: 0 };
+            endpoints.receive(&header, &payload).unwrap().unwrap();
+        }
+        endpoints.theirs().map(|(name, at)| format!("{name} {at:#x}")).collect()
+    }
+
+    /// A responder that just began with us, its announcements taken.
+    pub fn ready(layout: Window, way: Way) -> (Responder, Host<Mapped, 256>) {
+        let responder = Responder::start(layout, way);
+        let mut host = responder.host();
+        responder.announced(&mut host);
+        (responder, host)
+    }
+
+    /// Ends it by the end of its input, and returns what it counted.
+    pub fn end(mut self) -> BTreeMap<String, u64> {
+        drop(self.input.take());
+        let status = eventually("its end", || self.child.try_wait().unwrap());
+        assert!(status.success(), "{status}");
+        let count = |line: String| {
+            line.split_once('=').map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        };
+        self.output.iter().filter_map(count).collect()
+    }
+}
+
+/// Tries until there is an answer.
+#[track_caller]
+pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        thread::yield_now();
+    }
+}
+
+/// All faults that were counted.
+pub fn faults(counts: &BTreeMap<String, u64>) -> u64 {
+    counts.iter().filter(|(name, _)| name.starts_with("fault-")).map(|(_, count)| count).sum()
+}
+
+/// Overwrites bytes of the window with others.
+pub fn scribble(memory: &Mapped, at: usize, bytes: &[u8]) {
+    let room = memory.size().saturating_sub(at);
+    memory.write(at, &bytes[..bytes.len().min(room)]).unwrap();
+}
