@@ -79,3 +79,25 @@ fn nothing_is_left_of_a_run_that_is_killed() {
     mark.wait_for_none();
     assert_eq!(run(&["__remote"]).code, Some(1));
 }
+
+#[test]
+fn a_remote_that_stands_still_costs_losses_and_ends_the_row() {
+    // What is late of a long ping would pass for packets of the next: there is no next.
+    for (probe, id, losses) in [("ping", "remote.ping", 3.0), ("long-ping", "remote.long-ping", 1.0)] {
+        let place = Place::new();
+        let result = place.at("result.json");
+        let words = ["remote", probe, "--wait", "eventfd", "--duration", "60s", "--json", &result, "--quiet"];
+        let mut command = latscope(words);
+        let mark = Mark::on(&mut command);
+        let child = start(&mut command);
+        let echo = mark.wait_for("__remote eventfd");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        send(Signal::STOP, echo.pid);
+        wait(child).no_panic();
+        let found = json(&result);
+        let points = of_probe(&found, id);
+        has_reason(&points, "degraded", "no message came in time");
+        assert_eq!(points[0]["values"]["losses"]["value"].as_f64(), Some(losses), "{found:#}");
+        mark.wait_for_none();
+    }
+}
