@@ -175,8 +175,13 @@ fn by_device_tree(root: &Root) -> Option<String> {
         return Some(proper_name(&compatible));
     }
     let board = root.text("/proc/device-tree/compatible")?;
-    board.contains("linux,dummy-virt").then(|| "QEMU".to_owned())
+    let emulated = root.field("/proc/cpuinfo", "CPU part").is_some_and(|part| part == CORTEX_A15);
+    let name = if emulated { "TCG (emulated)" } else { "QEMU" };
+    board.contains("linux,dummy-virt").then(|| name.to_owned())
 }
+
+/// A 32-bit processor that QEMU emulates: no Linux since 5.7 virtualises one.
+const CORTEX_A15: &str = "0xc0f";
 
 /// Makers and products that firmware tables (DMI) name in virtual machines.
 const VIRTUAL_FIRMWARE: [(&str, &str); 10] = [

@@ -8,6 +8,8 @@ mod echo;
 pub mod kicks;
 pub mod rings;
 pub mod shm;
+#[cfg(feature = "vhost-user")]
+pub mod vhost_user;
 
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
