@@ -4,6 +4,7 @@
 //! it are whole messages. What the other side writes is not trusted, and each
 //! wait has an end.
 
+pub mod char;
 mod echo;
 pub mod kicks;
 pub mod rings;
@@ -106,13 +107,13 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &char::CHAR];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm"];
+pub const NAMES: &[&str] = &["shm", "char"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "eventfd"];
+pub const WAITS: &[&str] = &["spin", "eventfd", "poll"];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

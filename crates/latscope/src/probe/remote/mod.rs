@@ -44,13 +44,13 @@ pub static LONG_PING: Probe = Probe {
 const PARAMS: &[Param] = &[
     Param {
         name: "transport",
-        help: "`shm`: an echo process of our own on another CPU, in memory that both map.",
+        help: "`shm`: an echo process of our own on another CPU, in memory that both map. `char`: Linux's `/dev/rpmsgN`.",
         kind: Kind::Choice(remote::NAMES),
         axis: false,
     },
     Param {
         name: "wait",
-        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked.",
+        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `poll`: the host sleeps in poll(2).",
         kind: Kind::Choice(remote::WAITS),
         axis: false,
     },

@@ -165,10 +165,10 @@ mod tests {
             assert_eq!(guest.load_u8(address).map(drop), out, "{address:#x}");
         }
         assert_eq!(guest.read(0x4000_0ffe, &mut [0; 4]), out);
-        assert_eq!(guest.locate(0x4000_0ff0, 0x20), out);
+        assert_eq!(guest.locate(0x4000_0ff0, 0x20).map(drop), out);
         assert_eq!(guest.locate(0x4000_0ff0, 0x10), Ok(0x4000_0ff0));
-        assert_eq!(guest.locate(u64::MAX, u32::MAX), out);
-        assert_eq!(guest.translate(0x7000_0000_1000).map(drop), out.map(drop));
+        assert_eq!(guest.locate(u64::MAX, u32::MAX).map(drop), out);
+        assert_eq!(guest.translate(0x7000_0000_1000).map(drop), out);
         assert_eq!(guest.translate(1), Err(Fault::OutOfWindow));
     }
 
