@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold.
 
-use crate::{bans, dist, image, setup, shell, thefts, vm};
+use crate::{bans, dist, guest, image, setup, shell, thefts, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
 use std::io::{BufRead, BufReader};
@@ -47,6 +47,10 @@ pub fn run() -> Result<bool> {
         tally.skipped += 1;
     }
     if let Err(reason) = vm::checks::run_all(|name, outcome| tally.check(name, outcome)) {
+        println!("SKIPPED {reason}");
+        tally.skipped += 1;
+    }
+    if let Err(reason) = guest::run_all(|name, outcome| tally.check(name, outcome)) {
         println!("SKIPPED {reason}");
         tally.skipped += 1;
     }
