@@ -24,7 +24,7 @@ pub fn run() -> Result<bool> {
     setup::run()?;
     let mut tally = Tally::default();
     tally.check("formatting", shell::run(&mut shell::cargo("fmt --all -- --check")));
-    let clippy = "clippy --workspace --all-targets --locked -- -D warnings";
+    let clippy = "clippy --workspace --all-targets --features latscope/vhost-user --locked -- -D warnings";
     tally.check("clippy", shell::run(&mut shell::cargo(clippy)));
     tally.check("documentation", documentation());
     tally.check("no C in the dependency tree", bans::run());
@@ -32,7 +32,7 @@ pub fn run() -> Result<bool> {
     let tests = tally.tests("test --workspace --locked --no-fail-fast -- --include-ignored --test-threads=2");
     tally.check("cargo test", tests);
     // Transports that are libraries, which the usual binary does without.
-    let libraries = "test --package latscope --locked --features dbus,iceoryx2 --lib --test cli -- transports:: probe::ipc:: every_transport";
+    let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
     let tests = tally.tests(libraries);
     tally.check("optional transports", tests);
     match dist::run() {

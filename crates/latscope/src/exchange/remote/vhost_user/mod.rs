@@ -8,6 +8,8 @@
 
 mod device;
 mod memory;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use anyhow::{Context, Result, bail};
