@@ -68,7 +68,7 @@ impl Window {
     /// The part is empty, not wholly in the file, or begins within a page.
     pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
         let length = u64::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
-        if !offset.checked_add(size as u64).is_some_and(|end| end <= length) {
+        if offset.checked_add(size as u64).is_none_or(|end| end > length) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Window::mapping(descriptor, offset, size, MapFlags::SHARED)

@@ -231,6 +231,15 @@ mod tests {
     }
 
     #[test]
+    fn a_32_bit_processor_in_qemu_is_an_emulated_one() {
+        let board = ("/proc/device-tree/compatible", "linux,dummy-virt\0");
+        for (part, expected) in [("0xc0f", "TCG (emulated)"), ("0xd0c", "QEMU")] {
+            let (_directory, root) = tree(&[board, ("/proc/cpuinfo", &format!("CPU part\t: {part}\n"))]);
+            assert_eq!(snapshot(&root).hypervisor.as_deref(), Some(expected), "{part}");
+        }
+    }
+
+    #[test]
     fn hypervisors_leave_traces_in_files() {
         let named = |files: &[(&str, &str)]| {
             let (_directory, root) = tree(files);
