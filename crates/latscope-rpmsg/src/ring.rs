@@ -8,6 +8,10 @@
 //! an index looks at the other's flag after it; who asks for kicks again looks at
 //! the other's index after it. With a full fence between the two steps on both
 //! sides, one of them sees what the other did, and no kick is lost.
+//!
+//! Time between two cores is cache lines that travel. So an index of the peer's is loaded again only
+//! when what it told last is used up, and an entry or a descriptor that has the right bytes already is
+//! not stored again: in a ring whose buffers come back in order, only the indices change.
 
 mod device;
 mod driver;
@@ -199,6 +203,17 @@ impl Layout {
     fn used_entry(&self, index: u16) -> usize {
         self.used + ENTRIES + 8 * usize::from(index & (self.num - 1))
     }
+}
+
+/// Stores 16 bits that only this side stores, unless they are there: a store takes the cache line
+/// from the peer even if it changes nothing.
+fn update_u16(memory: &impl Memory, at: usize, value: u16) -> Result<(), Fault> {
+    if memory.load_u16(at)? == value { Ok(()) } else { memory.store_u16(at, value) }
+}
+
+/// As [`update_u16`], with 32 bits.
+fn update_u32(memory: &impl Memory, at: usize, value: u32) -> Result<(), Fault> {
+    if memory.load_u32(at)? == value { Ok(()) } else { memory.store_u32(at, value) }
 }
 
 /// How many entries the peer published that were not consumed yet; [`Fault::Index`] if its index

@@ -134,7 +134,8 @@ impl Window {
         Ok(host)
     }
 
-    /// Starts the device's side if the driver is ready; `None` if it is not yet.
+    /// Starts the device's side if the driver is ready; `None` if it is not yet. Once the driver ends or
+    /// begins again, its calls are answered with [`Fault::Reset`]: it is to be started anew then.
     ///
     /// # Errors
     /// [`Fault::Stale`] if the rings were used before (the driver left its ready status behind);
@@ -143,7 +144,7 @@ impl Window {
         if !self.table.is_ready(&memory)? {
             return Ok(None);
         }
-        Remote::new(memory, self.rings()?).map(Some)
+        Ok(Some(Remote::new(memory, self.rings()?)?.watch(self.table)))
     }
 }
 

@@ -204,7 +204,7 @@ fn the_remote_waits_for_the_driver_and_notices_an_earlier_run() {
     assert!(window.remote(&memory).unwrap().is_some());
     window.reset(&memory).unwrap();
     assert_eq!(window.is_fresh(&memory), Ok(true));
-    assert_eq!(remote.send(1, 2, b"x"), Err(Unsent::Fault(Fault::Index)));
+    assert_eq!(remote.send(1, 2, b"x"), Err(Unsent::Fault(Fault::Reset)));
 }
 
 #[test]
