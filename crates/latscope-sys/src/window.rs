@@ -3,6 +3,8 @@
 //!
 //! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
 
+mod copy;
+
 use latscope_rpmsg::{Fault, Memory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -23,8 +25,8 @@ struct Mapping {
     descriptor: OwnedFd,
 }
 
-// SAFETY: the mapping is only accessed through atomics and raw copies: no
-// reference to its bytes exists.
+// SAFETY: the mapping is only accessed through atomics and volatile copies: no
+// other reference to its bytes exists.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -83,7 +85,7 @@ impl Window {
 
     #[inline(always)]
     fn byte(&self, at: usize) -> Result<&AtomicU8, Fault> {
-        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by raw copies.
+        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by volatile copies.
         self.place(at).map(|place| unsafe { place.as_ref() })
     }
 
@@ -101,10 +103,10 @@ impl Window {
 
     /// The place of a range that lies wholly in the window.
     #[inline(always)]
-    fn range(&self, at: usize, length: usize) -> Result<*mut u8, Fault> {
+    fn range(&self, at: usize, length: usize) -> Result<NonNull<u8>, Fault> {
         let fits = at.checked_add(length).is_some_and(|end| end <= self.0.size);
         // SAFETY: `at` is within the mapping, or just behind it where the range is empty.
-        if fits { Ok(unsafe { self.0.start.as_ptr().add(at) }) } else { Err(Fault::OutOfWindow) }
+        if fits { Ok(unsafe { self.0.start.add(at) }) } else { Err(Fault::OutOfWindow) }
     }
 }
 
@@ -161,17 +163,16 @@ impl Memory for Window {
     #[inline]
     fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         let from = self.range(at, into.len())?;
-        // SAFETY: the range is in the mapping, and nothing of ours overlaps that. A peer that
-        // writes meanwhile changes bytes, and any bytes are checked after they were copied.
-        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        // SAFETY: the range is in the mapping, and nothing of ours refers to its bytes.
+        unsafe { copy::out(from, into) };
         Ok(())
     }
 
     #[inline]
     fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         let to = self.range(at, from.len())?;
-        // SAFETY: as in `read`, the other way round.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        // SAFETY: as in `read`.
+        unsafe { copy::within(to, from) };
         Ok(())
     }
 
