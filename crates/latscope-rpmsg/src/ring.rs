@@ -189,6 +189,23 @@ impl Layout {
         Ok(memory.load_index(self.available + INDEX)? == 0 && memory.load_index(self.used + INDEX)? == 0)
     }
 
+    /// Whether no device stored an entry or an index since the ring was cleared.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] unless the used ring is in the window.
+    pub(crate) fn is_unused(&self, memory: &impl Memory) -> Result<bool, Fault> {
+        if memory.load_index(self.used + INDEX)? != 0 {
+            return Ok(false);
+        }
+        let words = 2 * usize::from(self.num);
+        for at in (self.used + ENTRIES..).step_by(4).take(words) {
+            if memory.load_u32(at)? != 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The offset of a descriptor; `index` is below `num`.
     fn descriptor(&self, index: u16) -> usize {
         self.descriptors + usize::from(index) * DESCRIPTOR

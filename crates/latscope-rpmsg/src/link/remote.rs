@@ -58,8 +58,9 @@ impl<M: Memory + Clone> Remote<M> {
         self.check().err().map_or(Unsent::NoBuffer, Unsent::Fault)
     }
 
-    /// Whether the driver is that which we began with, as far as one can see. [`Link::take`] asks when
-    /// there is no message, [`Link::post`] when there is no buffer, and [`Link::listen`] before one sleeps.
+    /// Whether the driver is that which we began with, as far as one can see: before the first message it
+    /// cannot be told from another. Every call of [`Link`] asks before it stores, or tells that there is nothing.
+    /// Only lines of our own are looked at.
     ///
     /// # Errors
     /// [`Fault::Reset`] if it is not: its status or one of our own indices says so.
@@ -84,6 +85,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
             return Err(Unsent::TooLong);
         }
         let written = write(&self.memory, taken.buffer().at, source, destination, payload)?;
+        self.check()?;
         Ok(self.transmit.give_back(taken, written)?)
     }
 
@@ -98,7 +100,10 @@ impl<M: Memory + Clone> Link for Remote<M> {
 
     fn release(&mut self) -> Result<(), Fault> {
         match self.held.take() {
-            Some(taken) => self.receive.give_back(taken, 0),
+            Some(taken) => {
+                self.check()?;
+                self.receive.give_back(taken, 0)
+            }
             None => Ok(()),
         }
     }
