@@ -1,7 +1,7 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
-use super::{ipc, noise, wake};
+use super::{ipc, noise, remote, wake};
 use crate::probe::{FAMILIES, Family, Kind, Param};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -34,6 +34,7 @@ pub fn command() -> Command {
             "wake" => wake::command(),
             "ipc" => ipc::command(),
             "noise" => noise::command(family_command(family)),
+            "remote" => remote::command(family),
             _ => family_command(family),
         })
     });
@@ -119,7 +120,8 @@ fn survey_arguments() -> Vec<Arg> {
     arguments
 }
 
-fn family_command(family: &'static Family) -> Command {
+/// The command of a family, with its parameters from the registry.
+pub(super) fn family_command(family: &'static Family) -> Command {
     let short = |id: &'static str| id.split_once('.').map_or(id, |(_, name)| name);
     let mut command = Command::new(family.name)
         .about(family.about)

@@ -12,6 +12,7 @@ mod measure;
 mod noise;
 mod outliers;
 mod output;
+mod remote;
 mod selftest;
 mod show;
 mod survey;
@@ -20,6 +21,7 @@ mod wake;
 use crate::compat;
 use crate::conditions::{guardian, load, thief};
 use crate::engine::worker;
+use crate::exchange;
 use crate::probe;
 use anyhow::{Result, bail};
 use clap::error::ErrorKind;
@@ -73,7 +75,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
         "__thief" => thief::main(),
         "__load" => load::main(&rest()),
         "__ipc" => probe::ipc::main(&rest()),
-        "__remote" => probe::remote::main(&rest()),
+        "__remote" => exchange::remote::shm::main(&rest()),
         "__paced" => probe::paced::main(&rest()),
         _ => return None,
     };
@@ -105,6 +107,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("wake", matches)) => wake::run(matches)?,
         Some(("ipc", matches)) => ipc::run(matches)?,
         Some(("noise", matches)) => noise::run(matches)?,
+        Some(("remote", matches)) => remote::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,
         Some(("generate", matches)) => generate::run(matches)?,

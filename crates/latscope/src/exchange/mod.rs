@@ -20,7 +20,7 @@ pub mod eventfd;
 pub mod futex;
 pub mod leftover;
 pub mod pipe;
-pub mod rpmsg;
+pub mod remote;
 pub mod semaphore;
 mod shared;
 pub mod spin;

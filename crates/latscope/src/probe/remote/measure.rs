@@ -1,22 +1,16 @@
 //! Pings: sent, timed, verified, and counted where they do not come back.
 
 use super::PING;
-use super::far::Far;
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
-use crate::exchange::rpmsg::{self, Failure, Near, PAYLOAD, Wait};
-use anyhow::{Context, Result, bail};
+use crate::exchange::remote::{self, Channel, Failure, Order};
+use anyhow::{Context, Result};
 use latscope_core::plan::Point;
 use latscope_core::report::Better;
 use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::header::Address;
 use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
 use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
-use latscope_sys::window::Window;
-
-/// Time for the remote to begin.
-const PATIENCE: u64 = 10_000_000_000;
 
 /// Time for a ping to come back; later it is lost.
 const TIMEOUT: u64 = 1_000_000_000;
@@ -44,29 +38,20 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let wait = Wait::named(point.text("wait")).context("no such way to wait")?;
-    let [here, there] = match bench.cpus() {
-        [here, there, ..] => [*here, *there],
-        [only] if wait != Wait::Spin => [*only; 2],
-        _ => bail!("two parties that spin need two CPUs"),
-    };
-    sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
-    let memory = Window::create(rpmsg::layout()?.size).context("no shared memory")?;
-    let (mut far, kicks) = Far::start(&memory, there, wait)?;
-    let mut near = Near::begin(memory, kicks)?;
+    let transport = remote::transport(point.text("transport")).context("no such transport")?;
     let service = if point.probe == PING.id { Service::Ping } else { Service::LongPing };
-    let began = near.connect(service, monotonic_ns() + PATIENCE);
-    let (from, to) = began.map_err(|failure| match far.end() {
-        Some(end) => anyhow::anyhow!("the process that answers ended: {end}"),
-        None => failure.into(),
-    })?;
-    let mut station = Station { near, from, to, number: 0, payload: [0; PAYLOAD], counts: Counts::default() };
+    let here = bench.cpus()[0];
+    sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
+    let order = Order { params: &point.params, service, cpus: bench.cpus() };
+    let channel = (transport.open)(&order)?;
+    let payload = vec![0; channel.limit()];
+    let mut station = Station { channel, number: 0, payload, counts: Counts::default() };
     let mut writer = bench.writer(index);
     let ended = station.repeat(bench, &mut writer, service);
     station.tell(bench, index);
-    match (ended, far.end()) {
+    match (ended, station.channel.ended()) {
         (Ok(()), None) => {}
-        (_, Some(end)) => bench.cut_short(index, format!("the process that answers ended: {end}")),
+        (_, Some(end)) => bench.cut_short(index, end),
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
     }
     bench.recorded(index, writer);
@@ -84,11 +69,9 @@ struct Counts {
 }
 
 struct Station {
-    near: Near,
-    from: Address,
-    to: Address,
+    channel: Box<dyn Channel>,
     number: u64,
-    payload: [u8; PAYLOAD],
+    payload: Vec<u8>,
     counts: Counts,
 }
 
@@ -129,11 +112,10 @@ impl Station {
         let message = Ping { number: self.number }.write(Word::Eight, &mut room);
         let until = monotonic_ns() + TIMEOUT;
         let begun = clock.start();
-        self.near.send(self.from, self.to, message)?;
+        self.channel.send(message)?;
         loop {
-            let taken = self.take(until)?;
+            let length = self.take(until)?;
             let ended = clock.end();
-            let Some(length) = taken else { continue };
             let reply = &self.payload[..length];
             match Ping::parse(Word::Eight, reply) {
                 Ok(_) if reply == message => return Ok(Some(ended - begun)),
@@ -154,13 +136,12 @@ impl Station {
         let until = monotonic_ns() + TIMEOUT;
         let begun = clock.start();
         for index in 0..sent.packets() {
-            self.near.send(self.from, self.to, sent.write(index, &mut room))?;
+            self.channel.send(sent.write(index, &mut room))?;
         }
         let whole = loop {
             match self.take(until) {
-                Ok(None) => {}
-                Ok(Some(length)) if assembler.receive(&self.payload[..length]) => break Ok(clock.end()),
-                Ok(Some(_)) => {}
+                Ok(length) if assembler.receive(&self.payload[..length]) => break Ok(clock.end()),
+                Ok(_) => {}
                 Err(failure) => break Err(failure),
             }
         };
@@ -172,14 +153,12 @@ impl Station {
         whole.map(|ended| sound.then_some(ended - begun))
     }
 
-    /// The next message from whom we talk to; `None` for one of somebody else.
+    /// The next message; what does not come in time is lost.
     #[inline]
-    fn take(&mut self, until: u64) -> Result<Option<usize>, Failure> {
-        let received = self.near.receive(&mut self.payload, until).inspect_err(|failure| {
+    fn take(&mut self, until: u64) -> Result<usize, Failure> {
+        self.channel.receive(&mut self.payload, until).inspect_err(|failure| {
             self.counts.lost += u64::from(matches!(failure, Failure::Timeout));
-        })?;
-        let ours = (received.header.source, received.header.destination) == (self.to, self.from);
-        Ok(ours.then_some(received.length))
+        })
     }
 
     /// States what is no duration.
@@ -191,7 +170,7 @@ impl Station {
             ("mismatches", mismatched),
             ("duplicates", duplicated),
             ("reorderings", reordered),
-            ("faults", self.near.faults().total()),
+            ("faults", self.channel.faults()),
         ];
         for (name, count) in all {
             bench.value(index, name, count as f64, "count", Better::Less);

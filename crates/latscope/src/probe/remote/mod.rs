@@ -1,14 +1,11 @@
-//! Messages to another operating system on another core. So far to an echo
-//! process that stands for it, over the same rings.
+//! Messages to another operating system on another core: the pings, whatever
+//! they go over.
 
-mod far;
 mod measure;
 
-pub use far::main;
-
 use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
-use crate::exchange::rpmsg::Wait;
-use latscope_core::plan::{Point, Policy, params};
+use crate::exchange::remote::{self, TRANSPORTS, Transport, shm};
+use latscope_core::plan::{ParamValue, Point, Policy, params};
 use latscope_core::report::Times;
 use latscope_rpmsg::messages::{Ping, Word};
 
@@ -48,36 +45,44 @@ const PARAMS: &[Param] = &[
     Param {
         name: "transport",
         help: "`shm`: an echo process of our own on another CPU, in memory that both map.",
-        kind: Kind::Choice(&["shm"]),
+        kind: Kind::Choice(remote::NAMES),
         axis: false,
     },
     Param {
         name: "wait",
         help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked.",
-        kind: Kind::Choice(Wait::NAMES),
+        kind: Kind::Choice(remote::WAITS),
         axis: false,
     },
     Param { name: "payload", help: "Bytes of data in a ping.", kind: Kind::Stated, axis: false },
 ];
 
-static EXPERIMENT: Experiment = Experiment {
-    name: "remote.shm",
-    cpus: Cpus::Two,
-    scratch: false,
-    policy: Policy::Other,
-    run: measure::run,
-};
+static EXPERIMENT: Experiment =
+    Experiment { name: "remote", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run: measure::run };
 
 /// Bytes of data in a long ping.
 const LONG: u64 = 4096;
 
+/// A point for each transport and way to wait that it has.
 fn plan(probe: &'static Probe, ask: &Ask) -> Vec<Point> {
+    let asked = ask.texts("transport", &[shm::SHM.name]);
+    let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
+    transports
+        .flat_map(|transport| {
+            let waits = ask.choices("wait", transport.waits, transport.waits);
+            waits.into_iter().map(move |wait| point(probe, ask, transport, &wait))
+        })
+        .collect()
+}
+
+fn point(probe: &'static Probe, ask: &Ask, transport: &'static Transport, wait: &str) -> Point {
     let payload = if probe.id == PING.id { Ping::length(Word::Eight) as u64 } else { LONG };
-    let point = |wait: String| {
-        let title = format!("{} ({wait})", probe.title);
-        let given =
-            [("transport", "shm".into()), ("wait", wait.as_str().into()), ("payload", payload.into())];
-        probe.point(params(given), title, true)
-    };
-    ask.texts("wait", Wait::NAMES).into_iter().map(point).collect()
+    let given = [("transport", transport.name.into()), ("wait", wait.into()), ("payload", payload.into())];
+    let mut params = params(given);
+    for option in transport.options {
+        let value = ask.values.get(option.name).and_then(|values| values.first());
+        params.insert(option.name.to_owned(), value.cloned().unwrap_or(ParamValue::from(option.default)));
+    }
+    let over = if transport.name == shm::SHM.name { String::new() } else { format!("{}, ", transport.name) };
+    probe.point(params, format!("{} ({over}{wait})", probe.title), true)
 }

@@ -1,0 +1,132 @@
+//! The ways to another operating system: one file a transport.
+//!
+//! A transport opens a [`Channel`] to one service of a remote; what goes over
+//! it are whole messages. What the other side writes is not trusted, and each
+//! wait has an end.
+
+mod echo;
+pub mod kicks;
+pub mod rings;
+pub mod shm;
+
+use anyhow::Result;
+use latscope_core::plan::{ParamValue, Params};
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::link::Unsent;
+use std::io;
+
+/// A connection to one service of a remote.
+pub trait Channel {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// [`Failure::Unsent`] when there is no room for it now, or never; other failures end the channel.
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure>;
+
+    /// Waits for the next message until an instant of `CLOCK_MONOTONIC`, ns; its
+    /// length. An instant in the past looks once.
+    ///
+    /// # Errors
+    /// [`Failure::Timeout`]; other failures end the channel.
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
+
+    /// The longest message, bytes.
+    fn limit(&self) -> usize;
+
+    /// What the other side did against the protocol so far.
+    fn faults(&self) -> u64;
+
+    /// How the other side ended, as far as one can know.
+    fn ended(&mut self) -> Option<String>;
+}
+
+/// Why there is no message.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Time is over.
+    #[error("no message came in time")]
+    Timeout,
+    /// The message was not sent.
+    #[error("{0}")]
+    Unsent(Unsent),
+    /// The remote is gone.
+    #[error("the remote is gone: {0}")]
+    Gone(String),
+    /// The kernel refused what the transport needs.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// What a channel is asked for.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// The parameters: `transport`, `wait`, and the transport's own options.
+    pub params: &'a Params,
+    /// The service at the other side.
+    pub service: Service,
+    /// CPUs to use: the first is that of the caller, who is there already.
+    pub cpus: &'a [u32],
+}
+
+impl Order<'_> {
+    /// A parameter of words; empty if it was not given.
+    pub fn text(&self, name: &str) -> &str {
+        match self.params.get(name) {
+            Some(ParamValue::Text(text)) => text,
+            _ => "",
+        }
+    }
+}
+
+/// An option of a transport, `--name` on the command line.
+#[derive(Debug)]
+pub struct Opt {
+    /// Its name.
+    pub name: &'static str,
+    /// What stands for its value in help: `PATH`.
+    pub value: &'static str,
+    /// What it is, a sentence without its full stop.
+    pub help: &'static str,
+    /// Its value if it is not given; empty for none.
+    pub default: &'static str,
+}
+
+/// A way to a remote.
+pub struct Transport {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The ways in which it can wait; a run measures each of them.
+    pub waits: &'static [&'static str],
+    /// Its options.
+    pub options: &'static [Opt],
+    /// Connects to a service.
+    pub open: fn(&Order) -> Result<Box<dyn Channel>>,
+}
+
+/// Every transport; the first is the usual one.
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM];
+
+/// Their names.
+pub const NAMES: &[&str] = &["shm"];
+
+/// Every way to wait, of whatever transport.
+pub const WAITS: &[&str] = &["spin", "eventfd"];
+
+/// The transport of this name.
+pub fn transport(name: &str) -> Option<&'static Transport> {
+    TRANSPORTS.iter().copied().find(|transport| transport.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_transports() {
+        let names: Vec<&str> = TRANSPORTS.iter().map(|transport| transport.name).collect();
+        assert_eq!(names, NAMES);
+        for transport in TRANSPORTS {
+            assert!(!transport.waits.is_empty() && transport.waits.iter().all(|wait| WAITS.contains(wait)));
+        }
+    }
+}
