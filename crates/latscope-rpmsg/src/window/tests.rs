@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::memory::Cells;
+use crate::memory::watched::Watched;
 use crate::{Link, link::Unsent};
 use std::cell::Cell;
 use std::sync::atomic::AtomicU16;
@@ -62,63 +63,6 @@ fn during_the_grace_no_driver_is_ready() {
     exchange(&mut host, &mut window.remote(&memory).unwrap().unwrap());
 }
 
-/// Memory in which, at a certain store, a remote of an earlier run stores, too.
-#[derive(Clone, Copy)]
-struct Haunted<'a> {
-    memory: &'a Room,
-    left: &'a Cell<u32>,
-    ghost: &'a dyn Fn(),
-}
-
-impl Haunted<'_> {
-    fn count(&self) {
-        self.left.set(self.left.get().wrapping_sub(1));
-        if self.left.get() == 0 {
-            (self.ghost)();
-        }
-    }
-}
-
-impl Memory for Haunted<'_> {
-    fn size(&self) -> usize {
-        self.memory.size()
-    }
-    fn load_u8(&self, at: usize) -> Result<u8, Fault> {
-        self.memory.load_u8(at)
-    }
-    fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
-        self.memory.store_u8(at, value)
-    }
-    fn load_u16(&self, at: usize) -> Result<u16, Fault> {
-        self.memory.load_u16(at)
-    }
-    fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault> {
-        self.memory.store_u16(at, value)
-    }
-    fn load_index(&self, at: usize) -> Result<u16, Fault> {
-        self.memory.load_index(at)
-    }
-    fn store_index(&self, at: usize, value: u16) -> Result<(), Fault> {
-        self.count();
-        self.memory.store_index(at, value)
-    }
-    fn load_u32(&self, at: usize) -> Result<u32, Fault> {
-        self.memory.load_u32(at)
-    }
-    fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault> {
-        self.memory.store_u32(at, value)
-    }
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        self.memory.read(at, into)
-    }
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
-        self.memory.write(at, from)
-    }
-    fn fence(&self) {
-        self.memory.fence()
-    }
-}
-
 #[test]
 fn who_stores_into_cleared_rings_is_noticed_before_the_driver_is_ready() {
     let (window, memory) = (small(), room(&small()));
@@ -129,9 +73,16 @@ fn who_stores_into_cleared_rings_is_noticed_before_the_driver_is_ready() {
     let ghosts: [&dyn Fn(); 3] = [&whole, &second, &entry];
     for ghost in ghosts {
         // The buffers are offered one after the other, each with a store of the index.
-        for store in 1..=4 {
-            let left = Cell::new(store);
-            let haunted = Haunted { memory: &memory, left: &left, ghost };
+        for offer in 1..=4 {
+            let (index, offers) = (window.rings().unwrap()[0].available() + 2, Cell::new(0));
+            let storing = |at| {
+                // The first store to the index clears it.
+                offers.set(offers.get() + u32::from(at == index));
+                if at == index && offers.get() == 1 + offer {
+                    ghost();
+                }
+            };
+            let haunted = Watched { memory: &memory, storing: &storing };
             assert_eq!(window.host::<_, 4>(haunted).map(|_| ()), Err(Fault::Stale));
             assert!(window.remote(&memory).unwrap().is_none(), "no driver is ready");
             let mut host = window.host(&memory).unwrap();
