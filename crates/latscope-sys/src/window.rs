@@ -4,6 +4,7 @@
 //! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
 
 mod copy;
+pub mod ends;
 
 use latscope_rpmsg::{Fault, Memory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
