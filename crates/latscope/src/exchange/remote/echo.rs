@@ -18,7 +18,7 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
         match window.remote(memory) {
             Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
             // The host has not begun, or clears what an earlier one left.
-            Ok(None) | Err(Fault::Stale) => drop(kicks.sleep(MILLISECOND)?),
+            Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
             Err(fault) => return Err(fault.into()),
         }
     }

@@ -51,7 +51,7 @@ impl Channel for Mailbox {
             }
             match wait.next() {
                 Next::Look => {}
-                Next::Sleep(ns) => drop(self.kicks.sleep(ns)?),
+                Next::Sleep(ns) => _ = self.kicks.sleep(ns)?,
                 Next::Over => return Err(Failure::Timeout),
             }
         }
