@@ -40,7 +40,7 @@ fn serve(mut echo: Echo<Remote<&Memory>, LONGEST>, kicks: &dyn Kicks) -> anyhow:
         }
         if !progress.step.is_waiting() {
             wait = waiting();
-        } else if let Next::Sleep(ns) = wait.next() {
+        } else if let Next::Sleep(ns) = wait.looked() {
             // A ring that is broken stays so until the host begins again.
             if !echo.listen().unwrap_or(false) {
                 kicks.sleep(ns)?;

@@ -88,8 +88,14 @@ impl Channel for Scripted {
         }
         match fate {
             Fate::Lose => return Ok(()),
-            Fate::Late => return Ok(self.late.push(message)),
-            Fate::Overtaken => return Ok(self.overtaken = Some(message)),
+            Fate::Late => {
+                self.late.push(message);
+                return Ok(());
+            }
+            Fate::Overtaken => {
+                self.overtaken = Some(message);
+                return Ok(());
+            }
             Fate::Flood => self.flood = Some(message.clone()),
             Fate::Twice => self.coming.push_back(message.clone()),
             Fate::Garbage => self.coming.push_back(b"what is this".to_vec()),
