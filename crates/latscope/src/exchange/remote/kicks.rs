@@ -22,6 +22,11 @@ pub trait Kicks {
 
     /// How long one looks before one sleeps, ns: 0 for not at all, `u64::MAX` for ever.
     fn patience(&self) -> u64;
+
+    /// What becomes readable by a kick, where it is a descriptor.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// Looks until something is there; nobody is kicked.
@@ -72,6 +77,10 @@ impl Kicks for Eventfd {
 
     fn patience(&self) -> u64 {
         0
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(rustix::fd::AsFd::as_fd(&self.ours))
     }
 }
 

@@ -6,13 +6,17 @@
 
 mod echo;
 pub mod kicks;
+pub mod pty;
 pub mod rings;
 pub mod shm;
+pub mod tty;
 
+use super::leftover::Leftover;
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
+use rustix::fd::BorrowedFd;
 use std::io;
 
 /// A connection to one service of a remote.
@@ -30,6 +34,23 @@ pub trait Channel {
     /// [`Failure::Timeout`]; other failures end the channel.
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
 
+    /// What to sleep on until the next message may be there.
+    ///
+    /// # Errors
+    /// Failures that end the channel.
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        Ok(Alarm::Unknown)
+    }
+
+    /// Gives up on messages that have not come. Where one cannot tell by itself to
+    /// which message bytes belong, what is late of them is waited for and thrown away.
+    ///
+    /// # Errors
+    /// Failures that end the channel.
+    fn give_up(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// The longest message, bytes.
     fn limit(&self) -> usize;
 
@@ -38,6 +59,17 @@ pub trait Channel {
 
     /// How the other side ended, as far as one can know.
     fn ended(&mut self) -> Option<String>;
+}
+
+/// What tells that a message may be there.
+#[derive(Debug)]
+pub enum Alarm<'a> {
+    /// One may be there already.
+    Now,
+    /// This becomes readable.
+    Readable(BorrowedFd<'a>),
+    /// Nothing that could be waited for beside other things: look again after a while.
+    Unknown,
 }
 
 /// Why there is no message.
@@ -58,7 +90,6 @@ pub enum Failure {
 }
 
 /// What a channel is asked for.
-#[derive(Debug)]
 pub struct Order<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.
     pub params: &'a Params,
@@ -66,6 +97,8 @@ pub struct Order<'a> {
     pub service: Service,
     /// CPUs to use: the first is that of the caller, who is there already.
     pub cpus: &'a [u32],
+    /// Hears of what will have to be undone, before it is made.
+    pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
 }
 
 impl Order<'_> {
@@ -104,13 +137,13 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &tty::TTY, &tty::LINES];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm"];
+pub const NAMES: &[&str] = &["shm", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "eventfd"];
+pub const WAITS: &[&str] = &["spin", "eventfd", "poll"];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

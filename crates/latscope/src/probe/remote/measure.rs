@@ -1,8 +1,10 @@
 //! Pings: sent, timed, verified, and counted where they do not come back.
 
 use super::PING;
+use crate::conditions::guardian::OnDemand;
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
+use crate::exchange::leftover::Leftover;
 use crate::exchange::remote::{self, Channel, Failure, Order};
 use anyhow::{Context, Result};
 use latscope_core::plan::Point;
@@ -42,7 +44,9 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let service = if point.probe == PING.id { Service::Ping } else { Service::LongPing };
     let here = bench.cpus()[0];
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
-    let order = Order { params: &point.params, service, cpus: bench.cpus() };
+    let guardian = OnDemand::default();
+    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let order = Order { params: &point.params, service, cpus: bench.cpus(), journal: &journal };
     let channel = (transport.open)(&order)?;
     let payload = vec![0; channel.limit()];
     let mut station = Station { channel, number: 0, payload, counts: Counts::default() };
@@ -156,9 +160,12 @@ impl Station {
     /// The next message; what does not come in time is lost.
     #[inline]
     fn take(&mut self, until: u64) -> Result<usize, Failure> {
-        self.channel.receive(&mut self.payload, until).inspect_err(|failure| {
-            self.counts.lost += u64::from(matches!(failure, Failure::Timeout));
-        })
+        let taken = self.channel.receive(&mut self.payload, until);
+        if matches!(taken, Err(Failure::Timeout)) {
+            self.counts.lost += 1;
+            self.channel.give_up()?;
+        }
+        taken
     }
 
     /// States what is no duration.

@@ -44,13 +44,14 @@ pub static LONG_PING: Probe = Probe {
 const PARAMS: &[Param] = &[
     Param {
         name: "transport",
-        help: "`shm`: an echo process of our own on another CPU, in memory that both map.",
+        help: "`shm`: an echo process of our own on another CPU, in memory that both map. `tty`: a terminal that leads to a \
+               remote, raw; `tty-line`: in lines.",
         kind: Kind::Choice(remote::NAMES),
         axis: false,
     },
     Param {
         name: "wait",
-        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked.",
+        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `poll` sleeps on a terminal.",
         kind: Kind::Choice(remote::WAITS),
         axis: false,
     },
