@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use latscope_rpmsg::link::Unsent;
 use latscope_sys::signal::Signals;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionread, read, write};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
 use std::io;
@@ -57,6 +57,11 @@ impl Terminal {
             Ok(Terminal { master, slave, path })
         };
         open().context("no pseudo terminal can be had")
+    }
+
+    /// The number of the master, as a descriptor.
+    pub fn descriptor(&self) -> i32 {
+        self.master.as_raw_fd()
     }
 }
 
