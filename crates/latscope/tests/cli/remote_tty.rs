@@ -126,9 +126,10 @@ fn a_terminal_leads_over_another_terminal() {
     near.end().done();
     // Its other end is gone.
     let near = Served::start(&["--transport", "tty", "--path", &far.path]);
+    let path = far.path.clone();
     far.end().done();
-    let ran = wait(near.child);
-    assert!(ran.refused().contains("the remote is gone: "), "{ran:#?}");
+    let ran = wait(near.child).has_code(1);
+    assert!(ran.err.contains(&format!("the remote is gone: {path}: its other end was closed")), "{ran:#?}");
     near.mark.wait_for_none();
 }
 

@@ -57,6 +57,9 @@ const PATIENCE: u64 = 1000;
 
 const MILLISECOND: u64 = 1_000_000;
 
+/// How a terminal ends.
+const CLOSED: &str = "its other end was closed";
+
 /// What tells where a message ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
@@ -138,7 +141,7 @@ impl Tty {
     fn fetch(&mut self) -> Result<usize, Failure> {
         let length = match read(&self.terminal, self.input.room()) {
             // The end of a file: Ctrl-D of a line, or nobody has the other end.
-            Ok(0) if self.hung_up()? => return Err(self.gone("nobody has its other end")),
+            Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
             found => self.no_wait(found)?,
         };
         self.input.to += length;
@@ -156,9 +159,7 @@ impl Tty {
         match done {
             Ok(length) => Ok(length),
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            Err(Errno::IO | Errno::NXIO | Errno::NODEV | Errno::PIPE) => {
-                Err(self.gone("its other end was closed"))
-            }
+            Err(Errno::IO | Errno::NXIO | Errno::NODEV | Errno::PIPE) => Err(self.gone(CLOSED)),
             Err(error) => Err(io::Error::from(error).into()),
         }
     }
@@ -346,7 +347,7 @@ fn copy(message: &[u8], into: &mut [u8]) -> usize {
 fn not_a_terminal(name: &str, error: &io::Error) -> anyhow::Error {
     match Errno::from_io_error(error) {
         Some(Errno::NOTTY) => anyhow::anyhow!("{name} is no terminal"),
-        Some(Errno::IO) => anyhow::anyhow!("{name}: its other end was closed"),
+        Some(Errno::IO) => anyhow::anyhow!("{name}: {CLOSED}"),
         _ => anyhow::anyhow!("{name}: {error}"),
     }
 }
