@@ -133,7 +133,7 @@ impl<'a> Pinger<'a> {
             if reply == message {
                 return Ok(Some(self.timebase.ns(ended - begun) as u64));
             }
-            if !number(reply).is_some_and(|number| number < self.number) {
+            if number(reply).is_none_or(|number| number >= self.number) {
                 self.counts.mismatched += 1;
                 return Ok(None);
             }
