@@ -62,6 +62,13 @@ impl Modes {
         }
     }
 
+    /// With which a read that waits does so for a tenth of a second at most, and
+    /// then brings nothing.
+    #[must_use]
+    pub fn impatient(self) -> Modes {
+        Modes { least: 0, time: 1, ..self }
+    }
+
     /// Those of a terminal that a shell runs in, but without echo: a remote that
     /// echoes would echo that, too, and again.
     #[must_use]

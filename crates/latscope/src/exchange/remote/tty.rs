@@ -57,6 +57,9 @@ const PATIENCE: u64 = 1000;
 
 const MILLISECOND: u64 = 1_000_000;
 
+/// How long a read waits, ns: [`Modes::impatient`].
+const IMPATIENCE: u64 = 100 * MILLISECOND;
+
 /// How a terminal ends.
 const CLOSED: &str = "its other end was closed";
 
@@ -82,6 +85,9 @@ struct Tty {
     /// there in between.
     _modes: Leftovers,
     terminal: OwnedFd,
+    /// The same, but reads from it wait: one call for a reply, where to sleep first
+    /// and read then would be two, which is seen in a ping.
+    waiting: OwnedFd,
     path: String,
     framing: Framing,
     /// Lengths of messages that are not answered.
@@ -102,10 +108,13 @@ impl Tty {
         // By another name it might be another one later.
         let path = path.canonicalize().with_context(|| name.clone())?;
         let terminal = open_file(&path, modes::OPEN, Mode::empty()).with_context(|| name.clone())?;
+        // Nor does this one wait for a modem while it is opened.
+        let waiting = open_file(&path, modes::OPEN, Mode::empty()).with_context(|| name.clone())?;
+        rustix::io::ioctl_fionbio(&waiting, false).with_context(|| name.clone())?;
         let before = Modes::of(&terminal).map_err(|error| not_a_terminal(&name, &error))?;
         ensure!(!is_ours(&terminal), "{name} is the terminal that latscope runs in: choose another one");
         let wanted = match framing {
-            Framing::Lengths => before.raw(),
+            Framing::Lengths => before.raw().impatient(),
             Framing::Lines => before.lines(),
         };
         let modes = Leftover::Modes(path, before, wanted);
@@ -116,6 +125,7 @@ impl Tty {
         Ok(Tty {
             _modes: modes,
             terminal,
+            waiting,
             path: name,
             framing,
             owed: VecDeque::new(),
@@ -137,9 +147,10 @@ impl Tty {
         Ok(self.unsent.is_empty())
     }
 
-    /// Reads what is there; how many bytes.
-    fn fetch(&mut self) -> Result<usize, Failure> {
-        let length = match read(&self.terminal, self.input.room()) {
+    /// Reads what is there, or waits a moment for it; how many bytes.
+    fn fetch(&mut self, wait: bool) -> Result<usize, Failure> {
+        let terminal = if wait { &self.waiting } else { &self.terminal };
+        let length = match read(terminal, self.input.room()) {
             // The end of a file: Ctrl-D of a line, or nobody has the other end.
             Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
             found => self.no_wait(found)?,
@@ -251,11 +262,13 @@ impl Channel for Tty {
                 self.strays += 1;
                 self.input.clear();
             }
-            if self.fetch()? > 0 {
+            let left = until.saturating_sub(monotonic_ns());
+            let wait = left > 2 * IMPATIENCE && self.framing == Framing::Lengths && self.unsent.is_empty();
+            if self.fetch(wait)? > 0 || wait {
                 continue;
             }
             self.finish()?;
-            match until.saturating_sub(monotonic_ns()) {
+            match left {
                 0 => return Err(Failure::Timeout),
                 left => self.rest(left)?,
             }
@@ -276,7 +289,7 @@ impl Channel for Tty {
         loop {
             self.input.clear();
             self.rest(QUIET * MILLISECOND)?;
-            if self.fetch()? == 0 || monotonic_ns() > end {
+            if self.fetch(false)? == 0 || monotonic_ns() > end {
                 self.input.clear();
                 return Ok(());
             }

@@ -85,10 +85,10 @@ fn modes_are_raw_while_it_is_used_and_restored_after() {
         Ok(())
     };
     let channel = Tty::open(&terminal.path, Framing::Lengths, &journal).unwrap();
-    assert_eq!(Modes::of(&terminal.slave).unwrap(), before.raw());
+    assert_eq!(Modes::of(&terminal.slave).unwrap(), before.raw().impatient());
     drop(channel);
     assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
-    let expected = Leftover::Modes(terminal.path.clone(), before, before.raw());
+    let expected = Leftover::Modes(terminal.path.clone(), before, before.raw().impatient());
     assert_eq!(*journalled.borrow(), [expected]);
     // Without a guardian nothing is changed.
     let refused = Tty::open(&terminal.path, Framing::Lengths, &|_| anyhow::bail!("no guardian"));
