@@ -29,11 +29,14 @@ pub fn run() -> Result<bool> {
     tally.check("documentation", documentation());
     tally.check("no C in the dependency tree", bans::run());
     // Ignored are those that fetch something; and no more at once than CPUs, for some measure.
-    let tests = tally.tests("test --workspace --locked --no-fail-fast -- --include-ignored --test-threads=2");
+    let words = "test --workspace --locked --no-fail-fast -- --include-ignored --test-threads=2";
+    let tests = tally.tests(shell::cargo(words));
     tally.check("cargo test", tests);
+    let tests = tally.tests(orderings());
+    tally.check("orderings of the rings", tests);
     // Transports that are libraries, which the usual binary does without.
     let libraries = "test --package latscope --locked --features dbus,iceoryx2 --lib --test cli -- transports:: probe::ipc:: every_transport";
-    let tests = tally.tests(libraries);
+    let tests = tally.tests(shell::cargo(libraries));
     tally.check("optional transports", tests);
     match dist::run() {
         Ok(binaries) => {
@@ -58,6 +61,15 @@ fn documentation() -> Result<()> {
     shell::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
+/// The tests of every interleaving: built apart, since all crates are compiled for loom.
+fn orderings() -> Command {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| shell::workspace().join("target")).join("loom");
+    let mut cargo = shell::cargo("test --package latscope-rpmsg --test loom --release --locked");
+    cargo.arg("--target-dir").arg(target).env("RUSTFLAGS", "--cfg loom");
+    cargo
+}
+
 impl Tally {
     fn check(&mut self, name: &str, outcome: Result<()>) {
         match outcome {
@@ -71,9 +83,8 @@ impl Tally {
     }
 
     /// Runs `cargo test` and adds up what each test binary reports.
-    fn tests(&mut self, words: &str) -> Result<()> {
-        let mut command = shell::cargo(words);
-        eprintln!("$ cargo {words}");
+    fn tests(&mut self, mut command: Command) -> Result<()> {
+        eprintln!("$ {}", shell::line(&command));
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut skipped = 0;
         for line in BufReader::new(child.stdout.take().context("no output")?).lines() {

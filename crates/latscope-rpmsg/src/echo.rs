@@ -5,7 +5,7 @@
 //! machine. How one waits between steps is the caller's.
 
 use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
-use crate::link::{Event, Link, Received, Unsent};
+use crate::link::{Event, Link, Message, Unsent};
 use crate::messages::block::Receipt;
 use crate::messages::{LongPing, Ping, Word};
 use crate::name_service::{Announcement, Name};
@@ -197,7 +197,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     pub fn poll(&mut self) -> Progress {
         let mut progress = Progress { step: Step::Idle, kick_transmit: false, kick_receive: false };
         let step = match (self.held, Service::ALL.get(self.announced)) {
-            (Some(reply), _) => self.reply(reply, &mut progress),
+            (Some(reply), _) => self.reply_again(reply, &mut progress),
             (None, Some(service)) => self.announce_one(*service, &mut progress),
             (None, None) => self.receive(&mut progress),
         };
@@ -222,22 +222,34 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         Ok(Step::Announced)
     }
 
+    /// Takes a message and replies. The message's buffer goes back after the reply, and whether kicks
+    /// are wanted is asked last: who waits for the reply does not wait for these.
     fn receive(&mut self, progress: &mut Progress) -> Result<Step, Fault> {
-        let Some(received) = self.link.receive(&mut self.payload)? else { return Ok(Step::Idle) };
-        progress.kick_receive = received.kick;
-        let Some(length) = self.answer(&received) else { return Ok(Step::Consumed) };
-        let Header { source, destination, .. } = received.header;
-        let reply = Reply { source: destination, destination: source, length };
-        let step = self.reply(reply, progress);
+        let taken = self.link.take(&mut self.payload);
+        let step = match taken {
+            Ok(None) => return Ok(Step::Idle),
+            Ok(Some(message)) => self.respond(&message),
+            Err(fault) => Err(fault),
+        };
+        self.link.release()?;
+        progress.kick_receive = self.link.wants_kick(Event::Buffer)?;
+        progress.kick_transmit = step == Ok(Step::Replied) && self.link.wants_kick(Event::Message)?;
+        step
+    }
+
+    fn respond(&mut self, message: &Message) -> Result<Step, Fault> {
+        let Some(length) = self.answer(message) else { return Ok(Step::Consumed) };
+        let Header { source, destination, .. } = message.header;
+        let step = self.reply(Reply { source: destination, destination: source, length });
         self.counts.stalls += u64::from(step == Ok(Step::Stalled));
         step
     }
 
     /// Makes the payload the reply and tells its length; `None` if there is none.
-    fn answer(&mut self, received: &Received) -> Option<usize> {
-        let payload = &self.payload[..received.length];
-        let whole = received.length == usize::from(received.header.length);
-        let Some(service) = Service::at(received.header.destination) else {
+    fn answer(&mut self, message: &Message) -> Option<usize> {
+        let payload = &self.payload[..message.length];
+        let whole = message.length == usize::from(message.header.length);
+        let Some(service) = Service::at(message.header.destination) else {
             self.counts.unknown += 1;
             return None;
         };
@@ -251,7 +263,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
             self.counts.mismatched += 1;
             return None;
         }
-        if service == Service::Sink { self.sink(received.length) } else { Some(received.length) }
+        if service == Service::Sink { self.sink(message.length) } else { Some(message.length) }
     }
 
     /// Counts a block, or makes the payload the receipt.
@@ -266,18 +278,24 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         Some(Receipt::SIZE)
     }
 
+    /// Tries to send the reply that is held.
+    fn reply_again(&mut self, reply: Reply, progress: &mut Progress) -> Result<Step, Fault> {
+        let step = self.reply(reply)?;
+        progress.kick_transmit = step == Step::Replied && self.link.wants_kick(Event::Message)?;
+        Ok(step)
+    }
+
     /// Sends a reply, or holds it.
-    fn reply(&mut self, reply: Reply, progress: &mut Progress) -> Result<Step, Fault> {
+    fn reply(&mut self, reply: Reply) -> Result<Step, Fault> {
         self.held = Some(reply);
-        let step = match self.link.send(reply.source, reply.destination, &self.payload[..reply.length]) {
+        let step = match self.link.post(reply.source, reply.destination, &self.payload[..reply.length]) {
             Err(Unsent::NoBuffer) => return Ok(Step::Stalled),
             Err(Unsent::Fault(fault)) => return Err(fault),
             Err(Unsent::TooLong) => {
                 self.counts.too_long += 1;
                 Step::Consumed
             }
-            Ok(kick) => {
-                progress.kick_transmit = kick;
+            Ok(()) => {
                 self.counts.replied += 1;
                 Step::Replied
             }

@@ -4,7 +4,7 @@ use core::fmt;
 
 /// A breach of the protocol by the peer, found when what it wrote was checked.
 ///
-/// After [`Fault::Index`] a ring cannot go on until both sides start again, and every further call
+/// After [`Fault::Index`] or [`Fault::Reset`] a ring cannot go on until both sides start again, and every further call
 /// answers the same: a loop must not go on at once after a fault. Faults of one entry consume it, so
 /// that the next call meets the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +30,9 @@ pub enum Fault {
     Announcement,
     /// The ring was used before: it was not reset since an earlier run.
     Stale,
+    /// The driver is not ready any more, or began again: this side must begin again, too. No breach
+    /// by itself: hosts end and restart.
+    Reset,
     /// A ring of a size or alignment that no ring has, or larger than there is room for.
     Ring,
     /// A resource table of another version, or without an RPMsg device of two rings.
@@ -38,7 +41,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault, in the order of their discriminants.
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 13] = [
         Fault::OutOfWindow,
         Fault::Index,
         Fault::Descriptor,
@@ -49,6 +52,7 @@ impl Fault {
         Fault::Length,
         Fault::Announcement,
         Fault::Stale,
+        Fault::Reset,
         Fault::Ring,
         Fault::Table,
     ];
@@ -67,6 +71,7 @@ impl fmt::Display for Fault {
             Fault::Length => "a length does not fit its buffer",
             Fault::Announcement => "an announcement has the wrong length or no name",
             Fault::Stale => "a ring is left over from an earlier run",
+            Fault::Reset => "the host ended or began again",
             Fault::Ring => "a ring has an impossible shape",
             Fault::Table => "the resource table has no RPMsg device",
         })
@@ -108,7 +113,7 @@ mod tests {
                 faults.count(fault);
             }
         }
-        assert_eq!(Fault::ALL.map(|fault| faults.of(fault)), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        assert_eq!(faults.total(), 78);
+        assert_eq!(Fault::ALL.map(|fault| faults.of(fault)), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+        assert_eq!(faults.total(), 91);
     }
 }

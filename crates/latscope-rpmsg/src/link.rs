@@ -17,6 +17,15 @@ use crate::ring::Buffer;
 use crate::{Fault, Memory};
 use core::fmt;
 
+/// What a message was taken as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Its header; the length is what was sent.
+    pub header: Header,
+    /// Bytes of payload in the caller's buffer: less than was sent if that was too short. The excess is lost.
+    pub length: usize,
+}
+
 /// What a message was received as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
@@ -71,18 +80,57 @@ pub enum Event {
 /// No call waits. Who waits asks for a kick with [`Link::listen`], unless that
 /// says that there is something already. At first both sides listen to
 /// messages, the remote to buffers as well, and the host not, as Linux does.
+///
+/// [`send`](Link::send) and [`receive`](Link::receive) are all that most need. The steps that they are
+/// made of are for who has no time: to look whether a kick is wanted waits until the peer can see all that
+/// was stored, and that may come after the reply. Two sides that never sleep need not look at all.
 pub trait Link {
     /// Sends a message. True if the peer wants a kick for it, on the ring that we send by.
     ///
     /// # Errors
     /// See [`Unsent`]: nothing was sent.
-    fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent>;
+    fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent> {
+        self.post(source, destination, payload)?;
+        Ok(self.wants_kick(Event::Message)?)
+    }
 
-    /// Copies the next message's payload to the beginning of `into`, if there is a message.
+    /// Copies the next message's payload to the beginning of `into`, if there is a message, and
+    /// gives its buffer back.
     ///
     /// # Errors
     /// [`Fault::Length`] of a message, which is dropped, and the faults of the rings.
-    fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault>;
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
+        let taken = self.take(into);
+        self.release()?;
+        let Some(Message { header, length }) = taken? else { return Ok(None) };
+        Ok(Some(Received { header, length, kick: self.wants_kick(Event::Buffer)? }))
+    }
+
+    /// Sends a message, and does not look whether a kick is wanted.
+    ///
+    /// # Errors
+    /// As [`Link::send`].
+    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent>;
+
+    /// Copies the next message's payload as [`Link::receive`] does, and keeps its buffer until
+    /// [`Link::release`] or the next message is taken. Who goes to sleep releases it before.
+    ///
+    /// # Errors
+    /// As [`Link::receive`].
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault>;
+
+    /// Gives the buffer of the last message back, if that was not done.
+    ///
+    /// # Errors
+    /// [`Fault::Reset`] of the remote.
+    fn release(&mut self) -> Result<(), Fault>;
+
+    /// Whether the peer wants a kick for what was done so far: for a message, on the ring that we send by;
+    /// for a buffer that was given back, on the ring that we receive by.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    fn wants_kick(&self, event: Event) -> Result<bool, Fault>;
 
     /// Asks the peer for a kick at the next event of this kind. True if one is there already.
     ///
@@ -118,12 +166,7 @@ fn write(
 
 /// Reads a message from a buffer of which `filled` bytes are the peer's, and
 /// tells its header and how much of its payload `into` has.
-fn read(
-    memory: &impl Memory,
-    buffer: Buffer,
-    filled: u32,
-    into: &mut [u8],
-) -> Result<(Header, usize), Fault> {
+fn read(memory: &impl Memory, buffer: Buffer, filled: u32, into: &mut [u8]) -> Result<Message, Fault> {
     if filled > buffer.length {
         return Err(Fault::Length);
     }
@@ -136,5 +179,5 @@ fn read(
     }
     let length = into.len().min(header.length.into());
     memory.read(buffer.at + Header::SIZE, &mut into[..length])?;
-    Ok((header, length))
+    Ok(Message { header, length })
 }

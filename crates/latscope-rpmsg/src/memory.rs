@@ -234,6 +234,9 @@ impl<C: AsRef<[AtomicU16]>> Memory for Cells<C> {
 }
 
 #[cfg(test)]
+pub(crate) mod watched;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -63,18 +63,44 @@ impl Word {
 
     /// Writes words to the beginning of `into`, as many as there are or fit, and tells how many bytes.
     fn write(self, words: impl IntoIterator<Item = u64>, into: &mut [u8]) -> usize {
-        let places = into.chunks_exact_mut(self.bytes());
-        let written =
-            places.zip(words).map(|(place, word)| place.copy_from_slice(&word.to_le_bytes()[..place.len()]));
-        written.count() * self.bytes()
+        let written = match self {
+            Word::Four => {
+                let places = into.as_chunks_mut().0.iter_mut();
+                places.zip(words).map(|(place, word)| *place = (word as u32).to_le_bytes()).count()
+            }
+            Word::Eight => {
+                let places = into.as_chunks_mut().0.iter_mut();
+                places.zip(words).map(|(place, word)| *place = word.to_le_bytes()).count()
+            }
+        };
+        written * self.bytes()
     }
 
-    /// The words of a message; an incomplete one at the end is left out.
-    fn read(self, from: &[u8]) -> impl Iterator<Item = u64> {
-        from.chunks_exact(self.bytes()).map(|word| {
-            let mut bytes = [0; 8];
-            bytes[..word.len()].copy_from_slice(word);
-            u64::from_le_bytes(bytes)
-        })
+    /// Takes the first word off a message.
+    fn split_first(self, from: &[u8]) -> Option<(u64, &[u8])> {
+        match self {
+            Word::Four => {
+                from.split_first_chunk().map(|(word, rest)| (u32::from_le_bytes(*word).into(), rest))
+            }
+            Word::Eight => from.split_first_chunk().map(|(word, rest)| (u64::from_le_bytes(*word), rest)),
+        }
+    }
+
+    /// Whether all words of a message are [`PATTERN`]; an incomplete one at the end is not looked at.
+    fn is_pattern(self, words: &[u8]) -> bool {
+        // All are looked at, which is faster than to stop at the first that differs.
+        let wrong = match self {
+            Word::Four => words
+                .as_chunks()
+                .0
+                .iter()
+                .fold(0, |wrong, word| wrong | u64::from(u32::from_le_bytes(*word) ^ PATTERN as u32)),
+            Word::Eight => words
+                .as_chunks()
+                .0
+                .iter()
+                .fold(0, |wrong, word| wrong | (u64::from_le_bytes(*word) ^ PATTERN)),
+        };
+        wrong == 0
     }
 }

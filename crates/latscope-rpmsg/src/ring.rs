@@ -8,6 +8,10 @@
 //! an index looks at the other's flag after it; who asks for kicks again looks at
 //! the other's index after it. With a full fence between the two steps on both
 //! sides, one of them sees what the other did, and no kick is lost.
+//!
+//! Time between two cores is cache lines that travel. So an index of the peer's is loaded again only
+//! when what it told last is used up, and an entry or a descriptor that has the right bytes already is
+//! not stored again: in a ring whose buffers come back in order, only the indices change.
 
 mod device;
 mod driver;
@@ -174,7 +178,9 @@ impl Layout {
     /// [`Fault::OutOfWindow`] unless every part is in the window.
     pub fn clear(&self, memory: &impl Memory) -> Result<(), Fault> {
         self.check(memory)?;
-        self.spans().into_iter().try_for_each(|(at, length)| memory.clear(at, length))
+        // By halves of a word: an index is never seen half cleared.
+        let mut places = self.spans().into_iter().flat_map(|(at, length)| (at..at + length).step_by(2));
+        places.try_for_each(|at| memory.store_u16(at, 0))
     }
 
     /// Whether nobody moved either index since the ring was cleared, or both moved all the way round.
@@ -183,6 +189,23 @@ impl Layout {
     /// [`Fault::OutOfWindow`] unless both indices are in the window.
     pub fn is_fresh(&self, memory: &impl Memory) -> Result<bool, Fault> {
         Ok(memory.load_index(self.available + INDEX)? == 0 && memory.load_index(self.used + INDEX)? == 0)
+    }
+
+    /// Whether no device stored an entry or an index since the ring was cleared.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] unless the used ring is in the window.
+    pub(crate) fn is_unused(&self, memory: &impl Memory) -> Result<bool, Fault> {
+        if memory.load_index(self.used + INDEX)? != 0 {
+            return Ok(false);
+        }
+        let words = 2 * usize::from(self.num);
+        for at in (self.used + ENTRIES..).step_by(4).take(words) {
+            if memory.load_u32(at)? != 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The offset of a descriptor; `index` is below `num`.
@@ -199,6 +222,17 @@ impl Layout {
     fn used_entry(&self, index: u16) -> usize {
         self.used + ENTRIES + 8 * usize::from(index & (self.num - 1))
     }
+}
+
+/// Stores 16 bits that only this side stores, unless they are there: a store takes the cache line
+/// from the peer even if it changes nothing.
+fn update_u16(memory: &impl Memory, at: usize, value: u16) -> Result<(), Fault> {
+    if memory.load_u16(at)? == value { Ok(()) } else { memory.store_u16(at, value) }
+}
+
+/// As [`update_u16`], with 32 bits.
+fn update_u32(memory: &impl Memory, at: usize, value: u32) -> Result<(), Fault> {
+    if memory.load_u32(at)? == value { Ok(()) } else { memory.store_u32(at, value) }
 }
 
 /// How many entries the peer published that were not consumed yet; [`Fault::Index`] if its index

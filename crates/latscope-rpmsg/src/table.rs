@@ -171,8 +171,21 @@ impl Table {
     /// # Errors
     /// As [`Table::status`].
     pub fn is_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
-        Ok(self.status(memory)? & (status::DRIVER_OK | status::NEEDS_RESET) == status::DRIVER_OK)
+        Ok(is_ready(self.status(memory)?))
     }
+
+    /// As [`Table::is_ready`] of a driver that was ready before, without order: nothing that the
+    /// driver wrote before is seen because of it, but it costs next to nothing.
+    ///
+    /// # Errors
+    /// As [`Table::status`].
+    pub fn is_still_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
+        Ok(is_ready(memory.load_u8(self.status)?))
+    }
+}
+
+fn is_ready(status: u8) -> bool {
+    status & (status::DRIVER_OK | status::NEEDS_RESET) == status::DRIVER_OK
 }
 
 #[cfg(test)]

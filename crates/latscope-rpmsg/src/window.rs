@@ -69,6 +69,9 @@ impl Window {
     /// A window of one's own, without gaps but those that alignment makes: rings of `num`
     /// entries, with as many buffers of `to_host` and `to_remote` bytes, header included.
     ///
+    /// All buffers are used in turn. Where they are long, few of them stay in the caches of both sides and
+    /// are faster than many.
+    ///
     /// # Errors
     /// [`Fault::Ring`] if `num` is no power of two or above 32768, or addresses do not suffice.
     pub fn new(num: u16, to_host: u32, to_remote: u32) -> Result<Window, Fault> {
@@ -123,18 +126,54 @@ impl Window {
     /// Starts the driver's side: clears the rings, offers the buffers, and sets the status to ready.
     /// `N` is at least the number of entries of a ring.
     ///
+    /// Where a remote of an earlier run may still be at work, [`Window::host_after`] is to be called.
+    ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
+    /// As [`Window::host_after`].
     pub fn host<M: Memory + Clone, const N: usize>(&self, memory: M) -> Result<Host<M, N>, Fault> {
+        self.host_after(memory, || ())
+    }
+
+    /// As [`Window::host`], for a window that a remote may still be at work in for an earlier driver.
+    ///
+    /// `grace` is called when the status says that no driver is ready, and before the rings are cleared. It is to
+    /// wait until the remote has looked at the status, which is at most as long as it takes to answer one message:
+    /// some milliseconds for one that runs.
+    ///
+    /// This is the best that can be done with the words that Linux and OpenAMP have, and it is not sound for
+    /// every remote: there is none by which a remote says that it has let go. One that stands still for longer
+    /// than the grace, in front of its last store, may still put one entry into the new rings. The driver then
+    /// meets [`Fault::Index`] or [`Fault::NotInFlight`], or one message too many; if it starts once more, that remote has
+    /// seen that it must, too. A [`Remote`] looks at its index right before it stores, so that only a
+    /// stop between these two instructions does that. Where there are [`control`](crate::control) words,
+    /// the remote says when it has let go, and nothing of this can happen.
+    ///
+    /// # Errors
+    /// [`Fault::Stale`] if somebody stored into the rings after they were cleared: it is to be called again, with
+    /// a longer grace. [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
+    pub fn host_after<M: Memory + Clone, const N: usize>(
+        &self,
+        memory: M,
+        grace: impl FnOnce(),
+    ) -> Result<Host<M, N>, Fault> {
         // A device of an earlier run must not look at rings that are being cleared.
         self.table.set_status(&memory, 0)?;
+        grace();
         self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER)?;
-        let host = Host::new(memory.clone(), self.rings()?, self.pools)?;
+        let rings = self.rings()?;
+        let host = Host::new(memory.clone(), rings, self.pools)?;
+        for ring in rings {
+            if !ring.is_unused(&memory)? {
+                self.table.set_status(&memory, 0)?;
+                return Err(Fault::Stale);
+            }
+        }
         self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER | status::DRIVER_OK)?;
         Ok(host)
     }
 
-    /// Starts the device's side if the driver is ready; `None` if it is not yet.
+    /// Starts the device's side if the driver is ready; `None` if it is not yet. Once the driver ends or
+    /// begins again, its calls are answered with [`Fault::Reset`]: it is to be started anew then.
     ///
     /// # Errors
     /// [`Fault::Stale`] if the rings were used before (the driver left its ready status behind);
@@ -143,7 +182,7 @@ impl Window {
         if !self.table.is_ready(&memory)? {
             return Ok(None);
         }
-        Remote::new(memory, self.rings()?).map(Some)
+        Ok(Some(Remote::new(memory, self.rings()?)?.watch(self.table)))
     }
 }
 
@@ -151,3 +190,6 @@ impl Window {
 fn aligned(at: usize) -> Result<usize, Fault> {
     at.checked_next_multiple_of(64).ok_or(Fault::Ring)
 }
+
+#[cfg(test)]
+mod tests;

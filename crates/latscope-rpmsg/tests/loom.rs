@@ -183,6 +183,31 @@ fn without_the_fence_the_driver_is_left_asleep() {
     the_driver_is_not_left_asleep(Without::Fence);
 }
 
+/// The driver begins again while a device still looks for buffers at the position where an earlier
+/// run ended: whatever it sees of the new one, it takes nothing.
+#[test]
+fn a_device_of_an_earlier_run_takes_nothing() {
+    for offers in 1..=2 {
+        loom::model(move || {
+            let memory = Cells::new(Without::Nothing);
+            let (mut driver, mut device) = halves(&memory);
+            driver.offer(BUFFER).unwrap();
+            let taken = device.take().unwrap().unwrap();
+            device.give_back(taken, 0).unwrap();
+            let remote = thread::spawn(move || {
+                let taken = device.take();
+                assert!(matches!(taken, Ok(None) | Err(Fault::Reset | Fault::Index)), "{taken:?}");
+            });
+            let layout = Layout::contiguous(0, 2, 4).unwrap();
+            let mut driver = Driver::<_, 2>::new(memory.clone(), layout, Direction::ToDevice).unwrap();
+            for _ in 0..offers {
+                driver.offer(BUFFER).unwrap();
+            }
+            remote.join().unwrap();
+        });
+    }
+}
+
 /// Two buffers, one after the other, through a device that listens between
 /// them: all are taken, and none twice.
 #[test]

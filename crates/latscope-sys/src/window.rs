@@ -3,6 +3,9 @@
 //!
 //! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
 
+mod copy;
+pub mod ends;
+
 use latscope_rpmsg::{Fault, Memory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -23,8 +26,8 @@ struct Mapping {
     descriptor: OwnedFd,
 }
 
-// SAFETY: the mapping is only accessed through atomics and raw copies: no
-// reference to its bytes exists.
+// SAFETY: the mapping is only accessed through atomics and volatile copies: no
+// other reference to its bytes exists.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -83,7 +86,7 @@ impl Window {
 
     #[inline(always)]
     fn byte(&self, at: usize) -> Result<&AtomicU8, Fault> {
-        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by raw copies.
+        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by volatile copies.
         self.place(at).map(|place| unsafe { place.as_ref() })
     }
 
@@ -101,10 +104,10 @@ impl Window {
 
     /// The place of a range that lies wholly in the window.
     #[inline(always)]
-    fn range(&self, at: usize, length: usize) -> Result<*mut u8, Fault> {
+    fn range(&self, at: usize, length: usize) -> Result<NonNull<u8>, Fault> {
         let fits = at.checked_add(length).is_some_and(|end| end <= self.0.size);
         // SAFETY: `at` is within the mapping, or just behind it where the range is empty.
-        if fits { Ok(unsafe { self.0.start.as_ptr().add(at) }) } else { Err(Fault::OutOfWindow) }
+        if fits { Ok(unsafe { self.0.start.add(at) }) } else { Err(Fault::OutOfWindow) }
     }
 }
 
@@ -161,17 +164,16 @@ impl Memory for Window {
     #[inline]
     fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         let from = self.range(at, into.len())?;
-        // SAFETY: the range is in the mapping, and nothing of ours overlaps that. A peer that
-        // writes meanwhile changes bytes, and any bytes are checked after they were copied.
-        unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        // SAFETY: the range is in the mapping, and nothing of ours refers to its bytes.
+        unsafe { copy::out(from, into) };
         Ok(())
     }
 
     #[inline]
     fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
         let to = self.range(at, from.len())?;
-        // SAFETY: as in `read`, the other way round.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        // SAFETY: as in `read`.
+        unsafe { copy::within(to, from) };
         Ok(())
     }
 
@@ -213,6 +215,30 @@ mod tests {
         assert_eq!((window.write(4094, &[1; 3]), window.write(usize::MAX, &[1; 2])), (out, out));
         assert_eq!(window.read(4094, &mut [0; 3]), out);
         assert_eq!((window.load_u16(4094), window.write(4096, &[])), (Ok(0), Ok(())));
+    }
+
+    /// Payloads of 65,520 bytes, in buffers of 64 KiB, until all indices have wrapped.
+    #[test]
+    fn long_messages_go_round_until_all_indices_wrapped() {
+        use latscope_rpmsg::{Host, Link, Window as Layout};
+        const PAYLOAD: usize = 65_520;
+        let layout = Layout::new(16, 65536, 512).unwrap();
+        let window = Window::create(layout.size).unwrap();
+        layout.reset(&window).unwrap();
+        let mut host: Host<_, 16> = layout.host(&window).unwrap();
+        let mut remote = layout.remote(&window).unwrap().unwrap();
+        let (mut message, mut found) = (vec![7; PAYLOAD], vec![0; PAYLOAD]);
+        for turn in 0..66_000_u32 {
+            for place in [0, PAYLOAD / 2, PAYLOAD - 4] {
+                message[place..place + 4].copy_from_slice(&turn.to_le_bytes());
+            }
+            remote.send(1, 2, &message).unwrap();
+            let received = host.receive(&mut found).unwrap().unwrap();
+            assert_eq!(received.length, PAYLOAD);
+            assert!(found == message, "message {turn}");
+            host.send(2, 1, &turn.to_le_bytes()).unwrap();
+            assert_eq!(remote.receive(&mut found).unwrap().unwrap().length, 4);
+        }
     }
 
     #[test]

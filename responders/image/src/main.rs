@@ -19,7 +19,7 @@ use bar::Bar;
 use core::arch::global_asm;
 use doorbell::Doorbell;
 use latscope_rpmsg::control::{Command, Control, Order};
-use latscope_rpmsg::echo::Echo;
+use latscope_rpmsg::echo::{Echo, Step};
 use latscope_rpmsg::table::Table;
 use latscope_rpmsg::{Fault, Remote, image};
 use serial::say;
@@ -105,7 +105,7 @@ fn begin(window: Bar) -> Result<Option<Answering>, Fault> {
         return Ok(None);
     }
     let rings = [table.rings[0].layout()?, table.rings[1].layout()?];
-    Ok(Some((table, Echo::new(Remote::new(window, rings)?))))
+    Ok(Some((table, Echo::new(Remote::new(window, rings)?.watch(table)))))
 }
 
 /// Serves the driver, if there is one, until it is gone or the order changes.
@@ -114,8 +114,10 @@ fn serve(window: Bar, control: &Control<Bar>, command: Command) -> Result<(), Fa
     echo.mute()?;
     while control.command()? == command && table.is_ready(&window)? {
         for _ in 0..STEPS {
-            // A fault is counted, and may be there again until the driver starts over.
-            echo.poll();
+            // Another fault is counted, and may be there again until the driver starts over.
+            if echo.poll().step == Step::Fault(Fault::Reset) {
+                return Ok(());
+            }
         }
     }
     Ok(())
@@ -136,6 +138,9 @@ fn serve_asleep(
     };
     while control.command()? == command && table.is_ready(&window)? {
         let progress = echo.poll();
+        if progress.step == Step::Fault(Fault::Reset) {
+            return Ok(());
+        }
         if progress.kick_transmit || progress.kick_receive {
             doorbell.kick();
         }

@@ -1,6 +1,6 @@
 //! The driver's side.
 
-use super::{Event, Link, Received, Unsent, fits, read, write};
+use super::{Event, Link, Message, Unsent, fits, read, write};
 use crate::header::Address;
 use crate::ring::{Buffer, Direction, Driver, Layout};
 use crate::window::Pool;
@@ -14,6 +14,8 @@ pub struct Host<M, const N: usize> {
     transmit: Driver<M, N>,
     /// Buffers to send in that were not used yet.
     unused: Pool,
+    /// The buffer of the message that was taken last.
+    held: Option<Buffer>,
 }
 
 impl<M: Memory + Clone, const N: usize> Host<M, N> {
@@ -36,7 +38,7 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
                 break;
             }
         }
-        Ok(Host { memory, receive, transmit, unused })
+        Ok(Host { memory, receive, transmit, unused, held: None })
     }
 
     /// Where there is a buffer to send in: one that came back, or one that was never used.
@@ -50,23 +52,36 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
 }
 
 impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
-    fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent> {
+    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
         if !fits(payload, self.unused.buffer) {
             return Err(Unsent::TooLong);
         }
         let at = self.buffer()?;
         let length = write(&self.memory, at, source, destination, payload)?;
         self.transmit.offer(Buffer { at, length })?;
-        Ok(self.transmit.wants_kick()?)
+        Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
+        self.release()?;
         let Some(reclaimed) = self.receive.reclaim()? else { return Ok(None) };
-        let message = read(&self.memory, reclaimed.buffer, reclaimed.written, into);
         // A message that is wrong is dropped; its buffer is not.
-        self.receive.offer(reclaimed.buffer)?;
-        let (header, length) = message?;
-        Ok(Some(Received { header, length, kick: self.receive.wants_kick()? }))
+        self.held = Some(reclaimed.buffer);
+        read(&self.memory, reclaimed.buffer, reclaimed.written, into).map(Some)
+    }
+
+    fn release(&mut self) -> Result<(), Fault> {
+        match self.held.take() {
+            Some(buffer) => self.receive.offer(buffer).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
+        match event {
+            Event::Message => self.transmit.wants_kick(),
+            Event::Buffer => self.receive.wants_kick(),
+        }
     }
 
     fn listen(&mut self, event: Event) -> Result<bool, Fault> {

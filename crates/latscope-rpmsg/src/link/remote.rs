@@ -1,8 +1,9 @@
 //! The device's side.
 
-use super::{Event, Link, Received, Unsent, fits, read, write};
+use super::{Event, Link, Message, Unsent, fits, read, write};
 use crate::header::Address;
 use crate::ring::{Device, Direction, Layout, Taken};
+use crate::table::Table;
 use crate::{Fault, Memory};
 
 /// The side that is served with buffers, as a remote processor's firmware.
@@ -15,6 +16,10 @@ pub struct Remote<M> {
     receive: Device<M>,
     /// A buffer to send in that was taken and not used.
     spare: Option<Taken>,
+    /// The buffer of the message that was taken last.
+    held: Option<Taken>,
+    /// Where the driver's status is.
+    table: Option<Table>,
 }
 
 impl<M: Memory + Clone> Remote<M> {
@@ -33,45 +38,91 @@ impl<M: Memory + Clone> Remote<M> {
     pub fn resume(memory: M, rings: [Layout; 2], positions: [u16; 2]) -> Result<Self, Fault> {
         let transmit = Device::resume(memory.clone(), rings[0], Direction::ToDriver, positions[0])?;
         let receive = Device::resume(memory.clone(), rings[1], Direction::ToDevice, positions[1])?;
-        Ok(Remote { memory, transmit, receive, spare: None })
+        Ok(Remote { memory, transmit, receive, spare: None, held: None, table: None })
     }
 
-    /// The positions to resume from: a buffer that was taken and not used counts as not taken.
+    /// Looks at the driver's status in this table, too, when there is nothing to do: a driver that
+    /// ends, or is about to begin again, is noticed before the rings are cleared.
+    pub fn watch(self, table: Table) -> Self {
+        Remote { table: Some(table), ..self }
+    }
+
+    /// The positions to resume from: buffers that were taken and not given back count as not taken.
     pub fn positions(&self) -> [u16; 2] {
-        let taken = u16::from(self.spare.is_some());
-        [self.transmit.position().wrapping_sub(taken), self.receive.position()]
+        let taken = [self.spare.is_some(), self.held.is_some()].map(u16::from);
+        [self.transmit.position().wrapping_sub(taken[0]), self.receive.position().wrapping_sub(taken[1])]
+    }
+
+    /// Why there is no buffer: a driver that is gone gives none back.
+    fn without_buffer(&self) -> Unsent {
+        self.check().err().map_or(Unsent::NoBuffer, Unsent::Fault)
+    }
+
+    /// Whether the driver is that which we began with, as far as one can see: before the first message it
+    /// cannot be told from another. Every call of [`Link`] asks before it stores, or tells that there is nothing.
+    /// Only lines of our own are looked at.
+    ///
+    /// # Errors
+    /// [`Fault::Reset`] if it is not: its status or one of our own indices says so.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.transmit.check()?;
+        self.receive.check()?;
+        match self.table {
+            Some(table) if !table.is_still_ready(&self.memory)? => Err(Fault::Reset),
+            _ => Ok(()),
+        }
     }
 }
 
 impl<M: Memory + Clone> Link for Remote<M> {
-    fn send(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<bool, Unsent> {
+    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
         let taken = match self.spare.take() {
             Some(taken) => taken,
-            None => self.transmit.take()?.ok_or(Unsent::NoBuffer)?,
+            None => self.transmit.take()?.ok_or_else(|| self.without_buffer())?,
         };
         if !fits(payload, taken.buffer().length) {
             self.spare = Some(taken);
             return Err(Unsent::TooLong);
         }
         let written = write(&self.memory, taken.buffer().at, source, destination, payload)?;
-        self.transmit.give_back(taken, written)?;
-        Ok(self.transmit.wants_kick()?)
+        self.check()?;
+        Ok(self.transmit.give_back(taken, written)?)
     }
 
-    fn receive(&mut self, into: &mut [u8]) -> Result<Option<Received>, Fault> {
-        let Some(taken) = self.receive.take()? else { return Ok(None) };
-        let message = read(&self.memory, taken.buffer(), taken.buffer().length, into);
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
+        self.release()?;
+        let Some(taken) = self.receive.take()? else { return self.check().map(|()| None) };
+        let buffer = taken.buffer();
         // A message that is wrong is dropped; its buffer is not.
-        self.receive.give_back(taken, 0)?;
-        let (header, length) = message?;
-        Ok(Some(Received { header, length, kick: self.receive.wants_kick()? }))
+        self.held = Some(taken);
+        read(&self.memory, buffer, buffer.length, into).map(Some)
+    }
+
+    fn release(&mut self) -> Result<(), Fault> {
+        match self.held.take() {
+            Some(taken) => {
+                self.check()?;
+                self.receive.give_back(taken, 0)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
+        match event {
+            Event::Message => self.transmit.wants_kick(),
+            Event::Buffer => self.receive.wants_kick(),
+        }
     }
 
     fn listen(&mut self, event: Event) -> Result<bool, Fault> {
-        match event {
+        let pending = match event {
             Event::Message => self.receive.listen(),
             Event::Buffer => Ok(self.transmit.listen()? || self.spare.is_some()),
-        }
+        };
+        // Nobody kicks whom the driver forgot.
+        self.check()?;
+        pending
     }
 
     fn mute(&mut self, event: Event) -> Result<(), Fault> {

@@ -1,12 +1,17 @@
 //! Both sides over one memory.
 
+mod lengths;
+mod peers;
+
 use super::*;
 use crate::header::NAME_SERVICE;
 use crate::memory::Cells;
+use crate::memory::watched::Watched;
 use crate::name_service::{Announcement, Name};
 use crate::ring::Layout;
 use crate::table::status;
 use crate::{Host, Remote, Window};
+use std::cell::RefCell;
 use std::sync::atomic::AtomicU16;
 
 type Room = Cells<Vec<AtomicU16>>;
@@ -81,24 +86,6 @@ fn messages_go_both_ways_until_all_indices_wrapped() {
 }
 
 #[test]
-fn either_side_can_have_all_buffers_in_flight() {
-    let window = Window::new(4, 64, 64).unwrap();
-    let memory = room(&window);
-    let (mut host, mut remote) = sides(&memory, &window);
-    let mut buffer = [0; 64];
-    for _ in 0..3 {
-        let sent = [0; 5].map(|_| host.send(1, 2, b"x").map(|_| ()));
-        assert_eq!(sent, [Ok(()), Ok(()), Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
-        let sent = [0; 5].map(|_| remote.send(1, 2, b"x").map(|_| ()));
-        assert_eq!(sent, [Ok(()), Ok(()), Ok(()), Ok(()), Err(Unsent::NoBuffer)]);
-        for _ in 0..4 {
-            assert!(remote.receive(&mut buffer).unwrap().is_some());
-            assert!(host.receive(&mut buffer).unwrap().is_some());
-        }
-    }
-}
-
-#[test]
 fn buffers_beyond_the_descriptors_are_left_alone() {
     let window = Window::new(4, 64, 64).unwrap();
     let memory = room(&window);
@@ -126,88 +113,6 @@ fn a_buffer_that_was_never_used_is_there_to_send_in() {
 }
 
 #[test]
-fn a_message_is_as_long_as_a_buffer_allows() {
-    let window = Window::new(2, 64, 0x20000).unwrap();
-    let memory = room(&window);
-    let (mut host, mut remote) = sides(&memory, &window);
-    assert_eq!(remote.send(1, 2, &[7; 49]), Err(Unsent::TooLong));
-    assert!(remote.send(1, 2, &[7; 48]).is_ok());
-    assert_eq!(host.send(1, 2, &[7; 65536]), Err(Unsent::TooLong), "the header's length has 16 bits");
-    assert!(host.send(1, 2, &[7; 65535]).is_ok());
-    let mut buffer = vec![0; 65535];
-    assert_eq!(host.receive(&mut buffer).unwrap().unwrap().length, 48);
-    assert_eq!(remote.receive(&mut buffer).unwrap().unwrap().length, 65535);
-    assert!(buffer.iter().all(|byte| *byte == 7));
-    assert!(host.send(1, 2, &[]).is_ok());
-    assert_eq!(remote.receive(&mut buffer).unwrap().unwrap().length, 0);
-}
-
-#[test]
-fn the_excess_of_a_message_is_lost_and_told() {
-    let window = Window::new(2, 64, 64).unwrap();
-    let memory = room(&window);
-    let (mut host, mut remote) = sides(&memory, &window);
-    host.send(1, 2, b"abcdef").unwrap();
-    let mut buffer = [0; 4];
-    let received = remote.receive(&mut buffer).unwrap().unwrap();
-    assert_eq!((received.header.length, received.length, &buffer), (6, 4, b"abcd"));
-    assert_eq!(remote.receive(&mut buffer), Ok(None));
-}
-
-#[test]
-fn a_message_that_lies_about_its_length_is_dropped_and_its_buffer_kept() {
-    let window = Window::new(2, 64, 64).unwrap();
-    let memory = room(&window);
-    let (mut host, mut remote) = sides(&memory, &window);
-    let mut buffer = [0; 64];
-    let used = window.rings().unwrap()[0].used();
-    // What the device says it wrote, and the payload's length in the header.
-    for (turn, (written, length)) in
-        [(15, 0), (0, 0), (65, 4), (20, 5), (u32::MAX, 0)].into_iter().enumerate()
-    {
-        remote.send(1, 2, b"abcd").unwrap();
-        memory.store_u32(used + 4 + 8 * (turn % 2) + 4, written).unwrap();
-        memory.store_u16(window.pools[0].at + 64 * (turn % 2) + 12, length).unwrap();
-        assert_eq!(host.receive(&mut buffer), Err(Fault::Length), "{written} {length}");
-    }
-    assert!(remote.send(1, 2, b"abcd").is_ok());
-    assert!(host.receive(&mut buffer).unwrap().is_some());
-
-    let descriptors = window.rings().unwrap()[1].descriptors();
-    host.send(1, 2, b"abcd").unwrap();
-    memory.store_u32(descriptors + 8, 15).unwrap();
-    assert_eq!(remote.receive(&mut buffer), Err(Fault::Length));
-    host.send(1, 2, b"abcd").unwrap();
-    memory.store_u16(window.pools[1].at + 12, 5).unwrap();
-    assert_eq!(remote.receive(&mut buffer), Err(Fault::Length));
-    host.send(1, 2, b"abcd").unwrap();
-    assert!(remote.receive(&mut buffer).unwrap().is_some());
-}
-
-#[test]
-fn the_remote_waits_for_the_driver_and_notices_an_earlier_run() {
-    let window = Window::new(4, 64, 64).unwrap();
-    let memory = room(&window);
-    assert!(window.remote(&memory).unwrap().is_none());
-    window.reset(&memory).unwrap();
-    assert_eq!(window.is_fresh(&memory), Ok(true));
-    window.table.set_status(&memory, status::DRIVER).unwrap();
-    assert_eq!(window.is_fresh(&memory), Ok(false), "a driver is about to begin");
-    let (_, mut remote) = sides(&memory, &window);
-    assert_eq!(window.is_fresh(&memory), Ok(false));
-    remote.send(1, 2, b"x").unwrap();
-    // A remote that starts again meets the rings that its predecessor used.
-    assert_eq!(window.remote(&memory).map(|_| ()), Err(Fault::Stale));
-    assert!(Remote::resume(&memory, window.rings().unwrap(), remote.positions()).is_ok());
-    // So it is until the driver starts again, which the first remote notices.
-    window.host::<_, 4>(&memory).unwrap();
-    assert!(window.remote(&memory).unwrap().is_some());
-    window.reset(&memory).unwrap();
-    assert_eq!(window.is_fresh(&memory), Ok(true));
-    assert_eq!(remote.send(1, 2, b"x"), Err(Unsent::Fault(Fault::Index)));
-}
-
-#[test]
 fn a_buffer_that_was_not_used_counts_as_not_taken() {
     let window = Window::new(4, 64, 64).unwrap();
     let memory = room(&window);
@@ -215,45 +120,4 @@ fn a_buffer_that_was_not_used_counts_as_not_taken() {
     assert_eq!(remote.send(1, 2, &[0; 60]), Err(Unsent::TooLong));
     assert_eq!(remote.positions(), [0, 0]);
     assert_eq!([0; 5].map(|_| remote.send(1, 2, b"x").is_ok()), [true, true, true, true, false]);
-}
-
-#[test]
-fn each_side_is_kicked_for_what_it_listens_to() {
-    let window = Window::new(2, 64, 64).unwrap();
-    let memory = room(&window);
-    let (mut host, mut remote) = sides(&memory, &window);
-    let mut buffer = [0; 64];
-    remote.mute(Event::Message).unwrap();
-    remote.mute(Event::Buffer).unwrap();
-    assert_eq!(host.send(1, 2, b"x"), Ok(false));
-    assert_eq!(remote.listen(Event::Message), Ok(true));
-    assert_eq!(host.send(1, 2, b"x"), Ok(true));
-    assert_eq!(host.listen(Event::Buffer), Ok(false));
-    assert!(remote.receive(&mut buffer).unwrap().unwrap().kick);
-    assert_eq!(host.listen(Event::Buffer), Ok(true));
-    host.mute(Event::Buffer).unwrap();
-    assert!(!remote.receive(&mut buffer).unwrap().unwrap().kick);
-    host.mute(Event::Message).unwrap();
-    assert_eq!([0; 2].map(|_| remote.send(1, 2, b"x")), [Ok(false); 2]);
-    assert_eq!(host.listen(Event::Message), Ok(true));
-    assert!(!host.receive(&mut buffer).unwrap().unwrap().kick);
-    assert_eq!(remote.listen(Event::Buffer), Ok(true));
-    assert!(host.receive(&mut buffer).unwrap().unwrap().kick);
-}
-
-#[test]
-fn a_window_of_ones_own_has_no_overlaps() {
-    for (num, to_host, to_remote) in [(1, 64, 64), (2, 20, 4096), (256, 512, 512), (16, 65551, 16)] {
-        let window = Window::new(num, to_host, to_remote).unwrap();
-        let [receive, transmit] = window.rings().unwrap();
-        assert!(crate::table::Table::SIZE <= receive.descriptors());
-        assert!(receive.end() <= transmit.descriptors());
-        assert!(transmit.end() <= window.pools[0].at);
-        assert!(window.pools[0].end() <= window.pools[1].at);
-        assert_eq!(window.pools[1].end(), window.size);
-        assert!(window.pools[0].buffer >= to_host && window.pools[1].buffer >= to_remote);
-    }
-    assert_eq!(Window::new(3, 64, 64), Err(Fault::Ring));
-    assert_eq!(Window::new(0, 64, 64), Err(Fault::Ring));
-    assert_eq!(Window::new(2, u32::MAX, 64), Err(Fault::Ring));
 }

@@ -5,11 +5,19 @@ use super::Mismatch;
 /// Bytes of a sequence number: the shortest block.
 pub const SHORTEST: usize = 8;
 
-/// Fills `into` with block `sequence`. Less than [`SHORTEST`] bytes are filled in part and never verified.
+/// What a block's words differ by: 2^64 over the golden ratio, so that neighbours have few bits in common.
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Fills `into` with block `sequence`: the sequence number, then words that each are the last one
+/// plus a constant. Less than [`SHORTEST`] bytes are filled in part and never verified.
 pub fn write(sequence: u64, into: &mut [u8]) {
-    for (index, place) in (0..).zip(into.chunks_mut(8)) {
-        place.copy_from_slice(&word(sequence, index).to_le_bytes()[..place.len()]);
+    let (words, tail) = into.as_chunks_mut();
+    let mut next = sequence;
+    for word in words {
+        *word = next.to_le_bytes();
+        next = next.wrapping_add(STEP);
     }
+    tail.copy_from_slice(&next.to_le_bytes()[..tail.len()]);
 }
 
 /// Verifies a block, every byte of it, and tells its sequence number.
@@ -17,16 +25,17 @@ pub fn write(sequence: u64, into: &mut [u8]) {
 /// # Errors
 /// [`Mismatch`].
 pub fn parse(block: &[u8]) -> Result<u64, Mismatch> {
-    let first = block.first_chunk().ok_or(Mismatch::Length)?;
-    let sequence = u64::from_le_bytes(*first);
-    let same = |(index, place): (u64, &[u8])| *place == word(sequence, index).to_le_bytes()[..place.len()];
-    if (0..).zip(block.chunks(8)).all(same) { Ok(sequence) } else { Err(Mismatch::Content) }
-}
-
-/// A block's words: the sequence number, then others that differ by place and by block.
-fn word(sequence: u64, index: u64) -> u64 {
-    // The odd constant is 2^64 over the golden ratio: neighbours have few bits in common.
-    sequence.wrapping_add(index.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    let sequence = u64::from_le_bytes(*block.first_chunk().ok_or(Mismatch::Length)?);
+    let (words, tail) = block.as_chunks();
+    let mut next = sequence;
+    // Differing bits of all words. Without an end at the first, compilers look at several words at once.
+    let mut wrong = 0;
+    for word in words {
+        wrong |= u64::from_le_bytes(*word) ^ next;
+        next = next.wrapping_add(STEP);
+    }
+    let sound = wrong == 0 && *tail == next.to_le_bytes()[..tail.len()];
+    if sound { Ok(sequence) } else { Err(Mismatch::Content) }
 }
 
 /// What a sink tells of the blocks it was sent.

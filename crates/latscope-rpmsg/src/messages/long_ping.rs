@@ -66,8 +66,7 @@ impl LongPing {
     /// # Errors
     /// [`Mismatch`].
     pub fn parse(self, payload: &[u8]) -> Result<usize, Mismatch> {
-        let mut words = self.word.read(payload);
-        let flag = words.next().ok_or(Mismatch::Length)?;
+        let (flag, data) = self.word.split_first(payload).ok_or(Mismatch::Length)?;
         let last = self.packets() - 1;
         let index = match usize::try_from(flag) {
             _ if flag == self.word.ones() => last,
@@ -77,10 +76,7 @@ impl LongPing {
         if payload.len() != self.length(index) {
             return Err(Mismatch::Length);
         }
-        if words.any(|word| word != PATTERN) {
-            return Err(Mismatch::Content);
-        }
-        Ok(index)
+        if self.word.is_pattern(data) { Ok(index) } else { Err(Mismatch::Content) }
     }
 
     /// Whether a payload is a packet of some long ping, as the side sees it that
@@ -90,9 +86,7 @@ impl LongPing {
             let words = payload.len() / word.bytes();
             words > 1 && payload.len().is_multiple_of(word.bytes()) && payload.len() <= LongPing::PACKET
         };
-        Word::ALL
-            .into_iter()
-            .any(|word| whole(word) && word.read(payload).skip(1).all(|word| word == PATTERN))
+        Word::ALL.into_iter().any(|word| whole(word) && word.is_pattern(&payload[word.bytes()..]))
     }
 }
 

@@ -36,12 +36,9 @@ impl Ping {
         if payload.len() != Ping::length(word) {
             return Err(Mismatch::Length);
         }
-        let mut words = word.read(payload);
-        let number = words.next().ok_or(Mismatch::Length)?;
-        if words.skip(1).any(|word| word != PATTERN) {
-            return Err(Mismatch::Content);
-        }
-        Ok(Ping { number })
+        let (number, rest) = word.split_first(payload).ok_or(Mismatch::Length)?;
+        let (_, pattern) = word.split_first(rest).ok_or(Mismatch::Length)?;
+        if word.is_pattern(pattern) { Ok(Ping { number }) } else { Err(Mismatch::Content) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The half that is served with buffers: the remote processor, or who plays it.
 
-use super::{Buffer, Direction, INDEX, INDIRECT, Layout, MUTED, NEXT, WRITE, waiting};
+use super::{Buffer, Direction, INDEX, INDIRECT, Layout, MUTED, NEXT, WRITE, update_u32, waiting};
 use crate::{Fault, Memory};
 
 /// The device's half of a ring.
@@ -13,6 +13,8 @@ pub struct Device<M> {
     published: u16,
     /// How far the available ring was consumed.
     consumed: u16,
+    /// The driver's index of the available ring when it was last loaded by [`Device::take`].
+    seen: u16,
 }
 
 /// A buffer that was taken and is to be given back once.
@@ -48,7 +50,7 @@ impl<M: Memory> Device<M> {
         if memory.load_index(layout.used + INDEX)? != position {
             return Err(Fault::Stale);
         }
-        Ok(Device { memory, layout, direction, published: position, consumed: position })
+        Ok(Device { memory, layout, direction, published: position, consumed: position, seen: position })
     }
 
     /// How many entries were consumed, modulo 65536.
@@ -59,13 +61,21 @@ impl<M: Memory> Device<M> {
     /// Takes the next buffer that the driver offers, if there is one.
     ///
     /// # Errors
-    /// [`Fault::Index`] (nothing is consumed). Of a bad entry, which is consumed and its buffer not
+    /// [`Fault::Reset`] or [`Fault::Index`] (nothing is consumed). Of a bad entry, which is consumed and its buffer not
     /// returned: [`Fault::Descriptor`], [`Fault::Indirect`], [`Fault::Chained`],
     /// [`Fault::Direction`], [`Fault::OutOfWindow`].
     pub fn take(&mut self) -> Result<Option<Taken>, Fault> {
-        if !self.is_pending()? {
+        let available = match self.seen {
+            seen if seen != self.consumed => seen,
+            _ => self.memory.load_index(self.layout.available + INDEX)?,
+        };
+        if available == self.consumed {
             return Ok(None);
         }
+        // After the index: who sees that of a driver that began again sees what it cleared before.
+        self.check()?;
+        waiting(available, self.consumed, self.layout.num)?;
+        self.seen = available;
         let descriptor = self.memory.load_u16(self.layout.available_entry(self.consumed))?;
         self.consumed = self.consumed.wrapping_add(1);
         if descriptor >= self.layout.num {
@@ -93,14 +103,25 @@ impl<M: Memory> Device<M> {
         Ok(Buffer { at: self.memory.locate(address, length)?, length })
     }
 
+    /// Whether the driver is that which we began with: one that begins again clears our index.
+    /// None of the driver's lines is touched, so that it may be asked often.
+    ///
+    /// # Errors
+    /// [`Fault::Reset`] if not: this side must begin again, too.
+    pub fn check(&self) -> Result<(), Fault> {
+        let ours = self.memory.load_u16(self.layout.used + INDEX)?;
+        if ours == self.published { Ok(()) } else { Err(Fault::Reset) }
+    }
+
     /// Gives a buffer back, `written` bytes of which were written here (0 for one that was read).
     ///
     /// # Errors
-    /// [`Fault::OutOfWindow`] of a memory that shrank.
+    /// [`Fault::Reset`] if the driver began again: the buffer is not of its run, and nothing is stored.
     pub fn give_back(&mut self, taken: Taken, written: u32) -> Result<(), Fault> {
+        self.check()?;
         let at = self.layout.used_entry(self.published);
-        self.memory.store_u32(at, taken.descriptor.into())?;
-        self.memory.store_u32(at + 4, written)?;
+        update_u32(&self.memory, at, taken.descriptor.into())?;
+        update_u32(&self.memory, at + 4, written)?;
         self.published = self.published.wrapping_add(1);
         self.memory.store_index(self.layout.used + INDEX, self.published)
     }

@@ -1,12 +1,12 @@
 //! The half that owns the buffers: Linux, or who plays it.
 
-use super::{Buffer, Direction, INDEX, Layout, MUTED, waiting};
+use super::{Buffer, Direction, INDEX, Layout, MUTED, update_u16, update_u32, waiting};
 use crate::{Fault, Memory};
 
 /// The driver's half of a ring of at most `N` entries.
 ///
 /// What is in flight is remembered here, in private: descriptors are written
-/// into shared memory and never read back.
+/// into shared memory, and what is there is never believed.
 #[derive(Debug)]
 pub struct Driver<M, const N: usize> {
     memory: M,
@@ -20,6 +20,8 @@ pub struct Driver<M, const N: usize> {
     published: u16,
     /// How far the used ring was consumed.
     consumed: u16,
+    /// The device's index of the used ring when it was last loaded by [`Driver::reclaim`].
+    seen: u16,
 }
 
 /// What a descriptor is used for.
@@ -61,6 +63,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
             in_flight: 0,
             published: 0,
             consumed: 0,
+            seen: 0,
         })
     }
 
@@ -82,11 +85,13 @@ impl<M: Memory, const N: usize> Driver<M, N> {
         self.memory.locate(buffer.at as u64, buffer.length)?;
         let Some(index) = self.occupy(buffer) else { return Ok(false) };
         let at = self.layout.descriptor(index);
-        self.memory.store_u64(at, buffer.at as u64)?;
-        self.memory.store_u32(at + 8, buffer.length)?;
-        self.memory.store_u16(at + 12, self.direction.flags())?;
-        self.memory.store_u16(at + 14, 0)?;
-        self.memory.store_u16(self.layout.available_entry(self.published), index)?;
+        let address = buffer.at as u64;
+        update_u32(&self.memory, at, address as u32)?;
+        update_u32(&self.memory, at + 4, (address >> 32) as u32)?;
+        update_u32(&self.memory, at + 8, buffer.length)?;
+        update_u16(&self.memory, at + 12, self.direction.flags())?;
+        update_u16(&self.memory, at + 14, 0)?;
+        update_u16(&self.memory, self.layout.available_entry(self.published), index)?;
         self.published = self.published.wrapping_add(1);
         self.memory.store_index(self.layout.available + INDEX, self.published)?;
         Ok(true)
@@ -109,8 +114,12 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     /// [`Fault::Index`] if more came back than the ring holds (nothing is consumed),
     /// [`Fault::NotInFlight`] if it is none of those offered (the entry is consumed).
     pub fn reclaim(&mut self) -> Result<Option<Reclaimed>, Fault> {
-        if !self.is_pending()? {
-            return Ok(None);
+        if self.seen == self.consumed {
+            let used = self.memory.load_index(self.layout.used + INDEX)?;
+            if waiting(used, self.consumed, self.layout.num)? == 0 {
+                return Ok(None);
+            }
+            self.seen = used;
         }
         let at = self.layout.used_entry(self.consumed);
         let id = self.memory.load_u32(at)?;

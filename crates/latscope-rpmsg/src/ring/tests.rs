@@ -198,6 +198,8 @@ fn an_index_that_jumps_stops_the_ring() {
         memory.store_u16(layout.used() + INDEX, ahead).unwrap();
         assert_eq!(driver.reclaim(), Err(Fault::Index));
         assert_eq!(driver.listen(), Err(Fault::Index));
+        assert_eq!(device.take(), Err(Fault::Reset), "our own index is not what we wrote");
+        memory.store_u16(layout.used() + INDEX, 0).unwrap();
     }
 }
 
@@ -261,8 +263,11 @@ fn a_ring_of_an_earlier_run_is_noticed_and_cleared() {
     assert_eq!(layout.is_fresh(&memory), Ok(false));
     let again = |position| Device::resume(&memory, layout, Direction::ToDevice, position).map(|_| ());
     assert_eq!((again(0), again(device.position())), (Err(Fault::Stale), Ok(())));
-    Driver::<_, 4>::new(&memory, layout, Direction::ToDevice).unwrap();
+    let mut driver = Driver::<_, 4>::new(&memory, layout, Direction::ToDevice).unwrap();
     assert_eq!((layout.is_fresh(&memory), again(0)), (Ok(true), Ok(())));
-    // The old device sees that the driver began anew.
-    assert_eq!(device.take(), Err(Fault::Index));
+    // The old device sees that the driver began anew,
+    assert_eq!(device.take(), Err(Fault::Reset));
+    // even when the driver's index has just come to where the old one was.
+    driver.offer(Buffer { at: 0, length: 8 }).unwrap();
+    assert_eq!((device.take(), device.check()), (Ok(None), Err(Fault::Reset)));
 }

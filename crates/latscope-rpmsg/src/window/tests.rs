@@ -1,0 +1,168 @@
+//! How both sides begin, end, and begin again.
+
+use super::*;
+use crate::memory::Cells;
+use crate::memory::watched::Watched;
+use crate::{Link, link::Unsent};
+use std::cell::Cell;
+use std::sync::atomic::AtomicU16;
+
+type Room = Cells<Vec<AtomicU16>>;
+
+fn room(window: &Window) -> Room {
+    let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
+    window.reset(&memory).unwrap();
+    memory
+}
+
+fn small() -> Window {
+    Window::new(4, 64, 64).unwrap()
+}
+
+/// A remote that is not ours gives a buffer back without looking: the entry, then the index.
+fn give_back_blindly(window: &Window, memory: &Room, ring: usize, index: u16) {
+    let used = window.rings().unwrap()[ring].used();
+    memory.store_u32(used + 4 + 8 * usize::from(index % 4), 1).unwrap();
+    memory.store_u32(used + 8 + 8 * usize::from(index % 4), 20).unwrap();
+    memory.store_index(used + 2, index.wrapping_add(1)).unwrap();
+}
+
+fn exchange(host: &mut Host<&Room, 4>, remote: &mut Remote<&Room>) {
+    let mut buffer = [0; 48];
+    host.send(1, 2, b"there").unwrap();
+    assert_eq!(remote.receive(&mut buffer).unwrap().unwrap().length, 5);
+    remote.send(2, 1, b"back").unwrap();
+    assert_eq!(host.receive(&mut buffer).unwrap().unwrap().length, 4);
+    assert_eq!((host.receive(&mut buffer), remote.receive(&mut buffer)), (Ok(None), Ok(None)));
+}
+
+#[test]
+fn a_message_that_is_answered_within_the_grace_does_not_reach_the_new_rings() {
+    let (window, memory) = (small(), room(&small()));
+    for index in [0, 7, 0xFFFF] {
+        window.host::<_, 4>(&memory).unwrap();
+        let late = || [0, 1].iter().for_each(|ring| give_back_blindly(&window, &memory, *ring, index));
+        let mut host = window.host_after(&memory, late).unwrap();
+        exchange(&mut host, &mut window.remote(&memory).unwrap().unwrap());
+    }
+}
+
+#[test]
+fn during_the_grace_no_driver_is_ready() {
+    let (window, memory) = (small(), room(&small()));
+    let mut old: Host<_, 4> = window.host(&memory).unwrap();
+    let mut remote = window.remote(&memory).unwrap().unwrap();
+    exchange(&mut old, &mut remote);
+    let mut host = window
+        .host_after(&memory, || {
+            assert_eq!(window.table.status(&memory), Ok(0));
+            assert_eq!(remote.receive(&mut [0; 48]), Err(Fault::Reset), "it has looked, and goes");
+            assert!(window.remote(&memory).unwrap().is_none());
+        })
+        .unwrap();
+    exchange(&mut host, &mut window.remote(&memory).unwrap().unwrap());
+}
+
+#[test]
+fn who_stores_into_cleared_rings_is_noticed_before_the_driver_is_ready() {
+    let (window, memory) = (small(), room(&small()));
+    // The whole of it; and only an entry, the index being about to follow.
+    let whole = || give_back_blindly(&window, &memory, 0, 0);
+    let second = || give_back_blindly(&window, &memory, 1, 2);
+    let entry = || memory.store_u32(window.rings().unwrap()[1].used() + 4 + 8 * 3 + 4, 1).unwrap();
+    let ghosts: [&dyn Fn(); 3] = [&whole, &second, &entry];
+    for ghost in ghosts {
+        // The buffers are offered one after the other, each with a store of the index.
+        for offer in 1..=4 {
+            let (index, offers) = (window.rings().unwrap()[0].available() + 2, Cell::new(0));
+            let storing = |at| {
+                // The first store to the index clears it.
+                offers.set(offers.get() + u32::from(at == index));
+                if at == index && offers.get() == 1 + offer {
+                    ghost();
+                }
+            };
+            let haunted = Watched { memory: &memory, storing: &storing };
+            assert_eq!(window.host::<_, 4>(haunted).map(|_| ()), Err(Fault::Stale));
+            assert!(window.remote(&memory).unwrap().is_none(), "no driver is ready");
+            let mut host = window.host(&memory).unwrap();
+            exchange(&mut host, &mut window.remote(&memory).unwrap().unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_remote_of_ours_stores_nothing_for_a_driver_that_it_did_not_begin_with() {
+    let (window, memory) = (small(), room(&small()));
+    for messages in [0, 1, 3, 4] {
+        let mut old: Host<_, 4> = window.host(&memory).unwrap();
+        let mut remote = window.remote(&memory).unwrap().unwrap();
+        // As each does at first, it announces something.
+        remote.send(1, 53, b"name").unwrap();
+        old.receive(&mut [0; 48]).unwrap().unwrap();
+        for _ in 0..messages {
+            exchange(&mut old, &mut remote);
+        }
+        // It is at work on a message, and has a buffer for the reply, when another driver begins.
+        old.send(1, 2, b"there").unwrap();
+        remote.take(&mut [0; 48]).unwrap().unwrap();
+        assert_eq!(remote.send(2, 1, &[0; 60]), Err(Unsent::TooLong));
+        let mut host = window.host(&memory).unwrap();
+        assert_eq!(remote.send(2, 1, b"back"), Err(Unsent::Fault(Fault::Reset)));
+        assert_eq!(remote.release(), Err(Fault::Reset));
+        exchange(&mut host, &mut window.remote(&memory).unwrap().unwrap());
+    }
+}
+
+/// Whatever the positions are: also those at which the driver's index alone tells nothing.
+#[test]
+fn a_remote_notices_that_the_driver_ended_or_began_again() {
+    let (window, memory) = (small(), room(&small()));
+    for messages in 1..20 {
+        let mut old: Host<_, 4> = window.host(&memory).unwrap();
+        let mut remote = window.remote(&memory).unwrap().unwrap();
+        for _ in 0..messages {
+            exchange(&mut old, &mut remote);
+        }
+        let mut host: Host<_, 4> = window.host(&memory).unwrap();
+        for sent in 0..=4 {
+            assert_eq!(remote.receive(&mut [0; 48]), Err(Fault::Reset), "{messages} then {sent}");
+            assert_eq!(remote.listen(crate::link::Event::Message), Err(Fault::Reset));
+            let _ = host.send(1, 2, b"new");
+        }
+        window.table.set_status(&memory, 0).unwrap();
+        assert!(window.remote(&memory).unwrap().is_none());
+    }
+    let _host: Host<_, 4> = window.host(&memory).unwrap();
+    let mut remote = window.remote(&memory).unwrap().unwrap();
+    window.table.set_status(&memory, status::DRIVER_OK | status::NEEDS_RESET).unwrap();
+    assert_eq!(remote.receive(&mut [0; 48]), Err(Fault::Reset), "the status is enough");
+}
+
+/// A driver that died leaves its status behind; one that comes after it is served.
+#[test]
+fn a_remote_that_lost_its_driver_serves_the_next() {
+    use crate::echo::{Echo, Service, Step};
+    let (window, memory) = (Window::new(16, 64, 64).unwrap(), room(&Window::new(16, 64, 64).unwrap()));
+    let mut echo = None;
+    for run in 0..3 {
+        let mut host: Host<_, 16> = window.host(&memory).unwrap();
+        let mut buffer = [0; 48];
+        let mut answered = 0;
+        while answered < 40 {
+            let _ = host.send(9, Service::Pty.address(), &[run; 40]);
+            let serving = echo.get_or_insert_with(|| {
+                Echo::<_, 48>::new(window.remote(&memory).unwrap().expect("a driver is ready"))
+            });
+            if serving.poll().step == Step::Fault(Fault::Reset) {
+                echo = None;
+            }
+            while let Some(received) = host.receive(&mut buffer).unwrap() {
+                if received.header.destination == 9 {
+                    assert_eq!(buffer[..received.length], [run; 40]);
+                    answered += 1;
+                }
+            }
+        }
+    }
+}
