@@ -7,13 +7,14 @@ use super::arguments::{family_command, flag};
 use super::measure::{self, Ground, Job};
 use super::output::{self, Output};
 use super::{Exit, family};
-use crate::exchange::remote::TRANSPORTS;
+use crate::exchange::remote::{TRANSPORTS, Transport};
 use crate::probe::remote::{LEGACY, LONG_PING, SMALLEST};
 use crate::probe::{Family, Probe};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 use latscope_core::plan::{ParamValue, Plan};
 use live::Line;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, stderr};
 
 /// Adds to the command of the family the options of its own and of its transports.
@@ -100,23 +101,26 @@ fn endless(plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// An argument for each option, under the name of its transport.
-fn options() -> impl Iterator<Item = Arg> {
-    TRANSPORTS.iter().flat_map(|transport| {
-        transport.options.iter().map(move |option| {
-            Arg::new(option.name)
-                .long(option.name)
-                .value_name(option.value)
-                .help(option.help)
-                .help_heading(format!("Transport {}", transport.name))
-        })
+/// An argument for each option, under the names of its transports.
+pub(super) fn options() -> impl Iterator<Item = Arg> {
+    let all = TRANSPORTS.iter().flat_map(|transport| transport.options);
+    let mut known = BTreeSet::new();
+    all.filter(move |option| known.insert(option.name)).map(|option| {
+        let has = |transport: &&&Transport| transport.options.iter().any(|other| other.name == option.name);
+        let names: Vec<&str> = TRANSPORTS.iter().filter(has).map(|transport| transport.name).collect();
+        Arg::new(option.name)
+            .long(option.name)
+            .value_name(option.value)
+            .help(option.help)
+            .help_heading(format!("Transport {}", names.join(", ")))
     })
 }
 
 /// The options that were given.
 fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Vec<ParamValue>)> {
-    let names = TRANSPORTS.iter().flat_map(|transport| transport.options.iter().map(|option| option.name));
-    names.filter_map(|name| {
+    let names: BTreeSet<&str> =
+        TRANSPORTS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
+    names.into_iter().filter_map(|name| {
         let value: &String = matches.get_one(name)?;
         Some((name.to_owned(), vec![ParamValue::from(value.as_str())]))
     })

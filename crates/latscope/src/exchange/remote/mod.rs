@@ -8,17 +8,21 @@ pub mod char;
 mod echo;
 pub mod kicks;
 mod mailbox;
+pub mod pty;
 pub mod rings;
 pub mod shm;
+pub mod tty;
 #[cfg(feature = "vhost-user")]
 pub mod vhost_user;
 
+use super::leftover::Leftover;
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::LongPing;
+use rustix::fd::BorrowedFd;
 use std::io;
 
 /// A connection to one service of a remote.
@@ -35,6 +39,23 @@ pub trait Channel {
     /// # Errors
     /// [`Failure::Timeout`]; other failures end the channel.
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
+
+    /// What to sleep on until the next message may be there.
+    ///
+    /// # Errors
+    /// Failures that end the channel.
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        Ok(Alarm::Unknown)
+    }
+
+    /// Gives up on messages that have not come. Where one cannot tell by itself to
+    /// which message bytes belong, what is late of them is waited for and thrown away.
+    ///
+    /// # Errors
+    /// Failures that end the channel.
+    fn give_up(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// The longest message, bytes.
     fn limit(&self) -> usize;
@@ -54,6 +75,17 @@ pub trait Channel {
 
     /// How the other side ended, as far as one can know.
     fn ended(&mut self) -> Option<String>;
+}
+
+/// What tells that a message may be there.
+#[derive(Debug)]
+pub enum Alarm<'a> {
+    /// One may be there already.
+    Now,
+    /// This becomes readable.
+    Readable(BorrowedFd<'a>),
+    /// Nothing that could be waited for beside other things: look again after a while.
+    Unknown,
 }
 
 /// Why there is no message.
@@ -81,7 +113,6 @@ impl Failure {
 }
 
 /// What a channel is asked for.
-#[derive(Debug)]
 pub struct Order<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.
     pub params: &'a Params,
@@ -89,6 +120,8 @@ pub struct Order<'a> {
     pub service: Service,
     /// CPUs to use: the first is that of the caller, who is there already.
     pub cpus: &'a [u32],
+    /// Hears of what will have to be undone, before it is made.
+    pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
 }
 
 impl Order<'_> {
@@ -136,10 +169,10 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &char::CHAR];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &char::CHAR, &tty::TTY, &tty::LINES];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "char"];
+pub const NAMES: &[&str] = &["shm", "char", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
 pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "poll"];

@@ -4,7 +4,7 @@
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
 use super::kicks::{FOREVER, Kicks, Next, Wait};
-use super::{Channel, Failure};
+use super::{Alarm, Channel, Failure};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::header::{Address, Header};
@@ -205,6 +205,20 @@ impl Channel for Rings {
                 return Err(Failure::Timeout);
             }
         }
+    }
+
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        if self.kicks.patience() == u64::MAX {
+            return Ok(Alarm::Now);
+        }
+        // A kick of before is none for what comes.
+        self.kicks.sleep(0)?;
+        let ready = self.host.listen(Event::Message).inspect_err(|fault| self.faults.count(*fault));
+        Ok(match (ready, self.kicks.descriptor()) {
+            (Ok(true), _) => Alarm::Now,
+            (Ok(false), Some(descriptor)) => Alarm::Readable(descriptor),
+            _ => Alarm::Unknown,
+        })
     }
 
     fn limit(&self) -> usize {

@@ -33,7 +33,7 @@ pub fn adapt(step: &mut Step, ask: &Ask) {
 
 const TRANSPORT: Param = Param {
     name: "transport",
-    help: "`shm`: an echo process of our own on another CPU, in memory that both map. `char`: Linux's `/dev/rpmsgN`.",
+    help: "`shm`: an echo process of our own on another CPU, in memory that both map. `char`: Linux's `/dev/rpmsgN`. `tty`: a terminal that leads to a remote, raw; `tty-line`: in lines.",
     kind: Kind::Choice(remote::NAMES),
     axis: false,
 };
