@@ -1,5 +1,7 @@
 //! `latscope remote`: messages to another operating system.
 
+mod serve;
+
 use super::arguments::family_command;
 use super::measure;
 use super::{Exit, family};
@@ -11,7 +13,7 @@ use latscope_core::plan::ParamValue;
 
 /// Adds to the command of the family the options of its transports.
 pub fn command(family: &'static Family) -> Command {
-    family_command(family).args(options())
+    family_command(family).args(options()).args_conflicts_with_subcommands(true).subcommand(serve::command())
 }
 
 /// Measures and shows.
@@ -19,6 +21,9 @@ pub fn command(family: &'static Family) -> Command {
 /// # Errors
 /// Options that cannot be, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    if let Some(("serve", matches)) = matches.subcommand() {
+        return serve::run(matches);
+    }
     let mut job = family::job("remote", matches)?;
     job.ask.values.extend(given(matches));
     measure::run(job, matches)
