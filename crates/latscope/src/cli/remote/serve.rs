@@ -1,5 +1,7 @@
 //! `latscope remote serve`: is there for somebody else, until Ctrl-C.
 
+mod openamp;
+
 use super::super::Exit;
 use super::super::arguments::flag;
 use anyhow::Result;
@@ -8,9 +10,11 @@ use clap::{ArgGroup, ArgMatches, Command};
 /// The command: one argument for each that it can be.
 pub fn command() -> Command {
     Command::new("serve")
-        .about("Is there for others until Ctrl-C: a terminal that leads to a remote")
+        .about("Is there for others until Ctrl-C: a terminal that leads to a remote, or the remote itself")
         .arg(flag("pty", "A pseudo terminal; what is written to it goes to a remote, and back"))
-        .group(ArgGroup::new("what").args(["pty"]).required(true))
+        .arg(flag("openamp", "The remote of --transport openamp, or of OpenAMP's own ping"))
+        .args(openamp::arguments())
+        .group(ArgGroup::new("what").args(["pty", "openamp"]).required(true))
 }
 
 /// Serves until it is ended.
@@ -20,6 +24,6 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     match () {
         () if matches.get_flag("pty") => anyhow::bail!("--pty is not there yet"),
-        () => Ok(Exit::Done),
+        () => openamp::run(matches),
     }
 }

@@ -33,8 +33,11 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
     }
 }
 
-/// Answers one host.
-fn serve(mut echo: Echo<Remote<&Memory>, PAYLOAD>, kicks: &dyn Kicks) -> io::Result<()> {
+/// Answers one host until a kick fails.
+///
+/// # Errors
+/// Why it fails.
+pub fn serve(mut echo: Echo<Remote<&Memory>, PAYLOAD>, kicks: &dyn Kicks) -> io::Result<()> {
     let patience = kicks.patience();
     let (mut looks, mut idle_since) = (0u32, None);
     loop {

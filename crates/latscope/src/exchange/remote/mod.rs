@@ -6,6 +6,7 @@
 
 mod echo;
 pub mod kicks;
+pub mod openamp;
 pub mod rings;
 pub mod shm;
 
@@ -104,13 +105,13 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &openamp::OPENAMP];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm"];
+pub const NAMES: &[&str] = &["shm", "openamp"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "eventfd"];
+pub const WAITS: &[&str] = &["spin", "eventfd", "socket"];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

@@ -7,8 +7,9 @@ use super::kicks::Kicks;
 use super::{Channel, Failure};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
-use latscope_rpmsg::header::{Address, Header};
+use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
 use latscope_rpmsg::link::{Event, Received, Unsent};
+use latscope_rpmsg::name_service::{Announcement, Name};
 use latscope_rpmsg::{Fault, Faults, Host, Link, Window};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::window::Window as Memory;
@@ -70,9 +71,24 @@ impl Rings {
         until: u64,
     ) -> anyhow::Result<Rings> {
         window.reset(&memory)?;
+        Rings::join(window, memory, kicks, far, service.name(), until)
+    }
+
+    /// As [`connect`](Rings::connect) in memory whose table is there already, or that needs none.
+    ///
+    /// # Errors
+    /// As `connect`.
+    pub fn join(
+        window: &Window,
+        memory: Memory,
+        kicks: Box<dyn Kicks>,
+        far: Box<dyn Far>,
+        service: Name,
+        until: u64,
+    ) -> anyhow::Result<Rings> {
         let host = window.host(memory)?;
         let mut endpoints = Endpoints::default();
-        let ours = endpoints.open(service.name()).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
+        let ours = endpoints.open(service).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
         let limit = window.pools[1].buffer as usize - Header::SIZE;
         let faults = Faults::default();
         let mut rings = Rings { host, kicks, far, endpoints, faults, limit, between: (ours, 0) };
@@ -86,10 +102,21 @@ impl Rings {
             if let Err(failure) = rings.any(&mut payload, until) {
                 anyhow::bail!(match (rings.far.ended(), failure) {
                     (Some(end), _) => format!("the remote ended: {end}"),
-                    (None, Failure::Timeout) => format!("the remote did not announce {}", service.name()),
+                    (None, Failure::Timeout) => format!("the remote did not announce {service}"),
                     (None, failure) => failure.to_string(),
                 });
             }
+        }
+    }
+
+    /// Tells the other side that our endpoint is no more. OpenAMP's echo ends by this.
+    fn leave(&mut self) {
+        let (address, _) = self.between;
+        let Some(name) = self.endpoints.close(address) else { return };
+        let goodbye = Announcement { name, address, destroyed: true };
+        // One that is gone does not miss it.
+        if self.host.send(address, NAME_SERVICE, &goodbye.bytes()) == Ok(true) {
+            let _ = self.kicks.kick();
         }
     }
 
@@ -143,6 +170,12 @@ impl Rings {
                 Ok(self.kicks.sleep(left.min(MILLISECOND))?)
             }
         }
+    }
+}
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 

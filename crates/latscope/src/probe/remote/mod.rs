@@ -44,13 +44,15 @@ pub static LONG_PING: Probe = Probe {
 const PARAMS: &[Param] = &[
     Param {
         name: "transport",
-        help: "`shm`: an echo process of our own on another CPU, in memory that both map.",
+        help: "`shm`: an echo process of our own on another CPU, in memory that both map. `openamp`: another \
+               process, in named memory and by a socket as OpenAMP has them.",
         kind: Kind::Choice(remote::NAMES),
         axis: false,
     },
     Param {
         name: "wait",
-        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked.",
+        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `socket` \
+               sleeps until a byte comes over the socket.",
         kind: Kind::Choice(remote::WAITS),
         axis: false,
     },

@@ -1,0 +1,53 @@
+//! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
+
+use super::Exit;
+use crate::exchange::remote::kicks::readable;
+use crate::exchange::remote::openamp::PLACES;
+use crate::exchange::remote::openamp::device::Device;
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches};
+use latscope_sys::signal::Signals;
+use rustix::fd::AsFd;
+use rustix::process::Signal;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Between two looks whether the thread that serves has failed, ns.
+const LOOK: u64 = 200_000_000;
+
+/// The places.
+pub fn arguments() -> impl Iterator<Item = Arg> {
+    PLACES.iter().map(|option| {
+        let heading = "With --openamp";
+        let argument = Arg::new(option.name).long(option.name).value_name(option.value);
+        argument.help(option.help).default_value(option.default).help_heading(heading)
+    })
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// The memory or the socket cannot be had.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let place =
+        |index: usize| Path::new(matches.get_one::<String>(PLACES[index].name).map_or("", String::as_str));
+    let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
+    let signals = Signals::block(&ends).context("signals cannot be waited for")?;
+    let device = Arc::new(Device::new(place(0), place(1))?);
+    anstream::println!("serving at {}, in {}; Ctrl-C ends it", place(1).display(), place(0).display());
+    let serving = Arc::clone(&device);
+    // A driver may keep it at work for ever: it ends with the process.
+    let thread = std::thread::spawn(move || -> Result<()> {
+        loop {
+            serving.serve_one()?;
+        }
+    });
+    while !thread.is_finished() {
+        if readable(signals.as_fd(), LOOK)? {
+            device.remove();
+            return Ok(Exit::Done);
+        }
+    }
+    thread.join().unwrap_or(Ok(()))?;
+    Ok(Exit::Done)
+}
