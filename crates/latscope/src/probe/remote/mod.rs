@@ -82,8 +82,11 @@ fn point(probe: &'static Probe, ask: &Ask, transport: &'static Transport, wait: 
     let given = [("transport", transport.name.into()), ("wait", wait.into()), ("payload", payload.into())];
     let mut params = params(given);
     for option in transport.options {
-        let value = ask.values.get(option.name).and_then(|values| values.first());
-        params.insert(option.name.to_owned(), value.cloned().unwrap_or(ParamValue::from(option.default)));
+        let given = ask.values.get(option.name).and_then(|values| values.first());
+        let value = given.cloned().unwrap_or(ParamValue::from(option.default));
+        if value != ParamValue::from("") {
+            params.insert(option.name.to_owned(), value);
+        }
     }
     let over = if transport.name == shm::SHM.name { String::new() } else { format!("{}, ", transport.name) };
     probe.point(params, format!("{} ({over}{wait})", probe.title), true)

@@ -5,7 +5,8 @@ use crate::exchange::remote::kicks::readable;
 use crate::exchange::remote::openamp::PLACES;
 use crate::exchange::remote::openamp::device::Device;
 use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches};
+use clap::{Arg, ArgMatches, value_parser};
+use latscope_sys::sched;
 use latscope_sys::signal::Signals;
 use rustix::fd::AsFd;
 use rustix::process::Signal;
@@ -15,8 +16,14 @@ use std::sync::Arc;
 /// Between two looks whether the thread that serves has failed, ns.
 const LOOK: u64 = 200_000_000;
 
-/// The places.
+/// The places, and where it runs.
 pub fn arguments() -> impl Iterator<Item = Arg> {
+    let cpu = Arg::new("cpu").long("cpu").value_name("N").help("The CPU that it runs on");
+    let cpu = cpu.value_parser(value_parser!(u32)).help_heading("With --openamp");
+    places().chain([cpu])
+}
+
+fn places() -> impl Iterator<Item = Arg> {
     PLACES.iter().map(|option| {
         let heading = "With --openamp";
         let argument = Arg::new(option.name).long(option.name).value_name(option.value);
@@ -33,6 +40,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         |index: usize| Path::new(matches.get_one::<String>(PLACES[index].name).map_or("", String::as_str));
     let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
     let signals = Signals::block(&ends).context("signals cannot be waited for")?;
+    if let Some(cpu) = matches.get_one::<u32>("cpu") {
+        sched::pin(&[*cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+    }
     let device = Arc::new(Device::new(place(0), place(1))?);
     anstream::println!("serving at {}, in {}; Ctrl-C ends it", place(1).display(), place(0).display());
     let serving = Arc::clone(&device);
