@@ -5,13 +5,16 @@
 //! wait has an end.
 
 mod echo;
+pub mod ivshmem;
 pub mod kicks;
+mod mailbox;
 pub mod openamp;
 pub mod rings;
 pub mod shm;
 
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
+use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use std::io;
@@ -34,11 +37,26 @@ pub trait Channel {
     /// The longest message, bytes.
     fn limit(&self) -> usize;
 
+    /// How many messages may be on their way at once without one that has to wait for room.
+    fn window(&self) -> usize {
+        4
+    }
+
     /// What the other side did against the protocol so far.
     fn faults(&self) -> u64;
 
+    /// Messages that were found by a look every now and then, before a kick came for them.
+    fn recovered(&self) -> u64 {
+        0
+    }
+
     /// How the other side ended, as far as one can know.
     fn ended(&mut self) -> Option<String>;
+
+    /// What makes its times those of something else, in a sentence; nothing usually.
+    fn distortion(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Why there is no message.
@@ -58,6 +76,13 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
+impl Failure {
+    /// What the other side did, where one cannot go on after it.
+    pub fn of(fault: Fault) -> Failure {
+        Failure::Unsent(Unsent::Fault(fault))
+    }
+}
+
 /// What a channel is asked for.
 #[derive(Debug)]
 pub struct Order<'a> {
@@ -70,6 +95,14 @@ pub struct Order<'a> {
 }
 
 impl Order<'_> {
+    /// Bytes of the longest message; 0 if it was not said.
+    pub fn payload(&self) -> usize {
+        match self.params.get("payload") {
+            Some(ParamValue::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
     /// A parameter of words; empty if it was not given.
     pub fn text(&self, name: &str) -> &str {
         match self.params.get(name) {
@@ -105,13 +138,19 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &openamp::OPENAMP];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "openamp"];
+pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "eventfd", "socket"];
+pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell"];
+
+/// What opens a [`Channel`] without RPMsg: one word there and back.
+pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
+
+/// The transports between whose parties a bare word can go, in the same kind of memory.
+pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox), ("ivshmem", ivshmem::mailbox)];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

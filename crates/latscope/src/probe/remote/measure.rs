@@ -44,6 +44,9 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
     let order = Order { params: &point.params, service, cpus: bench.cpus() };
     let channel = (transport.open)(&order)?;
+    if let Some(reason) = channel.distortion() {
+        bench.degrade(index, reason, "");
+    }
     let payload = vec![0; channel.limit()];
     let mut station = Station { channel, number: 0, payload, counts: Counts::default() };
     let mut writer = bench.writer(index);

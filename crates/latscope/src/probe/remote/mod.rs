@@ -45,14 +45,14 @@ const PARAMS: &[Param] = &[
     Param {
         name: "transport",
         help: "`shm`: an echo process of our own on another CPU, in memory that both map. `openamp`: another \
-               process, in named memory and by a socket as OpenAMP has them.",
+               process, in named memory and by a socket as OpenAMP has them. `ivshmem`: an operating system of our own in QEMU.",
         kind: Kind::Choice(remote::NAMES),
         axis: false,
     },
     Param {
         name: "wait",
         help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `socket` \
-               sleeps until a byte comes over the socket.",
+               sleeps until a byte comes over the socket, `doorbell` until an interrupt comes.",
         kind: Kind::Choice(remote::WAITS),
         axis: false,
     },

@@ -2,8 +2,8 @@
 
 use super::Exit;
 use crate::exchange::remote::kicks::readable;
-use crate::exchange::remote::openamp::PLACES;
 use crate::exchange::remote::openamp::device::Device;
+use crate::exchange::remote::openamp::{PLACES, WAITS, patience};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, value_parser};
 use latscope_sys::sched;
@@ -20,7 +20,9 @@ const LOOK: u64 = 200_000_000;
 pub fn arguments() -> impl Iterator<Item = Arg> {
     let cpu = Arg::new("cpu").long("cpu").value_name("N").help("The CPU that it runs on");
     let cpu = cpu.value_parser(value_parser!(u32)).help_heading("With --openamp");
-    places().chain([cpu])
+    let wait =
+        Arg::new("wait").long("wait").value_name("WAIT").help("How it waits").value_parser(WAITS.to_vec());
+    places().chain([wait.default_value(WAITS[0]).help_heading("With --openamp"), cpu])
 }
 
 fn places() -> impl Iterator<Item = Arg> {
@@ -36,15 +38,15 @@ fn places() -> impl Iterator<Item = Arg> {
 /// # Errors
 /// The memory or the socket cannot be had.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let place =
-        |index: usize| Path::new(matches.get_one::<String>(PLACES[index].name).map_or("", String::as_str));
+    let text = |name| matches.get_one::<String>(name).map_or("", String::as_str);
+    let [memory, socket] = [0, 1].map(|index| Path::new(text(PLACES[index].name)));
     let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
     let signals = Signals::block(&ends).context("signals cannot be waited for")?;
     if let Some(cpu) = matches.get_one::<u32>("cpu") {
         sched::pin(&[*cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
     }
-    let device = Arc::new(Device::new(place(0), place(1))?);
-    anstream::println!("serving at {}, in {}; Ctrl-C ends it", place(1).display(), place(0).display());
+    let device = Arc::new(Device::new(memory, socket, patience(text("wait")))?);
+    anstream::println!("serving at {}, in {}; Ctrl-C ends it", socket.display(), memory.display());
     let serving = Arc::clone(&device);
     // A driver may keep it at work for ever: it ends with the process.
     let thread = std::thread::spawn(move || -> Result<()> {

@@ -22,20 +22,21 @@ const MILLISECOND: u64 = 1_000_000;
 pub struct Device {
     memory: Memory,
     socket: PathBuf,
+    patience: u64,
     /// What is to be removed in the end: the memory, and the socket while there is one.
     names: Mutex<Vec<Own>>,
 }
 
 impl Device {
-    /// Makes the memory ready.
+    /// Makes the memory ready. It is to look so many ns before it sleeps.
     ///
     /// # Errors
     /// It is not ours, or somebody is at the socket.
-    pub fn new(memory: &Path, socket: &Path) -> Result<Device> {
+    pub fn new(memory: &Path, socket: &Path, patience: u64) -> Result<Device> {
         // Whoever is there uses that memory.
         socket::unused(socket)?;
         let (memory, name) = files::made(memory, LAYOUT.size)?;
-        Ok(Device { memory, socket: socket.to_owned(), names: Mutex::new(vec![name]) })
+        Ok(Device { memory, socket: socket.to_owned(), patience, names: Mutex::new(vec![name]) })
     }
 
     /// Removes the names, also while a driver is served: as dropping does.
@@ -55,7 +56,7 @@ impl Device {
         let (stream, _) = listener.accept()?;
         // A second driver is refused: there is one pair of rings.
         drop(listener);
-        let socket = Socket::new(stream)?;
+        let socket = Socket::new(stream, self.patience)?;
         match self.serve(&socket) {
             Err(error) if is_end(&error) => {}
             other => other?,
@@ -79,7 +80,7 @@ impl Device {
                     announce_demo(&mut remote, socket)?;
                     echo::serve(latscope_rpmsg::echo::Echo::new(remote), socket)?;
                 }
-                Ok(None) | Err(Fault::Stale) => socket.sleep(MILLISECOND)?,
+                Ok(None) | Err(Fault::Stale) => drop(socket.sleep(MILLISECOND)?),
                 Err(fault) => return Err(fault.into()),
             }
         }

@@ -12,6 +12,7 @@ mod socket;
 mod tests;
 
 use super::rings::Rings;
+use super::shm::PARK_AFTER;
 use super::{Channel, Opt, Order, Transport};
 use anyhow::{Context, Result, bail};
 use latscope_rpmsg::name_service::Name;
@@ -24,7 +25,15 @@ use std::time::Duration;
 
 /// The transport: this side is the driver.
 pub static OPENAMP: Transport =
-    Transport { name: "openamp", waits: &["socket"], options: &[SHM, SOCKET, ENDPOINT], open };
+    Transport { name: "openamp", waits: WAITS, options: &[SHM, SOCKET, ENDPOINT], open };
+
+/// The ways to wait; the other side may have another.
+pub const WAITS: &[&str] = &["socket", "spin-then-park"];
+
+/// How long one looks before one sleeps, ns.
+pub fn patience(wait: &str) -> u64 {
+    if wait == "spin-then-park" { PARK_AFTER } else { 0 }
+}
 
 /// Where both sides meet: what who serves is to be told, too.
 pub static PLACES: &[Opt] = &[SHM, SOCKET];
@@ -65,13 +74,13 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
         text => Name::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
     };
     let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
-    Ok(Box::new(drive(memory, socket, name, PATIENCE)?))
+    Ok(Box::new(drive(memory, socket, name, patience(order.text("wait")), PATIENCE)?))
 }
 
-/// Connects to a device and its endpoint of this name.
-fn drive(memory: &Path, socket: &Path, name: Name, patience: Duration) -> Result<Rings> {
-    let until = monotonic_ns() + patience.as_nanos() as u64;
-    let stream = socket::connect(socket, patience)?;
+/// Connects to a device and its endpoint of this name, to look for `patience` ns before each sleep.
+fn drive(memory: &Path, socket: &Path, name: Name, patience: u64, time: Duration) -> Result<Rings> {
+    let until = monotonic_ns() + time.as_nanos() as u64;
+    let stream = socket::connect(socket, time)?;
     let memory = files::existing(memory, LAYOUT.size)?;
     // A device writes the table before it listens.
     let table = Table::parse(&memory).context("the shared memory has no resource table of RPMsg")?;
@@ -80,8 +89,8 @@ fn drive(memory: &Path, socket: &Path, name: Name, patience: Duration) -> Result
     }
     let window = Window { table, ..LAYOUT };
     apart(&window)?;
-    let far = Socket::new(stream.try_clone()?)?;
-    Rings::join(&window, memory, Box::new(Socket::new(stream)?), Box::new(far), name, until)
+    let far = Socket::new(stream.try_clone()?, patience)?;
+    Rings::join(&window, memory, Box::new(Socket::new(stream, patience)?), Box::new(far), name, until)
 }
 
 /// That the rings of a table that is not ours leave room for the buffers.

@@ -15,42 +15,46 @@ use std::time::{Duration, Instant};
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Socket(UnixStream);
+pub struct Socket {
+    stream: UnixStream,
+    patience: u64,
+}
 
 impl Socket {
-    /// Takes a connection.
+    /// Takes a connection, for a side that looks so many ns before it sleeps.
     ///
     /// # Errors
     /// None that is known.
-    pub fn new(stream: UnixStream) -> io::Result<Socket> {
+    pub fn new(stream: UnixStream, patience: u64) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        Ok(Socket(stream))
+        Ok(Socket { stream, patience })
     }
 }
 
 impl Kicks for Socket {
     fn kick(&self) -> io::Result<()> {
-        match send(&self.0, &[1], SendFlags::NOSIGNAL) {
+        match send(&self.stream, &[1], SendFlags::NOSIGNAL) {
             // A full socket has kicks enough.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn sleep(&self, ns: u64) -> io::Result<()> {
-        if !readable(self.0.as_fd(), ns)? {
-            return Ok(());
+    fn sleep(&self, ns: u64) -> io::Result<bool> {
+        if !readable(self.stream.as_fd(), ns)? {
+            return Ok(false);
         }
         let mut kicks = [0; 64];
-        match recv(&self.0, &mut kicks, RecvFlags::empty()) {
+        match recv(&self.stream, &mut kicks, RecvFlags::empty()) {
             Ok((_, 0)) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, CLOSED)),
-            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
     fn patience(&self) -> u64 {
-        0
+        self.patience
     }
 }
 
@@ -58,7 +62,7 @@ const CLOSED: &str = "the other side closed the socket";
 
 impl Far for Socket {
     fn ended(&mut self) -> Option<String> {
-        match recv(&self.0, &mut [0], RecvFlags::PEEK) {
+        match recv(&self.stream, &mut [0], RecvFlags::PEEK) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => Some(CLOSED.into()),
             _ => None,
         }

@@ -19,11 +19,12 @@ const LONG: Duration = Duration::from_secs(30);
 /// Where the two meet in a test.
 struct Room {
     directory: TempDir,
+    patience: u64,
 }
 
 impl Room {
     fn new() -> Room {
-        Room { directory: tempfile::tempdir().unwrap() }
+        Room { directory: tempfile::tempdir().unwrap(), patience: 0 }
     }
 
     fn memory(&self) -> PathBuf {
@@ -35,11 +36,11 @@ impl Room {
     }
 
     fn device(&self) -> Result<Device> {
-        Device::new(&self.memory(), &self.socket())
+        Device::new(&self.memory(), &self.socket(), 0)
     }
 
     fn drive(&self, name: Name) -> Result<Rings> {
-        drive(&self.memory(), &self.socket(), name, LONG)
+        drive(&self.memory(), &self.socket(), name, self.patience, LONG)
     }
 
     fn names(&self) -> usize {
@@ -60,7 +61,12 @@ fn echo(rings: &mut Rings, messages: usize) {
 
 #[test]
 fn one_driver_after_the_other_is_answered_and_nothing_stays_behind() {
-    let room = Room::new();
+    for wait in WAITS {
+        one_after_the_other(&Room { patience: patience(wait), ..Room::new() });
+    }
+}
+
+fn one_after_the_other(room: &Room) {
     let device = room.device().unwrap();
     thread::scope(|scope| {
         let server = scope.spawn(|| (0..3).try_for_each(|_| device.serve_one()));
@@ -158,7 +164,7 @@ fn a_second_device_and_a_second_driver_are_refused() {
         let line = room.device().unwrap_err().to_string();
         assert!(line.contains("already"), "{line}");
         let short = Duration::from_millis(30);
-        let line = drive(&room.memory(), &room.socket(), DEMO, short).err().unwrap().to_string();
+        let line = drive(&room.memory(), &room.socket(), DEMO, 0, short).err().unwrap().to_string();
         assert!(line.contains("nobody listens"), "{line}");
         echo(&mut rings, 10);
         drop(rings);
