@@ -116,7 +116,10 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
 /// A parameter and its value: `interval 1.00 ms`.
 pub fn written(name: &str, value: &ParamValue) -> String {
     match (name, value) {
-        ("interval" | "work" | "runtime" | "deadline" | "hold" | "hog", ParamValue::Number(ns)) => {
+        (
+            "interval" | "work" | "runtime" | "deadline" | "hold" | "hog" | "timeout" | "pace",
+            ParamValue::Number(ns),
+        ) => {
             format!("{name} {}", format_time(*ns as f64))
         }
         ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),

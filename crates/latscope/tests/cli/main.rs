@@ -15,6 +15,7 @@ mod live;
 mod process;
 mod refused_calls;
 mod remote;
+mod remote_ivshmem;
 mod remote_openamp;
 mod result;
 mod signals;
