@@ -8,6 +8,7 @@ mod echo;
 pub mod ivshmem;
 pub mod kicks;
 mod mailbox;
+pub mod mcs;
 pub mod openamp;
 pub mod rings;
 pub mod shm;
@@ -138,13 +139,13 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &mcs::MCS];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem"];
+pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "mcs"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell"];
+pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "ipi"];
 
 /// What opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
