@@ -4,6 +4,7 @@
 //! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
 
 mod copy;
+pub mod ends;
 
 use latscope_rpmsg::{Fault, Memory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -229,6 +230,30 @@ mod tests {
         assert_eq!((window.write(4094, &[1; 3]), window.write(usize::MAX, &[1; 2])), (out, out));
         assert_eq!(window.read(4094, &mut [0; 3]), out);
         assert_eq!((window.load_u16(4094), window.write(4096, &[])), (Ok(0), Ok(())));
+    }
+
+    /// Payloads of 65,520 bytes, in buffers of 64 KiB, until all indices have wrapped.
+    #[test]
+    fn long_messages_go_round_until_all_indices_wrapped() {
+        use latscope_rpmsg::{Host, Link, Window as Layout};
+        const PAYLOAD: usize = 65_520;
+        let layout = Layout::new(16, 65536, 512).unwrap();
+        let window = Window::create(layout.size).unwrap();
+        layout.reset(&window).unwrap();
+        let mut host: Host<_, 16> = layout.host(&window).unwrap();
+        let mut remote = layout.remote(&window).unwrap().unwrap();
+        let (mut message, mut found) = (vec![7; PAYLOAD], vec![0; PAYLOAD]);
+        for turn in 0..66_000_u32 {
+            for place in [0, PAYLOAD / 2, PAYLOAD - 4] {
+                message[place..place + 4].copy_from_slice(&turn.to_le_bytes());
+            }
+            remote.send(1, 2, &message).unwrap();
+            let received = host.receive(&mut found).unwrap().unwrap();
+            assert_eq!(received.length, PAYLOAD);
+            assert!(found == message, "message {turn}");
+            host.send(2, 1, &turn.to_le_bytes()).unwrap();
+            assert_eq!(remote.receive(&mut found).unwrap().unwrap().length, 4);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod ipc;
 mod parse;
+mod remote;
 mod size;
 mod stress;
 mod table;
@@ -59,6 +60,15 @@ enum Experiment {
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
+    /// `latscope remote` beside what it is built on: a cache line, a futex, memory
+    Remote {
+        /// Only these
+        #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+        only: Vec<String>,
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+    },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
     Size,
 }
@@ -75,6 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Stress { pairs }) => stress::run(*pairs),
         Some(Experiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
         Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
+        Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
         Some(Experiment::Size) => size::run(),
     }
 }

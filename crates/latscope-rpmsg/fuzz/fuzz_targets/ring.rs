@@ -10,21 +10,42 @@ use std::sync::atomic::AtomicU16;
 
 type Room = Cells<Vec<AtomicU16>>;
 
-/// Does what four bytes say, with one side or behind its back.
-fn step(memory: &Room, host: &mut Host<&Room, 4>, echo: &mut Echo<Remote<&Room>, 48>, bytes: [u8; 4]) {
-    let [what, first, second, third] = bytes;
-    let at = usize::from(u16::from_le_bytes([first, second]));
-    match what % 9 {
-        0 => drop(host.send(0x400, 0x400 + u32::from(first % 6), &vec![third; second.into()])),
-        1 => drop(host.receive(&mut [0; 48])),
-        2 => drop(host.listen(if first & 1 == 0 { Event::Message } else { Event::Buffer })),
-        3 => drop(host.mute(if first & 1 == 0 { Event::Message } else { Event::Buffer })),
-        4 => drop(echo.poll()),
-        5 => drop(echo.listen()),
-        6 => echo.announce(),
-        // The upper half of a word is as good a place as the lower.
-        7 => drop(memory.store_u8(at % memory.size(), third)),
-        _ => drop(memory.store_u16(at % memory.size() & !1, u16::from(third))),
+/// Both sides, over memory that somebody else writes, too.
+struct Game<'a> {
+    window: Window,
+    memory: &'a Room,
+    host: Host<&'a Room, 4>,
+    echo: Echo<Remote<&'a Room>, 48>,
+}
+
+impl Game<'_> {
+    /// Does what four bytes say, with one side or behind its back.
+    fn step(&mut self, bytes: [u8; 4]) {
+        let [what, first, second, third] = bytes;
+        let Game { window, memory, host, echo } = self;
+        let at = usize::from(u16::from_le_bytes([first, second]));
+        let event = if first & 1 == 0 { Event::Message } else { Event::Buffer };
+        match what % 13 {
+            0 => drop(host.send(0x400, 0x400 + u32::from(first % 6), &vec![third; second.into()])),
+            1 => drop(host.receive(&mut [0; 48])),
+            2 => drop(host.take(&mut [0; 48])),
+            3 => drop(host.release()),
+            4 => drop(host.listen(event)),
+            5 => drop(host.mute(event)),
+            6 => drop(echo.poll()),
+            7 => drop(echo.listen()),
+            8 => echo.announce(),
+            // Either side begins again.
+            9 => *host = window.host(*memory).unwrap(),
+            10 => {
+                if let Ok(Some(remote)) = window.remote(*memory) {
+                    *echo = Echo::new(remote);
+                }
+            }
+            // The upper half of a word is as good a place as the lower.
+            11 => drop(memory.store_u8(at % memory.size(), third)),
+            _ => drop(memory.store_u16(at % memory.size() & !1, u16::from(third))),
+        }
     }
 }
 
@@ -32,9 +53,10 @@ fuzz_target!(|data: &[u8]| {
     let window = Window::new(4, 64, 64).unwrap();
     let memory = Cells((0..window.size / 2).map(|_| AtomicU16::new(0)).collect());
     window.reset(&memory).unwrap();
-    let mut host = window.host(&memory).unwrap();
-    let mut echo = Echo::new(window.remote(&memory).unwrap().unwrap());
+    let host = window.host(&memory).unwrap();
+    let echo = Echo::new(window.remote(&memory).unwrap().unwrap());
+    let mut game = Game { window, memory: &memory, host, echo };
     for bytes in data.as_chunks().0 {
-        step(&memory, &mut host, &mut echo, *bytes);
+        game.step(*bytes);
     }
 });

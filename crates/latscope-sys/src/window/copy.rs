@@ -150,12 +150,15 @@ mod words {
 mod tests {
     use super::*;
 
+    type Out = unsafe fn(NonNull<u8>, &mut [u8]);
+    type Within = unsafe fn(NonNull<u8>, &[u8]);
+
     /// Every length and place of a piece: exactly its bytes are copied, whatever the way.
     #[test]
     fn exactly_the_bytes_are_copied() {
         let from: Vec<u8> = (0..=255).collect();
-        let ways: [unsafe fn(NonNull<u8>, &mut [u8]); 2] = [out, words::out];
-        let back: [unsafe fn(NonNull<u8>, &[u8]); 2] = [within, words::within];
+        let ways: [Out; 2] = [out, words::out];
+        let back: [Within; 2] = [within, words::within];
         for (at, length) in (0..17).flat_map(|at| (0..200).map(move |length| (at, length))) {
             let expected = [&[0; 20][..], &from[at..at + length], &[0; 20]].concat();
             for way in ways {

@@ -8,8 +8,8 @@ use super::measure::{self, Ground, Job};
 use super::output::{self, Output};
 use super::{Exit, family};
 use crate::exchange::remote::TRANSPORTS;
-use crate::probe::Family;
 use crate::probe::remote::{LEGACY, LONG_PING, SMALLEST};
+use crate::probe::{Family, Probe};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 use latscope_core::plan::{ParamValue, Plan};
@@ -68,15 +68,15 @@ fn job(matches: &ArgMatches) -> Result<Job> {
     if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
         bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
     }
-    let long = |probe: &&_| std::ptr::eq(*probe, &LONG_PING);
+    let long = |probe: &&Probe| std::ptr::eq(*probe, &LONG_PING);
     if matches.get_flag("legacy") {
-        if !job.probes.iter().any(|probe| long(&probe)) {
+        if !job.probes.iter().any(long) {
             bail!("--legacy is about long pings, and there are none: add long-ping");
         }
         job.ask.values.insert("form".to_owned(), vec![LEGACY.into()]);
     }
     let sized = job.ask.gave("payload") || matches.get_flag("sweep");
-    if sized && job.probes.iter().all(|probe| long(&probe)) {
+    if sized && job.probes.iter().all(long) {
         bail!(
             "a long ping has a length of its own: leave out --payload and --sweep, or choose ping or bandwidth"
         );

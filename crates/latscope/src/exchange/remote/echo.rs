@@ -18,7 +18,7 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
         match window.remote(memory) {
             Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
             // The host has not begun, or clears what an earlier one left.
-            Ok(None) | Err(Fault::Stale) => drop(kicks.sleep(MILLISECOND)?),
+            Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
             Err(fault) => return Err(fault.into()),
         }
     }
@@ -43,7 +43,7 @@ pub fn serve(mut echo: Echo<Remote<&Memory>, LONGEST>, kicks: &dyn Kicks) -> any
         }
         if !progress.step.is_waiting() {
             wait = waiting();
-        } else if let Next::Sleep(ns) = wait.next() {
+        } else if let Next::Sleep(ns) = wait.looked() {
             // A ring that is broken stays so until the host begins again.
             if !echo.listen().unwrap_or(false) {
                 kicks.sleep(ns)?;

@@ -156,7 +156,7 @@ impl Wait {
 
     /// After a look that found nothing.
     #[inline]
-    pub fn next(&mut self) -> Next {
+    pub fn looked(&mut self) -> Next {
         self.looks = self.looks.wrapping_add(1);
         if self.patience > 0 && self.until > 0 && !self.looks.is_multiple_of(LOOKS) {
             spin_loop();
@@ -198,15 +198,15 @@ mod tests {
 
     #[test]
     fn a_wait_looks_then_sleeps_and_has_an_end() {
-        assert_eq!(Wait::new(0, 0).next(), Next::Over);
-        assert_eq!(Wait::new(FOREVER, 0).next(), Next::Over);
-        assert_eq!(Wait::new(0, u64::MAX).next(), Next::Sleep(WATCHDOG));
+        assert_eq!(Wait::new(0, 0).looked(), Next::Over);
+        assert_eq!(Wait::new(FOREVER, 0).looked(), Next::Over);
+        assert_eq!(Wait::new(0, u64::MAX).looked(), Next::Sleep(WATCHDOG));
         let mut spinning = Wait::new(FOREVER, u64::MAX);
-        assert!((0..10 * LOOKS).all(|_| spinning.next() == Next::Look));
+        assert!((0..10 * LOOKS).all(|_| spinning.looked() == Next::Look));
         let mut patient = Wait::new(1, u64::MAX);
-        let first = (0..10 * LOOKS).find(|_| patient.next() != Next::Look).unwrap();
+        let first = (0..10 * LOOKS).find(|_| patient.looked() != Next::Look).unwrap();
         assert!(first >= LOOKS - 1, "it slept at once");
         let mut late = Wait::new(FOREVER, 1);
-        assert!((0..=LOOKS).any(|_| late.next() == Next::Over));
+        assert!((0..=LOOKS).any(|_| late.looked() == Next::Over));
     }
 }

@@ -49,9 +49,9 @@ impl Channel for Mailbox {
                 into[..4].copy_from_slice(&word.to_le_bytes());
                 return Ok(4);
             }
-            match wait.next() {
+            match wait.looked() {
                 Next::Look => {}
-                Next::Sleep(ns) => drop(self.kicks.sleep(ns)?),
+                Next::Sleep(ns) => _ = self.kicks.sleep(ns)?,
                 Next::Over => return Err(Failure::Timeout),
             }
         }
@@ -88,7 +88,7 @@ pub fn answer(memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
             memory.store_u32(WORDS[1], word)?;
             kicks.kick()?;
             wait = waiting();
-        } else if let Next::Sleep(ns) = wait.next() {
+        } else if let Next::Sleep(ns) = wait.looked() {
             kicks.sleep(ns)?;
         }
     }

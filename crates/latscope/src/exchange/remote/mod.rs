@@ -18,6 +18,7 @@ use latscope_core::plan::{ParamValue, Params};
 use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::messages::LongPing;
 use std::io;
 
 /// A connection to one service of a remote.
@@ -96,9 +97,10 @@ pub struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Bytes of the longest message; 0 if it was not said.
+    /// Bytes of the longest message; 0 if it was not said. The data of a long ping are in several.
     pub fn payload(&self) -> usize {
         match self.params.get("payload") {
+            _ if self.service == Service::LongPing => LongPing::PACKET,
             Some(ParamValue::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
             _ => 0,
         }

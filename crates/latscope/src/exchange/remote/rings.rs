@@ -158,7 +158,7 @@ impl Rings {
                 Ok(None) => {}
                 Err(fault) => self.fault(fault)?,
             }
-            match wait.next() {
+            match wait.looked() {
                 Next::Look => {}
                 Next::Sleep(ns) => self.sleep(ns)?,
                 Next::Over => return Err(Failure::Timeout),

@@ -138,25 +138,29 @@ impl Pinging {
             Some(ParamValue::Number(interval)) => *interval,
             _ => 0,
         };
-        let warm_up = WARM_UP[usize::from(interval > 0)];
+        let mut cold = WARM_UP[usize::from(interval > 0)];
         let mut pace = Pace::every(interval);
-        let end = monotonic_ns().saturating_add(stop.limit_ns);
-        let over = || bench.is_stopping() || monotonic_ns() >= end;
+        let begin = monotonic_ns();
+        let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
+        let over = || bench.is_stopping() || after(stop.limit_ns);
         let mut done = 0;
-        while done < warm_up.saturating_add(stop.events) && !over() {
+        while done < stop.events && !over() {
             let missed = pace.wait(over);
             if over() {
                 break;
             }
-            if done > warm_up {
+            // Slow ones are not all of a short run.
+            if cold > 0 && after(stop.limit_ns / 10) {
+                cold = 0;
+            }
+            if done > 0 {
                 writer.miss(missed);
             }
-            match self.once(station, |ticks| timebase.ns(ticks) as u64, done >= warm_up) {
+            match self.once(station, |ticks| timebase.ns(ticks) as u64, cold == 0) {
+                Ok(Some(_)) if cold > 0 => cold -= 1,
                 Ok(Some(ns)) => {
                     done += 1;
-                    if done > warm_up {
-                        writer.record(ns, monotonic_ns().saturating_sub(epoch));
-                    }
+                    writer.record(ns, monotonic_ns().saturating_sub(epoch));
                 }
                 Ok(None) | Err(Failure::Timeout) => self.settle(station)?,
                 Err(failure) => return Err(failure),

@@ -8,6 +8,8 @@ mod plan;
 mod station;
 mod stream;
 mod tally;
+#[cfg(test)]
+mod testing;
 
 use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use crate::exchange::remote;

@@ -129,7 +129,10 @@ fn over(probe: &'static Probe, ask: &Ask, transport: &'static Transport) -> Vec<
     };
     let usual = if ask.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
     let mut points = Vec::new();
-    for wait in ask.choices("wait", usual, transport.waits) {
+    let mut waits = ask.choices("wait", usual, transport.waits);
+    // A bare word has no way to say that nobody sleeps.
+    waits.retain(|wait| !(bare && wait == "spin-then-park"));
+    for wait in waits {
         for shape in shapes(probe, ask, transport) {
             for pace in paces(probe, ask) {
                 for timeout in ask.numbers("timeout", &[SECOND]) {

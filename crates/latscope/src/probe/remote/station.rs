@@ -83,7 +83,7 @@ impl Station {
         self.ledger.send();
         let until = monotonic_ns() + self.timeout;
         let begun = clock.start();
-        self.post(until)?;
+        self.post(until, None)?;
         loop {
             let length = self.take(until)?;
             let ended = clock.end();
@@ -100,7 +100,7 @@ impl Station {
     #[cold]
     fn surplus(&mut self, kind: Kind, length: usize, expected: u64) {
         match kind.number(&self.room[..length]).filter(|number| *number != expected) {
-            Some(number) => drop(self.ledger.receive(number)),
+            Some(number) => _ = self.ledger.receive(number),
             None => self.ledger.tally.mismatched += 1,
         }
     }
@@ -115,7 +115,7 @@ impl Station {
         let until = monotonic_ns() + self.timeout;
         let begun = clock.start();
         let whole = (0..sent.packets())
-            .try_for_each(|index| self.post_packet(sent, index, until))
+            .try_for_each(|index| self.post_packet(sent, index, until, &mut packets))
             .and_then(|()| self.assemble(&mut packets, sent.packets(), until));
         let ended = clock.end();
         let sound = self.count(&packets);
@@ -138,7 +138,7 @@ impl Station {
         let mut ticks = [(0, 0); MOST_PACKETS];
         let whole: Result<(), Failure> = (0..sent.packets()).try_for_each(|index| {
             ticks[index].0 = clock.start();
-            self.post_packet(sent, index, until)?;
+            self.post_packet(sent, index, until, &mut packets)?;
             self.assemble(&mut packets, index + 1, until)?;
             ticks[index].1 = clock.end();
             Ok(())
@@ -153,11 +153,17 @@ impl Station {
         Ok(ticks.first().zip(ticks.last()).map(|((begun, _), (_, ended))| ended - begun))
     }
 
-    fn post_packet(&mut self, sent: LongPing, index: usize, until: u64) -> Result<(), Failure> {
+    fn post_packet(
+        &mut self,
+        sent: LongPing,
+        index: usize,
+        until: u64,
+        packets: &mut Assembler,
+    ) -> Result<(), Failure> {
         let mut room = [0; LongPing::PACKET];
         self.message.clear();
         self.message.extend_from_slice(sent.write(index, &mut room));
-        self.post(until)
+        self.post(until, Some(packets))
     }
 
     /// Takes packets until so many are there.
@@ -167,7 +173,7 @@ impl Station {
             let before = packets.tally().received;
             match is_fence(&self.room[..length]) {
                 true => self.ledger.tally.late += 1,
-                false => drop(packets.receive(&self.room[..length])),
+                false => _ = packets.receive(&self.room[..length]),
             }
             if packets.tally().received == before {
                 self.in_time(until)?;
@@ -200,7 +206,7 @@ impl Station {
         self.message.clear();
         self.message.extend_from_slice(sent.write(0, &mut room));
         self.message[..8].copy_from_slice(&(FENCE | number).to_le_bytes());
-        self.post(until)?;
+        self.post(until, None)?;
         loop {
             let length = self.take(until)?;
             if self.room[..length] == *self.message {
@@ -211,22 +217,27 @@ impl Station {
         }
     }
 
-    /// Sends the message; waits for a buffer if there is none.
+    /// Sends the message; waits for a buffer if there is none. Packets of the same
+    /// long ping may come meanwhile; whatever else comes is late.
     #[inline]
-    fn post(&mut self, until: u64) -> Result<(), Failure> {
+    fn post(&mut self, until: u64, packets: Option<&mut Assembler>) -> Result<(), Failure> {
         match self.channel.send(&self.message) {
-            Err(Failure::Unsent(Unsent::NoBuffer)) => self.post_later(until),
+            Err(Failure::Unsent(Unsent::NoBuffer)) => self.post_later(until, packets),
             sent => sent,
         }
     }
 
     #[cold]
-    fn post_later(&mut self, until: u64) -> Result<(), Failure> {
+    fn post_later(&mut self, until: u64, mut packets: Option<&mut Assembler>) -> Result<(), Failure> {
         loop {
             self.in_time(until)?;
-            // What comes now is nothing that is waited for.
             match self.channel.receive(&mut self.room, until.min(monotonic_ns() + MILLISECOND)) {
-                Ok(_) => self.ledger.tally.late += 1,
+                Ok(length) => match &mut packets {
+                    Some(packets) if !is_fence(&self.room[..length]) => {
+                        packets.receive(&self.room[..length]);
+                    }
+                    _ => self.ledger.tally.late += 1,
+                },
                 Err(Failure::Timeout) => {}
                 Err(failure) => return Err(failure),
             }

@@ -156,16 +156,18 @@ impl Team {
             let start = clock.start();
             self.batch(iterations, || work(iterations));
             let ns = self.timebase.ns(clock.end() - start).max(1.0);
-            best = best.min(ns / iterations as f64);
             if watch.disturbed(ns) || self.control.tainted.load(Relaxed) {
                 continue;
             }
+            // A mate that was away would leave the leader a fast line, and make the batches too long.
+            best = best.min(ns / iterations as f64);
             if ns >= batch_ns / 4.0 {
                 break;
             }
             iterations *= 4;
         }
-        ((batch_ns / best) as u64).max(1)
+        // Nothing was undisturbed: what was tried last has to do.
+        if best == f64::MAX { iterations } else { ((batch_ns / best) as u64).max(1) }
     }
 
     /// Calls the mates and waits until each of them runs.

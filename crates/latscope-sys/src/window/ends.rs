@@ -1,0 +1,136 @@
+//! Both ends of a link over a mapped window.
+//!
+//! They are those of [`latscope_rpmsg`], for one kind of memory. This crate is compiled for speed in every
+//! build, and what is generic is compiled where its types are known: for these, here.
+
+use super::Window;
+use latscope_rpmsg::echo::{self, Counts, Progress};
+use latscope_rpmsg::header::Address;
+use latscope_rpmsg::link::{Event, Link, Message, Unsent};
+use latscope_rpmsg::{Fault, Faults, Host, Remote};
+
+/// The most entries that a ring of a [`Near`] has.
+pub const ENTRIES: usize = 256;
+
+/// The longest payload that an [`Echo`] answers, bytes.
+pub const PAYLOAD: usize = u16::MAX as usize;
+
+/// The host's end, the virtio driver: [`Link`] is how it is used.
+#[derive(Debug)]
+pub struct Near(Host<Window, ENTRIES>);
+
+impl Near {
+    /// Starts it, as [`latscope_rpmsg::Window::host_after`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start(
+        layout: &latscope_rpmsg::Window,
+        memory: Window,
+        grace: impl FnOnce(),
+    ) -> Result<Near, Fault> {
+        layout.host_after(memory, grace).map(Near)
+    }
+}
+
+impl Link for Near {
+    fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
+        self.0.post(source, destination, payload)
+    }
+
+    fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
+        self.0.take(into)
+    }
+
+    fn release(&mut self) -> Result<(), Fault> {
+        self.0.release()
+    }
+
+    fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
+        self.0.wants_kick(event)
+    }
+
+    fn listen(&mut self, event: Event) -> Result<bool, Fault> {
+        self.0.listen(event)
+    }
+
+    fn mute(&mut self, event: Event) -> Result<(), Fault> {
+        self.0.mute(event)
+    }
+}
+
+/// The remote's end, which replies.
+#[derive(Debug)]
+pub struct Echo(Box<echo::Echo<Remote<Window>, PAYLOAD>>);
+
+impl Echo {
+    /// Begins by announcing its services.
+    pub fn new(remote: Remote<Window>) -> Echo {
+        Echo(Box::new(echo::Echo::new(remote)))
+    }
+
+    /// Does one step: [`echo::Echo::poll`].
+    pub fn poll(&mut self) -> Progress {
+        self.0.poll()
+    }
+
+    /// Asks for a kick: [`echo::Echo::listen`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn listen(&mut self) -> Result<bool, Fault> {
+        self.0.listen()
+    }
+
+    /// Asks for no kicks: [`echo::Echo::mute`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn mute(&mut self) -> Result<(), Fault> {
+        self.0.mute()
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    /// What the peer did wrong so far.
+    pub fn faults(&self) -> Faults {
+        self.0.faults()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_rpmsg::Window as Layout;
+    use latscope_rpmsg::echo::{Service, Step};
+    use latscope_rpmsg::messages::block;
+
+    /// Every length that a header can name, at its ends and around.
+    #[test]
+    fn the_echo_answers_messages_of_every_length() {
+        let layout = Layout::new(16, 65536 + 16, 65536 + 16).unwrap();
+        let memory = Window::create(layout.size).unwrap();
+        layout.reset(&memory).unwrap();
+        let mut near = Near::start(&layout, memory.clone(), || ()).unwrap();
+        let mut echo = Echo::new(layout.remote(memory).unwrap().unwrap());
+        let mut message = vec![0; PAYLOAD + 1];
+        let mut found = vec![0; PAYLOAD];
+        for (sequence, length) in (0..).zip([8, 48, 496, 4096, 65_519, 65_520, PAYLOAD]) {
+            block::write(sequence, &mut message[..length]);
+            near.post(0x500, Service::Bandwidth.address(), &message[..length]).unwrap();
+            while echo.poll().step != Step::Idle {}
+            let reply = loop {
+                let message = near.take(&mut found).unwrap().expect("a reply");
+                if message.header.destination == 0x500 {
+                    break &found[..message.length];
+                }
+            };
+            assert_eq!((reply.len(), block::parse(reply)), (length, Ok(sequence)));
+        }
+        assert_eq!(near.post(0x500, Service::Bandwidth.address(), &message), Err(Unsent::TooLong));
+        assert_eq!((echo.counts().replied, echo.faults().total()), (7, 0));
+    }
+}
