@@ -17,7 +17,7 @@ use std::process::Child;
 /// The transport.
 pub static SHM: Transport = Transport { name: "shm", waits: WAITS, options: &[], open };
 
-const WAITS: &[&str] = super::WAITS;
+const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 
 /// Time for the remote to begin, ns.
 const PATIENCE: u64 = 10_000_000_000;

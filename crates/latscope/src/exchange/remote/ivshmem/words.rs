@@ -35,7 +35,7 @@ impl Channel for Words {
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
         let mut wait = Wait::new(FOREVER, until);
         while !self.control.is_echoed(self.word).map_err(Failure::of)? {
-            if wait.next() == Next::Over {
+            if wait.looked() == Next::Over {
                 return Err(Failure::Timeout);
             }
         }
