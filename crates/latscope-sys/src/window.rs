@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
 
-/// A mapped window; clones refer to the same. Offsets are those of the file.
+/// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at).
 #[derive(Debug, Clone)]
 pub struct Window(Arc<Mapping>);
 
@@ -63,19 +63,42 @@ impl Window {
     /// The file is empty, or cannot be mapped for reading and writing.
     pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
         let size = usize::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
-        Window::map_at(descriptor, 0, size)
+        Window::mapping(descriptor, 0, size, MapFlags::SHARED | MapFlags::POPULATE, 0)
     }
 
-    /// A part of a file: of a device, whose offsets are physical addresses. Offsets
-    /// in the window are those of the file, so that the first is `base`.
+    /// A part of a device whose offsets are physical addresses. Offsets in the
+    /// window are those of the device, so that the first is `base`.
     ///
     /// # Errors
     /// As [`map`](Window::map); `base` is not that of a page.
     pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        Window::mapping(descriptor, base as u64, size, MapFlags::SHARED | MapFlags::POPULATE, base)
+    }
+
+    /// A part of a file, such as the memory of a virtual machine, whose pages
+    /// are not touched before they are used. Else as [`map`](Window::map).
+    ///
+    /// # Errors
+    /// The part is empty, not wholly in the file, or begins within a page.
+    pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
+        let length = u64::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
+        if offset.checked_add(size as u64).is_none_or(|end| end > length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Window::mapping(descriptor, offset, size, MapFlags::SHARED, 0)
+    }
+
+    fn mapping(
+        descriptor: OwnedFd,
+        offset: u64,
+        size: usize,
+        flags: MapFlags,
+        base: usize,
+    ) -> io::Result<Window> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
         let start =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, base as u64)? };
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, offset)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Window(Arc::new(Mapping { start, size, base, descriptor })))
     }
@@ -267,6 +290,20 @@ mod tests {
         assert_eq!((part.load_u32(4092).map(drop), part.load_u8(8192).map(drop)), (out, out));
         assert_eq!((part.read(4095, &mut [0; 2]), part.write(8191, &[1; 2]), part.size()), (out, out, 8192));
         assert!(Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), 1, 4096).is_err());
+    }
+
+    #[test]
+    fn a_part_is_within_its_file() {
+        let whole = Window::create(3 * 4096).unwrap();
+        let part =
+            |offset, size| Window::part(whole.descriptor().try_clone_to_owned().unwrap(), offset, size);
+        let second = part(4096, 4096).unwrap();
+        second.store_u32(0, 7).unwrap();
+        assert_eq!((whole.load_u32(4096), second.size()), (Ok(7), 4096));
+        assert!(second.load_u8(4096).is_err());
+        for (offset, size) in [(4096, 0), (4096, 2 * 4096 + 1), (u64::MAX, 4096), (1, 4096), (4 * 4096, 1)] {
+            assert!(part(offset, size).is_err(), "{size} bytes at {offset}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::arguments::{family_command, flag};
 use super::measure::{self, Ground, Job};
 use super::output::{self, Output};
 use super::{Exit, family};
-use crate::exchange::remote::TRANSPORTS;
+use crate::exchange::remote::{TRANSPORTS, Transport};
 use crate::probe::remote::{LEGACY, LONG_PING, SMALLEST};
 use crate::probe::{Family, Probe};
 use anyhow::{Result, bail};
@@ -103,14 +103,22 @@ fn endless(plan: &mut Plan) -> Result<()> {
 /// An argument for each option, under the name of its transport.
 fn options() -> impl Iterator<Item = Arg> {
     TRANSPORTS.iter().flat_map(|transport| {
-        transport.options.iter().map(move |option| {
-            Arg::new(option.name)
-                .long(option.name)
-                .value_name(option.value)
-                .help(option.help)
-                .help_heading(format!("Transport {}", transport.name))
+        transport.options.iter().filter_map(move |option| {
+            let of = transports_with(option.name);
+            // Where several have it, the first tells what it is.
+            (of.first() == Some(&transport.name)).then(|| {
+                let heading = format!("Transport {}", of.join(", "));
+                let argument = Arg::new(option.name).long(option.name).value_name(option.value);
+                argument.help(option.help).help_heading(heading)
+            })
         })
     })
+}
+
+/// The transports that have an option of this name.
+fn transports_with(name: &str) -> Vec<&'static str> {
+    let has = |transport: &&Transport| transport.options.iter().any(|option| option.name == name);
+    TRANSPORTS.iter().copied().filter(has).map(|transport| transport.name).collect()
 }
 
 /// The options that were given.

@@ -2,19 +2,26 @@
 
 mod openamp;
 
-use super::super::Exit;
-use super::super::arguments::flag;
+use crate::cli::Exit;
+use crate::cli::arguments::flag;
 use anyhow::Result;
-use clap::{ArgGroup, ArgMatches, Command};
+use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
+use std::path::{Path, PathBuf};
 
 /// The command: one argument for each that it can be.
 pub fn command() -> Command {
     Command::new("serve")
-        .about("Is there for others until Ctrl-C: a terminal that leads to a remote, or the remote itself")
-        .arg(flag("pty", "A pseudo terminal; what is written to it goes to a remote, and back"))
+        .about("Is there for others until Ctrl-C: the remote of somebody else's driver")
         .arg(flag("openamp", "The remote of --transport openamp, or of OpenAMP's own ping"))
         .args(openamp::arguments())
-        .group(ArgGroup::new("what").args(["pty", "openamp"]).required(true))
+        .arg(
+            Arg::new("vhost-user")
+                .long("vhost-user")
+                .value_name("SOCKET")
+                .value_parser(value_parser!(PathBuf))
+                .help("For the guest of a virtual machine, whose monitor connects to SOCKET (device ID 7)"),
+        )
+        .group(ArgGroup::new("what").args(["openamp", "vhost-user"]).required(true))
 }
 
 /// Serves until it is ended.
@@ -22,8 +29,18 @@ pub fn command() -> Command {
 /// # Errors
 /// What is to be served cannot be had.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    match () {
-        () if matches.get_flag("pty") => anyhow::bail!("--pty is not there yet"),
-        () => openamp::run(matches),
+    match matches.get_one::<PathBuf>("vhost-user") {
+        Some(socket) => vhost_user(socket).map(|()| Exit::Done),
+        None => openamp::run(matches),
     }
+}
+
+#[cfg(feature = "vhost-user")]
+fn vhost_user(socket: &Path) -> Result<()> {
+    crate::exchange::remote::vhost_user::serve(socket)
+}
+
+#[cfg(not(feature = "vhost-user"))]
+fn vhost_user(_: &Path) -> Result<()> {
+    anyhow::bail!("this latscope was built without it: cargo build --features vhost-user")
 }

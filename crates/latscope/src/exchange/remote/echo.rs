@@ -2,10 +2,10 @@
 //! processor, as a process of Linux.
 
 use super::kicks::{Kicks, Next, Wait};
-use super::rings::LONGEST;
-use latscope_rpmsg::echo::{Echo, Step};
-use latscope_rpmsg::{Fault, Remote, Window};
+use latscope_rpmsg::echo::Step;
+use latscope_rpmsg::{Fault, Window};
 use latscope_sys::window::Window as Memory;
+use latscope_sys::window::ends::Echo;
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -15,7 +15,7 @@ const MILLISECOND: u64 = 1_000_000;
 /// The memory is too small, or a kick failed.
 pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
     loop {
-        match window.remote(memory) {
+        match window.remote(memory.clone()) {
             Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
             // The host has not begun, or clears what an earlier one left.
             Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
@@ -29,7 +29,7 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
 ///
 /// # Errors
 /// A kick failed.
-pub fn serve(mut echo: Echo<Remote<&Memory>, LONGEST>, kicks: &dyn Kicks) -> anyhow::Result<()> {
+pub fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
     let waiting = || Wait::new(kicks.patience(), u64::MAX);
     let mut wait = waiting();
     echo.mute()?;

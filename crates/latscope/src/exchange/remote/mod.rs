@@ -4,6 +4,7 @@
 //! it are whole messages. What the other side writes is not trusted, and each
 //! wait has an end.
 
+pub mod char;
 mod echo;
 pub mod ivshmem;
 pub mod kicks;
@@ -12,6 +13,8 @@ pub mod mcs;
 pub mod openamp;
 pub mod rings;
 pub mod shm;
+#[cfg(feature = "vhost-user")]
+pub mod vhost_user;
 
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
@@ -141,13 +144,15 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &mcs::MCS];
+pub static TRANSPORTS: &[&Transport] =
+    &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &char::CHAR, &mcs::MCS];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "mcs"];
+pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "ipi"];
+pub const WAITS: &[&str] =
+    &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "poll", "ipi"];
 
 /// What opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;

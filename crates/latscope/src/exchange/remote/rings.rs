@@ -10,12 +10,10 @@ use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
 use latscope_rpmsg::link::{Event, Message, Unsent};
 use latscope_rpmsg::name_service::{Announcement, Name};
-use latscope_rpmsg::{Fault, Faults, Host, Link, Window};
+use latscope_rpmsg::{Fault, Faults, Link, Window};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::window::Window as Memory;
-
-/// The most entries of a ring.
-const ENTRIES: usize = 256;
+use latscope_sys::window::ends::{ENTRIES, Near};
 
 /// Entries of a ring with long buffers: these and those of the other direction stay in a cache.
 const FEW: u16 = 8;
@@ -53,7 +51,7 @@ pub trait Far {
 
 /// The host's end, the virtio driver, connected to a service.
 pub struct Rings {
-    host: Host<Memory, ENTRIES>,
+    host: Near,
     kicks: Box<dyn Kicks>,
     patience: u64,
     far: Box<dyn Far>,
@@ -100,7 +98,7 @@ impl Rings {
         service: Name,
         until: u64,
     ) -> anyhow::Result<Rings> {
-        let mut host = window.host(memory)?;
+        let mut host = Near::start(window, memory, || ())?;
         host.mute(Event::Message)?;
         let mut endpoints = Endpoints::default();
         let ours = endpoints.open(service).ok_or(Failure::Unsent(Unsent::NoBuffer))?;

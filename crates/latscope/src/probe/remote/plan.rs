@@ -219,9 +219,9 @@ fn sweep(longest: u64) -> Vec<u64> {
 /// Adds the options of a transport.
 fn options(transport: &Transport, ask: &Ask, params: &mut Params) {
     for option in transport.options {
-        let given = ask.values.get(option.name).and_then(|values| values.first());
-        let value = given.cloned().unwrap_or(ParamValue::from(option.default));
-        if value != ParamValue::from("") {
+        let value = ask.values.get(option.name).and_then(|values| values.first());
+        let usual = (!option.default.is_empty()).then(|| ParamValue::from(option.default));
+        if let Some(value) = value.cloned().or(usual) {
             params.insert(option.name.to_owned(), value);
         }
     }

@@ -11,6 +11,7 @@ use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
 use latscope_rpmsg::{Fault, Link, Remote};
 use latscope_sys::window::Window as Memory;
+use latscope_sys::window::ends::Echo;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -75,10 +76,10 @@ impl Device {
 
     fn serve(&self, socket: &Socket) -> Result<()> {
         loop {
-            match LAYOUT.remote(&self.memory) {
+            match LAYOUT.remote(self.memory.clone()) {
                 Ok(Some(mut remote)) => {
                     announce_demo(&mut remote, socket)?;
-                    echo::serve(latscope_rpmsg::echo::Echo::new(remote), socket)?;
+                    echo::serve(Echo::new(remote), socket)?;
                 }
                 Ok(None) | Err(Fault::Stale) => drop(socket.sleep(MILLISECOND)?),
                 Err(fault) => return Err(fault.into()),
@@ -88,7 +89,7 @@ impl Device {
 }
 
 /// The name that OpenAMP's own ping looks for is that of an endpoint that echoes anything.
-fn announce_demo(remote: &mut Remote<&Memory>, kicks: &Socket) -> io::Result<()> {
+fn announce_demo(remote: &mut Remote<Memory>, kicks: &Socket) -> io::Result<()> {
     let address = Service::Pty.address();
     let name = Announcement { name: DEMO, address, destroyed: false };
     match remote.send(address, NAME_SERVICE, &name.bytes()) {

@@ -55,7 +55,7 @@ const SOCKET: Opt = Opt {
 const ENDPOINT: Opt = Opt {
     name: "endpoint",
     value: "NAME",
-    help: "An endpoint that echoes anything, if the other side is not latscope: OpenAMP's echo has rpmsg-openamp-demo-channel",
+    help: "Another name than the service's: that of OpenAMP's echo is rpmsg-openamp-demo-channel",
     default: "",
 };
 
