@@ -23,7 +23,7 @@ const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 const PATIENCE: u64 = 10_000_000_000;
 
 /// What `spin-then-park` looks for before it sleeps, ns: longer than an answer takes to come.
-const PARK_AFTER: u64 = 50_000;
+pub const PARK_AFTER: u64 = 50_000;
 
 /// The word of a remote that does not know RPMsg.
 const BARE: &str = "word";
