@@ -42,10 +42,21 @@ const CHECKS: &[Check] = &[
             gone(ran)
         },
     ),
-    Check::new("both tables", &[], "latscope remote --transport char --count 200", |ran| {
+    Check::new(
+        "blocks, verified",
+        &[],
+        "latscope remote bandwidth --transport char --count 20 --json -",
+        |ran| lossless(ran, "remote.bandwidth"),
+    ),
+    Check::new("pings over a terminal of RPMsg", &[], TTY_PING, |ran| clean(ran, "remote.ping", 300)),
+    Check::new("long pings over a terminal of RPMsg", &[], TTY_LONG_PING, |ran| {
+        clean(ran, "remote.long-ping", 100)
+    }),
+    Check::new("tables over both", &[], TABLES, |ran| {
         println!("{}", ran.stdout);
         ran.says("ping to a remote")
-    }),
+    })
+    .takes(120),
     Check::new("a name that nobody announces is told", &[], NOBODY, |ran| {
         let said = ran.said();
         ensure!(said.contains("no remote announces nobody"), "{said}");
@@ -71,6 +82,16 @@ const CHECKS: &[Check] = &[
 /// What a line over the terminal's driver and ours comes back as.
 const TERMINAL: &str = "stty -F /dev/ttyRPMSG0 raw -echo && exec 3<>/dev/ttyRPMSG0 && \
                         echo Hello,world >&3 && timeout 20 head -n1 <&3";
+
+const TTY_PING: &str = "latscope remote ping --transport tty --path /dev/ttyRPMSG0 --count 300 --json -";
+
+/// In lock step: the driver drops what it has no room for, and says so to its log alone.
+const TTY_LONG_PING: &str =
+    "latscope remote long-ping --mode lock-step --transport tty --path /dev/ttyRPMSG0 --count 100 --json -";
+
+const TABLES: &str = "latscope remote --transport char --count 200; \
+                      latscope remote ping long-ping --transport tty --path /dev/ttyRPMSG0 --count 200; \
+                      latscope remote bandwidth --direction echoed --transport tty --path /dev/ttyRPMSG0 --count 200";
 
 const NOBODY: &str = "latscope remote ping --transport char --endpoint nobody --count 10";
 
@@ -119,6 +140,15 @@ fn clean(ran: &Ran, probe: &str, count: u64) -> Result<()> {
     ran.measured(probe)?;
     for point in ran.result()?.of_probe(probe) {
         ensure!(point.summary.count == count, "{} of {count} pings", point.summary.count);
+    }
+    lossless(ran, probe)
+}
+
+/// Nothing was lost, wrong, or late.
+fn lossless(ran: &Ran, probe: &str) -> Result<()> {
+    let report = ran.result()?;
+    ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
+    for point in report.of_probe(probe) {
         for name in LOSSES {
             let value = point.values.get(name).with_context(|| format!("no {name}"))?;
             ensure!(value.value == 0.0, "{name}: {}", value.value);
