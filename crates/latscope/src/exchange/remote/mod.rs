@@ -143,7 +143,7 @@ pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &tty::TTY, &tty::LINES];
 pub const NAMES: &[&str] = &["shm", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "eventfd", "poll"];
+pub const WAITS: &[&str] = &["spin", "eventfd", "read"];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

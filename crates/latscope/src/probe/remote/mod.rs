@@ -51,7 +51,7 @@ const PARAMS: &[Param] = &[
     },
     Param {
         name: "wait",
-        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `poll` sleeps on a terminal.",
+        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `read` sleeps in the read from a terminal.",
         kind: Kind::Choice(remote::WAITS),
         axis: false,
     },
