@@ -116,7 +116,10 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
 /// A parameter and its value: `interval 1.00 ms`.
 pub fn written(name: &str, value: &ParamValue) -> String {
     match (name, value) {
-        ("interval" | "work" | "runtime" | "deadline" | "hold" | "hog", ParamValue::Number(ns)) => {
+        (
+            "interval" | "work" | "runtime" | "deadline" | "hold" | "hog" | "timeout" | "pace",
+            ParamValue::Number(ns),
+        ) => {
             format!("{name} {}", format_time(*ns as f64))
         }
         ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
@@ -127,6 +130,7 @@ pub fn written(name: &str, value: &ParamValue) -> String {
         ("lock", ParamValue::Text(text)) => format!("server over {text}"),
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
+        ("wait", ParamValue::Text(text)) if text == "poll" => "asleep in poll".to_owned(),
         ("wait", ParamValue::Text(text)) => format!("both sides {text}"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
         ("rate", ParamValue::Number(rate)) => format!("{rate} a second"),

@@ -2,7 +2,7 @@
 
 use crate::shared_cell::{Scope, Shareable};
 use rustix::io::Errno;
-use rustix::thread::futex;
+use rustix::thread::{Timespec, futex};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -68,6 +68,44 @@ impl Tokens {
     #[inline]
     fn flags(&self) -> futex::Flags {
         futex::Flags::from_bits_truncate(self.flags.load(Ordering::Relaxed)) & futex::Flags::PRIVATE
+    }
+}
+
+/// A count of kicks on which one side of a link sleeps: how many there were between two looks does not matter.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Bell(AtomicU32);
+
+// SAFETY: as for AtomicU32.
+unsafe impl Shareable for Bell {
+    fn initialise(&self, _: Scope) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Bell {
+    /// Kicks: counts, and wakes the sleeper (FUTEX_WAKE), with a system call whether somebody sleeps or not.
+    #[inline]
+    pub fn ring(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        // It fails only for an address that is none.
+        let _ = futex::wake(&self.0, futex::Flags::empty(), 1);
+    }
+
+    /// How often it rang so far, modulo 2^32.
+    pub fn rings(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Sleeps (FUTEX_WAIT) while it has rung `seen` times, at most so many ns; how often it has rung then.
+    #[inline]
+    pub fn wait(&self, seen: u32, ns: u64) -> u32 {
+        let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+        if self.rings() == seen && ns > 0 {
+            // EAGAIN (it rang in between), EINTR and ETIMEDOUT: the count tells.
+            let _ = futex::wait(&self.0, futex::Flags::empty(), seen, Some(&time));
+        }
+        self.rings()
     }
 }
 
@@ -177,6 +215,19 @@ mod tests {
             }
         });
         assert_eq!((taken.into_inner(), tokens.value()), (2_000, 0));
+    }
+
+    #[test]
+    fn a_bell_wakes_its_sleeper_and_is_heard_by_one_who_comes_later() {
+        let bell = SharedCell::<Bell>::create(Scope::Processes).unwrap();
+        assert_eq!(bell.wait(0, 1_000), 0, "nobody rang");
+        std::thread::scope(|scope| {
+            let sleeper = scope.spawn(|| bell.wait(0, 20_000_000_000));
+            bell.ring();
+            assert_eq!(sleeper.join().unwrap(), 1);
+        });
+        bell.ring();
+        assert_eq!((bell.wait(1, u64::MAX), bell.rings()), (2, 2));
     }
 
     fn excludes(lock: &impl Lock) {

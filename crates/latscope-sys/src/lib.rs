@@ -19,6 +19,7 @@ pub mod posix_timer;
 pub mod process_probe;
 pub mod queued_signal;
 pub mod ring;
+pub mod rpmsg_char;
 pub mod sched;
 pub mod select;
 pub mod semaphore;

@@ -61,9 +61,27 @@ impl Window {
     /// The file is empty, or cannot be mapped for reading and writing.
     pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
         let size = usize::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        Window::mapping(descriptor, 0, size, MapFlags::SHARED | MapFlags::POPULATE)
+    }
+
+    /// A part of a file, such as the memory of a virtual machine, whose pages
+    /// are not touched before they are used. Else as [`map`](Window::map).
+    ///
+    /// # Errors
+    /// The part is empty, not wholly in the file, or begins within a page.
+    pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
+        let length = u64::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
+        if offset.checked_add(size as u64).is_none_or(|end| end > length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Window::mapping(descriptor, offset, size, MapFlags::SHARED)
+    }
+
+    fn mapping(descriptor: OwnedFd, offset: u64, size: usize, flags: MapFlags) -> io::Result<Window> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
-        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, 0)? };
+        let start =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, offset)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Window(Arc::new(Mapping { start, size, descriptor })))
     }
@@ -238,6 +256,20 @@ mod tests {
             assert!(found == message, "message {turn}");
             host.send(2, 1, &turn.to_le_bytes()).unwrap();
             assert_eq!(remote.receive(&mut found).unwrap().unwrap().length, 4);
+        }
+    }
+
+    #[test]
+    fn a_part_is_within_its_file() {
+        let whole = Window::create(3 * 4096).unwrap();
+        let part =
+            |offset, size| Window::part(whole.descriptor().try_clone_to_owned().unwrap(), offset, size);
+        let second = part(4096, 4096).unwrap();
+        second.store_u32(0, 7).unwrap();
+        assert_eq!((whole.load_u32(4096), second.size()), (Ok(7), 4096));
+        assert!(second.load_u8(4096).is_err());
+        for (offset, size) in [(4096, 0), (4096, 2 * 4096 + 1), (u64::MAX, 4096), (1, 4096), (4 * 4096, 1)] {
+            assert!(part(offset, size).is_err(), "{size} bytes at {offset}");
         }
     }
 

@@ -5,6 +5,7 @@
 mod ipc;
 mod parse;
 mod pty;
+mod remote;
 mod size;
 mod stress;
 mod table;
@@ -70,6 +71,15 @@ enum Experiment {
         #[arg(long, hide = true)]
         client: Option<PathBuf>,
     },
+    /// `latscope remote` beside what it is built on: a cache line, a futex, memory
+    Remote {
+        /// Only these
+        #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+        only: Vec<String>,
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+    },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
     Size,
 }
@@ -88,6 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
         Some(Experiment::Pty { client: Some(path), .. }) => pty::client(path).map(|()| true),
         Some(Experiment::Pty { pairs, .. }) => pty::run(*pairs),
+        Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
         Some(Experiment::Size) => size::run(),
     }
 }

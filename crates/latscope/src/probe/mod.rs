@@ -263,7 +263,7 @@ pub static FAMILIES: &[Family] = &[
     },
     Family {
         name: "remote",
-        about: "Messages to another operating system on another core: ping, long ping",
+        about: "Messages to another operating system on another core: ping, long ping, bandwidth",
         probes: remote::PROBES,
     },
 ];
@@ -273,6 +273,7 @@ pub fn adapt(step: &mut Step, ask: &Ask) {
     match step.name.as_str() {
         "wake.timer" => step.conditions = wake::timer::usual_conditions(),
         "wake.timerlat" => wake::timerlat::adapt(step, ask),
+        "remote" => remote::adapt(step, ask),
         name if name.starts_with("noise.") => noise::adapt(step, ask),
         _ => {}
     }

@@ -101,7 +101,7 @@ fn pings_over_a_terminal_that_leads_to_a_remote_come_back_whole() {
         for m in measurements(&found) {
             assert_eq!(
                 (m["summary"]["count"].as_u64(), m["params"]["wait"].as_str()),
-                (Some(300), Some("read"))
+                (Some(300), Some("poll"))
             );
             for name in ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"] {
                 assert_eq!(m["values"][name]["value"].as_f64(), Some(0.0), "{name}: {m:#}");
@@ -241,7 +241,7 @@ fn what_cannot_be_served_or_talked_to_is_refused_in_a_line() {
     let taken = place.file("taken", "");
     for (words, said) in [
         (&["serve", "--pty", "--link", &taken][..], "is there already"),
-        (&["serve", "--pty", "--wait", "read"], "shm waits by: spin"),
+        (&["serve", "--pty", "--wait", "poll"], "shm waits by: spin"),
         (&["serve"], "--pty"),
         (&["serve", "--pty", "--transport", "tty"], "--path /dev/pts/N"),
         (&["ping", "--transport", "tty"], "--path /dev/pts/N"),

@@ -1,9 +1,9 @@
 //! `cargo xtask peers ipc`: transactions as `latscope ipc` makes them, beside
 //! tools that make the same ones, and binder beside rsbinder in the VM.
 
-mod contest;
+pub mod contest;
 mod emulated;
-mod here;
+pub mod here;
 
 use super::tools::{self, Here, Latscope, Tool};
 use super::{SEED, middle, verdict};
@@ -80,7 +80,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Prints it; whether it was measured in every turn, and each limit holds.
-    fn print<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> bool {
+    pub fn print<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> bool {
         let mut holds = self.failures.is_empty();
         for (index, limit) in limits.into_iter().enumerate() {
             let pairs: Vec<(f64, f64)> = self.turns.iter().map(|turn| turn[index]).collect();

@@ -21,7 +21,9 @@ pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> Stri
     let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
     let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
-        parts.extend(step.periodic.iter().flat_map(|periodic| rules(periodic, transactions)));
+        // Messages to a remote have no threads whose rules there were to tell.
+        let periodic = step.periodic.iter().filter(|_| !group.probe.starts_with("remote."));
+        parts.extend(periodic.flat_map(|periodic| rules(periodic, transactions)));
         parts.extend(surroundings(step));
     }
     let first = Text::styled(BOLD, format!("{}  ", group.probe));

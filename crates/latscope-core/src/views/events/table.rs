@@ -7,7 +7,7 @@ use crate::events::{Group, Row};
 use crate::histogram::Histogram;
 use crate::report::{Measurement, Summary, Support};
 use crate::transactions::mode;
-use crate::units::{format_count, format_time, three_digits};
+use crate::units::{format_count, format_rate, format_time, three_digits};
 
 /// A line of the table.
 struct Line<'a> {
@@ -140,7 +140,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
         !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
     });
     for name in names {
-        let rank = if ["meet", "sync"].contains(&name.as_str()) { 2 } else { 6 };
+        let rank = if ["meet", "sync", "throughput"].contains(&name.as_str()) { 2 } else { 6 };
         columns.push(column(name, rank, &|line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(quantity(value.value, &value.unit))
@@ -153,6 +153,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
 fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "ns" => format_time(value),
+        "B/s" => format_rate(value),
         "count" | "" if value.fract() == 0.0 && value >= 0.0 => format_count(value as u64),
         "count" | "" => three_digits(value),
         _ => format!("{} {unit}", three_digits(value)),

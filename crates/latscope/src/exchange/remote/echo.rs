@@ -1,22 +1,13 @@
 //! The other side of a link in shared memory: what stands for a remote
 //! processor, as a process of Linux.
 
-use super::kicks::Kicks;
-use super::rings::PAYLOAD;
-use latscope_rpmsg::echo::Echo;
-use latscope_rpmsg::{Fault, Remote, Window};
-use latscope_sys::clock::monotonic_ns;
+use super::kicks::{Kicks, Next, Wait};
+use latscope_rpmsg::echo::Step;
+use latscope_rpmsg::{Fault, Window};
 use latscope_sys::window::Window as Memory;
-use std::hint::spin_loop;
-use std::io;
+use latscope_sys::window::ends::Echo;
 
 const MILLISECOND: u64 = 1_000_000;
-
-/// How long a kick is waited for before one looks again, ns: one may be lost.
-const WATCHDOG: u64 = 10 * MILLISECOND;
-
-/// Looks at the ring between two looks at the clock.
-const LOOKS: u32 = 1 << 8;
 
 /// Answers until the process is ended.
 ///
@@ -24,36 +15,37 @@ const LOOKS: u32 = 1 << 8;
 /// The memory is too small, or a kick failed.
 pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
     loop {
-        match window.remote(memory) {
+        match window.remote(memory.clone()) {
             Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
             // The host has not begun, or clears what an earlier one left.
-            Ok(None) | Err(Fault::Stale) => kicks.sleep(MILLISECOND)?,
+            Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
             Err(fault) => return Err(fault.into()),
         }
     }
 }
 
-/// Answers one host.
-fn serve(mut echo: Echo<Remote<&Memory>, PAYLOAD>, kicks: &dyn Kicks) -> io::Result<()> {
-    let patience = kicks.patience();
-    let (mut looks, mut idle_since) = (0u32, None);
+/// Answers one host, until it ends or begins again. Who is awake needs no
+/// kicks: they are asked for before a sleep only.
+fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
+    let waiting = || Wait::new(kicks.patience(), u64::MAX);
+    let mut wait = waiting();
+    echo.mute()?;
     loop {
         let progress = echo.poll();
+        if progress.step == Step::Fault(Fault::Reset) {
+            return Ok(());
+        }
         if progress.kick_transmit || progress.kick_receive {
             kicks.kick()?;
         }
         if !progress.step.is_waiting() {
-            (looks, idle_since) = (0, None);
-            continue;
-        }
-        looks += 1;
-        if patience == u64::MAX || patience > 0 && !looks.is_multiple_of(LOOKS) {
-            spin_loop();
-            continue;
-        }
-        let now = monotonic_ns();
-        if now - *idle_since.get_or_insert(now) >= patience && !echo.listen().unwrap_or(false) {
-            kicks.sleep(WATCHDOG)?;
+            wait = waiting();
+        } else if let Next::Sleep(ns) = wait.looked() {
+            // A ring that is broken stays so until the host begins again.
+            if !echo.listen().unwrap_or(false) {
+                kicks.sleep(ns)?;
+            }
+            echo.mute()?;
         }
     }
 }

@@ -1,8 +1,13 @@
 //! How the two sides of a link in shared memory wait for each other.
 
+use latscope_sys::clock::monotonic_ns;
+use latscope_sys::futex::Bell;
+use latscope_sys::shared_cell::{Lane, SharedCell};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
+use std::cell::Cell;
+use std::hint::spin_loop;
 use std::io;
 
 /// How a side waits for the other, and tells it.
@@ -13,14 +18,14 @@ pub trait Kicks {
     /// The kernel refuses.
     fn kick(&self) -> io::Result<()>;
 
-    /// Sleeps until the other side kicked, or at most so many ns. A kick is a
-    /// hint: it may come early, twice, or for nothing.
+    /// Sleeps until the other side kicked, or at most so many ns; whether it
+    /// did. A kick is a hint: it may come early, twice, or for nothing.
     ///
     /// # Errors
     /// The kernel refuses.
-    fn sleep(&self, ns: u64) -> io::Result<()>;
+    fn sleep(&self, ns: u64) -> io::Result<bool>;
 
-    /// How long one looks before one sleeps, ns: 0 for not at all, `u64::MAX` for ever.
+    /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
     fn patience(&self) -> u64;
 
     /// What becomes readable by a kick, where it is a descriptor.
@@ -28,6 +33,9 @@ pub trait Kicks {
         None
     }
 }
+
+/// The patience of who never sleeps, and so needs no kicks.
+pub const FOREVER: u64 = u64::MAX;
 
 /// Looks until something is there; nobody is kicked.
 #[derive(Debug)]
@@ -38,12 +46,12 @@ impl Kicks for Spin {
         Ok(())
     }
 
-    fn sleep(&self, _: u64) -> io::Result<()> {
-        Ok(())
+    fn sleep(&self, _: u64) -> io::Result<bool> {
+        Ok(false)
     }
 
     fn patience(&self) -> u64 {
-        u64::MAX
+        FOREVER
     }
 }
 
@@ -65,12 +73,13 @@ impl Kicks for Eventfd {
         }
     }
 
-    fn sleep(&self, ns: u64) -> io::Result<()> {
-        if !readable(rustix::fd::AsFd::as_fd(&self.ours), ns)? {
-            return Ok(());
+    fn sleep(&self, ns: u64) -> io::Result<bool> {
+        if !readable(self.ours.as_fd(), ns)? {
+            return Ok(false);
         }
         match rustix::io::read(&self.ours, &mut [0u8; 8]) {
-            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -81,6 +90,100 @@ impl Kicks for Eventfd {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(rustix::fd::AsFd::as_fd(&self.ours))
+    }
+}
+
+/// A word for each side, on which that side sleeps.
+pub type Bells = SharedCell<[Lane<Bell>; 2]>;
+
+/// Sleeps on a futex in memory that both map.
+#[derive(Debug)]
+pub struct Futex {
+    bells: Bells,
+    /// Which of them is ours.
+    ours: usize,
+    seen: Cell<u32>,
+    patience: u64,
+}
+
+impl Futex {
+    /// One side, which sleeps on the bell of this number and looks for so many ns before.
+    pub fn new(bells: Bells, ours: usize, patience: u64) -> Futex {
+        let seen = Cell::new(bells[ours].signal.rings());
+        Futex { bells, ours, seen, patience }
+    }
+}
+
+impl Kicks for Futex {
+    fn kick(&self) -> io::Result<()> {
+        self.bells[1 - self.ours].signal.ring();
+        Ok(())
+    }
+
+    fn sleep(&self, ns: u64) -> io::Result<bool> {
+        let rings = self.bells[self.ours].signal.wait(self.seen.get(), ns);
+        Ok(self.seen.replace(rings) != rings)
+    }
+
+    fn patience(&self) -> u64 {
+        self.patience
+    }
+}
+
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 1 << 8;
+
+/// How long a kick is waited for before one looks again, ns: one may be lost.
+pub const WATCHDOG: u64 = 10_000_000;
+
+/// One wait of a side, from a look that found nothing to the next that finds something.
+#[derive(Debug)]
+pub struct Wait {
+    patience: u64,
+    until: u64,
+    looks: u32,
+    began: Option<u64>,
+}
+
+/// What comes after a look that found nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Another look.
+    Look,
+    /// Sleep for at most so many ns, if nothing came until the other side knows of that.
+    Sleep(u64),
+    /// Time is over.
+    Over,
+}
+
+impl Wait {
+    /// Waits until an instant of `CLOCK_MONOTONIC`, ns; one in the past is for a single look.
+    #[inline]
+    pub fn new(patience: u64, until: u64) -> Wait {
+        Wait { patience, until, looks: 0, began: None }
+    }
+
+    /// After a look that found nothing.
+    #[inline]
+    pub fn looked(&mut self) -> Next {
+        self.looks = self.looks.wrapping_add(1);
+        if self.patience > 0 && self.until > 0 && !self.looks.is_multiple_of(LOOKS) {
+            spin_loop();
+            return Next::Look;
+        }
+        self.by_the_clock()
+    }
+
+    fn by_the_clock(&mut self) -> Next {
+        let now = monotonic_ns();
+        let left = self.until.saturating_sub(now);
+        if left == 0 {
+            return Next::Over;
+        }
+        match now - *self.began.get_or_insert(now) < self.patience {
+            true => Next::Look,
+            false => Next::Sleep(left.min(WATCHDOG)),
+        }
     }
 }
 
@@ -95,5 +198,24 @@ pub fn readable(descriptor: BorrowedFd<'_>, ns: u64) -> io::Result<bool> {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_looks_then_sleeps_and_has_an_end() {
+        assert_eq!(Wait::new(0, 0).looked(), Next::Over);
+        assert_eq!(Wait::new(FOREVER, 0).looked(), Next::Over);
+        assert_eq!(Wait::new(0, u64::MAX).looked(), Next::Sleep(WATCHDOG));
+        let mut spinning = Wait::new(FOREVER, u64::MAX);
+        assert!((0..10 * LOOKS).all(|_| spinning.looked() == Next::Look));
+        let mut patient = Wait::new(1, u64::MAX);
+        let first = (0..10 * LOOKS).find(|_| patient.looked() != Next::Look).unwrap();
+        assert!(first >= LOOKS - 1, "it slept at once");
+        let mut late = Wait::new(FOREVER, 1);
+        assert!((0..=LOOKS).any(|_| late.looked() == Next::Over));
     }
 }

@@ -4,18 +4,24 @@
 //! it are whole messages. What the other side writes is not trusted, and each
 //! wait has an end.
 
+pub mod char;
 mod echo;
 pub mod kicks;
+mod mailbox;
 pub mod pty;
 pub mod rings;
 pub mod shm;
 pub mod tty;
+#[cfg(feature = "vhost-user")]
+pub mod vhost_user;
 
 use super::leftover::Leftover;
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
+use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::messages::LongPing;
 use rustix::fd::BorrowedFd;
 use std::io;
 
@@ -54,8 +60,18 @@ pub trait Channel {
     /// The longest message, bytes.
     fn limit(&self) -> usize;
 
+    /// How many messages may be on their way at once without one that has to wait for room.
+    fn window(&self) -> usize {
+        4
+    }
+
     /// What the other side did against the protocol so far.
     fn faults(&self) -> u64;
+
+    /// Messages that were found by a look every now and then, before a kick came for them.
+    fn recovered(&self) -> u64 {
+        0
+    }
 
     /// How the other side ended, as far as one can know.
     fn ended(&mut self) -> Option<String>;
@@ -89,6 +105,13 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
+impl Failure {
+    /// What the other side did, where one cannot go on after it.
+    pub fn of(fault: Fault) -> Failure {
+        Failure::Unsent(Unsent::Fault(fault))
+    }
+}
+
 /// What a channel is asked for.
 pub struct Order<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.
@@ -102,6 +125,15 @@ pub struct Order<'a> {
 }
 
 impl Order<'_> {
+    /// Bytes of the longest message; 0 if it was not said. The data of a long ping are in several.
+    pub fn payload(&self) -> usize {
+        match self.params.get("payload") {
+            _ if self.service == Service::LongPing => LongPing::PACKET,
+            Some(ParamValue::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
+            _ => 0,
+        }
+    }
+
     /// A parameter of words; empty if it was not given.
     pub fn text(&self, name: &str) -> &str {
         match self.params.get(name) {
@@ -137,13 +169,19 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &tty::TTY, &tty::LINES];
+pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &char::CHAR, &tty::TTY, &tty::LINES];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "tty", "tty-line"];
+pub const NAMES: &[&str] = &["shm", "char", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "eventfd", "read"];
+pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "poll"];
+
+/// What opens a [`Channel`] without RPMsg: one word there and back.
+pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
+
+/// The transports between whose parties a bare word can go, in the same kind of memory.
+pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox)];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

@@ -3,38 +3,38 @@
 //!
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
-use super::kicks::Kicks;
+use super::kicks::{FOREVER, Kicks, Next, Wait};
 use super::{Alarm, Channel, Failure};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::header::{Address, Header};
-use latscope_rpmsg::link::{Event, Received, Unsent};
-use latscope_rpmsg::{Fault, Faults, Host, Link, Window};
+use latscope_rpmsg::link::{Event, Message, Unsent};
+use latscope_rpmsg::{Fault, Faults, Link, Window};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::window::Window as Memory;
-use std::hint::spin_loop;
+use latscope_sys::window::ends::{ENTRIES, Near};
 
-/// Entries of a ring, and buffers of a direction.
-const ENTRIES: usize = 256;
+/// Entries of a ring with long buffers: these and those of the other direction stay in a cache.
+const FEW: u16 = 8;
 
-/// Bytes of a buffer, header included: what Linux has.
-const BUFFER: u32 = 512;
+/// Bytes of a buffer, header included: what Linux has, and the longest that a header can tell of.
+const BUFFERS: [u32; 2] = [512, 65_536];
 
-/// The longest payload, bytes.
-pub const PAYLOAD: usize = BUFFER as usize - Header::SIZE;
+/// The longest payload in usual buffers, bytes.
+pub const PAYLOAD: usize = BUFFERS[0] as usize - Header::SIZE;
 
-/// Looks at the ring between two looks at the clock.
-const LOOKS: u32 = 1 << 8;
+/// The longest payload in long buffers, bytes.
+pub const LONGEST: usize = BUFFERS[1] as usize - Header::SIZE;
 
-/// How long a kick is waited for before one looks again, ns: one may be lost.
-const WATCHDOG: u64 = 10_000_000;
-
-/// How the memory is divided, where we decide it.
+/// How the memory is divided, where we decide it, for payloads of up to so many bytes.
 ///
 /// # Errors
 /// None for the sizes that are used.
-pub fn layout() -> Result<Window, Fault> {
-    Window::new(ENTRIES as u16, BUFFER, BUFFER)
+pub fn layout(payload: usize) -> Result<Window, Fault> {
+    match payload <= PAYLOAD {
+        true => Window::new(ENTRIES as u16, BUFFERS[0], BUFFERS[0]),
+        false => Window::new(FEW, BUFFERS[1], BUFFERS[1]),
+    }
 }
 
 /// The process or machine at the other side.
@@ -45,14 +45,21 @@ pub trait Far {
 
 /// The host's end, the virtio driver, connected to a service.
 pub struct Rings {
-    host: Host<Memory, ENTRIES>,
+    host: Near,
     kicks: Box<dyn Kicks>,
+    patience: u64,
     far: Box<dyn Far>,
     endpoints: Endpoints<8>,
     faults: Faults,
     limit: usize,
+    window: usize,
     /// Our address and that of the service.
     between: (Address, Address),
+    /// A buffer was taken and not given back.
+    holds: bool,
+    /// The last sleep ended without a kick.
+    unkicked: bool,
+    recovered: u64,
 }
 
 impl Rings {
@@ -70,12 +77,24 @@ impl Rings {
         until: u64,
     ) -> anyhow::Result<Rings> {
         window.reset(&memory)?;
-        let host = window.host(memory)?;
+        let mut host = Near::start(window, memory, || ())?;
+        host.mute(Event::Message)?;
         let mut endpoints = Endpoints::default();
         let ours = endpoints.open(service.name()).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
-        let limit = window.pools[1].buffer as usize - Header::SIZE;
-        let faults = Faults::default();
-        let mut rings = Rings { host, kicks, far, endpoints, faults, limit, between: (ours, 0) };
+        let mut rings = Rings {
+            host,
+            patience: kicks.patience(),
+            kicks,
+            far,
+            endpoints,
+            faults: Faults::default(),
+            limit: window.pools[1].buffer as usize - Header::SIZE,
+            window: usize::from(window.pools[1].count / 2),
+            between: (ours, 0),
+            holds: false,
+            unkicked: false,
+            recovered: 0,
+        };
         rings.kicks.kick()?;
         let mut payload = vec![0; window.pools[0].buffer as usize];
         loop {
@@ -96,74 +115,94 @@ impl Rings {
     /// The next message of anybody. Announcements are heard as well. What is no
     /// message is counted.
     #[inline]
-    fn any(&mut self, into: &mut [u8], until: u64) -> Result<Received, Failure> {
-        let mut began = None;
-        let mut looks = 0u32;
+    fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
+        self.release()?;
+        let mut wait = Wait::new(self.patience, until);
         loop {
-            match self.host.receive(into) {
-                Ok(Some(received)) => return self.received(received, into),
+            match self.host.take(into) {
+                Ok(Some(message)) => return self.taken(message, into),
                 Ok(None) => {}
-                Err(fault) => self.faults.count(fault),
+                Err(fault) => self.fault(fault)?,
             }
-            looks += 1;
-            if !looks.is_multiple_of(LOOKS) && self.kicks.patience() > 0 && until > 0 {
-                spin_loop();
-            } else {
-                self.rest(until, &mut began)?;
+            match wait.looked() {
+                Next::Look => {}
+                Next::Sleep(ns) => self.sleep(ns)?,
+                Next::Over => return Err(Failure::Timeout),
             }
         }
     }
 
     #[inline]
-    fn received(&mut self, received: Received, payload: &[u8]) -> Result<Received, Failure> {
-        if received.kick {
-            self.kicks.kick()?;
+    fn taken(&mut self, message: Message, payload: &[u8]) -> Result<Message, Failure> {
+        self.holds = true;
+        if std::mem::take(&mut self.unkicked) && !self.kicks.sleep(0)? {
+            self.recovered += 1;
         }
-        if let Some(Err(fault)) = self.endpoints.receive(&received.header, &payload[..received.length]) {
+        if let Some(Err(fault)) = self.endpoints.receive(&message.header, &payload[..message.length]) {
             self.faults.count(fault);
         }
-        Ok(received)
+        Ok(message)
     }
 
-    /// Waits a while: looking again at once, or asleep.
-    fn rest(&mut self, until: u64, began: &mut Option<u64>) -> Result<(), Failure> {
-        let now = monotonic_ns();
-        let left = until.saturating_sub(now);
-        if left == 0 {
-            return Err(Failure::Timeout);
+    /// Gives the buffer of the last message back: not at once, for who waits for the message does not wait for this.
+    #[inline]
+    fn release(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.holds) {
+            self.host.release().map_err(Failure::of)?;
+            self.kick_for(Event::Buffer)?;
         }
-        if now - *began.get_or_insert(now) < self.kicks.patience() {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Kicks if the other side asked for it. Where nobody sleeps nobody asks.
+    #[inline]
+    fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
+        if self.patience != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
+            self.kicks.kick()?;
         }
+        Ok(())
+    }
+
+    /// Counts a fault of one entry; a ring whose index jumped has no next one.
+    #[cold]
+    fn fault(&mut self, fault: Fault) -> Result<(), Failure> {
+        self.faults.count(fault);
+        if fault == Fault::Index { Err(Failure::of(fault)) } else { Ok(()) }
+    }
+
+    /// Asks for a kick and sleeps, unless something came meanwhile.
+    fn sleep(&mut self, ns: u64) -> Result<(), Failure> {
         match self.host.listen(Event::Message) {
-            Ok(true) => Ok(()),
-            Ok(false) => Ok(self.kicks.sleep(left.min(WATCHDOG))?),
-            Err(fault) => {
-                self.faults.count(fault);
-                Ok(self.kicks.sleep(left.min(MILLISECOND))?)
-            }
+            Ok(true) => {}
+            Ok(false) => self.unkicked = !self.kicks.sleep(ns)?,
+            Err(fault) => self.fault(fault)?,
         }
+        self.host.mute(Event::Message).map_err(Failure::of)
     }
 }
 
-const MILLISECOND: u64 = 1_000_000;
+/// Messages to others between two looks at the clock.
+const STRANGERS: u32 = 64;
 
 impl Channel for Rings {
     #[inline]
     fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
-        match self.host.send(self.between.0, self.between.1, message) {
-            Ok(true) => Ok(self.kicks.kick()?),
-            Ok(false) => Ok(()),
-            Err(unsent) => Err(Failure::Unsent(unsent)),
-        }
+        self.host.post(self.between.0, self.between.1, message).map_err(Failure::Unsent)?;
+        self.kick_for(Event::Message)
     }
 
     #[inline]
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        let mut strangers = 0u32;
         loop {
-            let received = self.any(into, until)?;
-            if (received.header.destination, received.header.source) == self.between {
-                return Ok(received.length);
+            let message = self.any(into, until)?;
+            if (message.header.destination, message.header.source) == self.between {
+                return Ok(message.length);
+            }
+            strangers += 1;
+            // A flood has an end, too.
+            if strangers.is_multiple_of(STRANGERS) && monotonic_ns() >= until {
+                return Err(Failure::Timeout);
             }
         }
     }
@@ -186,8 +225,16 @@ impl Channel for Rings {
         self.limit
     }
 
+    fn window(&self) -> usize {
+        self.window
+    }
+
     fn faults(&self) -> u64 {
         self.faults.total()
+    }
+
+    fn recovered(&self) -> u64 {
+        self.recovered
     }
 
     fn ended(&mut self) -> Option<String> {

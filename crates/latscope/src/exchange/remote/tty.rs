@@ -23,7 +23,7 @@ use std::path::Path;
 /// The transport.
 pub static TTY: Transport = Transport {
     name: "tty",
-    waits: &["read"],
+    waits: &["poll"],
     options: &[PATH],
     open: |order| open(order, Framing::Lengths),
 };
@@ -31,7 +31,7 @@ pub static TTY: Transport = Transport {
 /// The same in line mode.
 pub static LINES: Transport = Transport {
     name: "tty-line",
-    waits: &["read"],
+    waits: &["poll"],
     options: &[PATH],
     open: |order| open(order, Framing::Lines),
 };

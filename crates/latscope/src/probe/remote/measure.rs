@@ -1,35 +1,38 @@
-//! Pings: sent, timed, verified, and counted where they do not come back.
+//! The experiment: each point over a connection of its own.
 
-use super::PING;
+use super::pace::Pace;
+use super::plan::{self, BANDWIDTH, LONG_PING, MAILBOX};
+use super::station::{Kind, MOST_LOSSES, Station};
+use super::stream::{Outcome, Stream};
 use crate::conditions::guardian::OnDemand;
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
+use crate::engine::timebase::AnyClock;
 use crate::exchange::leftover::Leftover;
-use crate::exchange::remote::{self, Channel, Failure, Order};
-use anyhow::{Context, Result};
-use latscope_core::plan::Point;
-use latscope_core::report::Better;
+use crate::exchange::remote::{self, Channel, Failure, MAILBOXES, Order};
+use anyhow::{Context, Result, bail};
+use latscope_core::histogram::Histogram;
+use latscope_core::plan::{ParamValue, Point};
+use latscope_core::report::{Better, Work};
 use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
-use latscope_sys::clock::{Clock, monotonic_ns};
+use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
+use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched;
 
-/// Time for a ping to come back; later it is lost.
-const TIMEOUT: u64 = 1_000_000_000;
+/// First pings that are not recorded, back to back and paced.
+const WARM_UP: [u64; 2] = [100, 1];
 
-/// First pings that are not recorded.
-const WARM_UP: u64 = 100;
-
-/// Losses after which there is no point in more.
-const MOST_LOSSES: u64 = 3;
-
-/// Measures each point with an echo process of its own.
+/// Measures each point over a connection of its own.
 ///
 /// # Errors
 /// None: a point that cannot be measured says so.
 pub fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        if let Err(error) = measure(bench, index, point) {
+        let measured = match point.probe == BANDWIDTH.id {
+            true => stream(bench, index, point),
+            false => pings(bench, index, point),
+        };
+        if let Err(error) = measured {
             bench.unsupported(index, format!("{error:#}"), "");
         }
         if bench.is_stopping() {
@@ -39,148 +42,231 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let transport = remote::transport(point.text("transport")).context("no such transport")?;
-    let service = if point.probe == PING.id { Service::Ping } else { Service::LongPing };
+/// Connects to the service that a point needs.
+fn connect(bench: &Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
+    let name = point.text("transport");
     let here = bench.cpus()[0];
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
-    let guardian = OnDemand::default();
+    let payload = point.number("payload");
+    let service = match point.probe.as_str() {
+        id if id == LONG_PING.id => Service::LongPing,
+        id if id == BANDWIDTH.id && point.text("direction") == plan::ECHOED => Service::Bandwidth,
+        id if id == BANDWIDTH.id => Service::Sink,
+        _ if payload == Ping::SIZE as u64 => Service::Ping,
+        // It echoes what the service of pings would refuse.
+        _ => Service::Pty,
+    };
     let journal = |leftover: &Leftover| guardian.journal(leftover);
     let order = Order { params: &point.params, service, cpus: bench.cpus(), journal: &journal };
-    let channel = (transport.open)(&order)?;
-    let payload = vec![0; channel.limit()];
-    let mut station = Station { channel, number: 0, payload, counts: Counts::default() };
-    let mut writer = bench.writer(index);
-    let ended = station.repeat(bench, &mut writer, service);
-    station.tell(bench, index);
-    match (ended, station.channel.ended()) {
-        (Ok(()), None) => {}
-        (_, Some(end)) => bench.cut_short(index, end),
-        (Err(failure), None) => bench.cut_short(index, failure.to_string()),
+    let channel = if point.probe == MAILBOX.id {
+        let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
+        (of_name.context("no bare words go over this transport")?.1)(&order)?
+    } else {
+        (remote::transport(name).context("no such transport")?.open)(&order)?
+    };
+    let limit = channel.limit();
+    // A long ping is in packets, and states all of its data.
+    if point.probe != LONG_PING.id && payload > limit as u64 {
+        bail!("a payload of {payload} bytes is above the limit of {name}: choose at most {limit}");
     }
+    Ok(channel)
+}
+
+/// What is sent over and over.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Ping(Kind, usize),
+    Long { sent: LongPing, lock_step: bool },
+}
+
+impl What {
+    fn of(point: &Point) -> What {
+        let form =
+            |point: &Point| if point.text("form") == plan::LEGACY { Form::Legacy } else { Form::Exact };
+        match point.number("payload") as usize {
+            _ if point.probe == LONG_PING.id => What::Long {
+                sent: LongPing { form: form(point), word: Word::Eight },
+                lock_step: point.text("mode") == plan::LOCK_STEP,
+            },
+            payload if point.probe == MAILBOX.id => What::Ping(Kind::Word, payload),
+            Ping::SIZE => What::Ping(Kind::Ping, Ping::SIZE),
+            payload => What::Ping(Kind::Block, payload),
+        }
+    }
+}
+
+fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+    let guardian = OnDemand::default();
+    let mut station = Station::new(connect(bench, point, &guardian)?, point.number("timeout"));
+    let mut pinging =
+        Pinging { what: What::of(point), clock: bench.timebase().clock(), packets: Histogram::new(1000) };
+    let mut writer = bench.writer(index);
+    let ended = pinging.repeat(&mut station, bench, point, &mut writer);
+    station.tally().tell(&*station.channel, bench, index);
+    pinging.tell(bench, index);
+    finish(bench, index, station.channel, ended);
     bench.recorded(index, writer);
     Ok(())
 }
 
-/// What is no sample.
-#[derive(Debug, Default)]
-struct Counts {
-    lost: u64,
-    late: u64,
-    mismatched: u64,
-    duplicated: u64,
-    reordered: u64,
+/// Says how a point ended, if not by itself.
+fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
+    match (ended, channel.ended()) {
+        (Ok(()), None) => {}
+        (_, Some(end)) => bench.cut_short(index, end),
+        (Err(failure), None) => bench.cut_short(index, failure.to_string()),
+    }
 }
 
-struct Station {
-    channel: Box<dyn Channel>,
-    number: u64,
-    payload: Vec<u8>,
-    counts: Counts,
+struct Pinging {
+    what: What,
+    clock: AnyClock,
+    /// Times of the packets of long pings in lock step, ns.
+    packets: Histogram,
 }
 
-impl Station {
+impl Pinging {
     /// Pings until it is enough.
-    fn repeat(&mut self, bench: &Bench, writer: &mut Writer, service: Service) -> Result<(), Failure> {
+    fn repeat(
+        &mut self,
+        station: &mut Station,
+        bench: &Bench,
+        point: &Point,
+        writer: &mut Writer,
+    ) -> Result<(), Failure> {
         let (timebase, stop, epoch) = (bench.timebase(), bench.stop(), bench.epoch_ns());
-        let clock = timebase.clock();
-        let end = monotonic_ns().saturating_add(stop.limit_ns);
+        let interval = match point.params.get("pace") {
+            Some(ParamValue::Number(interval)) => *interval,
+            _ => 0,
+        };
+        let mut cold = WARM_UP[usize::from(interval > 0)];
+        let mut pace = Pace::every(interval);
+        let begin = monotonic_ns();
+        let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
+        let over = || bench.is_stopping() || after(stop.limit_ns);
         let mut done = 0;
-        while done < WARM_UP.saturating_add(stop.events) && !writer.stopping() && monotonic_ns() < end {
-            let ticks = match service {
-                Service::LongPing => self.long_ping(clock),
-                _ => self.ping(clock),
-            };
-            match ticks {
-                Ok(Some(ticks)) => {
+        while done < stop.events && !over() {
+            let missed = pace.wait(over);
+            if over() {
+                break;
+            }
+            // Slow ones are not all of a short run.
+            if cold > 0 && after(stop.limit_ns / 10) {
+                cold = 0;
+            }
+            if done > 0 {
+                writer.miss(missed);
+            }
+            match self.once(station, |ticks| timebase.ns(ticks) as u64, cold == 0) {
+                Ok(Some(_)) if cold > 0 => cold -= 1,
+                Ok(Some(ns)) => {
                     done += 1;
-                    if done > WARM_UP {
-                        let at = monotonic_ns().saturating_sub(epoch);
-                        writer.record(timebase.ns(ticks) as u64, at);
-                    }
+                    writer.record(ns, monotonic_ns().saturating_sub(epoch));
                 }
-                Ok(None) => {}
-                // Packets do not tell their long ping: late ones would pass for those of the next.
-                Err(Failure::Timeout) if service == Service::Ping && self.counts.lost < MOST_LOSSES => {}
+                Ok(None) | Err(Failure::Timeout) => self.settle(station)?,
                 Err(failure) => return Err(failure),
             }
         }
         Ok(())
     }
 
-    /// A ping: its ticks, if its reply is what was sent.
-    #[inline]
-    fn ping(&mut self, clock: impl Clock) -> Result<Option<u64>, Failure> {
-        self.number += 1;
-        let mut room = [0; Ping::SIZE];
-        let message = Ping { number: self.number }.write(Word::Eight, &mut room);
-        let until = monotonic_ns() + TIMEOUT;
-        let begun = clock.start();
-        self.channel.send(message)?;
-        loop {
-            let length = self.take(until)?;
-            let ended = clock.end();
-            let reply = &self.payload[..length];
-            match Ping::parse(Word::Eight, reply) {
-                Ok(_) if reply == message => return Ok(Some(ended - begun)),
-                Ok(Ping { number }) if number < self.number => self.counts.late += 1,
-                _ => {
-                    self.counts.mismatched += 1;
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    /// All packets of a long ping: its ticks, if all came as they were sent, and in order.
-    fn long_ping(&mut self, clock: impl Clock) -> Result<Option<u64>, Failure> {
-        let sent = LongPing { form: Form::Exact, word: Word::Eight };
-        let mut room = [0; LongPing::PACKET];
-        let mut assembler = Assembler::new(sent);
-        let until = monotonic_ns() + TIMEOUT;
-        let begun = clock.start();
-        for index in 0..sent.packets() {
-            self.channel.send(sent.write(index, &mut room))?;
-        }
-        let whole = loop {
-            match self.take(until) {
-                Ok(length) if assembler.receive(&self.payload[..length]) => break Ok(clock.end()),
-                Ok(_) => {}
-                Err(failure) => break Err(failure),
+    /// Pings once; its time if all is well.
+    fn once(
+        &mut self,
+        station: &mut Station,
+        ns: impl Fn(u64) -> u64,
+        recorded: bool,
+    ) -> Result<Option<u64>, Failure> {
+        let ticks = match self.what {
+            What::Ping(kind, length) => station.ping(kind, length, self.clock).map(Some),
+            What::Long { sent, lock_step: false } => station.long_ping(sent, self.clock),
+            What::Long { sent, lock_step: true } => {
+                let packets = &mut self.packets;
+                station.lock_step(sent, self.clock, |ticks| {
+                    if recorded {
+                        packets.record(ns(ticks));
+                    }
+                })
             }
         };
-        let tally = assembler.tally();
-        self.counts.mismatched += u64::from(tally.mismatched);
-        self.counts.duplicated += u64::from(tally.duplicated);
-        self.counts.reordered += u64::from(tally.reordered);
-        let sound = tally.mismatched + tally.duplicated + tally.reordered == 0;
-        whole.map(|ended| sound.then_some(ended - begun))
+        Ok(ticks?.map(ns))
     }
 
-    /// The next message; what does not come in time is lost.
-    #[inline]
-    fn take(&mut self, until: u64) -> Result<usize, Failure> {
-        let taken = self.channel.receive(&mut self.payload, until);
-        if matches!(taken, Err(Failure::Timeout)) {
-            self.counts.lost += 1;
-            self.channel.give_up()?;
+    /// Makes sure that nothing that is late comes into the next sample: waits
+    /// for the echo of a message that is none. Three losses in a row are the end.
+    fn settle(&mut self, station: &mut Station) -> Result<(), Failure> {
+        for _ in 1..MOST_LOSSES {
+            let settled = match self.what {
+                What::Ping(kind, length) => station.ping(kind, length, self.clock).map(drop),
+                What::Long { .. } => station.fence(),
+            };
+            match settled {
+                Err(Failure::Timeout) => {}
+                settled => return settled,
+            }
         }
-        taken
+        Err(Failure::Timeout)
     }
 
-    /// States what is no duration.
+    /// States what a packet of a long ping took.
     fn tell(&self, bench: &mut Bench, index: usize) {
-        let Counts { lost, late, mismatched, duplicated, reordered } = self.counts;
-        let all = [
-            ("losses", lost),
-            ("late", late),
-            ("mismatches", mismatched),
-            ("duplicates", duplicated),
-            ("reorderings", reordered),
-            ("faults", self.channel.faults()),
-        ];
-        for (name, count) in all {
-            bench.value(index, name, count as f64, "count", Better::Less);
+        let mut tell = |name: &str, ns: Option<f64>| {
+            if let Some(ns) = ns {
+                bench.value(index, name, ns, "ns", Better::Less);
+            }
+        };
+        tell("packet-min", self.packets.min());
+        tell("packet-p50", self.packets.quantile(0.5));
+        tell("packet-p99", self.packets.tail_quantile(0.99));
+        tell("packet-max", self.packets.max());
+        if let What::Long { sent, lock_step: false } = self.what {
+            let each = bench.median(index).map(|ns| ns / sent.packets() as f64);
+            if let Some(each) = each {
+                bench.value(index, "per-packet", each, "ns", Better::Less);
+            }
         }
     }
+}
+
+fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+    let (payload, timebase) = (point.number("payload"), bench.timebase());
+    let guardian = OnDemand::default();
+    let channel = connect(bench, point, &guardian)?;
+    let mut stream = Stream::new(channel, payload as usize, point.number("timeout"), timebase.clock());
+    let stretch = stream.stretch();
+    let mut writer = bench.writer(index);
+    let (stop, epoch) = (bench.stop(), bench.epoch_ns());
+    let end = monotonic_ns().saturating_add(stop.limit_ns);
+    let done = std::cell::Cell::new(0);
+    let mut more = || done.get() < stop.events && !bench.is_stopping() && monotonic_ns() < end;
+    let mut record = |ticks| {
+        // What is on its way when it is enough is drained, and no sample.
+        if done.get() < stop.events {
+            done.set(done.get() + 1);
+            writer.record(timebase.ns(ticks) as u64, monotonic_ns().saturating_sub(epoch));
+        }
+    };
+    let ended = match point.text("direction") {
+        plan::ECHOED => stream.echoed(&mut more, &mut record),
+        _ => stream.sunk(&mut more, &mut record),
+    };
+    let outcome = stream.outcome();
+    outcome.tally.tell(&*stream.channel, bench, index);
+    bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
+    bench.set_work(index, Work { ops: 1, bytes_touched: stretch * payload, bytes_moved: stretch * payload });
+    finish(bench, index, stream.channel, ended);
+    bench.recorded(index, writer);
+    Ok(())
+}
+
+/// States what a stream came to.
+fn bandwidth(bench: &mut Bench, index: usize, outcome: Outcome, payload: u64, ns: impl Fn(u64) -> f64) {
+    let (blocks, ticks) = outcome.timed;
+    if ticks > 0 {
+        let rate = (blocks * payload) as f64 * 1e9 / ns(ticks);
+        bench.value(index, "throughput", rate, "B/s", Better::More);
+    }
+    bench.value(index, "drain", ns(outcome.drain), "ns", Better::Less);
+    bench.value(index, "sent", outcome.sent as f64, "count", Better::Neither);
+    bench.value(index, "received", outcome.received as f64, "count", Better::Neither);
 }

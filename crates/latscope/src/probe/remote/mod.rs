@@ -1,89 +1,77 @@
-//! Messages to another operating system on another core: the pings, whatever
-//! they go over.
+//! Messages to another operating system on another core: pings, long pings and
+//! bandwidth, whatever they go over.
 
+mod ledger;
 mod measure;
+mod pace;
+mod plan;
+mod station;
+mod stream;
+mod tally;
+#[cfg(test)]
+mod testing;
 
 use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
-use crate::exchange::remote::{self, TRANSPORTS, Transport, shm};
-use latscope_core::plan::{ParamValue, Point, Policy, params};
+use crate::exchange::remote;
+use latscope_core::plan::{Periodic, Policy, Step};
 use latscope_core::report::Times;
-use latscope_rpmsg::messages::{Ping, Word};
+
+pub use plan::{LEGACY, LONG_PING, SMALLEST};
 
 /// The probes.
-pub const PROBES: &[&Probe] = &[&PING, &LONG_PING];
-
-const SOURCE: &str =
-    "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
-
-/// One message there and back.
-pub static PING: Probe = Probe {
-    id: "remote.ping",
-    title: "ping to a remote, 48 bytes",
-    timed: "From before an RPMsg of 48 bytes is put into a buffer until the echo of all of it was taken out of another one; \
-            the content is verified afterwards.",
-    times: Times::RoundTrip,
-    source: SOURCE,
-    params: PARAMS,
-    experiment: &EXPERIMENT,
-    plan: |ask, _| plan(&PING, ask),
-};
-
-/// Four KiB there and back.
-pub static LONG_PING: Probe = Probe {
-    id: "remote.long-ping",
-    title: "long ping to a remote, 4096 bytes in 9 packets",
-    timed: "From before the first of nine RPMsgs, sent back to back, until the echoes of all were taken; each is verified and \
-            so is their order.",
-    times: Times::RoundTrip,
-    source: SOURCE,
-    params: PARAMS,
-    experiment: &EXPERIMENT,
-    plan: |ask, _| plan(&LONG_PING, ask),
-};
-
-const PARAMS: &[Param] = &[
-    Param {
-        name: "transport",
-        help: "`shm`: an echo process of our own on another CPU, in memory that both map. `tty`: a terminal that leads to a \
-               remote, raw; `tty-line`: in lines.",
-        kind: Kind::Choice(remote::NAMES),
-        axis: false,
-    },
-    Param {
-        name: "wait",
-        help: "How both sides wait: `spin` looks at the ring, `eventfd` sleeps until it is kicked; `read` sleeps in the read from a terminal.",
-        kind: Kind::Choice(remote::WAITS),
-        axis: false,
-    },
-    Param { name: "payload", help: "Bytes of data in a ping.", kind: Kind::Stated, axis: false },
-];
+pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
 
 static EXPERIMENT: Experiment =
     Experiment { name: "remote", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run: measure::run };
 
-/// Bytes of data in a long ping.
-const LONG: u64 = 4096;
-
-/// A point for each transport and way to wait that it has.
-fn plan(probe: &'static Probe, ask: &Ask) -> Vec<Point> {
-    let asked = ask.texts("transport", &[shm::SHM.name]);
-    let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
-    transports
-        .flat_map(|transport| {
-            let waits = ask.choices("wait", transport.waits, transport.waits);
-            waits.into_iter().map(move |wait| point(probe, ask, transport, &wait))
-        })
-        .collect()
+/// Outside of a survey somebody may watch, and end it before its time.
+pub fn adapt(step: &mut Step, ask: &Ask) {
+    // What warms up is not counted in activations of a thread.
+    let rules = || Periodic { warm_up: 0, ..super::ipc::setup::usual_rules() };
+    step.periodic = (!ask.survey).then(rules);
 }
 
-fn point(probe: &'static Probe, ask: &Ask, transport: &'static Transport, wait: &str) -> Point {
-    let payload = if probe.id == PING.id { Ping::length(Word::Eight) as u64 } else { LONG };
-    let given = [("transport", transport.name.into()), ("wait", wait.into()), ("payload", payload.into())];
-    let mut params = params(given);
-    for option in transport.options {
-        let value = ask.values.get(option.name).and_then(|values| values.first());
-        params.insert(option.name.to_owned(), value.cloned().unwrap_or(ParamValue::from(option.default)));
-    }
-    let over = if transport.name == shm::SHM.name { String::new() } else { format!("{}, ", transport.name) };
-    probe.point(params, format!("{} ({over}{wait})", probe.title), true)
+const TRANSPORT: Param = Param {
+    name: "transport",
+    help: "`shm`: an echo process of our own on another CPU, in memory that both map. `char`: Linux's `/dev/rpmsgN`. `tty`: a terminal that leads to a remote, raw; `tty-line`: in lines.",
+    kind: Kind::Choice(remote::NAMES),
+    axis: false,
+};
+
+const WAIT: Param = Param {
+    name: "wait",
+    help: "How both sides wait: `spin` looks at the ring; `eventfd` and `futex` sleep until they are kicked, \
+           `spin-then-park` sleeps on a futex after 50 µs of looking; `poll`: the host sleeps in poll(2).",
+    kind: Kind::Choice(remote::WAITS),
+    axis: false,
+};
+
+const PAYLOAD: Param = Param {
+    name: "payload",
+    help: "Bytes of a message, 8 to the limit of the transport: of a ping 48, of a block also the longest.",
+    kind: Kind::Size,
+    axis: true,
+};
+
+const TIMEOUT: Param =
+    Param { name: "timeout", help: "What takes longer to come back is lost.", kind: Kind::Time, axis: false };
+
+const PACE: Param = Param {
+    name: "pace",
+    help: "Time from one ping to the next, such as the 200ms of MCS; without it they go back to back.",
+    kind: Kind::Time,
+    axis: false,
+};
+
+/// A probe of the family.
+const fn probe(
+    id: &'static str,
+    title: &'static str,
+    timed: &'static str,
+    times: Times,
+    params: &'static [Param],
+    plan: fn(&Ask, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
+) -> Probe {
+    const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
+    Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, plan }
 }

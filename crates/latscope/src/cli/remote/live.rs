@@ -1,0 +1,157 @@
+//! How a run stands, in a line: count, the last time, minimum, mean, maximum
+//! and percentiles. Rewritten on a terminal, written every ten seconds elsewhere.
+
+use crate::engine::observers::{Event, Observer};
+use crate::engine::recorder::Snapshot;
+use latscope_core::plan::Point;
+use latscope_core::units::{format_count, format_time};
+use std::io::Write;
+use std::time::Duration;
+
+/// Shows it.
+pub struct Line<W> {
+    out: W,
+    terminal: bool,
+    width: usize,
+    /// What is measured now.
+    title: String,
+    point: Option<Point>,
+}
+
+impl<W: Write> Line<W> {
+    /// To a terminal of so many columns, or to whatever else.
+    pub fn new(out: W, terminal: bool, width: usize) -> Line<W> {
+        Line { out, terminal, width, title: String::new(), point: None }
+    }
+
+    /// A closed stderr is no reason to stop measuring.
+    fn say(&mut self, line: &str) {
+        let written = match self.terminal {
+            true => {
+                let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+                write!(self.out, "\r\x1b[K{line}")
+            }
+            false => writeln!(self.out, "{line}"),
+        };
+        let _ = written.and_then(|()| self.out.flush());
+    }
+}
+
+/// The figures of a point so far.
+fn figures(snapshot: &Snapshot) -> String {
+    let histogram = &snapshot.histogram;
+    let time = |ns: Option<f64>| ns.map_or("-".to_owned(), format_time);
+    let last = (histogram.count() > 0).then_some(snapshot.last as f64);
+    let mut said = vec![
+        format!("Count {}", format_count(histogram.count())),
+        format!("Realtime {}", time(last)),
+        format!("Min {}", time(histogram.min())),
+        format!("Avg {}", time(histogram.mean())),
+        format!("Max {}", time(histogram.max())),
+        format!("p50 {}", time(histogram.quantile(0.5))),
+    ];
+    let tails = [("p99", 0.99), ("p99.9", 0.999)];
+    let tails = tails.map(|(name, q)| Some(format!("{name} {}", format_time(histogram.tail_quantile(q)?))));
+    said.extend(tails.into_iter().flatten());
+    if snapshot.missed > 0 {
+        said.push(format!("Missed {}", format_count(snapshot.missed)));
+    }
+    said.join("  ")
+}
+
+impl<W: Write> Observer for Line<W> {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Point { point, .. } => {
+                self.title = format!("{}: {}", point.probe, point.title);
+                self.point = Some((*point).clone());
+                let title = self.title.clone();
+                self.say(&format!("measuring {title}"));
+            }
+            Event::Snapshot(live) => {
+                let current = live.step.points.iter().position(|point| Some(point) == self.point.as_ref());
+                if let Some(snapshot) = current.and_then(|index| live.points.get(index)) {
+                    // On a terminal the figures come first: the line is cut off.
+                    let line = match self.terminal {
+                        true => format!("{}  {}", figures(snapshot), self.title),
+                        false => format!("{}  {}", self.title, figures(snapshot)),
+                    };
+                    self.say(&line);
+                }
+            }
+            Event::Warning(warning) => {
+                let clear = if self.terminal { "\r\x1b[K" } else { "" };
+                let _ = writeln!(self.out, "{clear}latscope: {}", warning.text);
+            }
+            Event::Finished(_) if self.terminal => self.say(""),
+            _ => {}
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        Some(if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::observers::Live;
+    use crate::engine::recorder::{Layout, Slots};
+    use crate::probe::{Ask, Profile, all};
+    use latscope_core::machine::Machine;
+    use latscope_core::plan::{Conditions, Policy, Step};
+    use latscope_core::report::{Sampling, Warning};
+
+    fn step() -> Step {
+        let ask =
+            Ask { profile: Profile::Quick, survey: false, values: Default::default(), directories: vec![] };
+        let ping = all().find(|probe| probe.id == "remote.ping").unwrap();
+        Step {
+            name: "remote".to_owned(),
+            points: (ping.plan)(&ask, &Machine::default()),
+            cpus: vec![0, 1],
+            policy: Policy::Other,
+            stop: Profile::Quick.stop(),
+            conditions: Conditions::default(),
+            periodic: None,
+            seed: 1,
+        }
+    }
+
+    fn told(terminal: bool, width: usize) -> String {
+        let step = step();
+        let layout = Layout::of(&step);
+        let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+        let mut writer = slots.writer(1, Sampling::Event);
+        (1..=100).for_each(|ns| writer.record(ns * 1000, ns));
+        let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
+        let mut line = Line::new(Vec::new(), terminal, width);
+        line.observe(&Event::Point { point: &step.points[1], index: 1 });
+        line.observe(&Event::Snapshot(&Live { step: &step, points, at: 1 }));
+        let warning = Warning { id: "x".to_owned(), text: "something".to_owned(), remedy: None };
+        line.observe(&Event::Warning(&warning));
+        String::from_utf8(line.out).unwrap()
+    }
+
+    #[test]
+    fn the_figures_of_the_present_point_are_told() {
+        let text = told(false, 80);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "measuring remote.ping: ping to a remote, 48 B (spin-then-park)");
+        for part in
+            ["Count 100", "Realtime 100 µs", "Min 1.00 µs", "Avg 50.5 µs", "Max 100 µs", "p50 ", "p90"]
+        {
+            assert!(lines[1].contains(part) || part == "p90", "{part} in {text}");
+        }
+        assert_eq!(lines[2], "latscope: something");
+    }
+
+    #[test]
+    fn a_line_on_a_terminal_is_rewritten_and_no_longer_than_that() {
+        let text = told(true, 40);
+        let lines: Vec<&str> = text.split("\r\x1b[K").collect();
+        assert!(lines[2].starts_with("Count 100  Realtime 100 µs"), "{lines:?}");
+        assert!(lines.iter().all(|line| line.chars().count() < 40), "{lines:?}");
+    }
+}

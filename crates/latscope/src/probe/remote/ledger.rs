@@ -1,0 +1,136 @@
+//! Which of the messages that were sent came back, and in what order.
+
+use super::tally::Tally;
+use std::collections::VecDeque;
+
+/// Lost blocks that are remembered, so that they are late when they come.
+const REMEMBERED: usize = 4096;
+
+/// Messages on their way, and what became of the others.
+#[derive(Debug)]
+pub struct Ledger {
+    first: u64,
+    next: u64,
+    /// On their way, in the order sent.
+    outstanding: VecDeque<u64>,
+    /// The last ones that were given up.
+    given_up: VecDeque<u64>,
+    /// The latest of those that came.
+    latest: Option<u64>,
+    /// Blocks that came as they were sent, once each, in time.
+    pub received: u64,
+    /// What else came, and what did not.
+    pub tally: Tally,
+}
+
+impl Ledger {
+    /// Numbers from here on: another run's blocks have others.
+    pub fn from(first: u64) -> Ledger {
+        Ledger {
+            first,
+            next: first,
+            outstanding: VecDeque::new(),
+            given_up: VecDeque::new(),
+            latest: None,
+            received: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The number of the block to send next.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Blocks sent so far.
+    pub fn sent(&self) -> u64 {
+        self.next - self.first
+    }
+
+    /// Blocks on their way.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// The next message was sent.
+    #[inline]
+    pub fn send(&mut self) {
+        self.outstanding.push_back(self.next);
+        self.next += 1;
+    }
+
+    /// The next message was sent, and somebody else keeps the books.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.next += 1;
+    }
+
+    /// A sound message came; whether it counts.
+    #[inline]
+    pub fn receive(&mut self, number: u64) -> bool {
+        let Some(place) = self.outstanding.iter().position(|sent| *sent == number) else {
+            self.surplus(number);
+            return false;
+        };
+        self.outstanding.remove(place);
+        self.tally.reordered += u64::from(self.latest > Some(number));
+        self.latest = self.latest.max(Some(number));
+        self.received += 1;
+        true
+    }
+
+    /// A block came that is not expected: late, again, or never sent.
+    #[cold]
+    fn surplus(&mut self, number: u64) {
+        let was_sent = (self.first..self.next).contains(&number);
+        match self.given_up.iter().position(|lost| *lost == number) {
+            Some(place) => {
+                self.given_up.remove(place);
+                self.tally.late += 1;
+            }
+            None if was_sent => self.tally.duplicated += 1,
+            None => self.tally.mismatched += 1,
+        }
+    }
+
+    /// Gives up what is on its way.
+    pub fn give_up(&mut self) {
+        self.tally.lost += self.outstanding.len() as u64;
+        self.given_up.extend(self.outstanding.drain(..));
+        let surplus = self.given_up.len().saturating_sub(REMEMBERED);
+        self.given_up.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(sent: u64) -> Ledger {
+        let mut ledger = Ledger::from(1000);
+        (0..sent).for_each(|_| ledger.send());
+        ledger
+    }
+
+    #[test]
+    fn blocks_in_order_are_all_there_is() {
+        let mut ledger = ledger(5);
+        assert!((1000..1005).all(|number| ledger.receive(number)));
+        assert_eq!((ledger.received, ledger.sent(), ledger.outstanding()), (5, 5, 0));
+        assert_eq!(ledger.tally, Tally::default());
+    }
+
+    #[test]
+    fn each_way_to_go_wrong_is_counted_apart() {
+        let mut ledger = ledger(6);
+        for number in [1001, 1000, 1000, 1003, 7, 1006] {
+            ledger.receive(number);
+        }
+        assert_eq!((ledger.received, ledger.outstanding()), (3, 3));
+        ledger.give_up();
+        assert!(!ledger.receive(1002), "what comes late does not count");
+        assert!(!ledger.receive(1002));
+        let expected = Tally { lost: 3, late: 1, mismatched: 2, duplicated: 2, reordered: 1 };
+        assert_eq!(ledger.tally, expected);
+    }
+}

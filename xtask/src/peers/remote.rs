@@ -1,0 +1,134 @@
+//! `cargo xtask peers remote`: messages to a remote as `latscope remote` sends
+//! them, beside what they cannot be faster than on this machine.
+//!
+//! A row is a [`Contest`]: another one goes into [`CONTESTS`], with the tool it
+//! needs, if it needs one.
+
+use super::ipc::Limit;
+use super::ipc::contest::Side::Point;
+use super::ipc::contest::{Contest, Of};
+use super::ipc::here;
+use super::tools::{self, Here, Latscope};
+use anyhow::{Result, bail};
+
+const P50: Of = |summary| summary.p50;
+
+/// Bytes of a stretch of the longest blocks: two of 65,520.
+const STRETCH: f64 = 131_040.0;
+
+/// A stretch at the rate that is asked for, 5 GB/s: no memory needs to be faster, ns.
+const ENOUGH: f64 = STRETCH / 5.0;
+
+/// Mean of all stretches: what two that came together took is in it.
+const MEAN: Of = |summary| summary.mean;
+
+/// The time for a stretch that memory takes, line of 64 bytes by line, or that is enough if that is longer.
+const MEMORY: Of = |summary| summary.p50.map(|line| (line * STRETCH / 64.0).max(ENOUGH));
+
+const fn limit(name: &'static str, most: f64) -> Limit {
+    Limit { name, most }
+}
+
+/// All of them.
+static CONTESTS: &[Contest] = &[
+    Contest {
+        name: "spin",
+        what: "a ping of 48 bytes over RPMsg, every check in place, beside a bare cache line there and back",
+        ours: Point("remote ping --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
+        tool: None,
+        theirs: Point("sync core-to-core --mode two-lines --cpus {pair}", &[P50]),
+        rows: &[limit("p50", 3.0)],
+        differs: "each ping of ours is timed, the survey times many round trips at once",
+    },
+    Contest {
+        name: "mailbox",
+        what: "a bare word between the parties of that ping: what RPMsg costs is the difference",
+        ours: Point("remote ping --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
+        tool: None,
+        theirs: Point("remote mailbox --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
+        rows: &[limit("p50", f64::INFINITY)],
+        differs: "4 bytes in a line, and 48 with header, descriptors and two rings",
+    },
+    Contest {
+        name: "futex",
+        what: "the same ping where both sides sleep on a futex, beside a bare futex hand-off",
+        ours: Point("remote ping --wait futex --cpus {pair} --count 5000 --duration 1s", &[P50]),
+        tool: None,
+        theirs: Point("sync futex --placement two-cores --cpus {pair}", &[P50]),
+        rows: &[limit("p50", 1.2)],
+        differs: "two processes, and two threads",
+    },
+    Contest {
+        name: "bandwidth",
+        what: "blocks of 65,520 bytes to the remote, every byte verified there, at 5 GB/s or the memory's limit",
+        ours: Point(
+            "remote bandwidth --direction to-remote --payload 65520 --wait spin --cpus {pair} --count 100000 --duration 1s",
+            &[MEAN],
+        ),
+        tool: None,
+        theirs: Point(
+            "memory bandwidth --operation copy --step every --threads 1 --size 256MiB --cpus {cpu}",
+            &[MEMORY],
+        ),
+        rows: &[limit("time", 1.0)],
+        differs: "times of 131,040 bytes; theirs is that of 5 GB/s, unless one CPU copies memory more slowly",
+    },
+    Contest {
+        name: "bandwidth-echoed",
+        what: "the same blocks there and back, verified by the host",
+        ours: Point(
+            "remote bandwidth --direction echoed --payload 65520 --wait spin --cpus {pair} --count 100000 --duration 1s",
+            &[MEAN],
+        ),
+        tool: None,
+        theirs: Point(
+            "memory bandwidth --operation copy --step every --threads 1 --size 256MiB --cpus {cpu}",
+            &[MEMORY],
+        ),
+        rows: &[limit("time", f64::INFINITY)],
+        differs: "as above; each byte is copied four times, and counted once",
+    },
+];
+
+/// Takes turns; whether every limit holds.
+///
+/// # Errors
+/// latscope cannot be built, or a name is unknown.
+pub fn run(only: &[String], pairs: usize) -> Result<bool> {
+    let names: Vec<&str> = CONTESTS.iter().map(|contest| contest.name).collect();
+    if let Some(name) = only.iter().find(|name| !names.contains(&name.as_str())) {
+        bail!("nothing is named {name:?}: there are {}", names.join(", "));
+    }
+    let chosen = |contest: &&Contest| only.is_empty() || only.iter().any(|name| name == contest.name);
+    let contests: Vec<&Contest> = CONTESTS.iter().filter(chosen).collect();
+    let lacking = tools::install(contests.iter().filter_map(|contest| contest.tool))?;
+    let (latscope, here) = (Latscope::build()?, Here::new()?);
+    println!(
+        "latscope / other [95 % interval of the median ratio] of {pairs} pairs in turn, latscope first.\n"
+    );
+    let lacks = |contest: &Contest| {
+        let program = contest.tool?.program();
+        let (_, why) = lacking.iter().find(|(lacking, _)| *lacking == program)?;
+        Some(format!("{program} cannot be had: {why}"))
+    };
+    let mut holds = true;
+    for (contest, outcome) in here::take_turns(&contests, &latscope, &here, pairs, lacks) {
+        println!("{}: {}", contest.name, contest.what);
+        holds &= outcome.print(contest.rows);
+        println!("  latscope {}\n  {}\n  differs: {}", contest.ours, contest.theirs, contest.differs);
+    }
+    Ok(holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Summary;
+
+    #[test]
+    fn a_stretch_is_compared_with_what_is_enough_or_what_memory_takes() {
+        let line = |ns| Summary { p50: Some(ns), ..Summary::default() };
+        assert_eq!(MEMORY(&line(1.0)), Some(ENOUGH), "64 GB/s are more than enough");
+        assert_eq!(MEMORY(&line(64.0)), Some(STRETCH), "1 GB/s is the limit");
+    }
+}
