@@ -173,8 +173,7 @@ fn connect(options: &Options, journal: &dyn Fn(&Leftover) -> Result<()>) -> Resu
             (option.name.to_owned(), value.into())
         })
         .collect();
-    let wait = transport.waits.iter().find(|wait| **wait != "spin").unwrap_or(&transport.waits[0]);
-    params.insert("wait".to_owned(), (*wait).into());
+    params.insert("wait".to_owned(), transport.beside_others().into());
     let mut kept = None;
     for (service, id) in ENDPOINTS {
         // A board has one client, which is started once; and a terminal is announced alone.

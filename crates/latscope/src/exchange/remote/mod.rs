@@ -168,6 +168,15 @@ pub struct Transport {
     pub open: fn(&Order) -> Result<Box<dyn Channel>>,
 }
 
+impl Transport {
+    /// Its way to wait for whoever waits for other things as well: asleep on a
+    /// descriptor, where it has that.
+    pub fn beside_others(&self) -> &'static str {
+        let descriptor = |wait: &&&str| matches!(**wait, "eventfd" | "poll");
+        self.waits.iter().find(descriptor).unwrap_or(&self.waits[0])
+    }
+}
+
 /// Every transport; the first is the usual one.
 pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &char::CHAR, &tty::TTY, &tty::LINES];
 
@@ -197,6 +206,7 @@ mod tests {
         let names: Vec<&str> = TRANSPORTS.iter().map(|transport| transport.name).collect();
         assert_eq!(names, NAMES);
         for transport in TRANSPORTS {
+            assert!(["eventfd", "poll"].contains(&transport.beside_others()));
             assert!(!transport.waits.is_empty() && transport.waits.iter().all(|wait| WAITS.contains(wait)));
         }
     }

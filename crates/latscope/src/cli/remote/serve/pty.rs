@@ -32,7 +32,7 @@ pub fn arguments() -> Vec<Arg> {
         flag("echo", "No remote: the terminal itself sends back what it gets")
             .conflicts_with_all(["transport", "wait"]),
         word("transport", NAMES).default_value(shm::SHM.name).help("The way to the remote"),
-        word("wait", WAITS).help("How both sides wait; those that sleep if it is not said"),
+        word("wait", WAITS).help("How both sides wait; asleep on a descriptor if it is not said"),
         Arg::new("cpus")
             .long("cpus")
             .value_name("LIST")
@@ -79,7 +79,7 @@ fn connect(matches: &ArgMatches, journal: &dyn Fn(&Leftover) -> Result<()>) -> R
     let name: &String = matches.get_one("transport").context("--transport is needed")?;
     let transport = remote::transport(name).context("no such transport")?;
     let wait = match matches.get_one::<String>("wait").map(String::as_str) {
-        None => *transport.waits.iter().find(|wait| **wait != "spin").unwrap_or(&transport.waits[0]),
+        None => transport.beside_others(),
         Some(wait) => {
             ensure!(transport.waits.contains(&wait), "{name} waits by: {}", transport.waits.join(", "));
             wait
