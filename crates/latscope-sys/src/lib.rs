@@ -10,6 +10,7 @@ pub mod interruptions;
 pub mod ivshmem;
 pub mod kernels;
 pub mod mailbox;
+pub mod mcs;
 pub mod memory;
 pub mod memory_lock;
 pub mod message_queue;

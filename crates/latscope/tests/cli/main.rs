@@ -15,6 +15,8 @@ mod live;
 mod process;
 mod refused_calls;
 mod remote;
+mod remote_ivshmem;
+mod remote_openamp;
 mod remote_tty;
 mod result;
 mod signals;

@@ -93,8 +93,19 @@ fn pings_over_a_terminal_that_leads_to_a_remote_come_back_whole() {
     let result = place.at("result.json");
     for words in [&[][..], &["--transport", "shm", "--wait", "spin"], &["--echo"]] {
         let served = Served::start(words);
-        let words =
-            ["remote", "ping", "long-ping", "--transport", "tty", "--path", &served.path, "--count", "300"];
+        let words = [
+            "remote",
+            "ping",
+            "long-ping",
+            "--mode",
+            "pipelined",
+            "--transport",
+            "tty",
+            "--path",
+            &served.path,
+            "--count",
+            "300",
+        ];
         end(&mut latscope(words.into_iter().chain(["--json", &result]))).done();
         let found = json(&result);
         assert_eq!(measurements(&found).len(), 2);

@@ -105,15 +105,20 @@ fn endless(plan: &mut Plan) -> Result<()> {
 pub(super) fn options() -> impl Iterator<Item = Arg> {
     let all = TRANSPORTS.iter().flat_map(|transport| transport.options);
     let mut known = BTreeSet::new();
+    // Where several have it, the first tells what it is.
     all.filter(move |option| known.insert(option.name)).map(|option| {
-        let has = |transport: &&&Transport| transport.options.iter().any(|other| other.name == option.name);
-        let names: Vec<&str> = TRANSPORTS.iter().filter(has).map(|transport| transport.name).collect();
         Arg::new(option.name)
             .long(option.name)
             .value_name(option.value)
             .help(option.help)
-            .help_heading(format!("Transport {}", names.join(", ")))
+            .help_heading(format!("Transport {}", transports_with(option.name).join(", ")))
     })
+}
+
+/// The transports that have an option of this name.
+fn transports_with(name: &str) -> Vec<&'static str> {
+    let has = |transport: &&Transport| transport.options.iter().any(|option| option.name == name);
+    TRANSPORTS.iter().copied().filter(has).map(|transport| transport.name).collect()
 }
 
 /// The options that were given.

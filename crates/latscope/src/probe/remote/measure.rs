@@ -111,6 +111,9 @@ fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
 
 /// Says how a point ended, if not by itself.
 fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
+    if let Some(reason) = channel.distortion() {
+        bench.degrade(index, reason, "");
+    }
     match (ended, channel.ended()) {
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, end),

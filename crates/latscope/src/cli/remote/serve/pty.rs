@@ -1,12 +1,12 @@
 //! `latscope remote serve --pty`: a terminal that leads to a remote.
 
-use super::super::{given, options};
+use super::super::given;
 use super::Exit;
 use crate::cli::arguments::flag;
 use crate::conditions::guardian::OnDemand;
 use crate::exchange::leftover::{Leftover, Leftovers};
 use crate::exchange::remote::pty::{self, End, Flow, Tally, Terminal};
-use crate::exchange::remote::{self, Channel, NAMES, Order, WAITS, shm};
+use crate::exchange::remote::{self, Channel, NAMES, Order, shm};
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches, value_parser};
 use latscope_core::plan::{ParamValue, Params};
@@ -22,29 +22,24 @@ const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
 
-/// Its options, and those of the transports.
+/// Its options.
 pub fn arguments() -> Vec<Arg> {
-    const HEADING: &str = "With --pty";
-    let word = |name: &'static str, words: &'static [&'static str]| {
-        Arg::new(name).long(name).value_name("WORD").value_parser(words.to_vec())
-    };
     let all = vec![
         flag("echo", "No remote: the terminal itself sends back what it gets")
             .conflicts_with_all(["transport", "wait"]),
-        word("transport", NAMES).default_value(shm::SHM.name).help("The way to the remote"),
-        word("wait", WAITS).help("How both sides wait; asleep on a descriptor if it is not said"),
-        Arg::new("cpus")
-            .long("cpus")
-            .value_name("LIST")
-            .value_parser(value_parser!(CpuList))
-            .help("CPUs of this process and of the remote, such as 0,1"),
+        Arg::new("transport")
+            .long("transport")
+            .value_name("WORD")
+            .value_parser(NAMES.to_vec())
+            .default_value(shm::SHM.name)
+            .help("The way to the remote"),
         Arg::new("link")
             .long("link")
             .value_name("PATH")
             .value_parser(value_parser!(PathBuf))
             .help("A symbolic link to the terminal, removed at the end"),
     ];
-    all.into_iter().map(|arg| arg.help_heading(HEADING).requires("pty")).chain(options()).collect()
+    all.into_iter().map(|arg| arg.help_heading("With --pty").requires("pty")).collect()
 }
 
 /// Serves until it is ended.
