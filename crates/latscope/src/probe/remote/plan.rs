@@ -63,7 +63,7 @@ pub static BANDWIDTH: Probe = probe(
         Param {
             name: "direction",
             help: "`echoed`: there and back, verified by the host, order included; `to-remote`: verified by the remote, which \
-                   tells after each stretch.",
+                   tells every now and then.",
             kind: Kind::Choice(DIRECTIONS),
             axis: false,
         },

@@ -71,8 +71,13 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    /// Blocks of a stretch.
+    /// Blocks of a stretch: of several halves of a window, since halves may come together.
     pub fn stretch(&self) -> u64 {
+        8 * self.half()
+    }
+
+    /// Blocks for which a sink is asked at once, so that it has others while it is asked.
+    fn half(&self) -> u64 {
         (self.channel.window() as u64 / 2).max(1)
     }
 
@@ -128,7 +133,7 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    /// Blocks that the other side verifies: it tells after each stretch how many were sound.
+    /// Blocks that the other side verifies: it tells every now and then how many were sound.
     ///
     /// # Errors
     /// As [`Stream::echoed`]. Receipts do not tell what they are for, so that the first one that is lost ends it.
@@ -138,12 +143,12 @@ impl<C: Clock> Stream<C> {
         record: &mut dyn FnMut(u64),
     ) -> Result<(), Failure> {
         self.clear_sink()?;
-        let stretch = self.stretch();
-        // Messages left of the present stretch, the last of which asks; stretches without a receipt; their blocks.
+        let half = self.half();
+        // Messages left of the present half, the last of which asks; halves without a receipt; their blocks.
         let (mut left, mut open, mut unanswered, mut silent) = (0, 0, 0, 0);
         loop {
             if left == 0 && open < 2 && more() {
-                left = stretch + 1;
+                left = half + 1;
             }
             while left > 1 && self.send_block()? {
                 self.ledger.pass();
@@ -155,7 +160,7 @@ impl<C: Clock> Stream<C> {
             if left == 0 && open == 0 {
                 return Ok(());
             }
-            // Another stretch may find room while the first is on its way.
+            // The other half may find room while the first is on its way.
             if left == 0 && open < 2 && more() {
                 continue;
             }
@@ -165,8 +170,8 @@ impl<C: Clock> Stream<C> {
                     silent = 0;
                     match Receipt::parse(&self.room[..length]) {
                         Ok(receipt) if open > 0 => {
-                            (open, unanswered) = (open - 1, unanswered - stretch);
-                            self.receipt(receipt, stretch, record);
+                            (open, unanswered) = (open - 1, unanswered - half);
+                            self.receipt(receipt, half, record);
                         }
                         _ => self.ledger.tally.mismatched += 1,
                     }
@@ -198,16 +203,16 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    fn receipt(&mut self, receipt: Receipt, stretch: u64, record: &mut dyn FnMut(u64)) {
+    fn receipt(&mut self, receipt: Receipt, sent: u64, record: &mut dyn FnMut(u64)) {
         let Receipt { blocks, bytes, mismatched } = receipt;
         let whole = blocks.checked_mul(self.block.len() as u64) == Some(bytes);
         let tally = &mut self.ledger.tally;
         tally.mismatched = tally.mismatched.saturating_add(mismatched).saturating_add(u64::from(!whole));
-        tally.duplicated = tally.duplicated.saturating_add(blocks.saturating_sub(stretch));
-        tally.lost += stretch.saturating_sub(blocks.saturating_add(mismatched));
-        if whole && blocks <= stretch {
+        tally.duplicated = tally.duplicated.saturating_add(blocks.saturating_sub(sent));
+        tally.lost += sent.saturating_sub(blocks.saturating_add(mismatched));
+        if whole && blocks <= sent {
             self.ledger.received += blocks;
-            if blocks < stretch {
+            if blocks < sent {
                 self.verified.mark = None;
             }
             self.arrived(blocks, record);

@@ -28,8 +28,8 @@ fn every_block_is_verified_and_drained() {
     let (ended, outcome, stretches) = echoed(&[]);
     ended.unwrap();
     assert!(outcome.sent >= 40 && outcome.received == outcome.sent, "{outcome:?}");
-    // Two windows of four blocks warm up, and a stretch is half of a window.
-    assert_eq!((outcome.timed.0, stretches), (outcome.sent - 8, (outcome.sent - 8) / 2));
+    // Two windows of four blocks warm up, and a stretch is four windows.
+    assert_eq!((outcome.timed.0, stretches), (outcome.sent - 8, (outcome.sent - 8) / 16));
     assert_eq!(outcome.tally, Tally::default());
 }
 
@@ -61,7 +61,7 @@ fn a_sink_tells_what_it_verified() {
     let (ended, outcome, stretches) = streamed(Scripted::new([]).sinking(), 40, true);
     ended.unwrap();
     assert!(outcome.sent > 16 && outcome.received == outcome.sent, "{outcome:?}");
-    assert_eq!((outcome.tally, stretches), (Tally::default(), (outcome.sent - 8) / 2));
+    assert_eq!((outcome.tally, stretches), (Tally::default(), (outcome.sent - 8) / 16));
     for (fate, expected) in [
         (Lose, Tally { lost: 1, ..Tally::default() }),
         (Damage, Tally { mismatched: 1, ..Tally::default() }),
