@@ -127,6 +127,27 @@ fn pings_over_a_terminal_that_leads_to_a_remote_come_back_whole() {
 }
 
 #[test]
+fn bandwidth_is_of_what_comes_back() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let served = Served::start(&[]);
+    let words = ["remote", "bandwidth", "--transport", "tty", "--path", &served.path, "--count", "200"];
+    end(&mut latscope(words.into_iter().chain(["--json", &result]))).done();
+    let found = json(&result);
+    let points = of_probe(&found, "remote.bandwidth");
+    let of =
+        |direction: &str| points.iter().copied().find(|m| m["params"]["direction"] == direction).unwrap();
+    let echoed = of("echoed");
+    for name in ["losses", "mismatches", "faults"] {
+        assert_eq!(echoed["values"][name]["value"].as_f64(), Some(0.0), "{name}: {echoed:#}");
+    }
+    assert_eq!(echoed["values"]["sent"]["value"], echoed["values"]["received"]["value"]);
+    assert!(echoed["values"]["throughput"]["value"].as_f64() > Some(0.0), "{echoed:#}");
+    has_reason(&[of("to-remote")], "unsupported", "--direction echoed");
+    served.end().done();
+}
+
+#[test]
 fn a_terminal_leads_over_another_terminal() {
     let far = Served::start(&["--echo"]);
     let near = Served::start(&["--transport", "tty", "--path", &far.path]);

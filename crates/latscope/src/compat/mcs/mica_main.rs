@@ -62,7 +62,7 @@ pub struct Options {
     pub pace: Duration,
     /// `-c`.
     pub cpu: Option<u64>,
-    /// `-t`, `-a`, `-e`, with their values.
+    /// What a board is told: options of its transport, with their values.
     pub board: Vec<(&'static str, String)>,
 }
 
@@ -97,14 +97,18 @@ impl Options {
             "pty" => tasks.push(Task::Pty),
             "loop" => self.loops = count(given)?,
             "pace" => self.pace = pace(given)?,
-            "cpu" => self.cpu = Some(count(given)?),
-            "target" => self.board.push(("image", value.to_owned())),
+            "cpu" => {
+                self.cpu = Some(count(given)?);
+                self.board.push(("mcs-cpu", value.to_owned()));
+            }
+            "target" => self.board.push(("mcs-image", value.to_owned())),
             "address" | "entry" => {
                 let digits = value.trim_start_matches("0x");
                 u64::from_str_radix(digits, 16).map_err(|_| {
                     Refusal::Usage(format!("{} {value} is no hexadecimal address", given.spec.name()))
                 })?;
-                self.board.push((given.spec.long, value.to_owned()));
+                let option = if given.spec.long == "entry" { "mcs-entry" } else { "mcs-address" };
+                self.board.push((option, value.to_owned()));
             }
             _ => return Err(Refusal::Help),
         }
@@ -173,8 +177,7 @@ fn connect(options: &Options, journal: &dyn Fn(&Leftover) -> Result<()>) -> Resu
             (option.name.to_owned(), value.into())
         })
         .collect();
-    let wait = transport.waits.iter().find(|wait| **wait != "spin").unwrap_or(&transport.waits[0]);
-    params.insert("wait".to_owned(), (*wait).into());
+    params.insert("wait".to_owned(), transport.beside_others().into());
     let mut kept = None;
     for (service, id) in ENDPOINTS {
         // A board has one client, which is started once; and a terminal is announced alone.
@@ -220,15 +223,23 @@ mod tests {
     fn the_documented_calls_are_understood() {
         let options = read("-c 3 -t zephyr-image.bin -a 0x7a000000 --ping --loop 10").unwrap();
         assert_eq!((options.task, options.loops, options.cpu), (Task::Ping, 10, Some(3)));
-        let board = [("image", "zephyr-image.bin".to_owned()), ("address", "0x7a000000".to_owned())];
+        let board = [("mcs-cpu", "3"), ("mcs-image", "zephyr-image.bin"), ("mcs-address", "0x7a000000")];
+        let board = board.map(|(name, value)| (name, value.to_owned()));
         assert_eq!((&options.board[..], options.pace), (&board[..], Duration::from_millis(200)));
         assert_eq!(read("--long-ping --loop 10 -e 7a000000").unwrap().task, Task::LongPing);
-        assert_eq!(
-            read("-c3 --pty").unwrap(),
-            Options { task: Task::Pty, cpu: Some(3), ..read("--ping").unwrap() }
-        );
+        assert_eq!(read("-c3 --pty").unwrap(), Options { task: Task::Pty, ..read("-c 3 --ping").unwrap() });
         assert_eq!(read("--ping --pace 0ms").unwrap().pace, Duration::ZERO);
         assert_eq!(read("-h"), Err(Refusal::Help));
+    }
+
+    #[test]
+    fn a_board_is_told_by_options_that_it_has() {
+        let board = remote::transport(BOARD.1).unwrap();
+        let options = read("-c 3 -t x -a 0 -e 0 --ping").unwrap();
+        assert_eq!(options.board.len(), 4);
+        for (name, _) in options.board {
+            assert!(board.options.iter().any(|option| option.name == name), "{name}");
+        }
     }
 
     #[test]

@@ -176,6 +176,15 @@ pub struct Transport {
     pub open: fn(&Order) -> Result<Box<dyn Channel>>,
 }
 
+impl Transport {
+    /// Its way to wait for whoever waits for other things as well: asleep on a
+    /// descriptor, where it has that.
+    pub fn beside_others(&self) -> &'static str {
+        let descriptor = |wait: &&&str| !["spin", "spin-then-park", "futex"].contains(*wait);
+        self.waits.iter().find(descriptor).unwrap_or(&self.waits[0])
+    }
+}
+
 /// Every transport; the first is the usual one.
 pub static TRANSPORTS: &[&Transport] =
     &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &char::CHAR, &mcs::MCS, &tty::TTY, &tty::LINES];

@@ -9,6 +9,7 @@ use super::{Alarm, Channel, Failure, Opt, Order, Transport};
 use crate::exchange::leftover::{Leftover, Leftovers};
 use crate::exchange::modes::{self, Modes};
 use anyhow::{Context, Result, ensure};
+use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use latscope_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -73,6 +74,7 @@ enum Framing {
 }
 
 fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
+    ensure!(order.service != Service::Sink, "a terminal leads to an echo: there is only --direction echoed");
     let path = order.text("path");
     ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
     Ok(Box::new(Tty::open(Path::new(path), framing, order.journal)?))

@@ -74,7 +74,7 @@ fn connect(matches: &ArgMatches, journal: &dyn Fn(&Leftover) -> Result<()>) -> R
     let name: &String = matches.get_one("transport").context("--transport is needed")?;
     let transport = remote::transport(name).context("no such transport")?;
     let wait = match matches.get_one::<String>("wait").map(String::as_str) {
-        None => *transport.waits.iter().find(|wait| **wait != "spin").unwrap_or(&transport.waits[0]),
+        None => transport.beside_others(),
         Some(wait) => {
             ensure!(transport.waits.contains(&wait), "{name} waits by: {}", transport.waits.join(", "));
             wait
