@@ -2,13 +2,33 @@
 
 use crate::process::signal;
 use crate::support::{
-    Place, end, eventually, has_reason, json, latscope, measurements, names, of_probe, run, start, wait,
+    Place, Ran, end, eventually, has_reason, json, latscope, measurements, names, of_probe, run, start, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Child;
 
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
+
+/// A server; it does not outlive a test that fails.
+struct Server(Option<Child>);
+
+impl Server {
+    fn end(mut self, how: Signal) -> Ran {
+        let child = self.0.take().expect("it ends once");
+        signal(&child, how);
+        wait(child)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
 
 /// Where the two meet, and the words for it.
 struct Meeting {
@@ -23,13 +43,17 @@ impl Meeting {
         Meeting { place, words: ["--openamp-shm".into(), memory, "--openamp-socket".into(), socket] }
     }
 
-    fn serve(&self, wait: &str) -> Child {
-        let words = ["remote", "serve", "--openamp", "--wait", wait].map(String::from);
-        let child = start(&mut latscope(words.into_iter().chain(self.words.clone())));
+    fn start(&self) -> Server {
+        let words = ["remote", "serve", "--openamp"].map(String::from);
+        Server(Some(start(&mut latscope(words.into_iter().chain(self.words.clone())))))
+    }
+
+    fn serve(&self) -> Server {
+        let server = self.start();
         eventually("it listens", || {
             names(self.place.path()).iter().any(|name| name == "socket").then_some(())
         });
-        child
+        server
     }
 
     fn driver(&self, words: &str, result: &str) -> std::process::Command {
@@ -59,33 +83,28 @@ fn sound(found: &Value, count: u64) {
 #[test]
 fn every_ping_comes_back_whole_from_another_process_whoever_is_restarted() {
     let meeting = Meeting::new();
-    let mut server = meeting.serve("socket");
+    let mut server = meeting.serve();
     for _ in 0..2 {
         sound(&meeting.drive("ping long-ping bandwidth --wait socket --count 300"), 300);
     }
     sound(&meeting.drive("ping --wait socket --count 100 --endpoint rpmsg-openamp-demo-channel"), 100);
     // Killed, it leaves both names behind; the next takes them over.
-    server.kill().unwrap();
-    wait(server);
+    server.end(Signal::KILL);
     assert_eq!(names(meeting.place.path()), ["result.json", "shm", "socket"]);
-    server = start(&mut latscope(
-        ["remote", "serve", "--openamp"].map(String::from).into_iter().chain(meeting.words.clone()),
-    ));
+    server = meeting.start();
     sound(&meeting.drive("ping --count 300"), 300);
-    signal(&server, Signal::TERM);
-    wait(server).done();
+    server.end(Signal::TERM).done();
     assert_eq!(names(meeting.place.path()), ["result.json"]);
 }
 
 #[test]
 fn a_server_that_is_killed_is_told_and_costs_no_sample() {
     let meeting = Meeting::new();
-    let server = meeting.serve("socket");
+    let server = meeting.serve();
     let result = meeting.place.at("result.json");
     let driver = start(&mut meeting.driver("ping --wait socket --duration 60s", &result));
     std::thread::sleep(std::time::Duration::from_millis(700));
-    signal(&server, Signal::KILL);
-    wait(server);
+    server.end(Signal::KILL);
     wait(driver).no_panic();
     let found = json(&result);
     has_reason(&of_probe(&found, "remote.ping"), "degraded", "the other side closed the socket");
@@ -94,25 +113,23 @@ fn a_server_that_is_killed_is_told_and_costs_no_sample() {
 #[test]
 fn a_driver_that_is_killed_makes_room_for_the_next() {
     let meeting = Meeting::new();
-    let server = meeting.serve("socket");
+    let server = meeting.serve();
     let driver =
         start(&mut meeting.driver("ping --wait socket --duration 60s", &meeting.place.at("unused.json")));
     std::thread::sleep(std::time::Duration::from_millis(700));
     signal(&driver, Signal::KILL);
     wait(driver);
     sound(&meeting.drive("ping --wait socket --count 100"), 100);
-    signal(&server, Signal::INT);
-    wait(server).done();
+    server.end(Signal::INT).done();
 }
 
 #[test]
 fn there_is_one_server_a_socket() {
     let meeting = Meeting::new();
-    let server = meeting.serve("socket");
+    let server = meeting.serve();
     let words = ["remote", "serve", "--openamp"].into_iter().chain(meeting.words.iter().map(String::as_str));
     let line = run(&words.collect::<Vec<_>>()).refused();
     assert!(line.contains("already"), "{line}");
-    signal(&server, Signal::HUP);
-    wait(server).done();
+    server.end(Signal::HUP).done();
     assert_eq!(names(meeting.place.path()), [""; 0]);
 }
