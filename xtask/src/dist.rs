@@ -124,5 +124,5 @@ fn compile(target: &Target, profile: &str) -> Command {
 
 fn compiled(target: &Target, profile: &str) -> PathBuf {
     let directory = if profile == "dev" { "debug" } else { profile };
-    PathBuf::from("target").join(target.triple).join(directory)
+    shell::target().join(target.triple).join(directory)
 }

@@ -1,8 +1,9 @@
-//! Developer commands of latscope: `cargo xtask test`, `dist`, `image`, `peers`, `vm`.
+//! Developer commands of latscope: `cargo xtask test`, `dist`, `guest`, `image`, `peers`, `vm`.
 #![forbid(unsafe_code)]
 
 mod bans;
 mod dist;
+mod guest;
 mod image;
 mod peers;
 mod setup;
@@ -28,6 +29,8 @@ enum Command {
     Test,
     /// Builds static, stripped binaries into dist/
     Dist,
+    /// Runs latscope in an ARM machine whose remote processor it is, too
+    Guest,
     /// Builds the remote processor for QEMU, boots it and talks to it
     Image,
     /// Compares latscope with other tools; checks its limits under load, of time and of size
@@ -49,6 +52,7 @@ fn run(command: &Command) -> Result<ExitCode> {
     let succeeded = match command {
         Command::Test => test::run()?,
         Command::Dist => dist::run().map(|_| true)?,
+        Command::Guest => return guest::run(),
         Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,
         Command::Vm(arguments) => return vm::run(arguments),

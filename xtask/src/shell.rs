@@ -10,6 +10,11 @@ pub fn workspace() -> PathBuf {
     xtask.parent().map(PathBuf::from).unwrap_or(xtask)
 }
 
+/// Where cargo builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
+}
+
 /// Runs a program with its output on the screen.
 ///
 /// # Errors

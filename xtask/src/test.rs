@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold.
 
-use crate::{bans, dist, image, setup, shell, thefts, vm};
+use crate::{bans, dist, guest, image, setup, shell, thefts, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
 use std::io::{BufRead, BufReader};
@@ -24,7 +24,7 @@ pub fn run() -> Result<bool> {
     setup::run()?;
     let mut tally = Tally::default();
     tally.check("formatting", shell::run(&mut shell::cargo("fmt --all -- --check")));
-    let clippy = "clippy --workspace --all-targets --locked -- -D warnings";
+    let clippy = "clippy --workspace --all-targets --features latscope/vhost-user --locked -- -D warnings";
     tally.check("clippy", shell::run(&mut shell::cargo(clippy)));
     tally.check("documentation", documentation());
     tally.check("no C in the dependency tree", bans::run());
@@ -35,7 +35,7 @@ pub fn run() -> Result<bool> {
     let tests = tally.tests(orderings());
     tally.check("orderings of the rings", tests);
     // Transports that are libraries, which the usual binary does without.
-    let libraries = "test --package latscope --locked --features dbus,iceoryx2 --lib --test cli -- transports:: probe::ipc:: every_transport";
+    let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
     let tests = tally.tests(shell::cargo(libraries));
     tally.check("optional transports", tests);
     match dist::run() {
@@ -50,6 +50,10 @@ pub fn run() -> Result<bool> {
         tally.skipped += 1;
     }
     if let Err(reason) = vm::checks::run_all(|name, outcome| tally.check(name, outcome)) {
+        println!("SKIPPED {reason}");
+        tally.skipped += 1;
+    }
+    if let Err(reason) = guest::run_all(|name, outcome| tally.check(name, outcome)) {
         println!("SKIPPED {reason}");
         tally.skipped += 1;
     }

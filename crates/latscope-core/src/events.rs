@@ -130,6 +130,7 @@ pub fn written(name: &str, value: &ParamValue) -> String {
         ("lock", ParamValue::Text(text)) => format!("server over {text}"),
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
+        ("wait", ParamValue::Text(text)) if text == "poll" => "asleep in poll".to_owned(),
         ("wait", ParamValue::Text(text)) => format!("both sides {text}"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
         ("rate", ParamValue::Number(rate)) => format!("{rate} a second"),

@@ -24,12 +24,27 @@ pub enum Service {
     Bandwidth,
     /// Verifies blocks and echoes none. An empty message asks for the [`Receipt`], and begins a new one.
     Sink,
+    /// Echoes anything, by the name for which Linux makes `/dev/rpmsgN` by itself.
+    Raw,
+    /// Echoes anything, by the name for which Linux makes `/dev/ttyRPMSGN` by itself.
+    Tty,
 }
 
 impl Service {
-    /// Every service, in the order of their addresses.
+    /// The benchmark's services, in the order of their addresses.
     pub const ALL: [Service; 5] =
         [Service::Ping, Service::LongPing, Service::Pty, Service::Bandwidth, Service::Sink];
+
+    /// The same, and those that Linux has a driver for.
+    pub const LINUX: [Service; 7] = [
+        Service::Ping,
+        Service::LongPing,
+        Service::Pty,
+        Service::Bandwidth,
+        Service::Sink,
+        Service::Raw,
+        Service::Tty,
+    ];
 
     /// The name it is announced by.
     pub const fn name(self) -> Name {
@@ -42,17 +57,14 @@ impl Service {
             Service::Pty => const { name("pty-ping") },
             Service::Bandwidth => const { name("bandwidth") },
             Service::Sink => const { name("bandwidth-sink") },
+            Service::Raw => const { name("rpmsg-raw") },
+            Service::Tty => const { name("rpmsg-tty") },
         }
     }
 
     /// Where it is.
     pub const fn address(self) -> Address {
         FIRST_DYNAMIC + self as Address
-    }
-
-    /// The service at an address.
-    fn at(address: Address) -> Option<Service> {
-        Service::ALL.into_iter().find(|service| service.address() == address)
     }
 }
 
@@ -115,6 +127,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Echo<L, const SIZE: usize> {
     link: L,
+    services: &'static [Service],
     /// How many services were announced.
     announced: usize,
     held: Option<Reply>,
@@ -133,13 +146,19 @@ struct Reply {
 }
 
 impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
-    /// Begins by announcing its services.
+    /// Begins by announcing the benchmark's services.
     ///
     /// `SIZE` is at least [`Receipt::SIZE`], which is checked when it is built.
     pub fn new(link: L) -> Self {
+        Echo::with(link, &Service::ALL)
+    }
+
+    /// The same with these services.
+    pub fn with(link: L, services: &'static [Service]) -> Self {
         const { assert!(SIZE >= Receipt::SIZE) };
         Echo {
             link,
+            services,
             announced: 0,
             held: None,
             payload: [0; SIZE],
@@ -188,7 +207,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     }
 
     fn needed(&self) -> Event {
-        let to_send = self.held.is_some() || self.announced < Service::ALL.len();
+        let to_send = self.held.is_some() || self.announced < self.services.len();
         if to_send { Event::Buffer } else { Event::Message }
     }
 
@@ -196,7 +215,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     /// takes a message and replies.
     pub fn poll(&mut self) -> Progress {
         let mut progress = Progress { step: Step::Idle, kick_transmit: false, kick_receive: false };
-        let step = match (self.held, Service::ALL.get(self.announced)) {
+        let step = match (self.held, self.services.get(self.announced)) {
             (Some(reply), _) => self.reply_again(reply, &mut progress),
             (None, Some(service)) => self.announce_one(*service, &mut progress),
             (None, None) => self.receive(&mut progress),
@@ -249,7 +268,8 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     fn answer(&mut self, message: &Message) -> Option<usize> {
         let payload = &self.payload[..message.length];
         let whole = message.length == usize::from(message.header.length);
-        let Some(service) = Service::at(message.header.destination) else {
+        let address = message.header.destination;
+        let Some(service) = self.services.iter().copied().find(|service| service.address() == address) else {
             self.counts.unknown += 1;
             return None;
         };
@@ -257,7 +277,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
             && match service {
                 Service::Ping => Word::ALL.into_iter().any(|word| Ping::parse(word, payload).is_ok()),
                 Service::LongPing => LongPing::is_packet(payload),
-                Service::Pty | Service::Bandwidth | Service::Sink => true,
+                _ => true,
             };
         if !sound {
             self.counts.mismatched += 1;

@@ -95,6 +95,12 @@ impl Table {
         Table { features, rings, status: ALONE + 24 }
     }
 
+    /// A table that is nowhere in memory, whose status is at this offset: for links that both sides
+    /// were built for, as those of openEuler's MCS.
+    pub const fn unwritten(features: u32, rings: [Ring; 2], status: usize) -> Table {
+        Table { features, rings, status }
+    }
+
     /// Bytes of a table with nothing but the device.
     pub const SIZE: usize = ALONE + DEVICE + 2 * RING;
 

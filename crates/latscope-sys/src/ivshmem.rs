@@ -40,10 +40,7 @@ impl Server {
             return Err(io::ErrorKind::TimedOut.into());
         }
         let (connection, _) = self.0.accept()?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let doorbell = Doorbell { to_guest: eventfd(0, flags)?, to_host: eventfd(0, flags)?, connection };
-        doorbell.introduce(window)?;
-        Ok(doorbell)
+        Doorbell::new(connection, window)
     }
 }
 
@@ -57,6 +54,23 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
+    /// A doorbell, and the connection that a QEMU of our own is to inherit as its
+    /// `-chardev`: no name is needed.
+    ///
+    /// # Errors
+    /// Out of descriptors.
+    pub fn pair(window: &Window) -> io::Result<(Doorbell, OwnedFd)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        Ok((Doorbell::new(ours, window)?, theirs.into()))
+    }
+
+    fn new(connection: UnixStream, window: &Window) -> io::Result<Doorbell> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let doorbell = Doorbell { to_guest: eventfd(0, flags)?, to_host: eventfd(0, flags)?, connection };
+        doorbell.introduce(window)?;
+        Ok(doorbell)
+    }
+
     /// The protocol: the version, who the guest is, the memory, the other's vector, the guest's own.
     fn introduce(&self, window: &Window) -> io::Result<()> {
         self.send(VERSION, None)?;

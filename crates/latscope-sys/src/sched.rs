@@ -156,11 +156,24 @@ pub fn set_slice(ns: u64) -> io::Result<()> {
 /// # Errors
 /// None of them is online and permitted.
 pub fn pin(cpus: &[u32]) -> io::Result<()> {
+    confine(None, cpus)
+}
+
+/// Confines another thread to `cpus`.
+///
+/// # Errors
+/// As [`pin`]; it is gone, or not ours.
+pub fn pin_thread(thread: u32, cpus: &[u32]) -> io::Result<()> {
+    let thread = thread.try_into().ok().and_then(rustix::thread::Pid::from_raw);
+    confine(Some(thread.ok_or(io::ErrorKind::InvalidInput)?), cpus)
+}
+
+fn confine(thread: Option<rustix::thread::Pid>, cpus: &[u32]) -> io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     cpus.iter()
         .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU as u32)
         .for_each(|cpu| set.set(*cpu as usize));
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    Ok(rustix::thread::sched_setaffinity(thread, &set)?)
 }
 
 /// The CPUs the calling thread may run on (sched_getaffinity(2)).

@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
 
-/// A mapped window; clones refer to the same. Offsets count from its beginning.
+/// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at).
 #[derive(Debug, Clone)]
 pub struct Window(Arc<Mapping>);
 
@@ -23,6 +23,8 @@ pub struct Window(Arc<Mapping>);
 struct Mapping {
     start: NonNull<u8>,
     size: usize,
+    /// The offset at which it begins.
+    base: usize,
     descriptor: OwnedFd,
 }
 
@@ -61,11 +63,44 @@ impl Window {
     /// The file is empty, or cannot be mapped for reading and writing.
     pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
         let size = usize::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        Window::mapping(descriptor, 0, size, MapFlags::SHARED | MapFlags::POPULATE, 0)
+    }
+
+    /// A part of a device whose offsets are physical addresses. Offsets in the
+    /// window are those of the device, so that the first is `base`.
+    ///
+    /// # Errors
+    /// As [`map`](Window::map); `base` is not that of a page.
+    pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
+        Window::mapping(descriptor, base as u64, size, MapFlags::SHARED | MapFlags::POPULATE, base)
+    }
+
+    /// A part of a file, such as the memory of a virtual machine, whose pages
+    /// are not touched before they are used. Else as [`map`](Window::map).
+    ///
+    /// # Errors
+    /// The part is empty, not wholly in the file, or begins within a page.
+    pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
+        let length = u64::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
+        if offset.checked_add(size as u64).is_none_or(|end| end > length) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Window::mapping(descriptor, offset, size, MapFlags::SHARED, 0)
+    }
+
+    fn mapping(
+        descriptor: OwnedFd,
+        offset: u64,
+        size: usize,
+        flags: MapFlags,
+        base: usize,
+    ) -> io::Result<Window> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
-        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, 0)? };
+        let start =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, offset)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Window(Arc::new(Mapping { start, size, descriptor })))
+        Ok(Window(Arc::new(Mapping { start, size, base, descriptor })))
     }
 
     /// The file behind it, to hand to another process.
@@ -76,6 +111,8 @@ impl Window {
     /// The place of an aligned `T` that lies wholly in the window.
     #[inline(always)]
     fn place<T>(&self, at: usize) -> Result<NonNull<T>, Fault> {
+        // What is below the base is far above the size then.
+        let at = at.wrapping_sub(self.0.base);
         let fits = at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.0.size);
         if !fits || !at.is_multiple_of(align_of::<T>()) {
             return Err(Fault::OutOfWindow);
@@ -105,6 +142,7 @@ impl Window {
     /// The place of a range that lies wholly in the window.
     #[inline(always)]
     fn range(&self, at: usize, length: usize) -> Result<NonNull<u8>, Fault> {
+        let at = at.wrapping_sub(self.0.base);
         let fits = at.checked_add(length).is_some_and(|end| end <= self.0.size);
         // SAFETY: `at` is within the mapping, or just behind it where the range is empty.
         if fits { Ok(unsafe { self.0.start.add(at) }) } else { Err(Fault::OutOfWindow) }
@@ -114,7 +152,7 @@ impl Window {
 impl Memory for Window {
     #[inline]
     fn size(&self) -> usize {
-        self.0.size
+        self.0.base + self.0.size
     }
 
     #[inline]
@@ -238,6 +276,33 @@ mod tests {
             assert!(found == message, "message {turn}");
             host.send(2, 1, &turn.to_le_bytes()).unwrap();
             assert_eq!(remote.receive(&mut found).unwrap().unwrap().length, 4);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_file_has_the_offsets_of_the_file() {
+        let whole = Window::create(3 * 4096).unwrap();
+        let part = Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), 4096, 4096).unwrap();
+        part.store_u32(4100, 7).unwrap();
+        part.write(8190, &[8, 9]).unwrap();
+        assert_eq!((whole.load_u32(4100), whole.load_u8(8191)), (Ok(7), Ok(9)));
+        let out = Err(Fault::OutOfWindow);
+        assert_eq!((part.load_u32(4092).map(drop), part.load_u8(8192).map(drop)), (out, out));
+        assert_eq!((part.read(4095, &mut [0; 2]), part.write(8191, &[1; 2]), part.size()), (out, out, 8192));
+        assert!(Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), 1, 4096).is_err());
+    }
+
+    #[test]
+    fn a_part_is_within_its_file() {
+        let whole = Window::create(3 * 4096).unwrap();
+        let part =
+            |offset, size| Window::part(whole.descriptor().try_clone_to_owned().unwrap(), offset, size);
+        let second = part(4096, 4096).unwrap();
+        second.store_u32(0, 7).unwrap();
+        assert_eq!((whole.load_u32(4096), second.size()), (Ok(7), 4096));
+        assert!(second.load_u8(4096).is_err());
+        for (offset, size) in [(4096, 0), (4096, 2 * 4096 + 1), (u64::MAX, 4096), (1, 4096), (4 * 4096, 1)] {
+            assert!(part(offset, size).is_err(), "{size} bytes at {offset}");
         }
     }
 

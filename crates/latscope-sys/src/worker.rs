@@ -49,11 +49,28 @@ fn own_binary() -> Command {
 /// # Panics
 /// More than [`MOST_DESCRIPTORS`] are given.
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
+    let mut command = own_binary();
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null());
+    start(command, descriptors, lifetime)
+}
+
+/// Runs another program, with `descriptors` as 3, 4, … in a process group of
+/// its own; killed when the thread that started it ends (`PR_SET_PDEATHSIG`).
+///
+/// # Errors
+/// The program cannot be started.
+///
+/// # Panics
+/// As [`spawn`].
+pub fn accompany(command: Command, descriptors: &[&OwnedFd]) -> io::Result<Child> {
+    start(command, descriptors, Lifetime::WithParent)
+}
+
+fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
     assert!(fds.len() <= MOST_DESCRIPTORS);
     let parent = rustix::process::getpid();
-    let mut command = own_binary();
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    command.process_group(0);
     let prepare = move || {
         inherit(&fds)?;
         unblock_signals();

@@ -1,5 +1,7 @@
 //! `cargo xtask image`: builds the remote processor for QEMU, and talks to it.
 
+#[path = "../../../responders/image/cargo.rs"]
+mod cargo;
 mod checks;
 mod driver;
 mod machine;
@@ -8,57 +10,30 @@ use crate::{setup, shell};
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
 
-/// Where its package is: outside of the workspace, since it is linked as firmware.
-const PACKAGE: &str = "responders/image";
-
-/// The target it is built for, that of a PC's `core`: nothing but the compiler is needed.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-
 /// Bytes that it must not exceed: it is to be carried by a program.
 const LIMIT: u64 = 60 << 10;
-
-/// Variables that would add to how it is linked, or replace it.
-const VARIABLES: [&str; 4] = [
-    "RUSTFLAGS",
-    "CARGO_ENCODED_RUSTFLAGS",
-    "CARGO_BUILD_TARGET",
-    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER",
-];
 
 /// Builds the image, and tells where it is.
 ///
 /// # Errors
 /// The build fails, or the image is too large.
 pub fn build() -> Result<PathBuf> {
-    let target = shell::workspace().join("target/image");
-    // The same bytes wherever the sources are: messages of panics have their paths.
-    let place = shell::workspace();
-    let remap = format!("target.{TARGET}.rustflags=['--remap-path-prefix={}=latscope']", place.display());
-    let mut cargo = cargo("build --release --locked --offline");
-    shell::run(cargo.args(["--config", &remap, "--target-dir"]).arg(&target))?;
-    let image = target.join(TARGET).join("release/latscope-image");
+    let workspace = shell::workspace();
+    let (mut cargo, image) = cargo::build(&workspace, &workspace.join("target/image"));
+    shell::run(&mut cargo)?;
     let size = std::fs::metadata(&image)?.len();
     eprintln!("{}: {size} bytes", image.display());
     ensure!(size <= LIMIT, "the image has {size} bytes, more than {LIMIT}");
     Ok(image)
 }
 
-/// Cargo in the directory of the image, whose configuration it reads there.
-fn cargo(words: &str) -> std::process::Command {
-    let mut cargo = shell::cargo(words);
-    cargo.current_dir(shell::workspace().join(PACKAGE));
-    VARIABLES.iter().for_each(|variable| {
-        cargo.env_remove(variable);
-    });
-    cargo
-}
-
 /// Formatting and lints, as of the workspace.
 fn lint() -> Result<()> {
-    shell::run(&mut cargo("fmt -- --check"))?;
-    let target = shell::workspace().join("target/image");
-    let mut clippy = cargo("clippy --release --locked --offline");
-    shell::run(clippy.arg("--target-dir").arg(target).args(["--", "-D", "warnings"]))
+    let workspace = shell::workspace();
+    shell::run(cargo::cargo(&workspace).args(["fmt", "--", "--check"]))?;
+    let mut clippy = cargo::cargo(&workspace);
+    clippy.args(["clippy", "--release", "--locked", "--offline", "--target-dir"]);
+    shell::run(clippy.arg(workspace.join("target/image")).args(["--", "-D", "warnings"]))
 }
 
 /// Builds the image, boots it, and reports each check.

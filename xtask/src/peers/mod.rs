@@ -4,6 +4,7 @@
 
 mod ipc;
 mod parse;
+mod pty;
 mod remote;
 mod size;
 mod stress;
@@ -15,6 +16,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use latscope_core::statistics::{Interval, median, quantile, ratio_of_medians};
 use latscope_core::units::format_time;
+use std::path::PathBuf;
 use table::{Comparison, LEFT_OUT, TABLE};
 use tools::{Here, Latscope};
 
@@ -60,6 +62,15 @@ enum Experiment {
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
+    /// A ping over a pseudo terminal and the least that it can be
+    Pty {
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+        /// Is the least client of this terminal
+        #[arg(long, hide = true)]
+        client: Option<PathBuf>,
+    },
     /// `latscope remote` beside what it is built on: a cache line, a futex, memory
     Remote {
         /// Only these
@@ -85,6 +96,8 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Stress { pairs }) => stress::run(*pairs),
         Some(Experiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
         Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
+        Some(Experiment::Pty { client: Some(path), .. }) => pty::client(path).map(|()| true),
+        Some(Experiment::Pty { pairs, .. }) => pty::run(*pairs),
         Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
         Some(Experiment::Size) => size::run(),
     }

@@ -1,7 +1,7 @@
 //! The emulated machine: from its start until it switches itself off.
 
 use super::initramfs::Contents;
-use super::{Kernel, absolute};
+use super::{Kernel, absolute, packages};
 use crate::{dist, setup, shell};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -23,14 +23,14 @@ use tempfile::TempDir;
 const PORTS: [&str; 3] = ["stdout", "stderr", "result"];
 
 /// Modules for the ports.
-const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
+pub const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
 
 /// The emulator counts the ticks of all CPUs by the one counter of its host,
 /// so they agree; the kernel, which cannot know, would fall back to a slow clock.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc";
 
 /// The file with what the kernel says.
-const CONSOLE: &str = "console";
+pub const CONSOLE: &str = "console";
 
 /// The error of a machine that stands still begins so.
 pub const SILENT: &str = "nothing on its console";
@@ -102,46 +102,20 @@ impl Machine {
             PORT_MODULES.iter().map(|name| (*name).to_owned()).chain(self.modules.clone()).collect();
         let modules = kernel.load_order(&modules)?;
         let overlay = self.overlay.as_deref();
-        let contents =
-            Contents { latscope: &latscope, modules: &modules, programs: &self.programs, overlay, job };
+        let busybox = packages::busybox()?;
+        let contents = Contents {
+            busybox: &busybox,
+            latscope: &latscope,
+            modules: &modules,
+            programs: &self.programs,
+            overlay,
+            job,
+        };
         let scratch = tempfile::tempdir()?;
         contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
-        match self.boot(&kernel.image(), scratch.path()) {
-            Ok(status) => Ok(Ended { status, scratch }),
-            Err(error) => bail!("Linux {}: {error:#}{}", kernel.release, console(scratch.path())),
-        }
-    }
-
-    /// Boots; returns the exit status of the job, with its files in the scratch directory.
-    fn boot(&self, image: &Path, scratch: &Path) -> Result<u8> {
-        let mut ours = Vec::new();
-        let mut emulator = self.emulator(image, scratch);
-        let mut theirs = Vec::new();
-        for (port, name) in (1..).zip(PORTS) {
-            let (our, their) = UnixStream::pair()?;
-            rustix::io::fcntl_setfd(&their, FdFlags::empty())?;
-            emulator.arg("-chardev").arg(format!("socket,id={name},fd={}", their.as_raw_fd()));
-            emulator.arg("-device").arg(format!("virtserialport,nr={port},chardev={name},name={name}"));
-            ours.push(our);
-            theirs.push(their);
-        }
-        let mut child = emulator.spawn().context("cannot start the emulator")?;
-        drop(theirs);
-        let archive = scratch.join("result");
-        let sinks: [File; 3] = [own(&io::stdout())?, own(&io::stderr())?, File::create(&archive)?];
-        let unread = AtomicBool::new(false);
-        thread::scope(|scope| {
-            for (mut from, mut to) in ours.into_iter().zip(sinks) {
-                let unread = &unread;
-                scope.spawn(move || {
-                    if io::copy(&mut from, &mut to).is_err() {
-                        unread.store(true, Relaxed);
-                    }
-                });
-            }
-            self.wait(&mut child, &scratch.join(CONSOLE), &unread)
-        })?;
-        unpack(&archive, scratch)
+        let emulator = self.emulator(&kernel.image(), scratch.path());
+        let patience = Patience { timeout: self.timeout, silence: self.silence };
+        boot(emulator, patience, scratch, &kernel.release)
     }
 
     fn emulator(&self, image: &Path, scratch: &Path) -> Command {
@@ -157,7 +131,62 @@ impl Machine {
         command.args(["-device", "virtio-serial-pci"]).stdin(Stdio::null());
         command
     }
+}
 
+/// When to give a machine up.
+#[derive(Clone, Copy)]
+pub struct Patience {
+    /// After its start.
+    pub timeout: Duration,
+    /// After the last that came on its console.
+    pub silence: Option<Duration>,
+}
+
+/// Boots what an emulator is told to, with its console in [`CONSOLE`] of the
+/// scratch directory, hands on what its job prints, and waits for the end. A
+/// virtio-serial device is expected.
+///
+/// # Errors
+/// The kernel of this release does not come up, or time is over.
+pub fn boot(emulator: Command, patience: Patience, scratch: TempDir, release: &str) -> Result<Ended> {
+    match to_its_end(emulator, patience, scratch.path()) {
+        Ok(status) => Ok(Ended { status, scratch }),
+        Err(error) => bail!("Linux {release}: {error:#}{}", console(scratch.path())),
+    }
+}
+
+/// Returns the exit status of the job, with its files in the scratch directory.
+fn to_its_end(mut emulator: Command, patience: Patience, scratch: &Path) -> Result<u8> {
+    let mut ours = Vec::new();
+    let mut theirs = Vec::new();
+    for (port, name) in (1..).zip(PORTS) {
+        let (our, their) = UnixStream::pair()?;
+        rustix::io::fcntl_setfd(&their, FdFlags::empty())?;
+        emulator.arg("-chardev").arg(format!("socket,id={name},fd={}", their.as_raw_fd()));
+        emulator.arg("-device").arg(format!("virtserialport,nr={port},chardev={name},name={name}"));
+        ours.push(our);
+        theirs.push(their);
+    }
+    let mut child = emulator.spawn().context("cannot start the emulator")?;
+    drop(theirs);
+    let archive = scratch.join("result");
+    let sinks: [File; 3] = [own(&io::stdout())?, own(&io::stderr())?, File::create(&archive)?];
+    let unread = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (mut from, mut to) in ours.into_iter().zip(sinks) {
+            let unread = &unread;
+            scope.spawn(move || {
+                if io::copy(&mut from, &mut to).is_err() {
+                    unread.store(true, Relaxed);
+                }
+            });
+        }
+        patience.wait(&mut child, &scratch.join(CONSOLE), &unread)
+    })?;
+    unpack(&archive, scratch)
+}
+
+impl Patience {
     /// Waits for the emulator to end; ends it when time is over or nobody reads its output.
     fn wait(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
         let start = Instant::now();

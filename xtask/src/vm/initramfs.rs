@@ -18,6 +18,8 @@ const PARAMETERS: [(&str, &str); 1] = [("binder_linux", "devices=binder,hwbinder
 
 /// What goes into it.
 pub struct Contents<'a> {
+    /// The busybox that runs in it.
+    pub busybox: &'a Path,
     /// The static latscope.
     pub latscope: &'a Path,
     /// Kernel modules, in the order to load.
@@ -36,17 +38,17 @@ impl Contents<'_> {
     /// # Errors
     /// A file is missing, or the disk is full.
     pub fn write(&self, root: &Path, archive: &Path) -> Result<()> {
-        let busybox = packages::busybox()?;
+        let ours = packages::busybox()?;
         for directory in DIRECTORIES {
             fs::create_dir_all(root.join(directory))?;
         }
         fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")?;
         fs::write(root.join("etc/group"), "root:x:0:\n")?;
-        fs::copy(&busybox, root.join("bin/busybox"))?;
+        fs::copy(self.busybox, root.join("bin/busybox"))?;
         fs::copy(self.latscope, root.join("bin/latscope")).context("no static latscope")?;
         fs::write(root.join("init"), include_str!("init.sh"))?;
         fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
-        self.modules(&busybox, root)?;
+        self.modules(&ours, root)?;
         self.programs.iter().try_for_each(|program| programs::install(program, root))?;
         if let Some(overlay) = self.overlay {
             copy(overlay, root)?;
@@ -54,7 +56,7 @@ impl Contents<'_> {
         fs::write(root.join("job"), self.job)?;
         let pack = r#"cd "$1" && find . | "$2" cpio -o -H newc 2>/dev/null >"$3""#;
         let mut command = Command::new("sh");
-        command.args(["-c", pack, "sh"]).arg(root).arg(busybox).arg(std::path::absolute(archive)?);
+        command.args(["-c", pack, "sh"]).arg(root).arg(ours).arg(std::path::absolute(archive)?);
         shell::output(&mut command).map(drop)
     }
 

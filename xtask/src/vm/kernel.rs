@@ -1,5 +1,6 @@
 //! The kernels, unpacked from Debian's packages and never installed.
 
+use super::packages::Suite;
 use super::{CACHE, modules, packages};
 use crate::shell;
 use anyhow::{Context, Result, bail};
@@ -57,15 +58,23 @@ impl Kernel {
     /// # Errors
     /// It cannot be fetched, or is not what a kernel package was so far.
     pub fn unpacked(self) -> Result<Unpacked> {
-        let dir = Path::new(CACHE).join(self.to_string());
-        packages::once(&dir, |dir| {
-            let (suite, package) = self.source();
-            let suite = packages::Suite::new(suite)?;
-            suite.unpack(&suite.image(package)?, dir)?;
-            prepare(dir)
-        })?;
-        Unpacked::at(dir)
+        let (suite, package) = self.source();
+        fetched(&self.to_string(), || Suite::new(suite), package)
     }
+}
+
+/// The kernel that a metapackage of a suite stands for, fetched and unpacked once under a name.
+///
+/// # Errors
+/// As [`Kernel::unpacked`].
+pub fn fetched(name: &str, suite: impl FnOnce() -> Result<Suite>, metapackage: &str) -> Result<Unpacked> {
+    let dir = Path::new(CACHE).join(name);
+    packages::once(&dir, |dir| {
+        let suite = suite()?;
+        suite.unpack(&suite.image(metapackage)?, dir)?;
+        prepare(dir)
+    })?;
+    Unpacked::at(dir)
 }
 
 /// Leaves out what is not needed, and lists which module needs which.

@@ -7,10 +7,10 @@
 
 pub mod boot;
 pub mod checks;
-mod initramfs;
+pub mod initramfs;
 pub mod kernel;
 mod modules;
-mod packages;
+pub mod packages;
 mod programs;
 
 use crate::{dist, shell};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// Where unpacked packages are kept; may be removed at any time.
-const CACHE: &str = "target/vm";
+pub const CACHE: &str = "target/vm";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -6,7 +6,7 @@
 
 use super::CACHE;
 use crate::{setup, shell};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -61,9 +61,19 @@ impl Suite {
     /// # Errors
     /// This is not a machine with apt, or the mirror cannot be reached.
     pub fn new(name: &str) -> Result<Suite> {
+        Suite::of(name, &["amd64"])
+    }
+
+    /// The same with these architectures, `package:armhf` being one of the second.
+    ///
+    /// # Errors
+    /// As [`Suite::new`].
+    pub fn of(name: &str, architectures: &[&str]) -> Result<Suite> {
         setup::program("dpkg-deb", "dpkg")?;
         ensure!(shell::has("apt-get"), "kernels come from Debian's packages: this needs a machine with apt");
-        let state = std::path::absolute(Path::new(CACHE).join("apt").join(name))?;
+        let state = std::path::absolute(
+            Path::new(CACHE).join("apt").join(format!("{name}-{}", architectures.join("-"))),
+        )?;
         fs::create_dir_all(state.join("lists/partial"))?;
         fs::create_dir_all(state.join("archives/partial"))?;
         let format = "$(ORIGIN)|$(LABEL)|$(REPO_URI)";
@@ -73,7 +83,7 @@ impl Suite {
         let keys = if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };
         let mirror = mirror(&targets);
         fs::write(state.join("sources.list"), format!("deb {keys}{mirror} {name} main\n"))?;
-        let suite = Suite { options: options(&state) };
+        let suite = Suite { options: options(&state, architectures) };
         shell::output(suite.apt("apt-get").args(["-qq", "update"]))?;
         Ok(suite)
     }
@@ -89,9 +99,27 @@ impl Suite {
     /// # Errors
     /// It stands for none.
     pub fn image(&self, metapackage: &str) -> Result<String> {
-        let text = shell::output(self.apt("apt-cache").args(["depends", metapackage]))?;
-        let image = dependency(&text, "linux-image-");
-        image.with_context(|| format!("{metapackage} depends on no kernel: {text}"))
+        self.dependency(metapackage, "linux-image-")
+    }
+
+    /// The package with this beginning that another one depends on.
+    ///
+    /// # Errors
+    /// It depends on none.
+    pub fn dependency(&self, package: &str, beginning: &str) -> Result<String> {
+        let text = shell::output(self.apt("apt-cache").args(["depends", package]))?;
+        let found = dependency(&text, beginning);
+        found.with_context(|| format!("{package} depends on no {beginning}…: {text}"))
+    }
+
+    /// A package and all it depends on, as a machine with nothing on it would need them.
+    ///
+    /// # Errors
+    /// There is no such package.
+    pub fn with_dependencies(&self, package: &str) -> Result<Vec<String>> {
+        let mut simulation = self.apt("apt-get");
+        simulation.args(["--simulate", "--no-install-recommends", "install", package]);
+        Ok(to_install(&shell::output(&mut simulation)?))
     }
 
     /// Downloads a package and unpacks it into a directory.
@@ -99,27 +127,47 @@ impl Suite {
     /// # Errors
     /// There is no such package, or it cannot be fetched.
     pub fn unpack(&self, package: &str, to: &Path) -> Result<()> {
-        eprintln!("fetching {package}");
+        self.unpack_all(&[package], to)
+    }
+
+    /// Downloads packages and unpacks them into a directory.
+    ///
+    /// # Errors
+    /// As [`Suite::unpack`].
+    pub fn unpack_all(&self, packages: &[impl AsRef<str>], to: &Path) -> Result<()> {
+        let packages: Vec<&str> = packages.iter().map(AsRef::as_ref).collect();
+        eprintln!("fetching {}", packages.join(" "));
         let place = tempfile::tempdir_in(CACHE)?;
         let mut download = self.apt("apt-get");
-        shell::output(download.args(["-qq", "download", package]).current_dir(place.path()))?;
-        let Some(file) = fs::read_dir(place.path())?.next() else { bail!("apt fetched nothing") };
-        shell::output(Command::new("dpkg-deb").arg("-x").arg(file?.path()).arg(to)).map(drop)
+        shell::output(download.args(["-qq", "download"]).args(&packages).current_dir(place.path()))?;
+        let files: Vec<_> = fs::read_dir(place.path())?.collect::<Result<_, _>>()?;
+        ensure!(files.len() == packages.len(), "apt fetched {} of {} packages", files.len(), packages.len());
+        files.iter().try_for_each(|file| {
+            shell::output(Command::new("dpkg-deb").arg("-x").arg(file.path()).arg(to)).map(drop)
+        })
     }
 }
 
-fn options(state: &Path) -> Vec<String> {
+fn options(state: &Path, architectures: &[&str]) -> Vec<String> {
     let state = state.display();
-    [
+    let architectures = architectures.iter().map(|name| format!("APT::Architectures::={name}"));
+    let confined = [
         format!("Dir::State={state}"),
         format!("Dir::Cache={state}"),
         "Dir::State::status=/dev/null".to_owned(),
         format!("Dir::Etc::sourcelist={state}/sources.list"),
         "Dir::Etc::sourceparts=-".to_owned(),
         "APT::Sandbox::User=root".to_owned(),
-    ]
-    .map(|option| format!("-o{option}"))
-    .to_vec()
+        // Whatever apt is asked for: nothing is ever installed into this machine by it.
+        "Dir::Bin::dpkg=/bin/false".to_owned(),
+    ];
+    architectures.chain(confined).map(|option| format!("-o{option}")).collect()
+}
+
+/// The packages that a simulation would install.
+fn to_install(simulated: &str) -> Vec<String> {
+    let lines = simulated.lines().filter_map(|line| line.strip_prefix("Inst "));
+    lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 /// The mirror of Debian that this machine uses, from lines of `origin|label|address`.
@@ -136,12 +184,26 @@ fn dependency(text: &str, beginning: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhow::bail;
 
     #[test]
     fn a_metapackage_names_its_kernel() {
         let text = "linux-image-rt-amd64\n  Depends: linux-base\n  Depends: linux-image-6.1.0-56-rt-amd64\n";
         assert_eq!(dependency(text, "linux-image-").as_deref(), Some("linux-image-6.1.0-56-rt-amd64"));
         assert_eq!(dependency("linux-image-rt-amd64\n", "linux-image-"), None);
+    }
+
+    #[test]
+    fn a_simulation_names_what_it_would_install() {
+        let text = "Inst libc6 (2.43-7 Debian:unstable [amd64])\nInst qemu-system-arm:amd64 (1 [x])\nConf libc6 (2.43-7)\n";
+        assert_eq!(to_install(text), ["libc6", "qemu-system-arm:amd64"]);
+    }
+
+    #[test]
+    fn apt_can_install_nothing() {
+        let options = options(Path::new("/state"), &["amd64", "armhf"]);
+        assert!(options.contains(&"-oDir::Bin::dpkg=/bin/false".to_owned()), "{options:?}");
+        assert!(options.contains(&"-oAPT::Architectures::=armhf".to_owned()), "{options:?}");
     }
 
     #[test]

@@ -41,8 +41,8 @@ impl<M: Memory + Clone> Remote<M> {
         Ok(Remote { memory, transmit, receive, spare: None, held: None, table: None })
     }
 
-    /// Looks at the driver's status in this table, too, when there is nothing to do: a driver that
-    /// ends, or is about to begin again, is noticed before the rings are cleared.
+    /// Looks at the driver's status in this table, too, in each [`Remote::check`]: a driver that ends, or is
+    /// about to begin again, is noticed before the rings are cleared.
     pub fn watch(self, table: Table) -> Self {
         Remote { table: Some(table), ..self }
     }

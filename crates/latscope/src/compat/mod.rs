@@ -1,6 +1,6 @@
 //! The drop-in personalities: LMbench 3's arguments in, our probes, LMbench's
 //! text out; the programs of rt-tests in [`rt`], and AOSP's tests of binder in
-//! [`binder_tests`].
+//! [`binder_tests`], and the benchmark of openEuler's MCS in [`mcs`].
 //!
 //! Reading the arguments and printing the text are pure functions; only
 //! [`run`] touches the machine. The number is always ours: how it differs
@@ -9,6 +9,7 @@
 pub mod arguments;
 pub mod binder_tests;
 pub mod job;
+pub mod mcs;
 pub mod page;
 pub mod rt;
 
@@ -208,9 +209,9 @@ pub static PERSONALITIES: &[Personality] = &[
     },
 ];
 
-/// The program of rt-tests or of AOSP with this name.
+/// The program of rt-tests, of AOSP or of MCS with this name.
 pub fn find_tool(name: &str) -> Option<&'static Tool> {
-    rt::find(name).or_else(|| binder_tests::find(name))
+    rt::find(name).or_else(|| binder_tests::find(name)).or_else(|| mcs::find(name))
 }
 
 /// The personality with this name.

@@ -1,7 +1,7 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
-use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, binder_tests, find, find_tool, rt};
+use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, binder_tests, find, find_tool, mcs, rt};
 use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
@@ -95,7 +95,7 @@ fn unknown(name: &str) -> anyhow::Error {
         return anyhow!("{name} has no stand-in: {}", refused.instead);
     }
     let names = super::PERSONALITIES.iter().map(|personality| personality.name);
-    let tools = rt::TOOLS.iter().chain(binder_tests::TOOLS).map(|tool| tool.name);
+    let tools = rt::TOOLS.iter().chain(binder_tests::TOOLS).chain(mcs::TOOLS).map(|tool| tool.name);
     let names: Vec<&str> = tools.chain(names).collect();
     anyhow!("{name} is none of the programs latscope stands in for: {}", names.join(", "))
 }

@@ -9,6 +9,7 @@ use crate::exchange::leftover::Leftover;
 use anyhow::{Context, Result};
 use latscope_sys::worker::{self, Lifetime, inherited};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufRead, BufReader, Write};
@@ -45,6 +46,26 @@ pub struct Guardian {
     child: Child,
     socket: Option<BufReader<UnixStream>>,
     next: u64,
+}
+
+/// A guardian that is started when there is something to guard.
+#[derive(Debug, Default)]
+pub struct OnDemand(RefCell<Option<Guardian>>);
+
+impl OnDemand {
+    /// Journals what a leftover needs; it is undone when this is dropped.
+    ///
+    /// # Errors
+    /// There is no guardian; then the leftover must not be made.
+    pub fn journal(&self, leftover: &Leftover) -> Result<()> {
+        let mut guardian = self.0.borrow_mut();
+        let guardian = match &mut *guardian {
+            Some(guardian) => guardian,
+            none => none.insert(Guardian::start()?),
+        };
+        let _: Ticket = guardian.journal(Undo::Remove(leftover.clone()))?;
+        Ok(())
+    }
 }
 
 /// A change in the journal; hand it back to [`Guardian::undo`].

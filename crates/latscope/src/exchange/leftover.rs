@@ -3,6 +3,7 @@
 //! Where there is a choice nothing is: descriptors without names are handed
 //! on instead. What is left is System V's objects and what libraries make.
 
+use super::modes::{self, Modes};
 use latscope_sys::message_queue;
 use latscope_sys::system_v::{self, Kind};
 use rustix::io::Errno;
@@ -26,6 +27,8 @@ pub enum Leftover {
     File(PathBuf),
     /// A directory with all that is in it.
     Directory(PathBuf),
+    /// Modes of a terminal, by its path: those of before, and ours.
+    Modes(PathBuf, Modes, Modes),
 }
 
 impl Leftover {
@@ -41,6 +44,7 @@ impl Leftover {
             Leftover::SharedMemory(prefix) => shared_memory(prefix),
             Leftover::File(path) => fs::remove_file(path),
             Leftover::Directory(path) => fs::remove_dir_all(path),
+            Leftover::Modes(path, before, ours) => modes::restore(path, before, ours),
         };
         match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -109,17 +113,20 @@ impl Drop for Leftovers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::remote::pty::Terminal;
     use rustix::fs::Mode;
     use rustix::shm::OFlags;
 
     /// One of each kind, really there.
-    fn all() -> [Leftover; 6] {
+    fn all(terminal: &Terminal) -> [Leftover; 7] {
         let name = format!("/latscope-leftover-{}", std::process::id());
         message_queue::create(&name, 1, 8).unwrap();
         rustix::shm::open(name.as_str(), OFlags::CREATE | OFlags::RDWR, Mode::RUSR | Mode::WUSR).unwrap();
         let directory = std::env::temp_dir().join(&name[1..]);
         fs::create_dir(&directory).unwrap();
         fs::write(directory.join("inner"), "x").unwrap();
+        let raw = Modes::of(&terminal.slave).unwrap();
+        let lines = raw.lines();
         let file = directory.with_extension("file");
         fs::write(&file, "x").unwrap();
         [
@@ -129,6 +136,7 @@ mod tests {
             Leftover::SharedMemory(name[1..name.len() - 1].to_string()),
             Leftover::File(file),
             Leftover::Directory(directory),
+            Leftover::Modes(terminal.path.clone(), lines, raw),
         ]
     }
 
@@ -142,12 +150,20 @@ mod tests {
                 names.any(|name| name.unwrap().file_name().to_string_lossy().starts_with(prefix))
             }
             Leftover::File(path) | Leftover::Directory(path) => path.exists(),
+            Leftover::Modes(path, _, ours) => {
+                let terminal = rustix::fs::open(path, modes::OPEN, Mode::empty()).unwrap();
+                Modes::of(terminal).unwrap() == *ours
+            }
         }
     }
 
     #[test]
     fn what_is_left_goes_when_dropped_and_not_twice() {
-        let each = all();
+        let terminal = Terminal::open().unwrap();
+        let each = all(&terminal);
+        assert!(
+            each.iter().all(|leftover| matches!(leftover, Leftover::PosixQueue(_)) || is_there(leftover))
+        );
         drop(Leftovers::from(each.clone()));
         for leftover in &each {
             assert!(!is_there(leftover), "{leftover:?}");

@@ -19,6 +19,7 @@ mod conformance;
 pub mod eventfd;
 pub mod futex;
 pub mod leftover;
+pub mod modes;
 pub mod pipe;
 pub mod remote;
 pub mod semaphore;

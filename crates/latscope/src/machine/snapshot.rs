@@ -175,8 +175,13 @@ fn by_device_tree(root: &Root) -> Option<String> {
         return Some(proper_name(&compatible));
     }
     let board = root.text("/proc/device-tree/compatible")?;
-    board.contains("linux,dummy-virt").then(|| "QEMU".to_owned())
+    let emulated = root.field("/proc/cpuinfo", "CPU part").is_some_and(|part| part == CORTEX_A15);
+    let name = if emulated { "TCG (emulated)" } else { "QEMU" };
+    board.contains("linux,dummy-virt").then(|| name.to_owned())
 }
+
+/// A 32-bit processor that QEMU emulates: no Linux since 5.7 virtualises one.
+const CORTEX_A15: &str = "0xc0f";
 
 /// Makers and products that firmware tables (DMI) name in virtual machines.
 const VIRTUAL_FIRMWARE: [(&str, &str); 10] = [
@@ -223,6 +228,15 @@ mod tests {
         let expected = "Cortex-A55 + Cortex-A76 + ARM implementer 0x99 part 0x123";
         assert_eq!(arm_cores(&text).as_deref(), Some(expected));
         assert_eq!(arm_cores("model name : X\n"), None);
+    }
+
+    #[test]
+    fn a_32_bit_processor_in_qemu_is_an_emulated_one() {
+        let board = ("/proc/device-tree/compatible", "linux,dummy-virt\0");
+        for (part, expected) in [("0xc0f", "TCG (emulated)"), ("0xd0c", "QEMU")] {
+            let (_directory, root) = tree(&[board, ("/proc/cpuinfo", &format!("CPU part\t: {part}\n"))]);
+            assert_eq!(snapshot(&root).hypervisor.as_deref(), Some(expected), "{part}");
+        }
     }
 
     #[test]

@@ -41,11 +41,13 @@ const LIMIT: u32 = 60;
 
 /// A command to run in the VM, and what must hold of it.
 pub struct Check {
-    name: &'static str,
+    /// What must hold.
+    pub name: &'static str,
     kernels: &'static [Kernel],
     command: &'static str,
     status: i32,
-    limit: u32,
+    /// How long it may take, s.
+    pub limit: u32,
     holds: fn(&Ran) -> Result<()>,
 }
 
@@ -70,7 +72,11 @@ impl Check {
         Check { limit, ..self }
     }
 
-    fn judge(&self, ran: &Ran) -> Result<()> {
+    /// Whether it did what it must.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn judge(&self, ran: &Ran) -> Result<()> {
         if ran.status != self.status {
             bail!("exit status {} instead of {}: {}", ran.status, self.status, ran.said());
         }
@@ -168,7 +174,7 @@ fn patiently(kernel: Kernel, mut run: impl FnMut() -> Result<Ended>) -> Result<E
 
 /// Runs each command in a directory of its own, numbered in their order. The
 /// console tells which one runs, so that a machine which stands still is noticed.
-fn script(checks: &[&Check]) -> String {
+pub fn script(checks: &[&Check]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {
         let (command, limit) = (quoted(check.command), check.limit);

@@ -1,18 +1,20 @@
 //! `latscope remote`: messages to another operating system.
 
 mod live;
+mod serve;
 
 use super::arguments::{family_command, flag};
 use super::measure::{self, Ground, Job};
 use super::output::{self, Output};
 use super::{Exit, family};
-use crate::exchange::remote::TRANSPORTS;
+use crate::exchange::remote::{TRANSPORTS, Transport};
 use crate::probe::remote::{LEGACY, LONG_PING, SMALLEST};
 use crate::probe::{Family, Probe};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 use latscope_core::plan::{ParamValue, Plan};
 use live::Line;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, stderr};
 
 /// Adds to the command of the family the options of its own and of its transports.
@@ -30,6 +32,8 @@ pub fn command(family: &'static Family) -> Command {
         .mut_arg("count", |arg| arg.help("Pings, or stretches of blocks, of each row"))
         .mut_arg("duration", |arg| arg.help("Time for each row, such as 5s"))
         .args(options())
+        .args_conflicts_with_subcommands(true)
+        .subcommand(serve::command())
 }
 
 /// Measures and shows.
@@ -37,6 +41,9 @@ pub fn command(family: &'static Family) -> Command {
 /// # Errors
 /// Options that cannot be, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    if let Some(("serve", matches)) = matches.subcommand() {
+        return serve::run(matches);
+    }
     let job = job(matches)?;
     let output = Output::from(matches)?;
     let ground = Ground::survey();
@@ -94,23 +101,31 @@ fn endless(plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// An argument for each option, under the name of its transport.
-fn options() -> impl Iterator<Item = Arg> {
-    TRANSPORTS.iter().flat_map(|transport| {
-        transport.options.iter().map(move |option| {
-            Arg::new(option.name)
-                .long(option.name)
-                .value_name(option.value)
-                .help(option.help)
-                .help_heading(format!("Transport {}", transport.name))
-        })
+/// An argument for each option, under the names of its transports.
+pub(super) fn options() -> impl Iterator<Item = Arg> {
+    let all = TRANSPORTS.iter().flat_map(|transport| transport.options);
+    let mut known = BTreeSet::new();
+    // Where several have it, the first tells what it is.
+    all.filter(move |option| known.insert(option.name)).map(|option| {
+        Arg::new(option.name)
+            .long(option.name)
+            .value_name(option.value)
+            .help(option.help)
+            .help_heading(format!("Transport {}", transports_with(option.name).join(", ")))
     })
+}
+
+/// The transports that have an option of this name.
+fn transports_with(name: &str) -> Vec<&'static str> {
+    let has = |transport: &&Transport| transport.options.iter().any(|option| option.name == name);
+    TRANSPORTS.iter().copied().filter(has).map(|transport| transport.name).collect()
 }
 
 /// The options that were given.
 fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Vec<ParamValue>)> {
-    let names = TRANSPORTS.iter().flat_map(|transport| transport.options.iter().map(|option| option.name));
-    names.filter_map(|name| {
+    let names: BTreeSet<&str> =
+        TRANSPORTS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
+    names.into_iter().filter_map(|name| {
         let value: &String = matches.get_one(name)?;
         Some((name.to_owned(), vec![ParamValue::from(value.as_str())]))
     })

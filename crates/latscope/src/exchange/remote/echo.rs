@@ -26,7 +26,10 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
 
 /// Answers one host, until it ends or begins again. Who is awake needs no
 /// kicks: they are asked for before a sleep only.
-fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
+///
+/// # Errors
+/// A kick failed.
+pub fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
     let waiting = || Wait::new(kicks.patience(), u64::MAX);
     let mut wait = waiting();
     echo.mute()?;

@@ -27,6 +27,11 @@ pub trait Kicks {
 
     /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
     fn patience(&self) -> u64;
+
+    /// What becomes readable by a kick, where it is a descriptor.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// The patience of who never sleeps, and so needs no kicks.
@@ -81,6 +86,10 @@ impl Kicks for Eventfd {
 
     fn patience(&self) -> u64 {
         0
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(rustix::fd::AsFd::as_fd(&self.ours))
     }
 }
 

@@ -4,18 +4,28 @@
 //! it are whole messages. What the other side writes is not trusted, and each
 //! wait has an end.
 
+pub mod char;
 mod echo;
+pub mod ivshmem;
 pub mod kicks;
 mod mailbox;
+pub mod mcs;
+pub mod openamp;
+pub mod pty;
 pub mod rings;
 pub mod shm;
+pub mod tty;
+#[cfg(feature = "vhost-user")]
+pub mod vhost_user;
 
+use super::leftover::Leftover;
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::LongPing;
+use rustix::fd::BorrowedFd;
 use std::io;
 
 /// A connection to one service of a remote.
@@ -32,6 +42,23 @@ pub trait Channel {
     /// # Errors
     /// [`Failure::Timeout`]; other failures end the channel.
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
+
+    /// What to sleep on until the next message may be there.
+    ///
+    /// # Errors
+    /// Failures that end the channel.
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        Ok(Alarm::Unknown)
+    }
+
+    /// Gives up on messages that have not come. Where one cannot tell by itself to
+    /// which message bytes belong, what is late of them is waited for and thrown away.
+    ///
+    /// # Errors
+    /// Failures that end the channel.
+    fn give_up(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 
     /// The longest message, bytes.
     fn limit(&self) -> usize;
@@ -51,6 +78,22 @@ pub trait Channel {
 
     /// How the other side ended, as far as one can know.
     fn ended(&mut self) -> Option<String>;
+
+    /// What makes its times those of something else, in a sentence; nothing usually.
+    fn distortion(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// What tells that a message may be there.
+#[derive(Debug)]
+pub enum Alarm<'a> {
+    /// One may be there already.
+    Now,
+    /// This becomes readable.
+    Readable(BorrowedFd<'a>),
+    /// Nothing that could be waited for beside other things: look again after a while.
+    Unknown,
 }
 
 /// Why there is no message.
@@ -78,7 +121,6 @@ impl Failure {
 }
 
 /// What a channel is asked for.
-#[derive(Debug)]
 pub struct Order<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.
     pub params: &'a Params,
@@ -86,6 +128,8 @@ pub struct Order<'a> {
     pub service: Service,
     /// CPUs to use: the first is that of the caller, who is there already.
     pub cpus: &'a [u32],
+    /// Hears of what will have to be undone, before it is made.
+    pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
 }
 
 impl Order<'_> {
@@ -133,19 +177,21 @@ pub struct Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] = &[&shm::SHM];
+pub static TRANSPORTS: &[&Transport] =
+    &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &char::CHAR, &mcs::MCS, &tty::TTY, &tty::LINES];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm"];
+pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
-pub const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
+pub const WAITS: &[&str] =
+    &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "poll", "ipi"];
 
 /// What opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
 
 /// The transports between whose parties a bare word can go, in the same kind of memory.
-pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox)];
+pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox), ("ivshmem", ivshmem::mailbox)];
 
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {

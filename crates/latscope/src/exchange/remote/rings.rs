@@ -4,11 +4,12 @@
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
 use super::kicks::{FOREVER, Kicks, Next, Wait};
-use super::{Channel, Failure};
+use super::{Alarm, Channel, Failure};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
-use latscope_rpmsg::header::{Address, Header};
+use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
 use latscope_rpmsg::link::{Event, Message, Unsent};
+use latscope_rpmsg::name_service::{Announcement, Name};
 use latscope_rpmsg::{Fault, Faults, Link, Window};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::window::Window as Memory;
@@ -41,6 +42,11 @@ pub fn layout(payload: usize) -> Result<Window, Fault> {
 pub trait Far {
     /// How it ended, if it did.
     fn ended(&mut self) -> Option<String>;
+
+    /// What makes its times those of something else, in a sentence; nothing usually.
+    fn distortion(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// The host's end, the virtio driver, connected to a service.
@@ -77,10 +83,25 @@ impl Rings {
         until: u64,
     ) -> anyhow::Result<Rings> {
         window.reset(&memory)?;
+        Rings::join(window, memory, kicks, far, service.name(), until)
+    }
+
+    /// As [`connect`](Rings::connect) in memory whose table is there already, or that needs none.
+    ///
+    /// # Errors
+    /// As `connect`.
+    pub fn join(
+        window: &Window,
+        memory: Memory,
+        kicks: Box<dyn Kicks>,
+        far: Box<dyn Far>,
+        service: Name,
+        until: u64,
+    ) -> anyhow::Result<Rings> {
         let mut host = Near::start(window, memory, || ())?;
         host.mute(Event::Message)?;
         let mut endpoints = Endpoints::default();
-        let ours = endpoints.open(service.name()).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
+        let ours = endpoints.open(service).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
         let mut rings = Rings {
             host,
             patience: kicks.patience(),
@@ -105,10 +126,21 @@ impl Rings {
             if let Err(failure) = rings.any(&mut payload, until) {
                 anyhow::bail!(match (rings.far.ended(), failure) {
                     (Some(end), _) => format!("the remote ended: {end}"),
-                    (None, Failure::Timeout) => format!("the remote did not announce {}", service.name()),
+                    (None, Failure::Timeout) => format!("the remote did not announce {service}"),
                     (None, failure) => failure.to_string(),
                 });
             }
+        }
+    }
+
+    /// Tells the other side that our endpoint is no more. OpenAMP's echo ends by this.
+    fn leave(&mut self) {
+        let (address, _) = self.between;
+        let Some(name) = self.endpoints.close(address) else { return };
+        let goodbye = Announcement { name, address, destroyed: true };
+        // One that is gone does not miss it.
+        if self.host.send(address, NAME_SERVICE, &goodbye.bytes()) == Ok(true) {
+            let _ = self.kicks.kick();
         }
     }
 
@@ -181,6 +213,12 @@ impl Rings {
     }
 }
 
+impl Drop for Rings {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// Messages to others between two looks at the clock.
 const STRANGERS: u32 = 64;
 
@@ -207,6 +245,20 @@ impl Channel for Rings {
         }
     }
 
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        if self.kicks.patience() == u64::MAX {
+            return Ok(Alarm::Now);
+        }
+        // A kick of before is none for what comes.
+        self.kicks.sleep(0)?;
+        let ready = self.host.listen(Event::Message).inspect_err(|fault| self.faults.count(*fault));
+        Ok(match (ready, self.kicks.descriptor()) {
+            (Ok(true), _) => Alarm::Now,
+            (Ok(false), Some(descriptor)) => Alarm::Readable(descriptor),
+            _ => Alarm::Unknown,
+        })
+    }
+
     fn limit(&self) -> usize {
         self.limit
     }
@@ -225,5 +277,9 @@ impl Channel for Rings {
 
     fn ended(&mut self) -> Option<String> {
         self.far.ended()
+    }
+
+    fn distortion(&self) -> Option<&'static str> {
+        self.far.distortion()
     }
 }

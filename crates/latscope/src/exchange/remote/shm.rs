@@ -17,13 +17,13 @@ use std::process::Child;
 /// The transport.
 pub static SHM: Transport = Transport { name: "shm", waits: WAITS, options: &[], open };
 
-const WAITS: &[&str] = super::WAITS;
+const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 
 /// Time for the remote to begin, ns.
 const PATIENCE: u64 = 10_000_000_000;
 
 /// What `spin-then-park` looks for before it sleeps, ns: longer than an answer takes to come.
-const PARK_AFTER: u64 = 50_000;
+pub const PARK_AFTER: u64 = 50_000;
 
 /// The word of a remote that does not know RPMsg.
 const BARE: &str = "word";

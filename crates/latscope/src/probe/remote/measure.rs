@@ -4,9 +4,11 @@ use super::pace::Pace;
 use super::plan::{self, BANDWIDTH, LONG_PING, MAILBOX};
 use super::station::{Kind, MOST_LOSSES, Station};
 use super::stream::{Outcome, Stream};
+use crate::conditions::guardian::OnDemand;
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
 use crate::engine::timebase::AnyClock;
+use crate::exchange::leftover::Leftover;
 use crate::exchange::remote::{self, Channel, Failure, MAILBOXES, Order};
 use anyhow::{Context, Result, bail};
 use latscope_core::histogram::Histogram;
@@ -41,7 +43,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Connects to the service that a point needs.
-fn connect(bench: &Bench, point: &Point) -> Result<Box<dyn Channel>> {
+fn connect(bench: &Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
     let name = point.text("transport");
     let here = bench.cpus()[0];
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
@@ -54,7 +56,8 @@ fn connect(bench: &Bench, point: &Point) -> Result<Box<dyn Channel>> {
         // It echoes what the service of pings would refuse.
         _ => Service::Pty,
     };
-    let order = Order { params: &point.params, service, cpus: bench.cpus() };
+    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let order = Order { params: &point.params, service, cpus: bench.cpus(), journal: &journal };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("no bare words go over this transport")?.1)(&order)?
@@ -93,7 +96,8 @@ impl What {
 }
 
 fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let mut station = Station::new(connect(bench, point)?, point.number("timeout"));
+    let guardian = OnDemand::default();
+    let mut station = Station::new(connect(bench, point, &guardian)?, point.number("timeout"));
     let mut pinging =
         Pinging { what: What::of(point), clock: bench.timebase().clock(), packets: Histogram::new(1000) };
     let mut writer = bench.writer(index);
@@ -107,6 +111,9 @@ fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
 
 /// Says how a point ended, if not by itself.
 fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
+    if let Some(reason) = channel.distortion() {
+        bench.degrade(index, reason, "");
+    }
     match (ended, channel.ended()) {
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, end),
@@ -226,7 +233,8 @@ impl Pinging {
 
 fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let (payload, timebase) = (point.number("payload"), bench.timebase());
-    let channel = connect(bench, point)?;
+    let guardian = OnDemand::default();
+    let channel = connect(bench, point, &guardian)?;
     let mut stream = Stream::new(channel, payload as usize, point.number("timeout"), timebase.clock());
     let stretch = stream.stretch();
     let mut writer = bench.writer(index);

@@ -33,7 +33,10 @@ pub fn adapt(step: &mut Step, ask: &Ask) {
 
 const TRANSPORT: Param = Param {
     name: "transport",
-    help: "`shm`: an echo process of our own on another CPU, in memory that both map.",
+    help: "`shm`: an echo process of our own on another CPU, in memory that both map. `openamp`: another process, in \
+           named memory and by a socket as OpenAMP has them. `ivshmem`: an image of our own in QEMU. `char`: Linux's \
+           `/dev/rpmsgN`. `mcs`: a client OS by the device of openEuler's MCS (untested on a board). `tty`: a \
+            terminal that leads to a remote, raw; `tty-line`: in lines.",
     kind: Kind::Choice(remote::NAMES),
     axis: false,
 };
@@ -41,7 +44,8 @@ const TRANSPORT: Param = Param {
 const WAIT: Param = Param {
     name: "wait",
     help: "How both sides wait: `spin` looks at the ring; `eventfd` and `futex` sleep until they are kicked, \
-           `spin-then-park` sleeps on a futex after 50 µs of looking.",
+           `spin-then-park` sleeps on a futex after 50 µs of looking; `socket` sleeps until a byte comes, `doorbell` and \
+           `ipi` until an interrupt does; `poll`: the host sleeps in poll(2).",
     kind: Kind::Choice(remote::WAITS),
     axis: false,
 };

@@ -220,7 +220,10 @@ fn sweep(longest: u64) -> Vec<u64> {
 fn options(transport: &Transport, ask: &Ask, params: &mut Params) {
     for option in transport.options {
         let value = ask.values.get(option.name).and_then(|values| values.first());
-        params.insert(option.name.to_owned(), value.cloned().unwrap_or(ParamValue::from(option.default)));
+        let usual = (!option.default.is_empty()).then(|| ParamValue::from(option.default));
+        if let Some(value) = value.cloned().or(usual) {
+            params.insert(option.name.to_owned(), value);
+        }
     }
 }
 

@@ -251,11 +251,12 @@ impl Station {
     /// The next message; what does not come in time is lost.
     #[inline]
     fn take(&mut self, until: u64) -> Result<usize, Failure> {
-        self.channel.receive(&mut self.room, until).inspect_err(|failure| {
-            if matches!(failure, Failure::Timeout) {
-                self.lose();
-            }
-        })
+        let taken = self.channel.receive(&mut self.room, until);
+        if matches!(taken, Err(Failure::Timeout)) {
+            self.lose();
+            self.channel.give_up()?;
+        }
+        taken
     }
 
     /// Ends a wait in which other messages come without end.

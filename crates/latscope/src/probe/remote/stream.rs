@@ -109,6 +109,7 @@ impl<C: Clock> Stream<C> {
                 }
                 Err(Failure::Timeout) => {
                     self.ledger.give_up();
+                    self.channel.give_up()?;
                     self.verified.mark = None;
                     losses += 1;
                     if losses == MOST_LOSSES {

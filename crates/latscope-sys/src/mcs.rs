@@ -1,0 +1,147 @@
+//! The device of openEuler's MCS: a client OS on a CPU that Linux does not use, in
+//! reserved memory. The module is for arm64; no test here has met it.
+//!
+//! Source: mcs_km of <https://gitee.com/openeuler/mcs>: ioctl of type `A`, mmap by
+//! physical address, poll for an interrupt of the client.
+
+use crate::window::Window;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// A request of the device. All are declared as writing an `int`, whatever they take.
+const fn request(number: u32) -> u32 {
+    const WRITES: u32 = 1 << 30;
+    WRITES | (size_of::<i32>() as u32) << 16 | (b'A' as u32) << 8 | number
+}
+
+const SEND_IPI: u32 = request(0);
+const CPU_ON: u32 = request(1);
+const AFFINITY_INFO: u32 = request(2);
+const QUERY_MEMORY: u32 = request(3);
+
+/// What the first three take.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Cpu {
+    cpu: u32,
+    /// Where it begins, a physical address.
+    entry: u64,
+}
+
+/// Memory that Linux leaves alone.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reserved {
+    /// Its physical address.
+    pub address: u64,
+    /// Its size, bytes.
+    pub size: u64,
+}
+
+/// The device.
+#[derive(Debug)]
+pub struct Device(OwnedFd);
+
+impl Device {
+    /// Opens it, usually `/dev/mcs`.
+    ///
+    /// # Errors
+    /// There is no module, or this process has not the capability `CAP_SYS_RAWIO`.
+    pub fn open(path: &Path) -> io::Result<Device> {
+        // Synchronous: what is mapped is not cached.
+        Ok(Device(open(path, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty())?))
+    }
+
+    fn call<T>(&self, request: u32, argument: &mut T) -> io::Result<()> {
+        // SAFETY: the requests above read a `Cpu` or write a `Reserved`: who calls gives the one of the request.
+        match unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Asks the firmware whether a CPU is off (PSCI AFFINITY_INFO).
+    ///
+    /// # Errors
+    /// It is not, or there is no such CPU: the device does not tell which.
+    pub fn check_off(&self, cpu: u32) -> io::Result<()> {
+        self.call(AFFINITY_INFO, &mut Cpu { cpu, entry: 0 })
+    }
+
+    /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
+    ///
+    /// # Errors
+    /// The firmware refuses.
+    pub fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
+        self.call(CPU_ON, &mut Cpu { cpu, entry })
+    }
+
+    /// Interrupts the client on a CPU.
+    ///
+    /// # Errors
+    /// None of a CPU that was started.
+    pub fn notify(&self, cpu: u32) -> io::Result<()> {
+        self.call(SEND_IPI, &mut Cpu { cpu, entry: 0 })
+    }
+
+    /// The first of the memories that are reserved.
+    ///
+    /// # Errors
+    /// A module that does not know this.
+    pub fn reserved(&self) -> io::Result<Reserved> {
+        let mut reserved = Reserved::default();
+        self.call(QUERY_MEMORY, &mut reserved)?;
+        Ok(reserved)
+    }
+
+    /// Maps reserved memory; offsets in the window are physical addresses.
+    ///
+    /// # Errors
+    /// It is not reserved, or does not begin with a page.
+    pub fn map(&self, address: usize, size: usize) -> io::Result<Window> {
+        Window::map_at(self.0.try_clone()?, address, size)
+    }
+
+    /// Sleeps until the client interrupts, or did since the last time; whether it did.
+    ///
+    /// # Errors
+    /// As of poll(2).
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // To poll is to take the interrupt: there is nothing to read.
+        match poll(&mut [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)], Some(&timeout)) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn requests_and_arguments_are_those_of_the_module() {
+        assert_eq!(
+            [SEND_IPI, CPU_ON, AFFINITY_INFO, QUERY_MEMORY],
+            [0x4004_4100, 0x4004_4101, 0x4004_4102, 0x4004_4103]
+        );
+        assert_eq!((size_of::<Cpu>(), offset_of!(Cpu, cpu), offset_of!(Cpu, entry)), (16, 0, 8));
+        assert_eq!((size_of::<Reserved>(), offset_of!(Reserved, size)), (16, 8));
+    }
+
+    #[test]
+    fn what_is_no_such_device_refuses() {
+        let device = Device::open(Path::new("/dev/null")).unwrap();
+        assert!(device.check_off(0).is_err() && device.start(0, 0).is_err() && device.notify(0).is_err());
+        assert!(device.reserved().is_err() && device.map(0, 4096).is_err());
+        assert_eq!(Device::open(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,55 @@
+//! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
+
+use super::Exit;
+use crate::exchange::remote::Opt;
+use crate::exchange::remote::kicks::readable;
+use crate::exchange::remote::openamp::device::Device;
+use crate::exchange::remote::openamp::{PLACES, WAITS, patience};
+use anyhow::{Context, Result, ensure};
+use clap::ArgMatches;
+use latscope_core::units::CpuList;
+use latscope_sys::sched;
+use latscope_sys::signal::Signals;
+use rustix::fd::AsFd;
+use rustix::process::Signal;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Between two looks whether the thread that serves has failed, ns.
+const LOOK: u64 = 200_000_000;
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// The memory or the socket cannot be had.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let place = |index: usize| {
+        let Opt { name, default, .. } = &PLACES[index];
+        Path::new(matches.get_one::<String>(name).map_or(*default, String::as_str))
+    };
+    let (memory, socket) = (place(0), place(1));
+    let wait = matches.get_one("wait").map_or(WAITS[0], String::as_str);
+    ensure!(WAITS.contains(&wait), "--openamp waits by: {}", WAITS.join(", "));
+    let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
+    let signals = Signals::block(&ends).context("signals cannot be waited for")?;
+    if let Some(list) = matches.get_one::<CpuList>("cpus") {
+        sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
+    }
+    let device = Arc::new(Device::new(memory, socket, patience(wait))?);
+    anstream::println!("serving at {}, in {}; Ctrl-C ends it", socket.display(), memory.display());
+    let serving = Arc::clone(&device);
+    // A driver may keep it at work for ever: it ends with the process.
+    let thread = std::thread::spawn(move || -> Result<()> {
+        loop {
+            serving.serve_one()?;
+        }
+    });
+    while !thread.is_finished() {
+        if readable(signals.as_fd(), LOOK)? {
+            device.remove();
+            return Ok(Exit::Done);
+        }
+    }
+    thread.join().unwrap_or(Ok(()))?;
+    Ok(Exit::Done)
+}

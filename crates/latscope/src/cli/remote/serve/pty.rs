@@ -1,0 +1,127 @@
+//! `latscope remote serve --pty`: a terminal that leads to a remote.
+
+use super::super::given;
+use super::Exit;
+use crate::cli::arguments::flag;
+use crate::conditions::guardian::OnDemand;
+use crate::exchange::leftover::{Leftover, Leftovers};
+use crate::exchange::remote::pty::{self, End, Flow, Tally, Terminal};
+use crate::exchange::remote::{self, Channel, NAMES, Order, shm};
+use anyhow::{Context, Result, ensure};
+use clap::{Arg, ArgMatches, value_parser};
+use latscope_core::plan::{ParamValue, Params};
+use latscope_core::units::CpuList;
+use latscope_rpmsg::echo::Service;
+use latscope_sys::sched;
+use latscope_sys::signal::Signals;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+const SIGHUP: i32 = 1;
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+/// Its options.
+pub fn arguments() -> Vec<Arg> {
+    let all = vec![
+        flag("echo", "No remote: the terminal itself sends back what it gets")
+            .conflicts_with_all(["transport", "wait"]),
+        Arg::new("transport")
+            .long("transport")
+            .value_name("WORD")
+            .value_parser(NAMES.to_vec())
+            .default_value(shm::SHM.name)
+            .help("The way to the remote"),
+        Arg::new("link")
+            .long("link")
+            .value_name("PATH")
+            .value_parser(value_parser!(PathBuf))
+            .help("A symbolic link to the terminal, removed at the end"),
+    ];
+    all.into_iter().map(|arg| arg.help_heading("With --pty").requires("pty")).collect()
+}
+
+/// Serves until it is ended.
+///
+/// # Errors
+/// There is no terminal or no remote, or the remote ended.
+pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("signals cannot be waited for")?;
+    let guardian = OnDemand::default();
+    let terminal = Terminal::open()?;
+    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    if matches.get_flag("echo") {
+        let _link = linked(matches, &terminal.path, &journal)?;
+        say(&terminal.path)?;
+        let bytes = pty::echo(&terminal, &signals)?;
+        eprintln!("{} echoed {bytes} bytes", terminal.path.display());
+        return Ok(Exit::Done);
+    }
+    let mut channel = connect(matches, &journal)?;
+    let _link = linked(matches, &terminal.path, &journal)?;
+    say(&terminal.path)?;
+    let (tally, end) = pty::relay(&terminal, &mut *channel, &signals)?;
+    eprintln!("{}", told(&tally));
+    match end {
+        End::Signal(_) => Ok(Exit::Done),
+        End::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
+    }
+}
+
+/// Connects to the echo of the remote.
+fn connect(matches: &ArgMatches, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
+    let name: &String = matches.get_one("transport").context("--transport is needed")?;
+    let transport = remote::transport(name).context("no such transport")?;
+    let wait = match matches.get_one::<String>("wait").map(String::as_str) {
+        None => *transport.waits.iter().find(|wait| **wait != "spin").unwrap_or(&transport.waits[0]),
+        Some(wait) => {
+            ensure!(transport.waits.contains(&wait), "{name} waits by: {}", transport.waits.join(", "));
+            wait
+        }
+    };
+    let mut params = Params::from([("wait".to_owned(), ParamValue::from(wait))]);
+    params.extend(transport.options.iter().map(|option| (option.name.to_owned(), option.default.into())));
+    params.extend(given(matches).filter_map(|(name, values)| Some((name, values.into_iter().next()?))));
+    let cpus = match matches.get_one::<CpuList>("cpus") {
+        None => sched::allowed_cpus()?,
+        Some(list) => {
+            sched::pin(&list.0[..1]).with_context(|| format!("CPU {} cannot be used", list.0[0]))?;
+            list.0.clone()
+        }
+    };
+    (transport.open)(&Order { params: &params, service: Service::Pty, cpus: &cpus, journal })
+}
+
+/// The symbolic link, if there is to be one.
+fn linked(
+    matches: &ArgMatches,
+    terminal: &Path,
+    journal: &dyn Fn(&Leftover) -> Result<()>,
+) -> Result<Leftovers> {
+    let Some(path) = matches.get_one::<PathBuf>("link") else { return Ok(Leftovers::none()) };
+    // What others made is not ours to remove.
+    ensure!(path.symlink_metadata().is_err(), "{} is there already", path.display());
+    let path = std::path::absolute(path)?;
+    journal(&Leftover::File(path.clone()))?;
+    symlink(terminal, &path).with_context(|| format!("{} cannot be made", path.display()))?;
+    Ok(Leftovers::from([Leftover::File(path)]))
+}
+
+/// The path alone on stdout, for scripts.
+fn say(path: &Path) -> Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{}", path.display())?;
+    Ok(out.flush()?)
+}
+
+/// What was relayed, in a line.
+fn told(tally: &Tally) -> String {
+    let flow = |flow: &Flow| format!("{} bytes in {} messages", flow.bytes, flow.messages);
+    let Tally { there, back, unsent, unread } = tally;
+    format!(
+        "to the remote: {}, {unsent} bytes not sent; from the remote: {}, {unread} bytes not delivered",
+        flow(there),
+        flow(back)
+    )
+}

@@ -1,0 +1,220 @@
+//! What the kernel tells of RPMsg in sysfs, and is told there.
+
+use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The tree: `/sys`, or one of a test.
+#[derive(Debug, Clone)]
+pub struct Sysfs(pub PathBuf);
+
+/// A channel that a remote announced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// Its device: `virtio0.rpc-ping.-1.1024`.
+    pub device: String,
+    /// The remote's address.
+    pub address: u32,
+}
+
+impl Sysfs {
+    fn text(&self, path: impl AsRef<Path>) -> Option<String> {
+        Some(fs::read_to_string(self.0.join(path)).ok()?.trim().to_owned())
+    }
+
+    fn set(&self, path: impl AsRef<Path>, value: &str) -> Result<()> {
+        let path = self.0.join(path);
+        fs::write(&path, value).with_context(|| format!("cannot write {value:?} to {}", path.display()))
+    }
+
+    fn entries(&self, path: &str) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.0.join(path)).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
+    /// The channel of this name; that with an address, if one is given.
+    pub fn announced(&self, name: &str, address: Option<u32>) -> Option<Announced> {
+        let channel = |device: String| {
+            let place = Path::new("bus/rpmsg/devices").join(&device);
+            let found = self.text(place.join("name"))?;
+            let theirs = number(&self.text(place.join("dst"))?)?;
+            let same = found == name && address.is_none_or(|address| address == theirs);
+            same.then_some(Announced { device, address: theirs })
+        };
+        self.entries("bus/rpmsg/devices").into_iter().find_map(channel)
+    }
+
+    /// The devices of endpoints with this name and this address of the remote.
+    pub fn endpoints(&self, name: &str, address: u32) -> BTreeSet<String> {
+        let same = |endpoint: &String| {
+            let place = Path::new("class/rpmsg").join(endpoint);
+            let theirs = self.text(place.join("dst")).and_then(|text| number(&text));
+            self.text(place.join("name")).as_deref() == Some(name) && theirs == Some(address)
+        };
+        self.entries("class/rpmsg").into_iter().filter(same).collect()
+    }
+
+    /// Gives a channel to the driver that makes a device of it.
+    ///
+    /// # Errors
+    /// Another driver has it, or this one is not there.
+    pub fn bind(&self, device: &str) -> Result<()> {
+        ensure!(
+            !self.0.join("bus/rpmsg/devices").join(device).join("driver").exists(),
+            "{device} has a driver already: use its device, or --via ioctl"
+        );
+        self.set(override_of(device), DRIVER)?;
+        self.set(format!("bus/rpmsg/drivers/{DRIVER}/bind"), device)
+            .context("is the module rpmsg_char loaded?")
+    }
+
+    /// Takes it away again.
+    ///
+    /// # Errors
+    /// The channel is gone.
+    pub fn unbind(&self, device: &str) -> Result<()> {
+        self.set(format!("bus/rpmsg/drivers/{DRIVER}/unbind"), device)?;
+        self.set(override_of(device), "\n")
+    }
+
+    /// Starts a remote processor with a firmware of `/lib/firmware`, unless it
+    /// runs; whether it was started.
+    ///
+    /// # Errors
+    /// There is no such processor, or it does not start.
+    pub fn start(&self, processor: &str, firmware: &str) -> Result<bool> {
+        let place = format!("class/remoteproc/remoteproc{processor}");
+        let state = self.text(format!("{place}/state"));
+        let state =
+            state.with_context(|| format!("there is no remote processor {processor} (/sys/{place})"))?;
+        if state == "running" || state == "attached" {
+            let loaded = self.text(format!("{place}/firmware")).unwrap_or_default();
+            ensure!(
+                firmware.is_empty() || firmware == loaded,
+                "remote processor {processor} runs {loaded:?} already: stop it first"
+            );
+            return Ok(false);
+        }
+        if !firmware.is_empty() {
+            self.set(format!("{place}/firmware"), firmware)?;
+        }
+        self.set(format!("{place}/state"), "start").map(|()| true)
+    }
+
+    /// Stops it.
+    ///
+    /// # Errors
+    /// It does not stop.
+    pub fn stop(&self, processor: &str) -> Result<()> {
+        self.set(format!("class/remoteproc/remoteproc{processor}/state"), "stop")
+    }
+
+    /// Whether an endpoint's device is still there.
+    pub fn has(&self, endpoint: &str) -> bool {
+        !matches!(fs::symlink_metadata(self.0.join("class/rpmsg").join(endpoint)), Err(error) if error.kind() == ErrorKind::NotFound)
+    }
+}
+
+const DRIVER: &str = "rpmsg_chrdev";
+
+fn override_of(device: &str) -> String {
+    format!("bus/rpmsg/devices/{device}/driver_override")
+}
+
+/// An address as sysfs shows it: any is -1 there. Also as a user writes it: 0x400.
+pub fn number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse::<u32>().ok().or_else(|| text.parse::<i32>().ok().map(|number| number as u32)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6.1 shows a remote that announced three channels, of which one has a device.
+    fn tree() -> (tempfile::TempDir, Sysfs) {
+        let place = tempfile::tempdir().unwrap();
+        let files = [
+            ("bus/rpmsg/devices/virtio0.rpc-ping.-1.1024/name", "rpc-ping\n"),
+            ("bus/rpmsg/devices/virtio0.rpc-ping.-1.1024/dst", "0x400\n"),
+            ("bus/rpmsg/devices/virtio0.rpc-ping.-1.1024/driver_override", "(null)\n"),
+            ("bus/rpmsg/devices/virtio0.rpmsg-raw.-1.1029/name", "rpmsg-raw\n"),
+            ("bus/rpmsg/devices/virtio0.rpmsg-raw.-1.1029/dst", "0x405\n"),
+            ("bus/rpmsg/devices/virtio0.rpmsg-raw.-1.1029/driver/module", ""),
+            ("bus/rpmsg/devices/virtio0.rpmsg_ctrl.0.0/name", "rpmsg_ctrl\n"),
+            ("bus/rpmsg/devices/virtio0.rpmsg_ctrl.0.0/dst", "0x0\n"),
+            ("bus/rpmsg/drivers/rpmsg_chrdev/bind", ""),
+            ("bus/rpmsg/drivers/rpmsg_chrdev/unbind", ""),
+            ("class/rpmsg/rpmsg0/name", "rpmsg-raw\n"),
+            ("class/rpmsg/rpmsg0/dst", "1029\n"),
+            ("class/rpmsg/rpmsg_ctrl0/dev", "250:0\n"),
+            ("class/remoteproc/remoteproc0/state", "offline\n"),
+            ("class/remoteproc/remoteproc0/firmware", "old.elf\n"),
+        ];
+        for (path, text) in files {
+            let path = place.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let sysfs = Sysfs(place.path().to_owned());
+        (place, sysfs)
+    }
+
+    #[test]
+    fn a_channel_is_found_by_name_and_by_address() {
+        let (_place, sysfs) = tree();
+        let found = Announced { device: "virtio0.rpc-ping.-1.1024".into(), address: 1024 };
+        assert_eq!(sysfs.announced("rpc-ping", None), Some(found.clone()));
+        assert_eq!(sysfs.announced("rpc-ping", Some(1024)), Some(found));
+        assert_eq!(sysfs.announced("rpc-ping", Some(7)), None);
+        assert_eq!(sysfs.announced("pty-ping", None), None);
+    }
+
+    #[test]
+    fn an_endpoint_is_found_by_both_and_not_by_its_number() {
+        let (_place, sysfs) = tree();
+        assert_eq!(sysfs.endpoints("rpmsg-raw", 1029), BTreeSet::from(["rpmsg0".to_owned()]));
+        assert!(
+            sysfs.endpoints("rpmsg-raw", 1024).is_empty() && sysfs.endpoints("rpc-ping", 1029).is_empty()
+        );
+        assert!(sysfs.has("rpmsg0") && !sysfs.has("rpmsg1"));
+    }
+
+    #[test]
+    fn a_channel_is_bound_and_unbound() {
+        let (_place, sysfs) = tree();
+        let device = "virtio0.rpc-ping.-1.1024";
+        sysfs.bind(device).unwrap();
+        assert_eq!(sysfs.text(override_of(device)).as_deref(), Some("rpmsg_chrdev"));
+        assert_eq!(sysfs.text("bus/rpmsg/drivers/rpmsg_chrdev/bind").as_deref(), Some(device));
+        sysfs.unbind(device).unwrap();
+        assert_eq!(sysfs.text(override_of(device)).as_deref(), Some(""));
+        let taken = sysfs.bind("virtio0.rpmsg-raw.-1.1029").unwrap_err();
+        assert!(taken.to_string().contains("driver already"), "{taken}");
+    }
+
+    #[test]
+    fn a_processor_is_started_with_its_firmware_and_one_that_runs_is_left() {
+        let (_place, sysfs) = tree();
+        assert!(sysfs.start("0", "new.elf").unwrap());
+        assert_eq!(sysfs.text("class/remoteproc/remoteproc0/firmware").as_deref(), Some("new.elf"));
+        assert_eq!(sysfs.text("class/remoteproc/remoteproc0/state").as_deref(), Some("start"));
+        sysfs.set("class/remoteproc/remoteproc0/state", "running\n").unwrap();
+        assert!(!sysfs.start("0", "new.elf").unwrap() && !sysfs.start("0", "").unwrap());
+        assert!(sysfs.start("0", "other.elf").unwrap_err().to_string().contains("stop it first"));
+        sysfs.stop("0").unwrap();
+        assert_eq!(sysfs.text("class/remoteproc/remoteproc0/state").as_deref(), Some("stop"));
+        assert!(sysfs.start("3", "").unwrap_err().to_string().contains("no remote processor 3"));
+    }
+
+    #[test]
+    fn addresses_are_read_as_sysfs_and_users_write_them() {
+        let read = ["1024", "0x400", "-1", "4294967295"].map(number);
+        assert_eq!(read, [Some(1024), Some(1024), Some(u32::MAX), Some(u32::MAX)]);
+        assert_eq!(["", "rpc-ping", "0x"].map(number), [None; 3]);
+    }
+}

@@ -1,0 +1,148 @@
+//! The socket: a byte is a kick, whatever it is, and its end is that of the other side.
+
+use super::super::kicks::{Kicks, readable};
+use super::super::rings::Far;
+use super::files::Own;
+use anyhow::{Context, Result, bail};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Socket {
+    stream: UnixStream,
+    patience: u64,
+}
+
+impl Socket {
+    /// Takes a connection, for a side that looks so many ns before it sleeps.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn new(stream: UnixStream, patience: u64) -> io::Result<Socket> {
+        stream.set_nonblocking(true)?;
+        Ok(Socket { stream, patience })
+    }
+}
+
+impl Kicks for Socket {
+    fn kick(&self) -> io::Result<()> {
+        match send(&self.stream, &[1], SendFlags::NOSIGNAL) {
+            // A full socket has kicks enough.
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn sleep(&self, ns: u64) -> io::Result<bool> {
+        if !readable(self.stream.as_fd(), ns)? {
+            return Ok(false);
+        }
+        let mut kicks = [0; 64];
+        match recv(&self.stream, &mut kicks, RecvFlags::empty()) {
+            Ok((_, 0)) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, CLOSED)),
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn patience(&self) -> u64 {
+        self.patience
+    }
+}
+
+const CLOSED: &str = "the other side closed the socket";
+
+impl Far for Socket {
+    fn ended(&mut self) -> Option<String> {
+        match recv(&self.stream, &mut [0], RecvFlags::PEEK) {
+            Ok((_, 0)) | Err(Errno::CONNRESET) => Some(CLOSED.into()),
+            _ => None,
+        }
+    }
+}
+
+/// Connects to who listens, or will in time.
+///
+/// # Errors
+/// Nobody does, or may not be talked to.
+pub fn connect(path: &Path, patience: Duration) -> Result<UnixStream> {
+    let start = Instant::now();
+    loop {
+        match UnixStream::connect(path) {
+            Ok(stream) => return Ok(stream),
+            Err(error) if !is_absence(&error) => {
+                return Err(error).with_context(|| format!("cannot connect to {}", path.display()));
+            }
+            Err(_) if start.elapsed() >= patience => bail!(
+                "nobody listens at {}: start the other side, `latscope remote serve --openamp` or OpenAMP's process 0",
+                path.display()
+            ),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// Listens, in place of what an earlier run left, if that is all that is there.
+///
+/// # Errors
+/// The path is somebody else's, or somebody is there.
+pub fn listen(path: &Path) -> Result<(UnixListener, Own)> {
+    unused(path)?;
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
+        Ok(_) => bail!("{} is no socket: give another --openamp-socket", path.display()),
+        Err(_) => {}
+    }
+    let listener =
+        UnixListener::bind(path).with_context(|| format!("cannot listen at {}", path.display()))?;
+    Ok((listener, Own::new(path)?))
+}
+
+/// That no process has a socket of this path. To connect would tell, too, but OpenAMP
+/// listens for one connection only, and would take ours for its driver.
+///
+/// # Errors
+/// One has.
+pub fn unused(path: &Path) -> Result<()> {
+    let table = std::fs::read_to_string("/proc/net/unix").context("cannot see who listens where")?;
+    let name = path.to_string_lossy();
+    if table.lines().any(|line| path_of(line) == Some(&name)) {
+        bail!("somebody is at {name} already: end it, or give another --openamp-socket");
+    }
+    Ok(())
+}
+
+/// The path in a line of the kernel's table of sockets: what follows the seventh word.
+fn path_of(line: &str) -> Option<&str> {
+    let mut rest = line;
+    for _ in 0..7 {
+        rest = rest.trim_start();
+        rest = &rest[rest.find(' ')?..];
+    }
+    rest.strip_prefix(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernel_have_a_path_or_none() {
+        let line = "0000000000000000: 00000002 00000000 00010000 0001 01 1234 /tmp/a b";
+        assert_eq!(path_of(line), Some("/tmp/a b"));
+        assert_eq!(path_of("0000000000000000: 00000003 00000000 00000000 0001 03 12345"), None);
+        assert_eq!(path_of(""), None);
+    }
+}

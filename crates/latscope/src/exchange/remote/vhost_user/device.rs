@@ -1,0 +1,238 @@
+//! The device: what the monitor asks of it, and the echo once the guest's driver is there.
+
+use super::memory::Guest;
+use super::wire::Message;
+use anyhow::{Context, Result, ensure};
+use latscope_rpmsg::Remote;
+use latscope_rpmsg::echo::{Echo, Service};
+use latscope_rpmsg::ring::Layout;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use std::os::unix::net::UnixStream;
+
+/// The longest payload of a buffer of Linux, bytes.
+const PAYLOAD: usize = 496;
+
+/// Messages between two looks at the monitor: a guest that floods does not hold it up.
+const STEPS: u32 = 256;
+
+/// The device has the name service (bit 0), is of virtio 1 (bit 32), and its monitor can ask for features of the protocol.
+const FEATURES: u64 = 1 | 1 << 30 | 1 << 32;
+
+/// More than one ring (bit 0), confirmations (bit 3).
+const PROTOCOL: u64 = 1 | 1 << 3;
+
+/// The numbers of requests.
+mod request {
+    pub const GET_FEATURES: u32 = 1;
+    pub const SET_FEATURES: u32 = 2;
+    pub const SET_OWNER: u32 = 3;
+    pub const RESET_OWNER: u32 = 4;
+    pub const SET_MEMORY: u32 = 5;
+    pub const SET_NUM: u32 = 8;
+    pub const SET_ADDRESSES: u32 = 9;
+    pub const SET_BASE: u32 = 10;
+    pub const GET_BASE: u32 = 11;
+    pub const SET_KICK: u32 = 12;
+    pub const SET_CALL: u32 = 13;
+    pub const SET_ERROR: u32 = 14;
+    pub const GET_PROTOCOL: u32 = 15;
+    pub const SET_PROTOCOL: u32 = 16;
+    pub const GET_RINGS: u32 = 17;
+    pub const SET_ENABLED: u32 = 18;
+}
+
+/// A ring as the monitor describes it.
+#[derive(Debug, Default)]
+struct Queue {
+    num: u32,
+    /// The monitor's addresses of descriptors, used and available ring.
+    addresses: Option<[u64; 3]>,
+    position: u16,
+    kick: Option<OwnedFd>,
+    call: Option<OwnedFd>,
+    enabled: bool,
+}
+
+impl Queue {
+    fn layout(&self, guest: &Guest) -> Result<Layout> {
+        let [descriptors, used, available] = self.addresses.context("no addresses")?;
+        let place = |address| guest.translate(address);
+        Ok(Layout::parts(place(descriptors)?, place(available)?, place(used)?, self.num)?)
+    }
+
+    fn is_ready(&self) -> bool {
+        self.enabled && self.num > 0 && self.addresses.is_some() && self.kick.is_some()
+    }
+}
+
+/// The device of one monitor.
+#[derive(Default)]
+pub struct Device {
+    guest: Option<Guest>,
+    /// From the device, to the device.
+    queues: [Queue; 2],
+    /// That the guest kicked since the rings began: its driver is ready.
+    awake: bool,
+    echo: Option<Echo<Remote<Guest>, PAYLOAD>>,
+    replied: u64,
+    faults: u64,
+}
+
+impl Device {
+    /// What wakes it up.
+    pub fn kicks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.queues.iter().filter_map(|queue| queue.kick.as_ref().map(AsFd::as_fd))
+    }
+
+    /// That the guest kicked, by the order of [`Device::kicks`].
+    pub fn kicked(&mut self, which: &[bool]) {
+        let kicks = self.queues.iter().filter_map(|queue| queue.kick.as_ref());
+        for (kick, _) in kicks.zip(which).filter(|(_, kicked)| **kicked) {
+            // Nothing to read is what a kick that came twice looks like.
+            let _ = rustix::io::read(kick, &mut [0u8; 8]);
+        }
+        self.awake = true;
+    }
+
+    /// Answers the guest; whether there is more to do at once.
+    ///
+    /// # Errors
+    /// The guest cannot be told.
+    pub fn work(&mut self) -> Result<bool> {
+        let Some(echo) = self.echo.as_mut().filter(|_| self.awake) else { return Ok(false) };
+        let calls = self.queues.each_ref().map(|queue| queue.call.as_ref());
+        for _ in 0..STEPS {
+            let progress = echo.poll();
+            let wanted = [progress.kick_transmit, progress.kick_receive];
+            calls.iter().zip(wanted).filter(|(_, wanted)| *wanted).try_for_each(|(call, _)| ring(*call))?;
+            if progress.step.is_waiting() {
+                return Ok(echo.listen().unwrap_or(false));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does what the monitor asks.
+    ///
+    /// # Errors
+    /// It asks for what there is not, or is gone.
+    pub fn handle(&mut self, mut message: Message, monitor: &mut UnixStream) -> Result<()> {
+        let reply = self.reply(&mut message)?;
+        match reply {
+            Some(reply) => message.reply(monitor, &reply),
+            None if message.confirm => message.reply(monitor, &0u64.to_ne_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    fn reply(&mut self, message: &mut Message) -> Result<Option<Vec<u8>>> {
+        let number = |number: u64| Ok(Some(number.to_ne_bytes().to_vec()));
+        match message.request {
+            request::GET_FEATURES => return number(FEATURES),
+            request::GET_PROTOCOL => return number(PROTOCOL),
+            request::GET_RINGS => return number(2),
+            request::GET_BASE => return self.position(message).map(Some),
+            request::SET_FEATURES | request::SET_PROTOCOL => self.accept(message)?,
+            request::SET_OWNER | request::SET_ERROR => {}
+            request::RESET_OWNER => self.stop(),
+            request::SET_MEMORY => {
+                self.stop();
+                self.guest = Some(Guest::map(message.regions()?)?);
+            }
+            request::SET_NUM => {
+                let (queue, num) = self.of(message.state()?)?;
+                queue.num = num;
+            }
+            request::SET_BASE => {
+                let (queue, position) = self.of(message.state()?)?;
+                queue.position = position as u16;
+            }
+            request::SET_ENABLED => {
+                let (queue, enabled) = self.of(message.state()?)?;
+                queue.enabled = enabled != 0;
+                if enabled == 0 {
+                    self.stop();
+                }
+            }
+            request::SET_ADDRESSES => {
+                let (queue, addresses) = self.of(message.addresses()?)?;
+                queue.addresses = Some(addresses);
+            }
+            request::SET_KICK => {
+                let (queue, kick) = self.of(message.descriptor()?)?;
+                queue.kick = kick;
+            }
+            request::SET_CALL => {
+                let (queue, call) = self.of(message.descriptor()?)?;
+                queue.call = call;
+            }
+            _ => message.unknown()?,
+        }
+        self.start()?;
+        Ok(None)
+    }
+
+    /// The ring of this index, and what is said of it.
+    fn of<T>(&mut self, (index, said): (usize, T)) -> Result<(&mut Queue, T)> {
+        let queue = self.queues.get_mut(index).with_context(|| format!("RPMsg has no ring {index}"))?;
+        Ok((queue, said))
+    }
+
+    fn accept(&self, message: &Message) -> Result<()> {
+        let (known, asked) = (FEATURES | PROTOCOL, message.number()?);
+        ensure!(asked & !known == 0, "features {asked:#x} were not offered");
+        Ok(())
+    }
+
+    /// Stops a ring, which stops both; where it is.
+    fn position(&mut self, message: &Message) -> Result<Vec<u8>> {
+        self.stop();
+        let (index, _) = message.state()?;
+        let (queue, ()) = self.of((index, ()))?;
+        queue.kick = None;
+        let state = [index as u32, queue.position.into()];
+        Ok(state.map(u32::to_ne_bytes).as_flattened().to_vec())
+    }
+
+    /// Begins once all is known.
+    fn start(&mut self) -> Result<()> {
+        let Some(guest) = &self.guest else { return Ok(()) };
+        if self.echo.is_some() || !self.queues.iter().all(Queue::is_ready) {
+            return Ok(());
+        }
+        let [transmit, receive] = &self.queues;
+        let rings = [transmit.layout(guest)?, receive.layout(guest)?];
+        let positions = [transmit.position, receive.position];
+        let remote = Remote::resume(guest.clone(), rings, positions)?;
+        self.echo = Some(Echo::with(remote, &Service::LINUX));
+        self.awake = false;
+        Ok(())
+    }
+
+    /// Ends the echo, and keeps where it was.
+    fn stop(&mut self) {
+        let Some(echo) = self.echo.take() else { return };
+        for (queue, position) in self.queues.iter_mut().zip(echo.link().positions()) {
+            queue.position = position;
+        }
+        self.replied += echo.counts().replied;
+        self.faults += echo.faults().total();
+    }
+
+    /// What it did, in one line.
+    pub fn told(mut self) -> String {
+        self.stop();
+        format!("{} replies, {} faults of the guest", self.replied, self.faults)
+    }
+}
+
+/// Interrupts the guest.
+fn ring(call: Option<&OwnedFd>) -> Result<()> {
+    let Some(call) = call else { return Ok(()) };
+    match rustix::io::write(call, &1u64.to_ne_bytes()) {
+        // A full counter is a kick, too.
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,179 @@
+//! The messages between a virtual machine's monitor and who plays a device.
+//!
+//! Source: QEMU's docs/interop/vhost-user.rst, protocol version 1.
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fd::OwnedFd;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
+use std::io::{IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+
+/// Bytes of a header: request, flags, length, 32 bits each, as the machine has them.
+const HEADER: usize = 12;
+/// The longest message that is taken; the longest that is known has 264 bytes.
+const LONGEST: usize = 1024;
+/// Descriptors that come with a message at most: one a region of memory.
+const DESCRIPTORS: usize = 8;
+
+const VERSION: u32 = 1;
+const REPLY: u32 = 1 << 2;
+const NEED_REPLY: u32 = 1 << 3;
+
+/// A region of the guest's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// The guest's physical address.
+    pub guest: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The monitor's address.
+    pub user: u64,
+    /// Where it begins in the file that comes with it.
+    pub offset: u64,
+}
+
+/// A message as it came.
+#[derive(Debug)]
+pub struct Message {
+    /// What is asked.
+    pub request: u32,
+    /// Whether success is to be confirmed.
+    pub confirm: bool,
+    payload: Vec<u8>,
+    /// Descriptors that came along.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+impl Message {
+    /// The next message; `None` when the monitor is gone.
+    ///
+    /// # Errors
+    /// It is none of this protocol, or the socket fails.
+    pub fn receive(stream: &mut UnixStream) -> Result<Option<Message>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut header = [0; HEADER];
+        let into = &mut [IoSliceMut::new(&mut header)];
+        let received = match recvmsg(&*stream, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            received => received.context("the socket of the monitor")?,
+        };
+        if received.bytes == 0 {
+            return Ok(None);
+        }
+        ensure!(!received.flags.contains(ReturnFlags::CTRUNC), "more descriptors than regions can be");
+        let rights = |message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        };
+        let descriptors = ancillary.drain().filter_map(rights).flatten().collect();
+        stream.read_exact(&mut header[received.bytes..])?;
+        let [request, flags, length] = words(&header);
+        ensure!(flags & 3 == VERSION && flags & REPLY == 0, "this is not vhost-user, version {VERSION}");
+        ensure!(length as usize <= LONGEST, "request {request} has {length} bytes");
+        let mut payload = vec![0; length as usize];
+        stream.read_exact(&mut payload)?;
+        Ok(Some(Message { request, confirm: flags & NEED_REPLY != 0, payload, descriptors }))
+    }
+
+    /// Sends what was asked for.
+    ///
+    /// # Errors
+    /// The socket fails.
+    pub fn reply(&self, stream: &mut UnixStream, payload: &[u8]) -> Result<()> {
+        let header = [self.request, VERSION | REPLY, payload.len() as u32].map(u32::to_ne_bytes);
+        Ok(stream.write_all(&[header.as_flattened(), payload].concat())?)
+    }
+
+    /// The payload, if it is one number.
+    ///
+    /// # Errors
+    /// It has another length.
+    pub fn number(&self) -> Result<u64> {
+        let bytes = self.payload.as_slice().try_into();
+        Ok(u64::from_ne_bytes(bytes.ok().with_context(|| self.wrong())?))
+    }
+
+    /// The payload, if it is a ring's index and a number.
+    ///
+    /// # Errors
+    /// It has another length.
+    pub fn state(&self) -> Result<(usize, u32)> {
+        ensure!(self.payload.len() == 8, self.wrong());
+        let [index, number] = words(&self.payload);
+        Ok((index as usize, number))
+    }
+
+    /// The payload, if it tells where a ring is: its index, and the monitor's
+    /// addresses of descriptors, used and available ring.
+    ///
+    /// # Errors
+    /// It has another length.
+    pub fn addresses(&self) -> Result<(usize, [u64; 3])> {
+        ensure!(self.payload.len() == 40, self.wrong());
+        let [index, _flags] = words(&self.payload);
+        let [_, descriptors, used, available, _log] = longs(&self.payload);
+        Ok((index as usize, [descriptors, used, available]))
+    }
+
+    /// The payload, if it is a ring's index and a descriptor, or none.
+    ///
+    /// # Errors
+    /// It has another length.
+    pub fn descriptor(&mut self) -> Result<(usize, Option<OwnedFd>)> {
+        /// In the number: no descriptor comes along.
+        const NONE: u64 = 1 << 8;
+        let number = self.number()?;
+        let descriptor = if number & NONE == 0 { self.descriptors.pop() } else { None };
+        Ok(((number & 0xFF) as usize, descriptor))
+    }
+
+    /// The payload, if it is a table of regions, with their files.
+    ///
+    /// # Errors
+    /// It has another length, or not as many descriptors as regions.
+    pub fn regions(&mut self) -> Result<Vec<(Region, OwnedFd)>> {
+        const SIZE: usize = 32;
+        ensure!(self.payload.len() >= 8, self.wrong());
+        let [count, _] = words(&self.payload);
+        let bytes = &self.payload[8..];
+        ensure!(
+            bytes.len() >= count as usize * SIZE && self.descriptors.len() == count as usize,
+            self.wrong()
+        );
+        let region = |bytes: &[u8]| {
+            let [guest, size, user, offset] = longs(bytes);
+            Region { guest, size, user, offset }
+        };
+        Ok(bytes.chunks_exact(SIZE).map(region).zip(self.descriptors.drain(..)).collect())
+    }
+
+    fn wrong(&self) -> String {
+        format!(
+            "request {} of {} bytes, {} descriptors",
+            self.request,
+            self.payload.len(),
+            self.descriptors.len()
+        )
+    }
+
+    /// That the request is not known.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn unknown(&self) -> Result<()> {
+        bail!("the monitor asks what RPMsg does not need ({})", self.wrong())
+    }
+}
+
+/// The first words of a payload that is long enough; zeros where it is not.
+fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
+    let words = bytes.as_chunks::<4>().0;
+    std::array::from_fn(|at| words.get(at).map_or(0, |word| u32::from_ne_bytes(*word)))
+}
+
+fn longs<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    let longs = bytes.as_chunks::<8>().0;
+    std::array::from_fn(|at| longs.get(at).map_or(0, |long| u64::from_ne_bytes(*long)))
+}

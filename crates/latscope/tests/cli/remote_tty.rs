@@ -1,0 +1,347 @@
+//! Real pseudo terminals: pings over them, those that lead to a remote, and the
+//! programs of MCS.
+
+use crate::process::{Mark, send, signal};
+use crate::support::{
+    Place, Ran, end, eventually, has_reason, json, latscope, measurements, of_probe, run, start, wait,
+};
+use rustix::fd::OwnedFd;
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// A pseudo terminal of the test, as a shell would have it.
+struct Pty {
+    _master: OwnedFd,
+    slave: OwnedFd,
+    path: String,
+}
+
+impl Pty {
+    fn new() -> Pty {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("pseudo terminals are there");
+        grantpt(&master).expect("it is ours");
+        unlockpt(&master).expect("it is ours");
+        let slave = ioctl_tiocgptpeer(&master, flags).expect("it has another end");
+        let path = ptsname(&master, []).expect("it has a name").into_string().expect("in ASCII");
+        Pty { _master: master, slave, path }
+    }
+}
+
+/// All that tells how a terminal treats bytes.
+fn modes(terminal: &OwnedFd) -> String {
+    let modes = termios::tcgetattr(terminal).expect("it is a terminal");
+    let code = |index| modes.special_codes[index];
+    let codes = [code(SpecialCodeIndex::VMIN), code(SpecialCodeIndex::VTIME)];
+    let (input, output) = (modes.input_modes, modes.output_modes);
+    format!("{input:?} {output:?} {:?} {:?} {codes:?}", modes.control_modes, modes.local_modes)
+}
+
+fn is_raw(terminal: &OwnedFd) -> bool {
+    let modes = termios::tcgetattr(terminal).expect("it is a terminal");
+    let mut raw = modes.clone();
+    raw.make_raw();
+    let local = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN;
+    modes.input_modes == raw.input_modes
+        && modes.output_modes == raw.output_modes
+        && !modes.local_modes.intersects(local)
+}
+
+/// A terminal that leads somewhere, in a process that says where.
+struct Served {
+    child: Child,
+    path: String,
+    mark: Mark,
+}
+
+impl Served {
+    fn start(words: &[&str]) -> Served {
+        let mut command = latscope(["remote", "serve", "--pty"].iter().chain(words));
+        let (served, line) = Served::with(&mut command, |line| line.starts_with("/dev/"));
+        Served { path: line, ..served }
+    }
+
+    /// Waits for a line of its output.
+    fn with(command: &mut Command, is_it: impl Fn(&str) -> bool) -> (Served, String) {
+        let mark = Mark::on(command);
+        let mut child = start(command);
+        let mut lines = BufReader::new(child.stdout.as_mut().expect("it is piped")).lines();
+        let line = lines.find_map(|line| line.ok().filter(|line| is_it(line))).expect("it says where it is");
+        (Served { child, path: String::new(), mark }, line)
+    }
+
+    fn end(self) -> Ran {
+        signal(&self.child, Signal::INT);
+        let ran = wait(self.child);
+        self.mark.wait_for_none();
+        ran
+    }
+}
+
+fn ping(path: &str, words: &str, result: &str) -> Command {
+    let fixed = ["remote", "ping", "--transport", "tty", "--path", path, "--json", result, "--quiet"];
+    latscope(fixed.into_iter().chain(words.split_whitespace()))
+}
+
+#[test]
+fn pings_over_a_terminal_that_leads_to_a_remote_come_back_whole() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    for words in [&[][..], &["--transport", "shm", "--wait", "spin"], &["--echo"]] {
+        let served = Served::start(words);
+        let words = [
+            "remote",
+            "ping",
+            "long-ping",
+            "--mode",
+            "pipelined",
+            "--transport",
+            "tty",
+            "--path",
+            &served.path,
+            "--count",
+            "300",
+        ];
+        end(&mut latscope(words.into_iter().chain(["--json", &result]))).done();
+        let found = json(&result);
+        assert_eq!(measurements(&found).len(), 2);
+        for m in measurements(&found) {
+            assert_eq!(
+                (m["summary"]["count"].as_u64(), m["params"]["wait"].as_str()),
+                (Some(300), Some("poll"))
+            );
+            for name in ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"] {
+                assert_eq!(m["values"][name]["value"].as_f64(), Some(0.0), "{name}: {m:#}");
+            }
+        }
+        let told = served.end();
+        // 400 of 48 bytes; 400 of 4096 in nine packets with a word each.
+        let bytes = 400 * 48 + 400 * (4096 + 9 * 8);
+        assert_eq!(told.code, Some(0), "{told:#?}");
+        assert!(told.err.contains(&format!("{bytes} bytes")), "{told:#?}");
+    }
+}
+
+#[test]
+fn a_terminal_leads_over_another_terminal() {
+    let far = Served::start(&["--echo"]);
+    let near = Served::start(&["--transport", "tty", "--path", &far.path]);
+    let place = Place::new();
+    let result = place.at("result.json");
+    end(&mut ping(&near.path, "--count 100", &result)).done();
+    assert_eq!(of_probe(&json(&result), "remote.ping")[0]["values"]["losses"]["value"].as_f64(), Some(0.0));
+    near.end().done();
+    // Its other end is gone.
+    let near = Served::start(&["--transport", "tty", "--path", &far.path]);
+    let path = far.path.clone();
+    far.end().done();
+    let ran = wait(near.child).has_code(1);
+    assert!(ran.err.contains(&format!("the remote is gone: {path}: its other end was closed")), "{ran:#?}");
+    near.mark.wait_for_none();
+}
+
+impl Ran {
+    fn has_code(self, code: i32) -> Ran {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self.no_panic();
+        self
+    }
+}
+
+#[test]
+fn modes_are_raw_while_it_runs_and_as_before_however_it_ends() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    for way in [None, Some(Signal::INT), Some(Signal::TERM), Some(Signal::KILL)] {
+        let pty = Pty::new();
+        let before = modes(&pty.slave);
+        assert!(!is_raw(&pty.slave));
+        // Nobody answers: it ends by itself after three seconds.
+        let mut command = ping(&pty.path, "--duration 60s", &result);
+        let mark = Mark::on(&mut command);
+        let child = start(&mut command);
+        eventually("it is raw", || is_raw(&pty.slave).then_some(()));
+        if let Some(way) = way {
+            signal(&child, way);
+        }
+        wait(child).no_panic();
+        mark.wait_for_none();
+        assert_eq!(modes(&pty.slave), before, "{way:?}");
+    }
+}
+
+#[test]
+fn modes_that_somebody_else_set_meanwhile_stay() {
+    let pty = Pty::new();
+    let mut command = ping(&pty.path, "--duration 60s", "/dev/null");
+    let child = start(&mut command);
+    eventually("it is raw", || is_raw(&pty.slave).then_some(()));
+    let mut theirs = termios::tcgetattr(&pty.slave).unwrap();
+    theirs.local_modes |= LocalModes::ECHO;
+    termios::tcsetattr(&pty.slave, OptionalActions::Now, &theirs).unwrap();
+    let expected = modes(&pty.slave);
+    signal(&child, Signal::INT);
+    wait(child).no_panic();
+    assert_eq!(modes(&pty.slave), expected);
+}
+
+#[test]
+fn a_terminal_where_nobody_answers_costs_losses_and_ends_the_row() {
+    let pty = Pty::new();
+    let place = Place::new();
+    let result = place.at("result.json");
+    end(&mut ping(&pty.path, "--duration 60s", &result)).has_code(1);
+    let found = json(&result);
+    let points = of_probe(&found, "remote.ping");
+    has_reason(&points, "unsupported", "no message came in time");
+    assert_eq!(points[0]["values"]["losses"]["value"].as_f64(), Some(3.0), "{found:#}");
+}
+
+#[test]
+fn a_server_that_is_killed_ends_the_row_and_leaves_nothing() {
+    let place = Place::new();
+    let (result, link) = (place.at("result.json"), place.at("tty"));
+    let served = Served::start(&["--link", &link]);
+    assert_eq!(std::fs::read_link(&link).unwrap(), Path::new(&served.path));
+    let child = start(&mut ping(&link, "--duration 60s", &result));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    signal(&served.child, Signal::KILL);
+    wait(served.child);
+    wait(child).no_panic();
+    let found = json(&result);
+    has_reason(&of_probe(&found, "remote.ping"), "degraded", "its other end was closed");
+    served.mark.wait_for_none();
+    assert!(Path::new(&link).symlink_metadata().is_err());
+}
+
+#[test]
+fn a_remote_that_dies_ends_the_server() {
+    let served = Served::start(&[]);
+    let echo = served.mark.wait_for("__remote");
+    send(Signal::KILL, echo.pid);
+    let ran = wait(served.child);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.err.contains("the remote is gone: the process that answers ended: signal: 9"), "{ran:#?}");
+    served.mark.wait_for_none();
+}
+
+#[test]
+fn lines_are_a_variant_of_their_own_that_tells_what_it_loses() {
+    let served = Served::start(&["--echo"]);
+    let place = Place::new();
+    let result = place.at("result.json");
+    let words = ["remote", "ping", "--transport", "tty-line", "--path", &served.path, "--json", &result];
+    let ran = end(&mut latscope(words));
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let found = json(&result);
+    let [m] = measurements(&found) else { panic!("{found:#}") };
+    assert_eq!(m["params"]["transport"], "tty-line");
+    let count = |name: &str| m["values"][name]["value"].as_f64().unwrap();
+    // Pings number 3, 4, 10, 13, … are commands to it.
+    assert!(count("losses") + count("mismatches") > 0.0 && count("faults") > 0.0, "{m:#}");
+    served.end().done();
+}
+
+#[test]
+fn what_cannot_be_served_or_talked_to_is_refused_in_a_line() {
+    let place = Place::new();
+    let taken = place.file("taken", "");
+    for (words, said) in [
+        (&["serve", "--pty", "--link", &taken][..], "is there already"),
+        (&["serve", "--pty", "--wait", "poll"], "shm waits by: spin"),
+        (&["serve"], "--pty"),
+        (&["serve", "--pty", "--transport", "tty"], "--path /dev/pts/N"),
+        (&["ping", "--transport", "tty"], "--path /dev/pts/N"),
+        (&["ping", "--transport", "tty", "--path", &taken], "is no terminal"),
+        (&["ping", "--transport", "tty", "--path", "/dev/pts/never"], "/dev/pts/never"),
+    ] {
+        let line = end(&mut latscope(["remote"].iter().chain(words).chain(&[]))).refused();
+        assert!(line.contains(said), "{words:?}: {line}");
+    }
+    assert_eq!(std::fs::read(&taken).unwrap(), b"");
+}
+
+/// Numbers, and the spaces that fill up their columns, as one sign.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    for c in text.chars() {
+        let digit = c.is_ascii_digit() || c == '.' && masked.ends_with('#');
+        if digit {
+            let kept = masked.trim_end_matches(' ').len();
+            masked.truncate(kept);
+            if !masked.ends_with('#') {
+                masked.push('#');
+            }
+        } else {
+            masked.push(c);
+        }
+    }
+    masked
+}
+
+fn documented(name: &str) -> String {
+    let path = format!("{}/tests/golden/mcs/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    masked(&std::fs::read_to_string(path).expect("it is there"))
+}
+
+#[test]
+fn mica_main_pings_in_the_documented_words() {
+    let call = "as mica_main -c 1 -t zephyr-image.bin -a 0x7a000000 --loop 3";
+    for (task, policy) in [("--ping", "ping_msg"), ("--long-ping", "long_ping_msg")] {
+        let ran = end(&mut latscope(call.split(' ').chain([task])));
+        assert!(ran.err.contains("the remote is a process of latscope"), "{ran:#?}");
+        let out = ran.done();
+        assert_eq!(masked(&out), documented("mica_main-ping").replace("ping_msg", policy));
+        assert!(out.contains("Count:       3 Realtime:"), "{out}");
+    }
+}
+
+#[test]
+fn pty_test_talks_to_the_terminal_of_mica_main_in_the_documented_words() {
+    let mut command = latscope(["as", "mica_main", "--pty"]);
+    let (served, line) = Served::with(&mut command, |line| line.starts_with("pls open "));
+    let path = line.split(' ').nth(2).unwrap();
+    let ping = run(&["as", "pty_test", "--path", path, "--ping", "--loop", "3"]).done();
+    assert_eq!(masked(&ping), documented("pty_test-ping"));
+    assert!(ping.starts_with("Count:     3 | "), "{ping}");
+    let ran = run(&["as", "pty_test", path, "--bandwidth", "--time", "1"]);
+    assert!(ran.err.contains("; 0 were lost, 0 blocks came otherwise, 0 faults"), "{ran:#?}");
+    let bandwidth = ran.done();
+    assert_eq!(masked(&bandwidth), documented("pty_test-bandwidth"));
+    let ran = served.end().has_code(0);
+    // The line that was waited for is gone with what was before it.
+    assert_eq!(masked(&line), "pls open /dev/pts/# to test pty");
+    assert!(ran.err.contains("note"), "{ran:#?}");
+}
+
+#[test]
+fn pty_test_is_ended_by_a_signal_and_leaves_the_terminal_as_it_was() {
+    for bandwidth in [false, true] {
+        let pty = Pty::new();
+        let before = modes(&pty.slave);
+        let mut command = latscope(["as", "pty_test", &pty.path]);
+        command.args(bandwidth.then_some("--bandwidth"));
+        let child = start(&mut command);
+        eventually("it is raw", || is_raw(&pty.slave).then_some(()));
+        signal(&child, Signal::INT);
+        let ran = wait(child).has_code(0);
+        assert!(ran.out.ends_with("Test was interrupted and benchmark ended.\n"), "{ran:#?}");
+        assert_eq!(modes(&pty.slave), before);
+    }
+}
+
+#[test]
+fn pty_test_counts_what_nobody_answers() {
+    let pty = Pty::new();
+    let ran = run(&["as", "pty_test", &pty.path, "--loop", "2", "--pace", "0ms"]).has_code(1);
+    assert_eq!(ran.out, "ping test over!\n");
+    assert!(ran.err.contains("of 2 pings 2 had no reply within a second"), "{ran:#?}");
+    // Ours are accepted beside theirs, and wrong ones are told.
+    assert!(run(&["as", "pty_test", "--help"]).done().contains("--pace=TIME"));
+    let ran = run(&["as", "mica_main", "--loop", "x"]).has_code(1);
+    assert!(ran.err.starts_with("mica_main: --loop x is no number\nUsage:"), "{ran:#?}");
+}

@@ -1,0 +1,135 @@
+//! What must hold in a guest whose remote processor we are.
+
+use super::machine::{KILL, Machine};
+use crate::vm::checks::{Check, Ran, script};
+use anyhow::{Context, Result, ensure};
+use latscope_core::report::Report;
+use std::time::Duration;
+
+/// What is no sample; none of it may happen here.
+const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
+
+/// Commands in the guest, in this order.
+const CHECKS: &[Check] = &[
+    Check::new(
+        "Linux has the devices of all that was announced",
+        &[],
+        "ls /dev /sys/bus/rpmsg/devices",
+        devices,
+    ),
+    Check::new("the terminal echoes", &[], TERMINAL, |ran| ran.prints("Hello,world")),
+    Check::new("pings", &[], "latscope remote ping --transport char --count 500 --json -", |ran| {
+        clean(ran, "remote.ping", 500)
+    }),
+    Check::new("long pings", &[], "latscope remote long-ping --transport char --count 100 --json -", |ran| {
+        clean(ran, "remote.long-ping", 100)
+    }),
+    Check::new(
+        "pings over an announced channel that is bound",
+        &[],
+        "latscope remote ping --transport char --via bind --count 100 --json -; ls /dev >&2",
+        |ran| {
+            clean(ran, "remote.ping", 100)?;
+            gone(ran)
+        },
+    ),
+    Check::new(
+        "pings to an address that is given, by a name of one's own",
+        &[],
+        "latscope remote ping --transport char --endpoint mine --dst 0x400 --count 100 --json -; ls /dev >&2",
+        |ran| {
+            clean(ran, "remote.ping", 100)?;
+            gone(ran)
+        },
+    ),
+    Check::new("both tables", &[], "latscope remote --transport char --count 200", |ran| {
+        println!("{}", ran.stdout);
+        ran.says("ping to a remote")
+    }),
+    Check::new("a name that nobody announces is told", &[], NOBODY, |ran| {
+        let said = ran.said();
+        ensure!(said.contains("no remote announces nobody"), "{said}");
+        Ok(())
+    })
+    .exits(1),
+    Check::new("doctor knows where it is", &[], "latscope doctor", |ran| ran.says("emulated")),
+    Check::new("list", &[], "latscope list", |ran| ran.says("remote.long-ping")),
+    Check::new("a remote that is killed is told, and no sample", &[], DEATH, |ran| {
+        let report = Report::from_json(ran.stdout.as_bytes()).with_context(|| ran.said())?;
+        let point = report.of_probe("remote.ping").next().context("no ping in the result")?;
+        let reason = point.reason.as_deref().unwrap_or_default();
+        ensure!(point.summary.count > 0, "it was killed before the first ping: {reason}");
+        ensure!(
+            reason.contains("no message came in time") || reason.contains("the remote is gone"),
+            "{reason}"
+        );
+        Ok(())
+    })
+    .takes(120),
+];
+
+/// What a line over the terminal's driver and ours comes back as.
+const TERMINAL: &str = "stty -F /dev/ttyRPMSG0 raw -echo && exec 3<>/dev/ttyRPMSG0 && \
+                        echo Hello,world >&3 && timeout 20 head -n1 <&3";
+
+const NOBODY: &str = "latscope remote ping --transport char --endpoint nobody --count 10";
+
+/// The last check: nothing answers after it.
+const DEATH: &str = "latscope remote ping --transport char --duration 60s --json result --quiet & \
+                     sleep 5; echo 'kill the remote processor' >/dev/console; wait $!; cat result";
+
+/// Boots, and judges each check.
+pub fn run(machine: &Machine, mut report: impl FnMut(&str, Result<()>)) {
+    debug_assert!(DEATH.contains(KILL));
+    let checks: Vec<&Check> = CHECKS.iter().collect();
+    let limit = 60 + checks.iter().map(|check| u64::from(check.limit)).sum::<u64>();
+    match machine.run(&script(&checks), Duration::from_secs(limit)) {
+        Ok((ended, said)) => {
+            for (index, check) in checks.iter().enumerate() {
+                let ran = Ran::read(&ended.out().join(index.to_string())).context("it did not run");
+                report(&format!("guest: {}", check.name), ran.and_then(|ran| check.judge(&ran)));
+            }
+            report("guest: a machine is connected, and its remote says so", connected(&said));
+        }
+        Err(error) => report("guest: it runs to its end", Err(error)),
+    }
+}
+
+fn connected(said: &str) -> Result<()> {
+    ensure!(said.contains("a virtual machine is connected"), "{said:?}");
+    Ok(())
+}
+
+fn devices(ran: &Ran) -> Result<()> {
+    let all = [
+        "rpmsg_ctrl0",
+        "rpmsg0",
+        "ttyRPMSG0",
+        "rpc-ping",
+        "rpc-long-ping",
+        "pty-ping",
+        "bandwidth",
+        "rpmsg-raw",
+    ];
+    all.iter().try_for_each(|name| ran.says(name))
+}
+
+/// Every ping came back, and each figure is marked as the emulator's.
+fn clean(ran: &Ran, probe: &str, count: u64) -> Result<()> {
+    ran.measured(probe)?;
+    for point in ran.result()?.of_probe(probe) {
+        ensure!(point.summary.count == count, "{} of {count} pings", point.summary.count);
+        for name in LOSSES {
+            let value = point.values.get(name).with_context(|| format!("no {name}"))?;
+            ensure!(value.value == 0.0, "{name}: {}", value.value);
+        }
+    }
+    Ok(())
+}
+
+/// No device is left but that of the channel that Linux binds by itself.
+fn gone(ran: &Ran) -> Result<()> {
+    let left: Vec<&str> = ran.stderr.lines().filter(|name| name.starts_with("rpmsg")).collect();
+    ensure!(left == ["rpmsg0", "rpmsg_ctrl0"], "devices are left: {left:?}");
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The emulated machine, and the process that is its remote processor.
+
+use super::cross;
+use super::sid::Emulator;
+use crate::vm::CACHE;
+use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Patience};
+use crate::vm::initramfs::Contents;
+use crate::vm::kernel::{self, Unpacked};
+use crate::vm::packages::{Suite, once};
+use crate::{setup, shell};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The drivers of RPMsg; the announcements' before the bus, or it is too late for them.
+const MODULES: [&str; 5] = ["rpmsg_ns", "virtio_rpmsg_bus", "rpmsg_char", "rpmsg_ctrl", "rpmsg_tty"];
+
+/// What the guest says on its console when its remote processor is to be killed.
+pub const KILL: &str = "kill the remote processor";
+
+const MEMORY: &str = "256M";
+
+/// What is needed to boot.
+pub struct Machine {
+    emulator: Emulator,
+    kernel: Unpacked,
+    busybox: PathBuf,
+    /// That runs in the guest.
+    latscope: PathBuf,
+    /// That is the remote processor.
+    remote: PathBuf,
+}
+
+impl Machine {
+    /// Fetches and builds all, or finds it as it was left.
+    ///
+    /// # Errors
+    /// What cannot be had.
+    pub fn prepared() -> Result<Machine> {
+        setup::program("setpriv", "util-linux")?;
+        let emulator = Emulator::unpacked().context("QEMU for ARM")?;
+        let bookworm = || Suite::of("bookworm", &["amd64", "armhf"]);
+        let kernel =
+            kernel::fetched("armmp", bookworm, "linux-image-armmp:armhf").context("the kernel for ARM")?;
+        let dir = Path::new(CACHE).join("busybox-armhf");
+        once(&dir, |dir| bookworm()?.unpack("busybox-static:armhf", dir))?;
+        let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
+        let busybox = programs.into_iter().find(|program| program.exists()).context("no busybox for ARM")?;
+        let latscope = cross::latscope().context("latscope for ARM")?;
+        let mut cargo = shell::cargo("build --package latscope --locked --features vhost-user");
+        shell::run(&mut cargo)?;
+        let remote = Path::new(CACHE).join("latscope-vhost-user");
+        fs::copy(shell::target().join("debug/latscope"), &remote)?;
+        Ok(Machine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })
+    }
+
+    /// Boots with a remote processor, runs a job, and waits for the end; what the remote said.
+    ///
+    /// # Errors
+    /// The guest does not come up or to its end, or the remote leaves its socket.
+    pub fn run(&self, job: &str, timeout: Duration) -> Result<(Ended, String)> {
+        let modules: Vec<String> = PORT_MODULES.iter().chain(&MODULES).map(|&name| name.to_owned()).collect();
+        let modules = self.kernel.load_order(&modules)?;
+        let contents = Contents {
+            busybox: &self.busybox,
+            latscope: &self.latscope,
+            modules: &modules,
+            programs: &[],
+            overlay: None,
+            job,
+        };
+        let scratch = tempfile::tempdir()?;
+        contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
+        let sockets = tempfile::tempdir()?;
+        let socket = sockets.path().join("rpmsg");
+        let mut remote = Remote::start(&self.remote, &socket, &sockets.path().join("said"))?;
+        let emulator = self.command(&socket, scratch.path());
+        let console = scratch.path().join(CONSOLE);
+        let over = AtomicBool::new(false);
+        let patience = Patience { timeout, silence: None };
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| remote.kill_when_told(&console, &over));
+            let ended = boot::boot(emulator, patience, scratch, &self.kernel.release);
+            over.store(true, Relaxed);
+            ended
+        })?;
+        let said = remote.ended()?;
+        ensure!(!socket.exists(), "the remote left its socket");
+        Ok((ended, said))
+    }
+
+    fn command(&self, socket: &Path, scratch: &Path) -> Command {
+        let mut command = self.emulator.command();
+        command.args(["-M", "virt,highmem=off,memory-backend=memory", "-cpu", "cortex-a15", "-smp", "2"]);
+        command.args(["-accel", "tcg,thread=multi", "-m", MEMORY]);
+        // Its memory is the remote's, too.
+        command.arg("-object").arg(format!("memory-backend-memfd,id=memory,size={MEMORY},share=on"));
+        command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
+        command.arg("-serial").arg(format!("file:{}", scratch.join(CONSOLE).display()));
+        command.arg("-kernel").arg(self.kernel.image()).arg("-initrd").arg(scratch.join("initramfs"));
+        command.args(["-append", "console=ttyAMA0 quiet panic=-1"]);
+        // The first device: the ports are named by its number.
+        command.args(["-device", "virtio-serial-pci"]).stdin(Stdio::null());
+        command.arg("-chardev").arg(format!("socket,id=rpmsg,path={}", socket.display()));
+        command
+            .args(["-device", "vhost-user-test-device-pci,chardev=rpmsg,virtio-id=7,num_vqs=2,vq_size=256"]);
+        command
+    }
+}
+
+/// The process that is the remote processor.
+struct Remote {
+    process: Child,
+    said: PathBuf,
+}
+
+impl Remote {
+    /// Starts it, and waits until a monitor can connect.
+    fn start(program: &Path, socket: &Path, said: &Path) -> Result<Remote> {
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL"])
+            .arg(program)
+            .args(["remote", "serve", "--vhost-user"])
+            .arg(socket);
+        let process = command.stderr(fs::File::create(said)?).spawn().context("the remote does not start")?;
+        let mut remote = Remote { process, said: said.to_owned() };
+        let start = Instant::now();
+        while !socket.exists() {
+            let over = remote.process.try_wait()?.is_some() || start.elapsed() > Duration::from_secs(60);
+            ensure!(!over, "the remote does not listen: {}", fs::read_to_string(said)?);
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(remote)
+    }
+
+    /// Kills it in the middle of its work when the guest says so.
+    fn kill_when_told(&mut self, console: &Path, over: &AtomicBool) {
+        while !over.load(Relaxed) {
+            let said = fs::read(console).unwrap_or_default();
+            if said.windows(KILL.len()).any(|words| words == KILL.as_bytes()) {
+                let _ = self.process.kill();
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until it ends, as it does with its monitor; what it said.
+    fn ended(mut self) -> Result<String> {
+        let start = Instant::now();
+        while self.process.try_wait()?.is_none() {
+            ensure!(start.elapsed() < Duration::from_secs(60), "the remote outlives the machine");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(fs::read_to_string(&self.said)?)
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,47 @@
+//! `cargo xtask guest`: latscope in a machine whose Linux talks RPMsg by its own drivers.
+//!
+//! An unmodified Debian kernel for ARM boots in QEMU. Its remote processor is
+//! `latscope remote serve --vhost-user` on this machine; what pings it is
+//! latscope, built for ARM, in the guest. Only Debian's kernels for armhf have
+//! the drivers, and only new QEMUs lend a device to somebody else; the compiler
+//! is Debian's, too, since it comes with a standard library for ARM.
+
+mod checks;
+mod cross;
+mod machine;
+mod sid;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+/// Runs every check and reports each.
+///
+/// # Errors
+/// Why this cannot be done on this machine.
+pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
+    if !crate::vm::boot::AVAILABLE {
+        return Err("RPMsg in a guest: QEMU and the compiler are fetched for x86-64, this is not");
+    }
+    match machine::Machine::prepared() {
+        Ok(machine) => checks::run(&machine, report),
+        Err(error) => report("guest: it can be set up", Err(error)),
+    }
+    Ok(())
+}
+
+/// The command: every check by name.
+///
+/// # Errors
+/// As [`run_all`].
+pub fn run() -> Result<ExitCode> {
+    let mut passed = true;
+    let outcome = run_all(|name, outcome| {
+        passed &= outcome.is_ok();
+        match outcome {
+            Ok(()) => println!("ok      {name}"),
+            Err(error) => println!("failed  {name}: {error:#}"),
+        }
+    });
+    outcome.map_err(anyhow::Error::msg)?;
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

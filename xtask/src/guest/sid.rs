@@ -1,0 +1,86 @@
+//! Programs of Debian's unstable suite, which need its C library: unpacked,
+//! never installed, and started by its own loader.
+
+use crate::vm::CACHE;
+use crate::vm::packages::{Suite, once};
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The one with the newest QEMU and Rust.
+const SUITE: &str = "sid";
+
+/// Where the libraries are, below a root.
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
+/// A root with programs and all they are linked to.
+pub struct Root(PathBuf);
+
+impl Root {
+    /// Unpacks the packages that are chosen, once under a name.
+    ///
+    /// # Errors
+    /// They cannot be fetched.
+    pub fn unpacked(name: &str, choose: impl FnOnce(&Suite) -> Result<Vec<String>>) -> Result<Root> {
+        let dir = std::path::absolute(Path::new(CACHE).join(name))?;
+        once(&dir, |dir| {
+            let suite = Suite::of(SUITE, &["amd64", "armhf"])?;
+            suite.unpack_all(&choose(&suite)?, dir)
+        })?;
+        Ok(Root(dir))
+    }
+
+    /// A place in it.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path)
+    }
+
+    /// The words that start a program of it.
+    pub fn program(&self, path: &str) -> Vec<String> {
+        let libraries = self.path(LIBRARIES);
+        let more = libraries.join("systemd");
+        let loader = libraries.join("ld-linux-x86-64.so.2");
+        let path = self.path(path);
+        [
+            loader.display().to_string(),
+            "--library-path".to_owned(),
+            format!("{}:{}", libraries.display(), more.display()),
+            path.display().to_string(),
+        ]
+        .to_vec()
+    }
+
+    /// The only directory in a place.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn only(&self, path: &str) -> Result<PathBuf> {
+        let place = self.path(path);
+        let entry = fs::read_dir(&place).ok().and_then(|mut entries| entries.next());
+        Ok(entry.with_context(|| format!("nothing in {}", place.display()))??.path())
+    }
+}
+
+/// QEMU for ARM, in a version with `vhost-user-test-device`.
+pub struct Emulator(Root);
+
+impl Emulator {
+    /// Fetches it, once.
+    ///
+    /// # Errors
+    /// As [`Root::unpacked`].
+    pub fn unpacked() -> Result<Emulator> {
+        Ok(Emulator(Root::unpacked("qemu-arm", |suite| suite.with_dependencies("qemu-system-arm"))?))
+    }
+
+    /// A command that starts it, and is ended when this process ends.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).args(self.0.program("usr/bin/qemu-system-arm"));
+        // Else it loads the modules of a QEMU that is installed, which is another one.
+        command.env("QEMU_MODULE_DIR", self.0.path(LIBRARIES).join("qemu"));
+        command.arg("-L").arg(self.0.path("usr/share/qemu"));
+        command
+    }
+}

@@ -1,0 +1,152 @@
+//! `cargo xtask peers pty`: `latscope remote --transport tty` beside the least
+//! that a ping over a pseudo terminal can be: `write` and `read`, with an echo of `read`
+//! and `write` at the other end. Both clients are processes, and the echo is the same.
+
+use super::tools::Latscope;
+use super::{SEED, middle, verdict};
+use anyhow::{Context, Result, ensure};
+use latscope_core::statistics::{Interval, ratio_of_medians};
+use latscope_core::units::format_time;
+use latscope_sys::clock::monotonic_raw_ns;
+use latscope_sys::sched;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read, write};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use std::path::Path;
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+
+/// What of the least ping ours may take.
+const MOST: f64 = 1.05;
+
+/// Bytes of a ping, of both.
+const PAYLOAD: usize = 48;
+
+/// Pings of a run.
+const PINGS: usize = 20_000;
+
+/// Pings before them.
+const WARM_UP: usize = 100;
+
+/// Where the clients run.
+const CPU: u32 = 0;
+
+/// Takes turns; whether the limit holds.
+///
+/// # Errors
+/// latscope cannot be built, or there are no pseudo terminals.
+pub fn run(pairs: usize) -> Result<bool> {
+    let latscope = Latscope::build()?;
+    let turns = (0..pairs).map(|_| turn(&latscope)).collect::<Result<Vec<_>>>()?;
+    let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
+    let (ratio, interval) = ratio_of_medians(&turns, SEED).context("too few pairs")?;
+    let allowed = Interval { low: 0.0, high: MOST };
+    println!(
+        "ping of {PAYLOAD} bytes over a pseudo terminal, p50: latscope {}, the least {}: {ratio:.3} [{:.3}, {:.3}], at most \
+         {MOST}: {}",
+        format_time(middle(ours)),
+        format_time(middle(theirs)),
+        interval.low,
+        interval.high,
+        verdict(ratio, interval, allowed)
+    );
+    Ok(!interval.is_apart_from(&allowed))
+}
+
+/// One run of each, one after the other: medians, ns.
+///
+/// # Errors
+/// One of them does not run.
+pub fn turn(latscope: &Latscope) -> Result<(f64, f64)> {
+    let echo = Echo::start()?;
+    let words = format!(
+        "remote ping --transport tty --path {} --count {PINGS} --duration 60s --cpus {CPU},{}",
+        echo.path,
+        CPU + 1
+    );
+    let ours = latscope.median(&words.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
+    let client =
+        Command::new(std::env::current_exe()?).args(["peers", "pty", "--client", &echo.path]).output()?;
+    ensure!(client.status.success(), "{}", String::from_utf8_lossy(&client.stderr).trim());
+    let theirs = String::from_utf8_lossy(&client.stdout).trim().parse().context("no figure")?;
+    Ok((ours, theirs))
+}
+
+/// The least client: prints its median, ns.
+///
+/// # Errors
+/// The terminal cannot be used.
+pub fn client(path: &Path) -> Result<()> {
+    sched::pin(&[CPU])?;
+    let terminal = open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut modes = tcgetattr(&terminal)?;
+    modes.make_raw();
+    tcsetattr(&terminal, OptionalActions::Flush, &modes)?;
+    let mut taken = Vec::with_capacity(PINGS);
+    for ping in 0..WARM_UP + PINGS {
+        let message = [ping as u8; PAYLOAD];
+        let mut reply = [0; PAYLOAD];
+        let begun = monotonic_raw_ns();
+        write(&terminal, &message)?;
+        let mut length = 0;
+        while length < PAYLOAD {
+            length += read(&terminal, &mut reply[length..])?;
+        }
+        let ns = monotonic_raw_ns() - begun;
+        ensure!(reply == message, "another reply than was sent");
+        if ping >= WARM_UP {
+            taken.push(ns as f64);
+        }
+    }
+    println!("{}", middle(taken));
+    Ok(())
+}
+
+/// A pseudo terminal whose master sends back what it reads, in a thread.
+struct Echo {
+    path: String,
+    /// Without it the echo would end when a client does; with its end, it does.
+    slave: Option<OwnedFd>,
+    thread: Option<JoinHandle<rustix::io::Result<()>>>,
+}
+
+impl Echo {
+    fn start() -> Result<Echo> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let slave = Some(ioctl_tiocgptpeer(&master, flags)?);
+        let path = ptsname(&master, [])?.into_string()?;
+        let thread = Some(thread::spawn(move || echo(&master)));
+        Ok(Echo { path, slave, thread })
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.slave = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn echo(master: &OwnedFd) -> rustix::io::Result<()> {
+    // Where there is one CPU only, both are there.
+    let _ = sched::pin(&[CPU + 1]);
+    let mut room = [0; 4096];
+    loop {
+        let length = match read(master, &mut room) {
+            // Nobody has the other end.
+            Err(Errno::IO) => return Ok(()),
+            read => read?,
+        };
+        let mut written = 0;
+        while written < length {
+            written += write(master, &room[written..length])?;
+        }
+    }
+}
