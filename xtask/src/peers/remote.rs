@@ -67,7 +67,7 @@ static CONTESTS: &[Contest] = &[
         tool: None,
         theirs: Point(
             "memory bandwidth --operation copy --step every --threads 1 --size 256MiB --cpus {cpu}",
-            &[MEMORY],
+            &[MEMORY, MEMORY],
         ),
         rows: &[limit("p50", 1.0), limit("mean", f64::INFINITY)],
         differs: "times of 1 MiB less its headers; theirs is that of 5 GB/s, unless one CPU copies memory more slowly",
@@ -82,7 +82,7 @@ static CONTESTS: &[Contest] = &[
         tool: None,
         theirs: Point(
             "memory bandwidth --operation copy --step every --threads 1 --size 256MiB --cpus {cpu}",
-            &[MEMORY],
+            &[MEMORY, MEMORY],
         ),
         rows: &[limit("p50", f64::INFINITY), limit("mean", f64::INFINITY)],
         differs: "as above; each byte is copied four times, and counted once",
@@ -123,6 +123,19 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
 mod tests {
     use super::*;
     use latscope_core::report::Summary;
+
+    #[test]
+    fn both_sides_have_a_figure_for_each_limit() {
+        for contest in CONTESTS {
+            let (Point(_, ours), Point(_, theirs)) = (&contest.ours, &contest.theirs) else { continue };
+            assert_eq!(
+                (ours.len(), theirs.len()),
+                (contest.rows.len(), contest.rows.len()),
+                "{}",
+                contest.name
+            );
+        }
+    }
 
     #[test]
     fn a_stretch_is_compared_with_what_is_enough_or_what_memory_takes() {
