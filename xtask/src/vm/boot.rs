@@ -8,7 +8,7 @@ use clap::Args;
 use latscope_core::units::{parse_duration, parse_size};
 use rustix::io::FdFlags;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -176,7 +176,7 @@ fn to_its_end(mut emulator: Command, patience: Patience, scratch: &Path) -> Resu
         for (mut from, mut to) in ours.into_iter().zip(sinks) {
             let unread = &unread;
             scope.spawn(move || {
-                if io::copy(&mut from, &mut to).is_err() {
+                if hand_on(&mut from, &mut to).is_err() {
                     unread.store(true, Relaxed);
                 }
             });
@@ -212,6 +212,20 @@ impl Patience {
         child.kill()?;
         child.wait()?;
         bail!(gone)
+    }
+}
+
+/// Copies to the end. Not by `io::copy`: that asks the kernel to splice, and while it waits for the socket
+/// it holds the pipe that our output may be, so that nobody else can write to it, nor read what is in it.
+fn hand_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(length) => to.write_all(&buffer[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
