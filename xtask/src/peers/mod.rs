@@ -62,14 +62,11 @@ enum Experiment {
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
-    /// A ping over a pseudo terminal and the least that it can be
+    /// The least client of a terminal, for `remote`
+    #[command(hide = true)]
     Pty {
-        /// How often the two sides take turns
-        #[arg(long, default_value_t = 15)]
-        pairs: usize,
-        /// Is the least client of this terminal
-        #[arg(long, hide = true)]
-        client: Option<PathBuf>,
+        /// The terminal
+        path: PathBuf,
     },
     /// `latscope remote` beside what it is built on: a cache line, a futex, memory
     Remote {
@@ -96,8 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Stress { pairs }) => stress::run(*pairs),
         Some(Experiment::Wake { pairs, seconds }) => wake::run(*pairs, *seconds),
         Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
-        Some(Experiment::Pty { client: Some(path), .. }) => pty::client(path).map(|()| true),
-        Some(Experiment::Pty { pairs, .. }) => pty::run(*pairs),
+        Some(Experiment::Pty { path }) => pty::client(path).map(|()| true),
         Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
         Some(Experiment::Size) => size::run(),
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask peers pty`: `latscope remote --transport tty` beside the least
+//! A row of `cargo xtask peers remote`: `latscope remote --transport tty` beside the least
 //! that a ping over a pseudo terminal can be: `write` and `read`, with an echo of `read`
 //! and `write` at the other end. Both clients are processes, and the echo is the same.
 
@@ -36,10 +36,9 @@ const CPU: u32 = 0;
 /// Takes turns; whether the limit holds.
 ///
 /// # Errors
-/// latscope cannot be built, or there are no pseudo terminals.
-pub fn run(pairs: usize) -> Result<bool> {
-    let latscope = Latscope::build()?;
-    let turns = (0..pairs).map(|_| turn(&latscope)).collect::<Result<Vec<_>>>()?;
+/// There are no pseudo terminals, or one of them does not run.
+pub fn run(latscope: &Latscope, pairs: usize) -> Result<bool> {
+    let turns = (0..pairs).map(|_| turn(latscope)).collect::<Result<Vec<_>>>()?;
     let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
     let (ratio, interval) = ratio_of_medians(&turns, SEED).context("too few pairs")?;
     let allowed = Interval { low: 0.0, high: MOST };
@@ -67,8 +66,7 @@ pub fn turn(latscope: &Latscope) -> Result<(f64, f64)> {
         CPU + 1
     );
     let ours = latscope.median(&words.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
-    let client =
-        Command::new(std::env::current_exe()?).args(["peers", "pty", "--client", &echo.path]).output()?;
+    let client = Command::new(std::env::current_exe()?).args(["peers", "pty", &echo.path]).output()?;
     ensure!(client.status.success(), "{}", String::from_utf8_lossy(&client.stderr).trim());
     let theirs = String::from_utf8_lossy(&client.stdout).trim().parse().context("no figure")?;
     Ok((ours, theirs))

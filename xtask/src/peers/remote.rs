@@ -8,6 +8,7 @@ use super::ipc::Limit;
 use super::ipc::contest::Side::Point;
 use super::ipc::contest::{Contest, Of};
 use super::ipc::here;
+use super::pty;
 use super::tools::{self, Here, Latscope};
 use anyhow::{Result, bail};
 
@@ -23,6 +24,9 @@ const MEAN: Of = |summary| summary.mean;
 
 /// The time for a stretch that memory takes, line of 64 bytes by line, or that is enough if that is longer.
 const MEMORY: Of = |summary| summary.p50.map(|line| (line * STRETCH / 64.0).max(ENOUGH));
+
+/// What a ping may take more than a bare word: 1 µs.
+const MICROSECOND_MORE: Of = |summary| summary.p50.map(|ns| ns + 1000.0);
 
 const fn limit(name: &'static str, most: f64) -> Limit {
     Limit { name, most }
@@ -87,14 +91,32 @@ static CONTESTS: &[Contest] = &[
         rows: &[limit("p50", f64::INFINITY), limit("mean", f64::INFINITY)],
         differs: "as above; each byte is copied four times, and counted once",
     },
+    Contest {
+        name: "ivshmem",
+        what: "a ping of 48 bytes to the image in QEMU, both sides polling, beside the same image echoing a bare word",
+        ours: Point(
+            "remote ping --transport ivshmem --wait spin --cpus {pair} --count 100000 --duration 1s",
+            &[P50],
+        ),
+        tool: None,
+        theirs: Point(
+            "remote mailbox --transport ivshmem --wait spin --cpus {pair} --count 100000 --duration 1s",
+            &[MICROSECOND_MORE],
+        ),
+        rows: &[limit("p50", 1.0)],
+        differs: "theirs is the bare word and 1 µs more",
+    },
 ];
+
+/// The row that is no contest of two points: [`pty`].
+const PTY: &str = "pty";
 
 /// Takes turns; whether every limit holds.
 ///
 /// # Errors
 /// latscope cannot be built, or a name is unknown.
 pub fn run(only: &[String], pairs: usize) -> Result<bool> {
-    let names: Vec<&str> = CONTESTS.iter().map(|contest| contest.name).collect();
+    let names: Vec<&str> = CONTESTS.iter().map(|contest| contest.name).chain([PTY]).collect();
     if let Some(name) = only.iter().find(|name| !names.contains(&name.as_str())) {
         bail!("nothing is named {name:?}: there are {}", names.join(", "));
     }
@@ -115,6 +137,9 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
         println!("{}: {}", contest.name, contest.what);
         holds &= outcome.print(contest.rows);
         println!("  latscope {}\n  {}\n  differs: {}", contest.ours, contest.theirs, contest.differs);
+    }
+    if only.is_empty() || only.iter().any(|name| name == PTY) {
+        holds &= pty::run(&latscope, pairs)?;
     }
     Ok(holds)
 }

@@ -26,6 +26,7 @@ pub static TTY: Transport = Transport {
     name: "tty",
     waits: &["poll"],
     options: &[PATH],
+    services: false,
     open: |order| open(order, Framing::Lengths),
 };
 
@@ -34,6 +35,7 @@ pub static LINES: Transport = Transport {
     name: "tty-line",
     waits: &["poll"],
     options: &[PATH],
+    services: false,
     open: |order| open(order, Framing::Lines),
 };
 
