@@ -172,8 +172,6 @@ pub struct Transport {
     pub waits: &'static [&'static str],
     /// Its options.
     pub options: &'static [Opt],
-    /// Whether it reaches each service of the remote by its name; if not, it leads to one that echoes.
-    pub services: bool,
     /// Connects to a service.
     pub open: fn(&Order) -> Result<Box<dyn Channel>>,
 }

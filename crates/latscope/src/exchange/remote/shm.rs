@@ -15,7 +15,7 @@ use rustix::fd::OwnedFd;
 use std::process::Child;
 
 /// The transport.
-pub static SHM: Transport = Transport { name: "shm", waits: WAITS, options: &[], services: true, open };
+pub static SHM: Transport = Transport { name: "shm", waits: WAITS, options: &[], open };
 
 const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 

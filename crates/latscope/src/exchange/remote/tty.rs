@@ -26,7 +26,6 @@ pub static TTY: Transport = Transport {
     name: "tty",
     waits: &["poll"],
     options: &[PATH],
-    services: false,
     open: |order| open(order, Framing::Lengths),
 };
 
@@ -35,7 +34,6 @@ pub static LINES: Transport = Transport {
     name: "tty-line",
     waits: &["poll"],
     options: &[PATH],
-    services: false,
     open: |order| open(order, Framing::Lines),
 };
 

@@ -186,9 +186,7 @@ fn shapes(probe: &Probe, ask: &Ask, transport: &Transport) -> Vec<Params> {
             } else {
                 vec![USUAL as u64, longest]
             };
-            // Who only echoes cannot tell what arrived.
-            let known = if transport.services { DIRECTIONS } else { &DIRECTIONS[..1] };
-            let directions = ask.choices("direction", known, known).into_iter();
+            let directions = ask.choices("direction", DIRECTIONS, DIRECTIONS).into_iter();
             let of = |direction: String, payload: u64| {
                 params([("direction", direction.as_str().into()), ("payload", payload.into())])
             };

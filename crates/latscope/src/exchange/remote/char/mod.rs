@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 use sysfs::{Announced, Sysfs, number};
 
 /// The transport.
-pub static CHAR: Transport =
-    Transport { name: "char", waits: &["poll"], options: OPTIONS, services: true, open };
+pub static CHAR: Transport = Transport { name: "char", waits: &["poll"], options: OPTIONS, open };
 
 const OPTIONS: &[Opt] = &[
     Opt {

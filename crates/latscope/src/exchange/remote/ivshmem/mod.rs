@@ -18,13 +18,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// The transport.
-pub static IVSHMEM: Transport = Transport {
-    name: "ivshmem",
-    waits: &["spin", "doorbell"],
-    options: &[QEMU, ACCEL, IMAGE],
-    services: true,
-    open,
-};
+pub static IVSHMEM: Transport =
+    Transport { name: "ivshmem", waits: &["spin", "doorbell"], options: &[QEMU, ACCEL, IMAGE], open };
 
 const QEMU: Opt = Opt {
     name: "qemu",

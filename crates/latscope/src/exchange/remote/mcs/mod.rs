@@ -22,13 +22,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// The transport.
-pub static MCS: Transport = Transport {
-    name: "mcs",
-    waits: &["ipi"],
-    options: &[CPU, IMAGE, ADDRESS, ENTRY, SHARED, DEVICE],
-    services: true,
-    open,
-};
+pub static MCS: Transport =
+    Transport { name: "mcs", waits: &["ipi"], options: &[CPU, IMAGE, ADDRESS, ENTRY, SHARED, DEVICE], open };
 
 const CPU: Opt = Opt {
     name: "mcs-cpu",

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// The transport: this side is the driver.
 pub static OPENAMP: Transport =
-    Transport { name: "openamp", waits: WAITS, options: &[SHM, SOCKET, ENDPOINT], services: true, open };
+    Transport { name: "openamp", waits: WAITS, options: &[SHM, SOCKET, ENDPOINT], open };
 
 /// The ways to wait; the other side may have another.
 pub const WAITS: &[&str] = &["socket", "spin-then-park"];
