@@ -289,6 +289,21 @@ impl Mapping {
         self.advise(Advice::LinuxDontNeed)
     }
 
+    /// Gives one page back, as [`discard`](Self::discard) does all.
+    ///
+    /// # Errors
+    /// EINVAL: `offset` is not that of a page, or it is locked.
+    ///
+    /// # Panics
+    /// The page is not in the mapping.
+    pub fn discard_page(&mut self, offset: usize) -> Result<()> {
+        let page = page_size();
+        assert!(offset.checked_add(page).is_some_and(|end| end <= self.bytes), "page outside of the mapping");
+        // SAFETY: the page lies in the mapping, which is borrowed exclusively; its contents
+        // become what mmap gives.
+        unsafe { mm::madvise(self.start.as_ptr().add(offset).cast(), page, Advice::LinuxDontNeed) }
+    }
+
     fn advise(&self, advice: Advice) -> Result<()> {
         // SAFETY: the advices above leave the contents alone or (DONTNEED,
         // with `self` borrowed exclusively) replace them by what mmap gives.
@@ -378,6 +393,18 @@ mod tests {
         let mut byte = [9];
         rustix::io::pread(&file, &mut byte, 0).unwrap();
         assert_eq!((byte, mapping.read(0)), ([0], 1));
+    }
+
+    #[test]
+    fn a_page_that_is_given_back_faults_again_and_its_neighbour_does_not() {
+        let mut mapping = Mapping::page_by_page(file(2), 2).unwrap();
+        let look = |mapping: &Mapping| [0, 1].map(|page| mapping.read(page * page_size()));
+        assert_eq!(look(&mapping), [1, 0]);
+        mapping.discard_page(page_size()).unwrap();
+        let before = crate::usage::thread_counts().minor_faults;
+        assert_eq!(look(&mapping), [1, 0]);
+        assert_eq!(crate::usage::thread_counts().minor_faults - before, 1);
+        assert!(mapping.discard_page(1).is_err());
     }
 
     #[test]
