@@ -255,7 +255,18 @@ fn lines_are_a_variant_of_their_own_that_tells_what_it_loses() {
     let served = Served::start(&["--echo"]);
     let place = Place::new();
     let result = place.at("result.json");
-    let words = ["remote", "ping", "--transport", "tty-line", "--path", &served.path, "--json", &result];
+    let words = [
+        "remote",
+        "ping",
+        "--transport",
+        "tty-line",
+        "--path",
+        &served.path,
+        "--duration",
+        "60s",
+        "--json",
+        &result,
+    ];
     let ran = end(&mut latscope(words));
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let found = json(&result);
