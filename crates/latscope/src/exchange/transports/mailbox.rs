@@ -4,7 +4,7 @@ use super::lifeline;
 use super::party::{MORE_DESCRIPTORS, Party, Side, broken, unavailable};
 use crate::exchange::leftover::Leftovers;
 use crate::exchange::transaction::{Failure, Handed, Meeting, Unavailable};
-use latscope_sys::mailbox::{Mailbox, Slot};
+use latscope_sys::mailbox::Mailbox;
 use rustix::fd::OwnedFd;
 
 /// How often a message is copied: into the memory and out of it.
@@ -66,21 +66,20 @@ pub(super) fn join<B: Bell>(
     let lifeline = handed.descriptors.remove(0);
     let mailbox = Mailbox::open(memory, handed.payload).map_err(broken)?;
     let bell = bell(lifeline, handed, side)?;
-    let (own, other) = (mailbox.slot(side.own()), mailbox.slot(side.other()));
-    Ok(Correspondent { own, other, bell, sent: 0, received: 0 })
+    Ok(Correspondent { mailbox, bell, side, last: 0 })
 }
 
 /// One party that leaves messages for the other.
 pub(super) struct Correspondent<B> {
-    own: Slot,
-    other: Slot,
+    mailbox: Mailbox,
     bell: B,
-    sent: u32,
-    received: u32,
+    side: Side,
+    /// Stamp of the last message, whosever it was.
+    last: u32,
 }
 
 impl<B: Bell> Party for Correspondent<B> {
-    /// There is one slot in each direction.
+    /// There is one slot, and the answer goes where the request was.
     const QUEUES: bool = false;
 
     #[inline(always)]
@@ -88,19 +87,23 @@ impl<B: Bell> Party for Correspondent<B> {
         if self.bell.gone() {
             return Err(Failure::Gone);
         }
-        self.sent = self.sent.wrapping_add(1);
-        self.own.put(self.sent, message);
+        self.last = self.last.wrapping_add(1);
+        self.mailbox.put(self.last, message);
         self.bell.ring()
     }
 
     #[inline(always)]
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let next = self.received.wrapping_add(1);
+        let next = self.last.wrapping_add(1);
         loop {
-            self.bell.wait(|| self.other.holds(next).is_some())?;
-            if let Some(length) = self.other.holds(next) {
-                self.received = next;
-                self.other.take(length, buffer);
+            let arrived = || match self.side {
+                Side::Client => self.mailbox.holds(next).is_some(),
+                Side::Server => self.mailbox.holds_for_writing(next).is_some(),
+            };
+            self.bell.wait(arrived)?;
+            if let Some(length) = self.mailbox.holds(next) {
+                self.last = next;
+                self.mailbox.take(length, buffer);
                 return Ok(length);
             }
             if self.bell.gone() {

@@ -30,9 +30,6 @@ fn join(handed: Handed, side: Side) -> Result<Correspondent<Watched>, Failure> {
 /// than that means that the other party has no CPU, or is gone.
 const LOOKS: u32 = 1 << 14;
 
-/// Looks without a pause: some microseconds.
-const EAGER: u32 = 1 << 10;
-
 /// No bell at all.
 struct Watched {
     lifeline: OwnedFd,
@@ -48,14 +45,12 @@ impl Bell for Watched {
     #[inline(always)]
     fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure> {
         loop {
-            // A pause of the processor can take as long as the message.
-            for look in 0..LOOKS {
+            for _ in 0..LOOKS {
                 if arrived() {
                     return Ok(());
                 }
-                if look >= EAGER {
-                    spin_loop();
-                }
+                // Each look takes the line from the one that is about to write into it.
+                spin_loop();
             }
             self.gone = hung_up(&self.lifeline);
             if self.gone {

@@ -48,6 +48,7 @@ impl Attendant {
     }
 
     /// Notes how long a request was on its way.
+    #[inline(never)]
     fn receive(&mut self, request: &[u8], now: u64) {
         let (Some(receiver), Some(sent)) = (&mut self.receiver, message::stamped(request)) else { return };
         if receiver.warm_up > 0 {
@@ -60,6 +61,21 @@ impl Attendant {
         receiver.writer.record_event(sample, receiver.epoch, missed, 1);
         self.served.recorded += 1;
         self.served.misses += missed;
+    }
+
+    /// What is answered to a request of `length` bytes that is not echoed.
+    #[inline(never)]
+    fn reply(&mut self, sequence: u64, flags: u32, length: usize, verified: bool) -> &[u8] {
+        let reply = Reply {
+            sequence: carried(sequence, length),
+            cpu: rustix::thread::sched_getcpu() as u32,
+            server: self.state(flags),
+            thread: self.thread,
+            verified,
+        };
+        let length = length.min(self.reply.len());
+        reply.write(&mut self.reply[..length]);
+        &self.reply[..length]
     }
 
     fn state(&mut self, flags: u32) -> Option<State> {
@@ -93,16 +109,7 @@ impl Service for Attendant {
         if self.mode == Mode::Throughput && asked.flags & STATE == 0 && verified {
             return Answer::Echo;
         }
-        let reply = Reply {
-            sequence: carried(asked.sequence, request.len()),
-            cpu: rustix::thread::sched_getcpu() as u32,
-            server: self.state(asked.flags),
-            thread: self.thread,
-            verified,
-        };
-        let length = request.len().min(self.reply.len());
-        reply.write(&mut self.reply[..length]);
-        Answer::Bytes(&self.reply[..length])
+        Answer::Bytes(self.reply(asked.sequence, asked.flags, request.len(), verified))
     }
 }
 
