@@ -33,7 +33,10 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 tsc=reliable clocks
 pub const CONSOLE: &str = "console";
 
 /// The error of a machine that stands still begins so.
-pub const SILENT: &str = "nothing on its console";
+const SILENT: &str = "nothing on its console";
+
+/// How often a machine is booted whose kernel the emulator brings down.
+const BOOTS: u32 = 3;
 
 /// Whether the programs built here run in the machine.
 pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
@@ -53,7 +56,7 @@ pub struct Machine {
     /// When to give up
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     pub timeout: Duration,
-    /// When to give up because nothing comes on its console; default: never
+    /// When to give up because its job writes nothing on its console; default: never
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub silence: Option<Duration>,
     /// More arguments for the kernel, such as idle=poll where figures between CPUs matter
@@ -118,6 +121,24 @@ impl Machine {
         boot(emulator, patience, scratch, &kernel.release)
     }
 
+    /// The same, once more where the emulator has brought the kernel down while
+    /// that patched its own code, or to a standstill. Nothing else is given
+    /// another boot, and a job that does such a thing does it again.
+    ///
+    /// # Errors
+    /// As of [`Machine::run`], of the last boot.
+    pub fn run_patiently(&self, job: &str) -> Result<Ended> {
+        for _ in 1..BOOTS {
+            match self.run(job) {
+                Err(error) if brought_down(&format!("{error:#}")) => {
+                    eprintln!("VM {}: booted once more: {error:#}", self.kernel);
+                }
+                ended => return ended,
+            }
+        }
+        self.run(job)
+    }
+
     fn emulator(&self, image: &Path, scratch: &Path) -> Command {
         // The emulator must not outlive us, however we end.
         let mut command = Command::new("setpriv");
@@ -133,12 +154,17 @@ impl Machine {
     }
 }
 
+fn brought_down(error: &str) -> bool {
+    ["Kernel panic", SILENT].iter().any(|words| error.contains(words))
+}
+
 /// When to give a machine up.
 #[derive(Clone, Copy)]
 pub struct Patience {
     /// After its start.
     pub timeout: Duration,
-    /// After the last that came on its console.
+    /// After the last that its job wrote on its console. What the kernel says there
+    /// does not count: one that stands still complains of it for ever.
     pub silence: Option<Duration>,
 }
 
@@ -197,9 +223,9 @@ impl Patience {
                 Some(status) => bail!("the emulator failed ({status})"),
                 None => thread::sleep(Duration::from_millis(20)),
             }
-            let length = fs::metadata(console).map_or(0, |file| file.len());
-            if length != heard.1 {
-                heard = (Instant::now(), length);
+            let lines = said_by_the_job(console);
+            if lines != heard.1 {
+                heard = (Instant::now(), lines);
             }
             if unread.load(Relaxed) {
                 break "what it prints cannot be written".to_owned();
@@ -213,6 +239,12 @@ impl Patience {
         child.wait()?;
         bail!(gone)
     }
+}
+
+/// Lines on the console that do not begin with the kernel's stamp, `[    1.234567]`.
+fn said_by_the_job(console: &Path) -> usize {
+    let said = fs::read(console).unwrap_or_default();
+    said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"[")).count()
 }
 
 /// Copies to the end. Not by `io::copy`: that asks the kernel to splice, and while it waits for the socket
@@ -250,4 +282,34 @@ fn console(scratch: &Path) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let last = &lines[lines.len().saturating_sub(15)..];
     if last.is_empty() { String::new() } else { format!("; last on its console:\n{}", last.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_complains_for_ever_is_no_sign_of_life() {
+        let place = tempfile::tempdir().unwrap();
+        let console = place.path().join(CONSOLE);
+        assert_eq!(said_by_the_job(&console), 0);
+        fs::write(&console, "a test\n[   72.79] rcu: INFO: stall\n").unwrap();
+        let before = said_by_the_job(&console);
+        fs::write(&console, "a test\n[   72.79] rcu: INFO: stall\n[  100.59] watchdog: BUG\n").unwrap();
+        assert_eq!(said_by_the_job(&console), before);
+        fs::write(&console, "a test\n[   72.79] rcu: INFO: stall\nanother\n").unwrap();
+        assert!(said_by_the_job(&console) > before);
+    }
+
+    #[test]
+    fn a_machine_that_stands_still_is_told_from_one_that_fails() {
+        let patience =
+            Patience { timeout: Duration::from_secs(60), silence: Some(Duration::from_millis(100)) };
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let error = patience.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
+        assert!(brought_down(&error.to_string()), "{error}");
+        let mut child = Command::new("false").spawn().unwrap();
+        let error = patience.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
+        assert!(!brought_down(&error.to_string()), "{error}");
+    }
 }

@@ -103,14 +103,15 @@ impl Place {
             memory: 512 << 20,
             cpus: 2,
             timeout: Duration::from_secs(180 + 60 * pairs as u64),
-            silence: None,
+            // A turn takes some seconds.
+            silence: Some(Duration::from_secs(180)),
             append: self.append.to_owned(),
             modules: vec!["binder_linux".to_owned()],
             programs: programs.into(),
             overlay: None,
             profile: "release".to_owned(),
         };
-        let ended = machine.run(&self.job(pairs))?;
+        let ended = machine.run_patiently(&self.job(pairs))?;
         let mut outcome = Outcome::default();
         for turn in 1..=pairs {
             match read(&ended.out(), turn) {
@@ -127,6 +128,7 @@ impl Place {
         let (list, words) = (payloads.join(","), payloads.join(" "));
         format!(
             "for turn in $(seq {pairs}); do\n\
+             echo $turn >/dev/console\n\
              latscope ipc -t binder --throughput --caller other {options} --payload {list} --count {CALLS} --quiet \
              --json /out/$turn.json >/dev/null 2>/out/$turn.said\n\
              taskset {server} rsbinder-ping serve /dev/hwbinder 2>>/out/$turn.said & server=$!\n\
@@ -135,6 +137,7 @@ impl Place {
              done\n\
              kill $server; wait $server 2>/dev/null\n\
              done 2>/dev/null\n\
+             echo system calls >/dev/console\n\
              timeout 60 binder_trials system-calls >/out/calls 2>&1\n\
              true\n"
         )

@@ -17,7 +17,7 @@ mod ran;
 mod wake;
 
 use super::Kernel;
-use super::boot::{AVAILABLE, Ended, Machine, SILENT};
+use super::boot::{AVAILABLE, Machine};
 use super::initramfs::quoted;
 use crate::dist;
 use anyhow::{Context, Result, bail, ensure};
@@ -142,7 +142,7 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         overlay: None,
         profile: profile.to_owned(),
     };
-    match patiently(kernel, || machine.run(&script(checks))) {
+    match machine.run_patiently(&script(checks)) {
         Ok(ended) => (0..checks.len())
             .map(|index| {
                 let ran = Ran::read(&ended.out().join(index.to_string())).context("it did not run")?;
@@ -151,25 +151,6 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
             .collect(),
         Err(error) => checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
     }
-}
-
-/// How often a guest is booted whose kernel the emulator brings down.
-const BOOTS: u32 = 3;
-
-/// The emulator has brought a guest's kernel down while that patched its own
-/// code, or to a standstill: all commands are run once more. Nothing else is
-/// given another boot, and a command that does such a thing does it again.
-fn patiently(kernel: Kernel, mut run: impl FnMut() -> Result<Ended>) -> Result<Ended> {
-    let emulated = |error: &str| ["Kernel panic", SILENT].iter().any(|words| error.contains(words));
-    for _ in 1..BOOTS {
-        match run() {
-            Err(error) if emulated(&format!("{error:#}")) => {
-                eprintln!("VM {kernel}: booted once more: {error:#}");
-            }
-            ended => return ended,
-        }
-    }
-    run()
 }
 
 /// Runs each command in a directory of its own, numbered in their order. The
