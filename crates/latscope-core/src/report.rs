@@ -9,6 +9,7 @@ use crate::machine::Machine;
 use crate::plan::{Params, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io;
 
 /// The schema of result files that this version writes and reads.
 pub const SCHEMA: &str = "latscope/1";
@@ -451,14 +452,24 @@ impl Report {
         Ok(report)
     }
 
+    /// Writes the text of a result file, piece by piece: it is longer than what is
+    /// measured takes in memory.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *to, self)?;
+        to.write_all(b"\n")
+    }
+
     /// The text of a result file.
     ///
     /// # Panics
     /// Never: every field has a JSON form.
     pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string(self).expect("a report has a JSON form");
-        text.push('\n');
-        text
+        let mut text = Vec::new();
+        self.write_json(&mut text).expect("a report has a JSON form");
+        String::from_utf8(text).expect("JSON is UTF-8")
     }
 
     /// The measurements of a probe, in order.

@@ -113,7 +113,7 @@ pub fn carry_out(
 /// A file could not be written, or nothing could be measured.
 pub fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
     let shown = output.show(report, in_full);
-    let saved = output.json_file().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()));
+    let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, report));
     saved.and(shown)?;
     if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
         let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();

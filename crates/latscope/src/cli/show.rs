@@ -16,7 +16,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
     output.show(&report, matches.get_flag("all"))?;
     if let Some(path) = output.json_file() {
-        crate::engine::saver::replace(path, report.to_json().as_bytes())?;
+        crate::engine::saver::save(path, &report)?;
     }
     Ok(Exit::Done)
 }

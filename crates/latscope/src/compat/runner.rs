@@ -135,7 +135,7 @@ fn carry_out(
     let mut page = job.print(&report);
     page.notes.splice(0..0, notes);
     // The text is shown whether or not the file can be written.
-    let saved = json.map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()));
+    let saved = json.map_or(Ok(()), |path| saver::save(path, &report));
     Ok((page.output(personality.name), saved.err()))
 }
 

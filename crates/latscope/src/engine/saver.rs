@@ -4,8 +4,8 @@
 use super::observers::{Event, Observer};
 use anyhow::{Context, Result, bail};
 use latscope_core::report::Report;
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ impl Saver {
 
     fn save(&mut self, report: &Report) {
         // Should it fail now, it is tried again, in the end with an error.
-        let _ = replace(&self.path, report.to_json().as_bytes());
+        let _ = save(&self.path, report);
         self.saved = Some(Instant::now());
     }
 }
@@ -64,7 +64,7 @@ pub fn check(path: &Path) -> Result<()> {
 }
 
 /// The error without the name of a temporary file, which says nothing to the user.
-fn plain(error: std::io::Error) -> std::io::Error {
+fn plain(error: io::Error) -> io::Error {
     error.kind().into()
 }
 
@@ -81,15 +81,31 @@ fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
-/// Replaces a file atomically: readers see the old text or the new one.
+/// Saves a report atomically: readers see the old file or the new one.
 ///
 /// # Errors
 /// The directory cannot be written to, or the disk is full; then the old file
 /// is still there and nothing else is.
+pub fn save(path: &Path, report: &Report) -> Result<()> {
+    replace_with(path, |file| {
+        let mut buffer = BufWriter::new(file);
+        report.write_json(&mut buffer)?;
+        buffer.flush()
+    })
+}
+
+/// Replaces a file by a text in the same way.
+///
+/// # Errors
+/// As of [`save`].
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
+    replace_with(path, |file| file.write_all(text))
+}
+
+fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     if is_special(path) {
-        let mut file = fs::OpenOptions::new().write(true).open(path).with_context(|| unwritable(path))?;
-        return file.write_all(text).with_context(|| unwritable(path));
+        let mut file = File::options().write(true).open(path).with_context(|| unwritable(path))?;
+        return write(&mut file).with_context(|| unwritable(path));
     }
     let mut file = tempfile::Builder::new()
         .prefix(".latscope-")
@@ -97,7 +113,7 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
         .tempfile_in(directory_of(path))
         .map_err(plain)
         .with_context(|| unwritable(path))?;
-    file.write_all(text).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
+    write(file.as_file_mut()).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
     file.persist(path).with_context(|| unwritable(path))?;
     Ok(())
 }

@@ -49,7 +49,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let mut screen = Screen::new(options, &reserved, stdout());
     let observers: Vec<&mut dyn Observer> = vec![&mut screen];
     let report = runner::run(Run { plan, machine, timebase, observers })?;
-    options.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
     let measured = &report.measurements[..reserved.len()];
     if !VOICE.doubt(measured) {
         return Ok(1);

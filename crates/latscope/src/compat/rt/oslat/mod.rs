@@ -53,7 +53,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let mut stopper = Stopper { main: Some(main), trace };
     let observers: Vec<&mut dyn Observer> = vec![&mut stopper];
     let report = runner::run(Run { plan, machine, timebase, observers })?;
-    options.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
     let measured = &report.measurements[..watched];
     if !VOICE.doubt(measured) {
         return Ok(1);
