@@ -27,23 +27,27 @@ const TARGETS: [Target; 2] = [
     Target { triple: "aarch64-unknown-linux-musl", linker: Some("rust-lld") },
 ];
 
-/// Builds each target whose standard library is there; says which is not.
+/// Builds all targets whose standard library is there; says which is not.
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit or not static.
 pub fn run() -> Result<Vec<PathBuf>> {
-    let mut built = Vec::new();
+    let mut targets = Vec::new();
     for target in &TARGETS {
-        if !is_available(target.triple)? {
+        if is_available(target.triple)? {
+            targets.push(target);
+        } else {
             eprintln!(
                 "{}: its standard library is not installed: `rustup target add {}`",
                 target.triple, target.triple
             );
-            continue;
         }
-        built.push(build(target)?);
     }
-    Ok(built)
+    if !targets.is_empty() {
+        // In one go: optimising a whole program keeps one CPU busy for each.
+        shell::run(&mut compile(&targets, PROFILE))?;
+    }
+    targets.into_iter().map(deliver).collect()
 }
 
 fn is_available(triple: &str) -> Result<bool> {
@@ -58,7 +62,7 @@ fn is_available(triple: &str) -> Result<bool> {
 /// The build fails.
 pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
     let target = this_target()?;
-    let mut cargo = compile(target, profile);
+    let mut cargo = compile(&[target], profile);
     shell::output(cargo.arg("--quiet"))?;
     Ok(compiled(target, profile).join("latscope"))
 }
@@ -69,7 +73,7 @@ pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
 /// The build fails.
 pub fn example(name: &str, profile: &str) -> Result<PathBuf> {
     let target = this_target()?;
-    let mut cargo = compile(target, profile);
+    let mut cargo = compile(&[target], profile);
     shell::output(cargo.args(["--quiet", "--example", name]))?;
     Ok(compiled(target, profile).join("examples").join(name))
 }
@@ -92,8 +96,8 @@ fn this_target() -> Result<&'static Target> {
     target.context("no static binary is built for this architecture")
 }
 
-fn build(target: &Target) -> Result<PathBuf> {
-    shell::run(&mut compile(target, PROFILE))?;
+/// Copies what was built to dist/.
+fn deliver(target: &Target) -> Result<PathBuf> {
     let from = compiled(target, PROFILE).join("latscope");
     let architecture = target.triple.split('-').next().unwrap_or_default();
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
@@ -107,17 +111,20 @@ fn build(target: &Target) -> Result<PathBuf> {
     Ok(to)
 }
 
-fn compile(target: &Target, profile: &str) -> Command {
+fn compile(targets: &[&Target], profile: &str) -> Command {
     let mut cargo = shell::cargo("build --package latscope --locked");
-    cargo.args(["--profile", profile, "--target", target.triple]);
+    cargo.args(["--profile", profile]);
     cargo.env("RUSTFLAGS", STATIC);
     // The result file names the commit; an archive without history has none.
     if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
         cargo.env("LATSCOPE_COMMIT", commit.trim());
     }
-    if let Some(linker) = target.linker {
-        let variable = format!("CARGO_TARGET_{}_LINKER", target.triple.to_uppercase().replace('-', "_"));
-        cargo.env(variable, linker);
+    for target in targets {
+        cargo.args(["--target", target.triple]);
+        if let Some(linker) = target.linker {
+            let variable = format!("CARGO_TARGET_{}_LINKER", target.triple.to_uppercase().replace('-', "_"));
+            cargo.env(variable, linker);
+        }
     }
     cargo
 }
