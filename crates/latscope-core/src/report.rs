@@ -452,8 +452,8 @@ impl Report {
         Ok(report)
     }
 
-    /// Writes the text of a result file, piece by piece: it is longer than what is
-    /// measured takes in memory.
+    /// Writes the text of a result file piece by piece: as a whole it would take
+    /// more memory than the report.
     ///
     /// # Errors
     /// The writer's.
