@@ -16,6 +16,7 @@ use ::iceoryx2::prelude::*;
 use ::iceoryx2::service::ipc_threadsafe::Service as Shared;
 use ::iceoryx2::service::port_factory::event::PortFactory as Events;
 use rustix::fd::OwnedFd;
+use std::fmt::Debug;
 use std::time::Duration;
 
 pub(super) static TRANSPORT: Transport = Transport {
@@ -78,18 +79,36 @@ struct Peer {
 /// Failed waits for one message after which it is not signals that end them.
 const MOST_FAILURES: u32 = 10_000;
 
+/// Refusals, a millisecond apart, after which a service is not to be had.
+const MOST_REFUSALS: u32 = 1000;
+
 /// What each side publishes on.
 const SERVICES: [&str; 2] = ["there", "back"];
+
+/// A service that both make or open at the same time: for a moment, or where a
+/// signal comes between, the one who is late is refused.
+fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Failure> {
+    for _ in 0..MOST_REFUSALS {
+        if let Ok(service) = open() {
+            return Ok(service);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    open().map_err(debug)
+}
 
 fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
     let node = node(&handed)?;
     let [lifeline]: [OwnedFd; 1] = descriptors(&mut handed)?;
     let name = |side: usize| ServiceName::new(SERVICES[side]).map_err(debug);
     let samples = |side| {
-        let service = node.service_builder(&name(side)?).publish_subscribe::<[u8]>();
-        service.open_or_create().map_err(debug)
+        let name = name(side)?;
+        opened(|| node.service_builder(&name).publish_subscribe::<[u8]>().open_or_create())
     };
-    let events = |side| node.service_builder(&name(side)?).event().open_or_create().map_err(debug);
+    let events = |side| {
+        let name = name(side)?;
+        opened(|| node.service_builder(&name).event().open_or_create())
+    };
     let (samples_out, samples_in) = (samples(side.own())?, samples(side.other())?);
     let (events_out, events_in) = (events(side.own())?, events(side.other())?);
     let publisher = samples_out.publisher_builder().initial_max_slice_len(handed.payload).create();
@@ -178,6 +197,6 @@ impl Party for Peer {
 
 /// The errors of the library have names and little else.
 #[cold]
-fn debug(error: impl std::fmt::Debug) -> Failure {
+fn debug(error: impl Debug) -> Failure {
     Failure::Broken(format!("iceoryx2: {error:?}"))
 }
