@@ -58,11 +58,10 @@ fn node(handed: &Handed) -> Result<Node<Shared>, Failure> {
     config.global.creation_timeout = CREATION;
     // What goes wrong is told here. The signals of this process are none of the library's business.
     set_log_level(LogLevel::Fatal);
-    NodeBuilder::new()
-        .config(&config)
-        .signal_handling_mode(SignalHandlingMode::Disabled)
-        .create::<Shared>()
-        .map_err(debug)
+    opened(|| {
+        let node = NodeBuilder::new().config(&config);
+        node.signal_handling_mode(SignalHandlingMode::Disabled).create::<Shared>()
+    })
 }
 
 /// One end of two services for samples and two for events.
@@ -79,18 +78,18 @@ struct Peer {
 /// Failed waits for one message after which it is not signals that end them.
 const MOST_FAILURES: u32 = 10_000;
 
-/// Refusals, a millisecond apart, after which a service is not to be had.
+/// Refusals, a millisecond apart, after which it is not to be had.
 const MOST_REFUSALS: u32 = 1000;
 
 /// What each side publishes on.
 const SERVICES: [&str; 2] = ["there", "back"];
 
-/// A service that both make or open at the same time: for a moment, or where a
-/// signal comes between, the one who is late is refused.
+/// What both make or open at the same time: for a moment, or where a signal comes
+/// between, it is refused.
 fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Failure> {
     for _ in 0..MOST_REFUSALS {
-        if let Ok(service) = open() {
-            return Ok(service);
+        if let Ok(opened) = open() {
+            return Ok(opened);
         }
         std::thread::sleep(Duration::from_millis(1));
     }
