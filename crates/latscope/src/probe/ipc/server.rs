@@ -48,6 +48,7 @@ impl Attendant {
     }
 
     /// Notes how long a request was on its way.
+    // Out of the way of an echo, which is measured in nanoseconds.
     #[inline(never)]
     fn receive(&mut self, request: &[u8], now: u64) {
         let (Some(receiver), Some(sent)) = (&mut self.receiver, message::stamped(request)) else { return };
@@ -64,6 +65,7 @@ impl Attendant {
     }
 
     /// What is answered to a request of `length` bytes that is not echoed.
+    // As above.
     #[inline(never)]
     fn reply(&mut self, sequence: u64, flags: u32, length: usize, verified: bool) -> &[u8] {
         let reply = Reply {
