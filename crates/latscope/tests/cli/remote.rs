@@ -2,6 +2,7 @@
 
 use crate::process::{Mark, send};
 use crate::support::{Place, end, has_reason, json, latscope, measurements, of_probe, run, start, wait};
+use crate::terminal::Terminal;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -102,19 +103,14 @@ fn a_pace_and_a_timeout_are_kept_and_stated() {
 fn an_endless_run_ends_with_what_it_has() {
     let place = Place::new();
     let result = place.at("result.json");
-    let mut command = latscope(["remote", "ping", "--wait", "futex", "--endless", "--json", &result]);
-    let mark = Mark::on(&mut command);
-    let child = start(&mut command);
-    mark.wait_for("__remote futex");
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    send(Signal::INT, child.id() as i32);
-    let ran = wait(child);
-    ran.no_panic();
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    assert!(ran.err.contains("measuring remote.ping: ping to a remote, 48 B (futex)"), "{}", ran.err);
+    let mut terminal = Terminal::run(&["remote", "ping", "--wait", "futex", "--endless", "--json", &result]);
+    terminal.wait_for_samples();
+    terminal.signal(Signal::INT);
+    terminal.ends(0);
+    let written = terminal.written();
+    assert!(written.contains("measuring remote.ping: ping to a remote, 48 B (futex)"), "{written}");
     let found = json(&result);
     assert!(measurements(&found)[0]["summary"]["count"].as_u64() > Some(0), "{found:#}");
-    mark.wait_for_none();
     assert!(run(&["remote", "ping", "--endless"]).refused().contains("one row"));
 }
 
@@ -142,17 +138,13 @@ fn those_that_spin_need_two_cpus() {
 fn a_remote_that_dies_is_told_and_costs_no_sample() {
     let place = Place::new();
     let result = place.at("result.json");
-    let mut command =
-        latscope(["remote", "ping", "--wait", "eventfd", "--duration", "60s", "--json", &result, "--quiet"]);
-    let mark = Mark::on(&mut command);
-    let child = start(&mut command);
-    let echo = mark.wait_for("__remote eventfd");
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    send(Signal::KILL, echo.pid);
-    wait(child).no_panic();
+    let mut terminal =
+        Terminal::run(&["remote", "ping", "--wait", "eventfd", "--duration", "600s", "--json", &result]);
+    terminal.wait_for_samples();
+    send(Signal::KILL, terminal.process("__remote eventfd").pid);
+    terminal.ends(1);
     let found = json(&result);
     has_reason(&of_probe(&found, "remote.ping"), "degraded", "the process that answers ended: signal: 9");
-    mark.wait_for_none();
 }
 
 #[test]
@@ -177,22 +169,18 @@ fn a_remote_that_stands_still_costs_losses_and_ends_the_row() {
     ] {
         let (place, id) = (Place::new(), format!("remote.{probe}"));
         let result = place.at("result.json");
-        let words = ["remote", probe, "--wait", "eventfd", "--duration", "60s", "--json", &result, "--quiet"];
+        let words = ["remote", probe, "--wait", "eventfd", "--duration", "600s", "--json", &result];
         let words = words.into_iter().chain([option, "--timeout", "300ms"]);
         let words = words.chain((probe == "bandwidth").then_some("--payload=496"));
-        let mut command = latscope(words);
-        let mark = Mark::on(&mut command);
-        let child = start(&mut command);
-        let echo = mark.wait_for("__remote eventfd");
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        send(Signal::STOP, echo.pid);
-        wait(child).no_panic();
+        let mut terminal = Terminal::run(&words.collect::<Vec<_>>());
+        terminal.wait_for_samples();
+        send(Signal::STOP, terminal.process("__remote eventfd").pid);
+        terminal.ends(1);
         let found = json(&result);
         let points = of_probe(&found, &id);
         has_reason(&points, "degraded", "no message came in time");
         let lost = points[0]["values"]["losses"]["value"].as_f64().unwrap();
         // Of a stream all that was on its way.
         assert!(if losses > 0.0 { lost == losses } else { lost > 0.0 }, "{found:#}");
-        mark.wait_for_none();
     }
 }

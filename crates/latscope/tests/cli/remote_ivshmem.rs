@@ -4,9 +4,9 @@ use crate::process::{Mark, send};
 use crate::support::{
     Place, end, has_reason, json, latscope, measurements, of_probe, run, skipped, start, wait,
 };
+use crate::terminal::Terminal;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::time::Duration;
 
 const QEMU: &str = "qemu-system-x86_64";
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
@@ -72,18 +72,23 @@ fn a_qemu_that_is_killed_is_told_and_costs_no_sample() {
     for wait_for in ["spin", "doorbell"] {
         let place = Place::new();
         let result = place.at("result.json");
-        let words =
-            ["--transport", "ivshmem", "--wait", wait_for, "--duration", "60s", "--json", &result, "--quiet"];
-        let mut command = latscope(["remote", "ping"].into_iter().chain(words));
-        let mark = Mark::on(&mut command);
-        let child = start(&mut command);
-        let qemu = mark.wait_for("debug-threads=on");
-        // It pings by then.
-        std::thread::sleep(Duration::from_secs(2));
-        send(Signal::KILL, qemu.pid);
-        wait(child).no_panic();
+        let words = [
+            "remote",
+            "ping",
+            "--transport",
+            "ivshmem",
+            "--wait",
+            wait_for,
+            "--duration",
+            "600s",
+            "--json",
+            &result,
+        ];
+        let mut terminal = Terminal::run(&words);
+        terminal.wait_for_samples();
+        send(Signal::KILL, terminal.process("debug-threads=on").pid);
+        terminal.ends(1);
         has_reason(&of_probe(&json(&result), "remote.ping"), "degraded", "QEMU ended: signal: 9");
-        mark.wait_for_none();
     }
 }
 

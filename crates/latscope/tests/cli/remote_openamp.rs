@@ -4,6 +4,7 @@ use crate::process::signal;
 use crate::support::{
     Place, Ran, end, eventually, has_reason, json, latscope, measurements, names, of_probe, run, start, wait,
 };
+use crate::terminal::Terminal;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::process::Child;
@@ -56,15 +57,23 @@ impl Meeting {
         server
     }
 
-    fn driver(&self, words: &str, result: &str) -> std::process::Command {
-        let words = format!("remote {words} --transport openamp --quiet --json {result}");
-        latscope(words.split(' ').map(String::from).chain(self.words.clone()))
+    fn driver(&self, words: &str, result: &str) -> Vec<String> {
+        let words = format!("remote {words} --transport openamp --json {result}");
+        words.split(' ').map(String::from).chain(self.words.clone()).collect()
     }
 
     fn drive(&self, words: &str) -> Value {
         let result = self.place.at("result.json");
-        end(&mut self.driver(words, &result)).done();
+        end(&mut latscope(self.driver(words, &result))).done();
         json(&result)
+    }
+
+    /// A driver that would go on for long, with samples.
+    fn driving(&self, result: &str) -> Terminal {
+        let words = self.driver("ping --wait socket --duration 600s", result);
+        let terminal = Terminal::run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        terminal.wait_for_samples();
+        terminal
     }
 }
 
@@ -102,10 +111,9 @@ fn a_server_that_is_killed_is_told_and_costs_no_sample() {
     let meeting = Meeting::new();
     let server = meeting.serve();
     let result = meeting.place.at("result.json");
-    let driver = start(&mut meeting.driver("ping --wait socket --duration 60s", &result));
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let mut driver = meeting.driving(&result);
     server.end(Signal::KILL);
-    wait(driver).no_panic();
+    driver.ends(1);
     let found = json(&result);
     has_reason(&of_probe(&found, "remote.ping"), "degraded", "the other side closed the socket");
 }
@@ -114,11 +122,9 @@ fn a_server_that_is_killed_is_told_and_costs_no_sample() {
 fn a_driver_that_is_killed_makes_room_for_the_next() {
     let meeting = Meeting::new();
     let server = meeting.serve();
-    let driver =
-        start(&mut meeting.driver("ping --wait socket --duration 60s", &meeting.place.at("unused.json")));
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    signal(&driver, Signal::KILL);
-    wait(driver);
+    let mut driver = meeting.driving(&meeting.place.at("unused.json"));
+    driver.signal(Signal::KILL);
+    driver.ends(137);
     sound(&meeting.drive("ping --wait socket --count 100"), 100);
     server.end(Signal::INT).done();
 }

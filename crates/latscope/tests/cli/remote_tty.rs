@@ -5,6 +5,7 @@ use crate::process::{Mark, send, signal};
 use crate::support::{
     Place, Ran, end, eventually, has_reason, json, latscope, measurements, of_probe, run, start, wait,
 };
+use crate::terminal::Terminal;
 use rustix::fd::OwnedFd;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
@@ -228,11 +229,13 @@ fn a_server_that_is_killed_ends_the_row_and_leaves_nothing() {
     let (result, link) = (place.at("result.json"), place.at("tty"));
     let served = Served::start(&["--link", &link]);
     assert_eq!(std::fs::read_link(&link).unwrap(), Path::new(&served.path));
-    let child = start(&mut ping(&link, "--duration 60s", &result));
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let words =
+        ["remote", "ping", "--transport", "tty", "--path", &link, "--duration", "600s", "--json", &result];
+    let mut terminal = Terminal::run(&words);
+    terminal.wait_for_samples();
     signal(&served.child, Signal::KILL);
     wait(served.child);
-    wait(child).no_panic();
+    terminal.ends(1);
     let found = json(&result);
     has_reason(&of_probe(&found, "remote.ping"), "degraded", "its other end was closed");
     served.mark.wait_for_none();

@@ -103,6 +103,19 @@ impl Terminal {
         eventually(&format!("{text:?} is shown"), || self.text().contains(text).then_some(()));
     }
 
+    /// Waits until the line about how a run stands counts samples.
+    #[track_caller]
+    pub fn wait_for_samples(&self) {
+        let counts = |text: &str| text.split("Count ").skip(1).any(|rest| !rest.starts_with('0'));
+        eventually("samples are counted", || counts(&self.text()).then_some(()));
+    }
+
+    /// Waits for the process of the run whose command line has this word.
+    #[track_caller]
+    pub fn process(&self, word: &str) -> Process {
+        self.mark.wait_for(word)
+    }
+
     /// Types.
     pub fn type_in(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("it is open");
@@ -145,6 +158,7 @@ impl Terminal {
             status.split_once('\r')?.0.parse::<u8>().ok()
         };
         assert_eq!(eventually("it ends", left), status, "{}", self.text());
+        assert!(!self.written().contains("panicked"), "{}", self.written());
         let (text, modes) = (self.text(), modes(&self.inside));
         assert_eq!(modes, self.before, "{text}");
         let (alternate, hidden) = self.look(|screen| (screen.alternate_screen(), screen.hide_cursor()));
