@@ -32,6 +32,23 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
+/// Whether a signal is in one of the masks of a process.
+fn in_mask(child: &Child, mask: &str, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let found = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(':'));
+    u64::from_str_radix(found.unwrap().trim(), 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
+}
+
+/// Whether a process catches a signal, or keeps it for a descriptor.
+fn expects(child: &Child, signal: Signal) -> bool {
+    in_mask(child, "SigCgt", signal) || in_mask(child, "SigBlk", signal)
+}
+
+/// Whether a process is still to be told of a signal.
+fn is_pending(child: &Child, signal: Signal) -> bool {
+    in_mask(child, "ShdPnd", signal) || in_mask(child, "SigPnd", signal)
+}
+
 const RULER: &str = "#---------------------------";
 
 #[test]
@@ -39,9 +56,9 @@ fn usr1_and_usr2_show_the_status_and_term_ends_with_the_summary() {
     let directory = tempfile::tempdir().unwrap();
     let child = start(directory.path(), "-q -t2");
     let board = format!("/dev/shm/cyclictest{}", child.id());
-    // Asked again and again: at first nobody listens yet, and USR2 would end the process.
-    wait_for("file in shared memory", || fs::metadata(&board).ok());
-    std::thread::sleep(Duration::from_millis(500));
+    // At first nobody listens yet, and USR2 would end the process.
+    wait_for("listener", || expects(&child, Signal::USR2).then_some(()));
+    // Asked again and again: at first nothing is counted yet.
     let text = wait_for("status in shared memory", || {
         send(&child, Signal::USR2);
         Some(fs::read_to_string(&board).ok()?)
@@ -49,7 +66,7 @@ fn usr1_and_usr2_show_the_status_and_term_ends_with_the_summary() {
     });
     assert!(text.starts_with(RULER) && text.trim_end().ends_with(RULER), "{text}");
     send(&child, Signal::USR1);
-    std::thread::sleep(Duration::from_millis(200));
+    wait_for("listener who has taken it", || (!is_pending(&child, Signal::USR1)).then_some(()));
     send(&child, Signal::TERM);
     let output = child.wait_with_output().unwrap();
     let (out, err) = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into();
