@@ -126,6 +126,7 @@ pub struct Laps<'a> {
     clock: AnyClock,
     started: u64,
     parts: &'a mut [u64; MAX_PARTS],
+    of_group: bool,
 }
 
 impl Laps<'_> {
@@ -144,6 +145,12 @@ impl Laps<'_> {
     /// The clock, for stamps on other threads.
     pub fn clock(&self) -> AnyClock {
         self.clock
+    }
+
+    /// Whether this activity will be recorded, if the gate lets it pass: one that
+    /// only warms up after a pause is not.
+    pub fn is_to_record(&self) -> bool {
+        self.of_group
     }
 
     /// A stamp taken here.
@@ -333,7 +340,7 @@ impl<'a> Bench<'a> {
                     &timebase,
                     &stop,
                     1,
-                    |parts| parts[0] = time(clock, &mut event),
+                    |parts, _| parts[0] = time(clock, &mut event),
                     &mut sink,
                 )
             }
@@ -344,7 +351,7 @@ impl<'a> Bench<'a> {
                     &timebase,
                     &stop,
                     1,
-                    |parts| parts[0] = time(clock, &mut event),
+                    |parts, _| parts[0] = time(clock, &mut event),
                     &mut sink,
                 )
             }
@@ -368,7 +375,9 @@ impl<'a> Bench<'a> {
         let (timebase, stop) = (self.timebase(), self.stop());
         let clock = timebase.clock();
         let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
-        let once = |ticks: &mut [u64; MAX_PARTS]| activity(&mut Laps { clock, started: 0, parts: ticks });
+        let once = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
+            activity(&mut Laps { clock, started: 0, parts, of_group });
+        };
         let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
         self.finish(parts, sink, outcome);
         Ok(())

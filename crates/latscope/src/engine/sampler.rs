@@ -169,13 +169,14 @@ pub const NOT_TIMED: u64 = u64::MAX;
 const GROUP: usize = 64;
 
 /// Times single activities until `stop`. `activity` fills in the ticks of each
-/// of its `parts` ([`NOT_TIMED`] where it did not).
+/// of its `parts` ([`NOT_TIMED`] where it did not); it is told whether it is one
+/// of a group, or only warms up.
 pub fn events<H: Host>(
     host: &mut H,
     timebase: &Timebase,
     stop: &Stop,
     parts: usize,
-    mut activity: impl FnMut(&mut [u64; MAX_PARTS]),
+    mut activity: impl FnMut(&mut [u64; MAX_PARTS], bool),
     sink: &mut impl Sink,
 ) -> Outcome {
     let clock = host.clock();
@@ -193,7 +194,7 @@ pub fn events<H: Host>(
     };
     loop {
         if host.pause() || !warm {
-            activity(&mut [NOT_TIMED; MAX_PARTS]);
+            activity(&mut [NOT_TIMED; MAX_PARTS], false);
             warm = true;
         }
         let before = host.open();
@@ -203,7 +204,7 @@ pub fn events<H: Host>(
         let wanted = stop.events.saturating_sub(outcome.clean).min(GROUP as u64) as usize;
         while filled < wanted && timebase.ns(now - start) < stop.batch_ns as f64 * 4.0 {
             group[filled] = ([NOT_TIMED; MAX_PARTS], now);
-            activity(&mut group[filled].0);
+            activity(&mut group[filled].0, true);
             filled += 1;
             now = clock.end();
         }
@@ -373,7 +374,7 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { limit_ns: u64::MAX, ..STOP };
-        let activity = |parts: &mut [u64; MAX_PARTS]| {
+        let activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
             parts[0] = 1;
             now.set(now.get() + 1_000_000);
         };
@@ -403,7 +404,7 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let mut turn = 0;
-        let activity = |parts: &mut [u64; MAX_PARTS]| {
+        let activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
             turn += 1;
             parts[0] = 40;
             parts[1] = if turn % 2 == 0 { 60 } else { NOT_TIMED };
@@ -418,11 +419,28 @@ mod tests {
     }
 
     #[test]
+    fn an_event_that_warms_up_after_a_pause_is_told_so_and_not_recorded() {
+        let (now, cached) = (Cell::new(0), Cell::new(0));
+        // Another process ran in every pause.
+        let mut host = Machine { cached: Some(&cached), ..machine(&now, 0) };
+        let mut kept = Kept::default();
+        let mut warmed = 0;
+        let activity = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
+            warmed += u64::from(!of_group);
+            parts[0] = if of_group { 40 } else { 999 };
+            now.set(now.get() + 1_000);
+        };
+        let outcome = events(&mut host, &Timebase::scripted(), &STOP, 1, activity, &mut kept);
+        assert_eq!((warmed, outcome.clean), (10, 640));
+        assert!(kept.values.into_inner().iter().all(|value| *value == (0, 40)));
+    }
+
+    #[test]
     fn a_budget_of_clean_time_ends_slow_events() {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { budget_ns: 50_000_000, ..STOP };
-        let activity = |parts: &mut [u64; MAX_PARTS]| {
+        let activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
             parts[0] = 1;
             now.set(now.get() + 10_000_000);
         };
