@@ -237,6 +237,11 @@ pub(super) fn run_arguments() -> Vec<Arg> {
             .default_value("1")
             .help("Seed of permutations and random data"),
         flag("dry-run", "Show the plan and measure nothing"),
+        Arg::new("save-every")
+            .long("save-every")
+            .value_name("T")
+            .value_parser(parse_duration)
+            .help("How often --json saves a row that takes longer (default: 10m)"),
     ]
 }
 

@@ -93,7 +93,7 @@ pub fn carry_out(
     watcher: Option<&mut dyn Observer>,
 ) -> Result<Report> {
     let mut progress = Progress::new(output::width());
-    let mut saver = output.json_file().map(Saver::new).transpose()?;
+    let mut saver = output.json_file().map(|path| Saver::new(path, output.save_every)).transpose()?;
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     match watcher {
         Some(watcher) => observers.push(watcher),

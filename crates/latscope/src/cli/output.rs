@@ -9,6 +9,10 @@ use latscope_core::report::Report;
 use latscope_core::views::{self, Options, Scale};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Without [`Output::save_every`]: a night's run loses little by a crash, and is hardly disturbed.
+const SAVE_EVERY: Duration = Duration::from_secs(600);
 
 /// What was asked about output.
 pub struct Output {
@@ -17,6 +21,8 @@ pub struct Output {
     markdown: Option<PathBuf>,
     beside: Vec<Report>,
     scale: Scale,
+    /// How often the JSON file is written while a row lasts.
+    pub save_every: Duration,
     /// No table and no progress.
     pub quiet: bool,
 }
@@ -38,6 +44,7 @@ impl Output {
                 Some("human") => Scale::Human,
                 _ => Scale::Time,
             },
+            save_every: matches.try_get_one("save-every").ok().flatten().copied().unwrap_or(SAVE_EVERY),
             quiet: matches.get_flag("quiet"),
         })
     }

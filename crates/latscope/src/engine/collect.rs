@@ -10,8 +10,19 @@ use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Support,
 use latscope_core::verdict::is_part_of;
 use std::collections::BTreeMap;
 
+/// Puts a step together; what has no closing is so far only, for this reason.
+pub fn measurements(
+    step: &Step,
+    slots: Option<&Slots>,
+    closings: &[Option<Closing>],
+    failure: Option<&str>,
+) -> Vec<Measurement> {
+    let points = closings.iter().cloned().enumerate();
+    points.map(|(point, closing)| measurement(step, point, slots, closing, failure)).collect()
+}
+
 /// Puts a point together from what the worker counted and what it said.
-pub fn measurement(
+fn measurement(
     step: &Step,
     point: usize,
     slots: Option<&Slots>,
@@ -68,7 +79,7 @@ fn recordings(slots: &Slots, point: usize) -> Option<Recordings> {
 }
 
 /// Adds to measurements what was found of their outliers.
-pub fn add_outliers(measured: &mut [Measurement], outliers: &mut Outliers) {
+pub fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
     for (point, measurement) in measured.iter_mut().enumerate() {
         let (worst, first) = outliers.of_point(point);
         measurement.outliers.extend(worst);

@@ -76,8 +76,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
     let outcome = (experiment.run)(&mut bench);
     bench.close();
     outcome.unwrap();
-    let closed = closings.into_iter().enumerate();
-    closed.map(|(point, closing)| collect::measurement(&step, point, Some(&slots), closing, None)).collect()
+    collect::measurements(&step, Some(&slots), &closings, None)
 }
 
 /// What holds for every measurement, however fast the machine is.

@@ -40,6 +40,8 @@ pub enum Event<'a> {
     Input,
     /// A step is over and its measurements are in the report.
     Closed(&'a Report),
+    /// The report, with what the present step has so far.
+    Checkpoint(&'a Report),
     /// Something a reader of the numbers must know.
     Warning(&'a Warning),
     /// The run is over.
@@ -63,6 +65,11 @@ pub trait Observer {
 
     /// How often it wants snapshots; the coordinator sleeps for as long.
     fn period(&self) -> Option<Duration> {
+        None
+    }
+
+    /// How often it wants the report while a step lasts.
+    fn checkpoints(&self) -> Option<Duration> {
         None
     }
 

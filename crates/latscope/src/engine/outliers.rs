@@ -262,9 +262,9 @@ impl Outliers {
     }
 
     /// The outliers of a point in order of time, and its first exceedances.
-    pub fn of_point(&mut self, point: usize) -> (Vec<Outlier>, Vec<Exceedance>) {
-        let watched = &mut self.points[point];
-        (std::mem::take(&mut watched.worst), std::mem::take(&mut watched.first))
+    pub fn of_point(&self, point: usize) -> (Vec<Outlier>, Vec<Exceedance>) {
+        let watched = &self.points[point];
+        (watched.worst.clone(), watched.first.clone())
     }
 
     /// Ends the trace, and says what was not looked into.

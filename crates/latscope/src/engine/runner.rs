@@ -190,25 +190,25 @@ impl Coordinator<'_> {
             Ok(End::Interrupted) => Some("the run was interrupted".to_owned()),
             Err(error) => Some(format!("{error:#}")),
         };
-        let mut measured: Vec<_> = (0..step.points.len())
-            .zip(closings)
-            .map(|(point, closing)| {
-                collect::measurement(step, point, slots.as_ref(), closing, failure.as_deref())
-            })
-            .collect();
+        let mut measured = collect::measurements(step, slots.as_ref(), &closings, failure.as_deref());
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
             outliers.finish(&mut self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
         self.add_timeline(step, &mut measured);
+        self.enter(measured);
+        outcome.unwrap_or(End::Finished)
+    }
+
+    /// Adds the points of a step to the report, and what they come to together.
+    fn enter(&mut self, mut measured: Vec<Measurement>) {
         if let Some(emulator) = emulator(&self.report.machine) {
             measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
         }
         let merged = collect::merged(&measured);
         self.report.measurements.extend(measured);
         self.report.measurements.extend(merged);
-        outcome.unwrap_or(End::Finished)
     }
 
     /// Takes what was recorded of a step: into the file, and its shares into
@@ -303,8 +303,12 @@ impl Coordinator<'_> {
                 return Ok(End::Interrupted);
             }
             self.look(&link.slots, &mut streams, outliers.as_deref_mut());
-            if pace.due() {
+            if pace.looks.due() {
                 self.snapshot(step, &link.slots);
+            }
+            if pace.checkpoints.due() {
+                let so_far = collect::measurements(step, Some(&link.slots), closings, Some(SO_FAR));
+                self.checkpoint(so_far, outliers.as_deref());
             }
             if !pace.ending() && self.observers.iter().any(|observer| observer.wants_end()) {
                 self.end_early(link, &mut pace);
@@ -345,6 +349,15 @@ impl Coordinator<'_> {
             let at = monotonic_ns() - self.epoch_ns;
             self.tell(&Event::Snapshot(&Live { step, points, at }));
         }
+    }
+
+    /// Gives those who keep the report what a step has so far.
+    fn checkpoint(&mut self, mut so_far: Vec<Measurement>, outliers: Option<&Outliers>) {
+        outliers.into_iter().for_each(|outliers| collect::add_outliers(&mut so_far, outliers));
+        let closed = self.report.measurements.len();
+        self.enter(so_far);
+        tell(&mut self.observers, &Event::Checkpoint(&self.report));
+        self.report.measurements.truncate(closed);
     }
 
     fn tell(&mut self, event: &Event) {
@@ -390,11 +403,42 @@ fn emulated(other: Option<String>, emulator: &str) -> String {
 /// Signals that end a run.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
+/// Why a point that is measured now has no more.
+const SO_FAR: &str = "this was saved while it was measured";
+
+/// Something that is due every now and then, or never.
+struct Beat {
+    period: Option<Duration>,
+    last: Instant,
+}
+
+impl Beat {
+    fn new(period: Option<Duration>, now: Instant) -> Beat {
+        Beat { period, last: now }
+    }
+
+    /// When it is due.
+    fn next(&self) -> Option<Instant> {
+        self.last.checked_add(self.period?)
+    }
+
+    /// Whether it is due; then the next period begins.
+    fn due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self.next().is_some_and(|next| next <= now);
+        if due {
+            self.last = now;
+        }
+        due
+    }
+}
+
 /// How long the coordinator may sleep, and when it gives up.
 struct Pace {
-    /// When observers want to look next.
-    period: Option<Duration>,
-    looked: Instant,
+    /// When observers want to look.
+    looks: Beat,
+    /// When they want the report.
+    checkpoints: Beat,
     /// When a worker that says nothing has failed.
     given_up: Instant,
     silence: Duration,
@@ -421,11 +465,12 @@ impl Pace {
         let watching = outliers.and_then(Outliers::period);
         let observing = observers.iter().filter_map(|observer| observer.period());
         let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
+        let checkpoints = observers.iter().filter_map(|observer| observer.checkpoints()).min();
         let limited = step.stop.limit_ns != u64::MAX || step.stop.events != u64::MAX;
         let now = Instant::now();
         Pace {
-            period,
-            looked: now,
+            looks: Beat::new(period, now),
+            checkpoints: Beat::new(checkpoints, now),
             given_up: now + silence,
             silence,
             ended: false,
@@ -434,22 +479,13 @@ impl Pace {
         }
     }
 
-    /// Whether it is time for observers to look, who have looked then.
-    fn due(&mut self) -> bool {
-        let now = Instant::now();
-        let due = self.period.is_some_and(|period| self.looked + period <= now);
-        if due {
-            self.looked = now;
-        }
-        due
-    }
-
     /// How long to wait now; at least a moment, so that nobody spins.
     fn patience(&self) -> Duration {
         let now = Instant::now();
-        let rest = self.given_up.saturating_duration_since(now);
-        let Some(period) = self.period else { return rest };
-        rest.min((self.looked + period).saturating_duration_since(now)).max(Duration::from_millis(1))
+        let rest = |at: Instant| at.saturating_duration_since(now);
+        let next = [self.looks.next(), self.checkpoints.next()].into_iter().flatten().min();
+        let Some(next) = next else { return rest(self.given_up) };
+        rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
     }
 
     fn end(&mut self) {

@@ -1,5 +1,6 @@
-//! Saves the report as results come in, at most once a second, so that a crash
-//! loses nothing; whoever shows the finished report saves that.
+//! Saves the report as results come in, at most once a second, and every now and
+//! then while a step lasts, so that a crash loses little; whoever shows the
+//! finished report saves that.
 
 use super::observers::{Event, Observer};
 use anyhow::{Context, Result, bail};
@@ -9,22 +10,27 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// The least time between two times that the file is written.
+const LEAST: Duration = Duration::from_secs(1);
+
 /// Keeps a file equal to the report so far.
 #[derive(Debug)]
 pub struct Saver {
     path: PathBuf,
+    every: Duration,
     saved: Option<Instant>,
 }
 
 impl Saver {
-    /// A saver for `path`. Whether it can be written is tried at once, so
-    /// that nobody measures for a minute to learn it then.
+    /// A saver for `path`, which saves a step that lasts longer so often. Whether
+    /// it can be written is tried at once, so that nobody measures for a minute to
+    /// learn it then.
     ///
     /// # Errors
     /// The directory does not exist or must not be written to.
-    pub fn new(path: &Path) -> Result<Saver> {
+    pub fn new(path: &Path, every: Duration) -> Result<Saver> {
         check(path)?;
-        Ok(Saver { path: path.to_owned(), saved: None })
+        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None })
     }
 
     fn save(&mut self, report: &Report) {
@@ -36,12 +42,16 @@ impl Saver {
 
 impl Observer for Saver {
     fn observe(&mut self, event: &Event) {
-        if let Event::Closed(report) = event {
-            let due = self.saved.is_none_or(|saved| saved.elapsed() >= Duration::from_secs(1));
+        if let Event::Closed(report) | Event::Checkpoint(report) = event {
+            let due = self.saved.is_none_or(|saved| saved.elapsed() >= LEAST);
             if due && !is_special(&self.path) {
                 self.save(report);
             }
         }
+    }
+
+    fn checkpoints(&self) -> Option<Duration> {
+        (!is_special(&self.path)).then_some(self.every)
     }
 }
 

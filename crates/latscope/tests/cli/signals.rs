@@ -6,6 +6,7 @@ use crate::support::{
     Place, eventually, has_reason, json, latscope, measured, names, of_probe, root, skipped, start, wait,
 };
 use rustix::process::Signal;
+use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Child;
@@ -103,6 +104,33 @@ fn after_a_kill_nothing_stays_and_the_file_is_whole() {
     measured(&found, "cpu.cycle");
     assert!(crate::support::run(&["show", &run.result]).done().contains("INCOMPLETE"));
     drop(run.place);
+}
+
+#[test]
+fn after_a_kill_the_file_has_what_was_saved_of_a_long_row() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let words = ["wake", "--duration", "600s", "--interval", "2ms", "-b", "1ns", "--quiet"];
+    let mut command = latscope(words);
+    command.args(["--save-every", "1s", "--json", &result]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    let saved = || Path::new(&result).exists().then(|| json(&result));
+    let first = eventually("a first state is saved", saved);
+    let count = |found: &Value| of_probe(found, "wake.timer")[0]["summary"]["count"].as_u64();
+    eventually("a later state is saved", || (count(&json(&result)) > count(&first)).then_some(()));
+    signal(&child, Signal::KILL);
+    assert_eq!(wait(child).code, None);
+    mark.wait_for_none();
+    let found = json(&result);
+    assert!(found["finished"].is_null());
+    for m in of_probe(&found, "wake.timer") {
+        assert!(m["summary"]["count"].as_u64() > Some(0), "{m:#}");
+        assert!(m["incomplete"] == true && m["reason"].as_str().unwrap().contains("saved while"), "{m:#}");
+        assert!(!m["outliers"].as_array().unwrap().is_empty(), "{m:#}");
+    }
+    assert!(crate::support::run(&["show", &result]).done().contains("INCOMPLETE"));
+    assert_eq!(names(place.path()), ["result.json"]);
 }
 
 #[test]
