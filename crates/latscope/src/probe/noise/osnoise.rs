@@ -88,7 +88,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
     kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
     for seat in seats.into_inner().into_values() {
-        report(bench, seat);
+        report(bench, seat, tracer.lost());
     }
     Ok(())
 }
@@ -210,10 +210,13 @@ fn note(seat: &mut Seat<Notes>, line: Line, epoch_ns: u64) {
 /// Sources that are named.
 const NAMED: usize = 8;
 
-fn report(bench: &mut Bench, seat: Seat<Notes>) {
+fn report(bench: &mut Bench, seat: Seat<Notes>, lost: u64) {
     let Seat { point, writer, notes } = seat;
     if notes.periods == 0 {
-        let reason = format!("no period of {} ms was over", PERIOD_US / 1000);
+        let mut reason = format!("no period of {} ms was over", PERIOD_US / 1000);
+        if lost > 0 {
+            reason += &format!(", or its line was among the {lost} that were lost");
+        }
         bench.unsupported(point, reason, "measure for longer (--duration 1s)");
         return;
     }
