@@ -35,8 +35,7 @@ pub fn run() -> Result<bool> {
     let tests = tally.tests(orderings());
     tally.check("orderings of the rings", tests);
     // Transports that are libraries, which the usual binary does without.
-    let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
-    let tests = tally.tests(shell::cargo(libraries));
+    let tests = tally.tests(libraries());
     tally.check("optional transports", tests);
     match dist::run() {
         Ok(binaries) => {
@@ -49,11 +48,13 @@ pub fn run() -> Result<bool> {
         println!("SKIPPED {reason}");
         tally.skipped += 1;
     }
+    // The VM waits much.
+    let guest = guest::prepare();
     if let Err(reason) = vm::checks::run_all(|name, outcome| tally.check(name, outcome)) {
         println!("SKIPPED {reason}");
         tally.skipped += 1;
     }
-    if let Err(reason) = guest::run_all(|name, outcome| tally.check(name, outcome)) {
+    if let Err(reason) = guest.run_all(|name, outcome| tally.check(name, outcome)) {
         println!("SKIPPED {reason}");
         tally.skipped += 1;
     }
@@ -69,8 +70,15 @@ fn documentation() -> Result<()> {
 fn orderings() -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| shell::workspace().join("target")).join("loom");
-    let mut cargo = shell::cargo("test --package latscope-rpmsg --test loom --release --locked");
+    let mut cargo = shell::cargo("test --package latscope-rpmsg --test loom --locked");
     cargo.arg("--target-dir").arg(target).env("RUSTFLAGS", "--cfg loom");
+    cargo
+}
+
+fn libraries() -> Command {
+    let mut cargo = shell::cargo("test --package latscope --locked --lib --test cli --features");
+    let tests = ["transports::", "probe::ipc::", "every_transport", "vhost_user::"];
+    cargo.args([shell::FEATURES, "--"]).args(tests);
     cargo
 }
 

@@ -11,31 +11,49 @@ mod cross;
 mod machine;
 mod sid;
 
+use crate::vm::boot::AVAILABLE;
 use anyhow::Result;
+use machine::Machine;
 use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
 
-/// Runs every check and reports each.
-///
-/// # Errors
-/// Why this cannot be done on this machine.
-pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
-    if !crate::vm::boot::AVAILABLE {
-        return Err("RPMsg in a guest: QEMU and the compiler are fetched for x86-64, this is not");
+/// What the guest needs, which is being fetched and built.
+pub struct Preparing(Option<JoinHandle<Result<Machine>>>);
+
+/// Begins to fetch and build, and gives way to whatever else runs.
+pub fn prepare() -> Preparing {
+    let prepared = || {
+        // Of this thread and what it starts; a machine that refuses is only busier.
+        let _ = rustix::process::nice(19);
+        Machine::prepared()
+    };
+    Preparing(AVAILABLE.then(|| thread::spawn(prepared)))
+}
+
+impl Preparing {
+    /// Runs every check and reports each.
+    ///
+    /// # Errors
+    /// Why this cannot be done on this machine.
+    pub fn run_all(self, mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
+        let Some(preparing) = self.0 else {
+            return Err("RPMsg in a guest: QEMU and the compiler are fetched for x86-64, this is not");
+        };
+        match preparing.join().expect("it does not panic") {
+            Ok(machine) => checks::run(&machine, report),
+            Err(error) => report("guest: it can be set up", Err(error)),
+        }
+        Ok(())
     }
-    match machine::Machine::prepared() {
-        Ok(machine) => checks::run(&machine, report),
-        Err(error) => report("guest: it can be set up", Err(error)),
-    }
-    Ok(())
 }
 
 /// The command: every check by name.
 ///
 /// # Errors
-/// As [`run_all`].
+/// As [`Preparing::run_all`].
 pub fn run() -> Result<ExitCode> {
     let mut passed = true;
-    let outcome = run_all(|name, outcome| {
+    let outcome = prepare().run_all(|name, outcome| {
         passed &= outcome.is_ok();
         match outcome {
             Ok(()) => println!("ok      {name}"),

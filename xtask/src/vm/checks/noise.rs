@@ -37,7 +37,7 @@ pub const CHECKS: &[Check] = &[
 /// In the emulator every turn of the kernel's loop takes more than the µs from which on
 /// it tells of a gap: there would be more lines than can be read.
 const OSNOISE: &str = "cd /sys/kernel/tracing; echo 20 >tracing_thresh
-    latscope noise osnoise --duration 10s --json -; status=$?
+    latscope noise osnoise --duration 3s --json -; status=$?
     echo 0 >tracing_thresh; exit $status";
 
 /// All that a run of a tracer may change; the threshold as in [`OSNOISE`].
