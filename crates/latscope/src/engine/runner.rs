@@ -268,6 +268,9 @@ impl Coordinator<'_> {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
             let heard = link.wait(&self.signals, &inputs, pace.patience())?;
             drop(inputs);
+            if matches!(heard, Heard::Message(_)) {
+                pace.heard();
+            }
             match heard {
                 Heard::Signal(signal) if ENDING.contains(&signal) => {
                     if step.periodic.is_none() || pace.ending() {
@@ -488,6 +491,13 @@ impl Pace {
         rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
     }
 
+    /// The worker said something: it has not failed.
+    fn heard(&mut self) {
+        if !self.ended {
+            self.given_up = Instant::now() + self.silence;
+        }
+    }
+
     fn end(&mut self) {
         self.ended = true;
         self.given_up = Instant::now() + self.grace;
@@ -548,6 +558,38 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A worker's time, which is over now.
+    fn over() -> Pace {
+        let now = Instant::now();
+        let never = || Beat::new(None, now);
+        let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
+        let (looks, checkpoints) = (never(), never());
+        Pace { looks, checkpoints, given_up: now, silence, ended: false, grace, limited: true }
+    }
+
+    #[test]
+    fn a_worker_has_failed_when_it_says_nothing_for_too_long_however_long_it_works() {
+        let mut pace = over();
+        let error = pace.is_over().unwrap_err().to_string();
+        assert!(error.contains("silent for 60s"), "{error}");
+        pace.heard();
+        assert!(!pace.is_over().unwrap());
+        // What it says when it was asked to end gives it no more time.
+        let mut pace = Pace { ended: true, ..over() };
+        pace.heard();
+        assert!(pace.is_over().unwrap());
+    }
+
+    #[test]
+    fn whoever_waits_for_nothing_waits_until_the_worker_has_failed() {
+        let mut pace = over();
+        pace.heard();
+        assert!(pace.patience() > Duration::from_secs(30));
+        pace.checkpoints = Beat::new(Some(Duration::ZERO), Instant::now());
+        assert_eq!(pace.patience(), Duration::from_millis(1));
+        assert!(pace.checkpoints.due() && !pace.looks.due());
+    }
 
     #[test]
     fn what_else_distorts_an_emulated_figure_is_still_said() {
