@@ -59,10 +59,7 @@ fn pip() -> Result<()> {
 }
 
 /// Makes sure of libclang, with which the transport iceoryx2 is built.
-///
-/// # Errors
-/// As [`run`].
-pub fn libclang() -> Result<()> {
+fn libclang() -> Result<()> {
     let known = shell::output(
         Command::new("sh").args(["-c", "ls -d /usr/lib/llvm-*/include/clang-c 2>/dev/null || true"]),
     )?;

@@ -43,9 +43,6 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Every optional part of latscope. Whoever needs one takes all: they are compiled once.
-pub const FEATURES: &str = "dbus,iceoryx2,vhost-user";
-
 /// A cargo command.
 pub fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -35,7 +35,8 @@ pub fn run() -> Result<bool> {
     let tests = tally.tests(orderings());
     tally.check("orderings of the rings", tests);
     // Transports that are libraries, which the usual binary does without.
-    let tests = tally.tests(libraries());
+    let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
+    let tests = tally.tests(shell::cargo(libraries));
     tally.check("optional transports", tests);
     match dist::run() {
         Ok(binaries) => {
@@ -72,13 +73,6 @@ fn orderings() -> Command {
     let target = target.unwrap_or_else(|| shell::workspace().join("target")).join("loom");
     let mut cargo = shell::cargo("test --package latscope-rpmsg --test loom --locked");
     cargo.arg("--target-dir").arg(target).env("RUSTFLAGS", "--cfg loom");
-    cargo
-}
-
-fn libraries() -> Command {
-    let mut cargo = shell::cargo("test --package latscope --locked --lib --test cli --features");
-    let tests = ["transports::", "probe::ipc::", "every_transport", "vhost_user::"];
-    cargo.args([shell::FEATURES, "--"]).args(tests);
     cargo
 }
 

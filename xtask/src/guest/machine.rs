@@ -51,8 +51,8 @@ impl Machine {
         let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
         let busybox = programs.into_iter().find(|program| program.exists()).context("no busybox for ARM")?;
         let latscope = cross::latscope().context("latscope for ARM")?;
-        setup::libclang()?;
-        shell::run(shell::cargo("build --package latscope --locked --features").arg(shell::FEATURES))?;
+        let mut cargo = shell::cargo("build --package latscope --locked --features vhost-user");
+        shell::run(&mut cargo)?;
         let remote = Path::new(CACHE).join("latscope-vhost-user");
         fs::copy(shell::target().join("debug/latscope"), &remote)?;
         Ok(Machine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })

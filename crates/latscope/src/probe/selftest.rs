@@ -106,8 +106,10 @@ fn delay(bench: &mut Bench, point: usize) -> Result<()> {
                 now = clock.end();
             }
             laps.stop(0);
-            injected += u64::from(laps.is_to_record());
-            total += if laps.is_to_record() { timebase.ns(now - began) } else { 0.0 };
+            if laps.is_to_record() {
+                injected += 1;
+                total += timebase.ns(now - began);
+            }
         } else {
             laps.stop(0);
         }

@@ -35,16 +35,21 @@ pub const CHECKS: &[Check] = &[
 ];
 
 /// In the emulator every turn of the kernel's loop takes more than the µs from which on
-/// it tells of a gap: there would be more lines than can be read.
-const OSNOISE: &str = "cd /sys/kernel/tracing; echo 20 >tracing_thresh
-    latscope noise osnoise --duration 3s --json -; status=$?
-    echo 0 >tracing_thresh; exit $status";
+/// it tells of a gap: without a higher threshold there are more lines than can be read.
+macro_rules! threshold {
+    () => {
+        "cd /sys/kernel/tracing; trap 'echo 0 >/sys/kernel/tracing/tracing_thresh' EXIT
+        echo 20 >tracing_thresh
+        "
+    };
+}
 
-/// All that a run of a tracer may change; the threshold as in [`OSNOISE`].
+const OSNOISE: &str = concat!(threshold!(), "latscope noise osnoise --duration 3s --json -");
+
+/// All that a run of a tracer may change.
 macro_rules! state {
     () => {
-        "cd /sys/kernel/tracing; echo 20 >tracing_thresh
-        state() { for f in osnoise/* hwlat_detector/* current_tracer tracing_on tracing_thresh; do
+        "state() { for f in osnoise/* hwlat_detector/* current_tracer tracing_on tracing_thresh; do
             echo $f $(cat $f 2>&1); done; ls instances; }
         state >/tmp/before
         "
@@ -55,12 +60,12 @@ macro_rules! compare {
     () => {
         "
         for i in $(seq 100); do state >/tmp/after; cmp -s /tmp/before /tmp/after && break; sleep 0.1; done
-        diff /tmp/before /tmp/after && echo restored
-        echo 0 >tracing_thresh"
+        diff /tmp/before /tmp/after && echo restored"
     };
 }
 
 const RESTORED: &str = concat!(
+    threshold!(),
     state!(),
     "for probe in osnoise hwlat; do latscope noise $probe --duration 1s -q || exit 1; done
     latscope wake timerlat --duration 1s -q",
@@ -68,6 +73,7 @@ const RESTORED: &str = concat!(
 );
 
 const KILLED: &str = concat!(
+    threshold!(),
     state!(),
     "for words in 'noise osnoise' 'noise hwlat' 'wake timerlat'; do
         latscope $words --duration 60s -q &

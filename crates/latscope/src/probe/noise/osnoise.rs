@@ -87,8 +87,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     };
     kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
     kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
+    let lost = tracer.lost();
     for seat in seats.into_inner().into_values() {
-        report(bench, seat, tracer.lost());
+        report(bench, seat, lost);
     }
     Ok(())
 }
@@ -213,11 +214,15 @@ const NAMED: usize = 8;
 fn report(bench: &mut Bench, seat: Seat<Notes>, lost: u64) {
     let Seat { point, writer, notes } = seat;
     if notes.periods == 0 {
-        let mut reason = format!("no period of {} ms was over", PERIOD_US / 1000);
-        if lost > 0 {
-            reason += &format!(", or its line was among the {lost} that were lost");
+        let period = format!("no period of {} ms was over", PERIOD_US / 1000);
+        match lost {
+            0 => bench.unsupported(point, period, "measure for longer (--duration 1s)"),
+            _ => bench.unsupported(
+                point,
+                format!("{period}, or its line is among the {lost} that were lost"),
+                "raise the kernel's threshold, tracing_thresh in tracefs",
+            ),
         }
-        bench.unsupported(point, reason, "measure for longer (--duration 1s)");
         return;
     }
     let mut value = |name: &str, value: f64, unit: &str| bench.value(point, name, value, unit, Better::Less);
