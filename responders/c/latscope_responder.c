@@ -12,6 +12,8 @@ enum { TO_HOST = 0, FROM_HOST = 1 };
 /* The resource table: a header, offsets, and the device with its rings. */
 enum { VDEV = 3, RPMSG = 7, DRIVER_OK = 4, NEEDS_RESET = 0x40 };
 enum { TABLE_HEADER = 16, DEVICE_SIZE = 28, RING_SIZE = 20, MOST_RESOURCES = 256 };
+/* In the device: what we offer, what the host accepted, bytes of configuration behind the rings, the status, the number of rings. */
+enum { OFFERED = 12, ACCEPTED = 16, CONFIGURATION = 20, STATUS = 24, RINGS = 25, ANNOUNCES_NAMES = 1 };
 
 /* A descriptor: u64 address, u32 length, u16 flags, u16 next. */
 enum { NEXT = 1, WRITE = 2, INDIRECT = 4, DESCRIPTOR_SIZE = 16 };
@@ -310,8 +312,11 @@ static bool find_device(struct latscope_responder *r, const struct latscope_memo
         uint32_t at = load32(table, TABLE_HEADER + 4 * index);
         if (!is_in_table(table, at, DEVICE_SIZE + 2 * RING_SIZE))
             continue;
+        /* What the configuration says of buffers is for the host: descriptors have their lengths. */
+        uint32_t configuration = load32(table, at + CONFIGURATION);
         bool found = load32(table, at) == VDEV && load32(table, at + 4) == RPMSG;
-        if (found && load32(table, at + 20) == 0 && *place(table, at + 25) == 2) {
+        if (found && *place(table, at + RINGS) == 2 &&
+            configuration <= table->size - at - (DEVICE_SIZE + 2 * RING_SIZE)) {
             *device = at;
             return true;
         }
@@ -342,10 +347,11 @@ static bool find_host(struct latscope_responder *r)
     barrier(r, LATSCOPE_INVALIDATE, table, 0, table->size < 4096 ? table->size : 4096);
     if (!find_device(r, table, &device))
         return false;
-    r->status = device + 24;
+    r->status = device + STATUS;
     if (!is_ready(r))
         return false;
     barrier(r, LATSCOPE_INVALIDATE, table, device, DEVICE_SIZE + 2 * RING_SIZE);
+    r->silent = (load32(table, device + OFFERED) & load32(table, device + ACCEPTED) & ANNOUNCES_NAMES) == 0;
     for (uint32_t ring = TO_HOST; ring <= FROM_HOST; ring++)
         if (!open_ring(r, &r->rings[ring], table, device + DEVICE_SIZE + ring * RING_SIZE))
             return false;
@@ -514,6 +520,9 @@ static bool sink(struct latscope_responder *r)
 /* Makes the message a reply; false if it gets none. */
 static bool answer(struct latscope_responder *r, uint32_t endpoint)
 {
+    /* The host tells of endpoints of its own: what they are called changes nothing here. */
+    if (endpoint == NAME_SERVICE && r->length == ANNOUNCEMENT_SIZE)
+        return false;
     if (endpoint < PING || endpoint >= ENDPOINTS_END) {
         r->counts.unknown++;
         return false;
@@ -583,7 +592,17 @@ bool latscope_responder_init(struct latscope_responder *r, const struct latscope
 
 void latscope_responder_announce(struct latscope_responder *r)
 {
-    r->announced = 0;
+    r->announced = r->silent ? ENDPOINTS_END - PING : 0;
+}
+
+void latscope_responder_host_gone(struct latscope_responder *r)
+{
+    const struct latscope_memory *table = table_of(r);
+    lose_host(r);
+    if (r->status == 0)
+        return;
+    *place(table, r->status) = 0;
+    barrier(r, LATSCOPE_CLEAN, table, r->status, 1);
 }
 
 enum latscope_next latscope_responder_poll(struct latscope_responder *r)

@@ -113,8 +113,9 @@ struct latscope_responder {
     struct latscope_hooks hooks;
     struct latscope_counts counts;
     struct latscope_ring rings[2];  /* to the host, from the host */
-    uint32_t status;                /* where it is in the table */
+    uint32_t status;                /* where it is in the table; 0 before a table was found */
     bool online;
+    bool silent;                    /* the host did not accept the name service: nothing is announced */
     unsigned announced;             /* endpoints, so far */
     struct latscope_buffer room;    /* a buffer to send in that was taken and not used */
     bool has_room;
@@ -135,7 +136,11 @@ enum latscope_next latscope_responder_poll(struct latscope_responder *responder)
 /* Takes steps, and waits with the hook in between, until the hook says false; for ever without one. */
 void latscope_responder_run(struct latscope_responder *responder);
 
-/* Announces all endpoints again, in the next steps. */
+/* Announces all endpoints again, in the next steps, to a host that accepted the name service. */
 void latscope_responder_announce(struct latscope_responder *responder);
+
+/* The port knows that the host is gone and that no other has begun: its socket ended, its processor was reset. Clears
+ * the status, which a host that crashed leaves as it was: the next host would take it for another one at work. */
+void latscope_responder_host_gone(struct latscope_responder *responder);
 
 #endif

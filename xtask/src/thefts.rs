@@ -7,9 +7,9 @@ use std::process::Command;
 
 /// Why it cannot run on this machine, if so.
 pub fn reason_against() -> Option<&'static str> {
-    let traceable = Path::new("/sys/kernel/tracing/instances").exists();
-    let possible = traceable && rustix::process::geteuid().is_root();
-    (!possible).then_some("latscope selftest wake: it needs root and a mounted tracefs")
+    let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let possible = kinds.contains("\ttracefs\n") && rustix::process::geteuid().is_root();
+    (!possible).then_some("latscope selftest wake: it needs root and a kernel with tracefs")
 }
 
 /// Runs it.

@@ -1,7 +1,7 @@
 //! The measurements of single events in a report, as a reader looks at them: by
 //! probe, a row for each thread or pair, and the sum of all.
 
-use crate::plan::ParamValue;
+use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling};
 use crate::units::{format_size, format_time};
 use crate::verdict::{MERGED, is_merged, is_part_of};
@@ -102,7 +102,7 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
     // Under a heading that says of whom a word is enough.
     let short = |name: &str, value: &ParamValue| match name {
         "caller" => value.to_string(),
-        _ => written(name, value),
+        _ => written(name, value, &m.params),
     };
     let others = varying.iter().filter_map(|name| Some(short(name, m.params.get(*name)?)));
     let parts: Vec<String> = cpu.into_iter().chain(others).collect();
@@ -113,9 +113,24 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
     }
 }
 
-/// A parameter and its value: `interval 1.00 ms`.
-pub fn written(name: &str, value: &ParamValue) -> String {
+/// Transports of `remote` whose remote somebody else starts: how it waits is not known.
+pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "tty", "tty-line"];
+
+/// How the sides of an exchange wait, as far as it is known.
+fn waits(wait: &str, params: &Params) -> String {
+    let foreign = matches!(params.get("transport"), Some(ParamValue::Text(transport))
+        if FOREIGN_REMOTES.contains(&transport.as_str()));
+    match (foreign, wait) {
+        (true, "poll") => "host asleep in poll, remote unknown".to_owned(),
+        (true, _) => format!("host {wait}, remote unknown"),
+        (false, _) => format!("both sides {wait}"),
+    }
+}
+
+/// A parameter and its value, beside the others: `interval 1.00 ms`.
+pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
     match (name, value) {
+        ("wait", ParamValue::Text(wait)) => waits(wait, params),
         (
             "interval" | "work" | "runtime" | "deadline" | "hold" | "hog" | "timeout" | "pace",
             ParamValue::Number(ns),
@@ -130,8 +145,6 @@ pub fn written(name: &str, value: &ParamValue) -> String {
         ("lock", ParamValue::Text(text)) => format!("server over {text}"),
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
-        ("wait", ParamValue::Text(text)) if text == "poll" => "asleep in poll".to_owned(),
-        ("wait", ParamValue::Text(text)) => format!("both sides {text}"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
         ("rate", ParamValue::Number(rate)) => format!("{rate} a second"),
         ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
@@ -146,7 +159,7 @@ pub fn written(name: &str, value: &ParamValue) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::plan::{Params, params};
+    use crate::plan::params;
     use crate::testing::report;
 
     fn labels(all: &[Params]) -> Vec<String> {
@@ -196,5 +209,21 @@ mod tests {
         assert_eq!(probes, ["wake.timer"]);
         assert_eq!((groups[0].singles.len(), groups[0].whole().len()), (2, 1));
         assert_eq!(groups[0].worst().unwrap().label, "CPU 1");
+    }
+
+    #[test]
+    fn of_a_remote_that_others_started_nothing_is_said() {
+        let wait = |transport: &str, wait: &str| {
+            let params = params([("transport", transport.into()), ("wait", wait.into())]);
+            written("wait", &params["wait"], &params)
+        };
+        assert_eq!(wait("shm", "spin-then-park"), "both sides spin-then-park");
+        assert_eq!(wait("ivshmem", "doorbell"), "both sides doorbell");
+        assert_eq!(wait("binder", "block"), "both sides block");
+        for transport in FOREIGN_REMOTES {
+            assert_eq!(wait(transport, "poll"), "host asleep in poll, remote unknown");
+            assert_eq!(wait(transport, "spin-then-park"), "host spin-then-park, remote unknown");
+        }
+        assert_eq!(written("wait", &"futex".into(), &Params::new()), "both sides futex");
     }
 }

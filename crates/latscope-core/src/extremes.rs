@@ -18,6 +18,7 @@ mod tests;
 pub use pareto::Pareto;
 pub use steadiness::Steadiness;
 
+use crate::findings::evidence::Told;
 use crate::histogram::Histogram;
 use crate::report::{Finding, Measurement, Report, Sampling, Support};
 use crate::statistics::{Interval, SplitMix, quantile};
@@ -305,13 +306,14 @@ fn finding(m: &Measurement, activations: u64, seed: u64) -> Finding {
         Ok(level) => ("return-level", words(level), &level.diagnostics),
         Err(refusal) => ("no-return-level", refusal.to_string(), &refusal.diagnostics),
     };
-    let mut values = numbers(diagnostics);
-    values.insert("activations".to_owned(), activations as f64);
+    // An extrapolation carries its interval and its tests; without them there is none.
+    let told = Told::claim(id).points([m]).value("activations", activations as f64);
+    let mut told = told.values(numbers(diagnostics).iter().map(|(name, value)| (name.as_str(), *value)));
     if let Ok(level) = &result {
-        let numbers = [("level", level.level), ("low", level.interval.low), ("high", level.interval.high)];
-        values.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
+        told =
+            told.values([("level", level.level), ("low", level.interval.low), ("high", level.interval.high)]);
     }
-    Finding { id: id.to_owned(), text: format!("{}: {words}", m.title), values }
+    told.say(format!("{}: {words}", m.title))
 }
 
 fn words(level: &ReturnLevel) -> String {

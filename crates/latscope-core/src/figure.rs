@@ -44,6 +44,15 @@ pub fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<String> {
     (!figures.is_empty()).then(|| svg(&figures))
 }
 
+/// A report as an SVG document: time against payload, or the curve of memory latency,
+/// where it has one and histograms are what is asked for; else a picture of its events.
+/// `None` where there is nothing to draw.
+pub fn document(report: &Report, picture: Picture) -> Option<String> {
+    let curve = || throughput_figure(report).or_else(|| latency_figure(report));
+    let curve = (picture == Picture::Distribution).then(curve).flatten();
+    curve.map(|figure| svg(&[figure])).or_else(|| event_pictures(report, &[picture]))
+}
+
 /// A plot of curves over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {

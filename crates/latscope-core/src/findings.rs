@@ -1,11 +1,14 @@
 //! Conclusions over several points, in plain words and as numbers.
 //!
 //! A finding is made only of measurements that are in the report, and says
-//! only what they show: a difference is called one when the confidence
-//! intervals of the medians do not overlap, and where the expected effect is
-//! absent the sentence says that instead. Each carries its numbers in
-//! `values`, times in ns, sizes in bytes.
+//! only what they show: every one goes through `evidence`, which knows what
+//! figures support. A difference is called one where the intervals are apart in which
+//! the next run's figures are expected; what figures do not support is worded
+//! as doubt, or not said. Each carries its numbers in `values`, times in ns,
+//! sizes in bytes, and what it rests on in `evidence`.
 
+mod caches;
+pub(crate) mod evidence;
 mod exchange;
 mod memory;
 mod noise;
@@ -14,8 +17,8 @@ mod select;
 mod storage;
 mod transactions;
 
-pub(crate) use memory::rounded;
-pub use memory::{LevelRow, level_rows};
+pub use caches::{LevelRow, level_rows};
+pub(crate) use select::is_operation;
 
 use crate::report::{Finding, Report};
 
@@ -25,7 +28,8 @@ pub const FRAME_NS: f64 = 1e9 / 60.0;
 /// All conclusions that a report supports: what the caches are, then what
 /// hand-offs, threads and files cost, what is stolen, what priorities do, then what to know about the run itself.
 pub fn findings(report: &Report) -> Vec<Finding> {
-    let parts: [fn(&Report) -> Vec<Finding>; 6] = [
+    let parts: [fn(&Report) -> Vec<Finding>; 7] = [
+        caches::findings,
         memory::findings,
         exchange::findings,
         storage::findings,
@@ -34,12 +38,6 @@ pub fn findings(report: &Report) -> Vec<Finding> {
         run::findings,
     ];
     parts.iter().flat_map(|part| part(report)).collect()
-}
-
-/// A finding with its numbers.
-fn finding(id: &str, text: String, values: &[(&str, f64)]) -> Finding {
-    let values = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-    Finding { id: id.to_owned(), text, values }
 }
 
 #[cfg(test)]

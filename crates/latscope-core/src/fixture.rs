@@ -10,6 +10,7 @@ use crate::findings;
 use crate::histogram::Histogram;
 use crate::machine::{Cache, Check, CheckState, ClockInfo, Cpu, Machine};
 use crate::plan::{Conditions, ParamValue, Params, Plan, Point, Policy, Step, Stop, params};
+use crate::quality::{Level, Reason};
 use crate::report::{
     Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Warning, Work,
 };
@@ -35,6 +36,7 @@ pub fn report() -> Report {
         tool: Tool { name: "latscope".to_owned(), version: "0.1.0".to_owned(), commit: String::new() },
         started: "2026-11-21T10:00:00Z".to_owned(),
         finished: Some("2026-11-21T10:00:52.3Z".to_owned()),
+        interrupted: None,
         plan: plan(&measurements),
         machine: machine(),
         warnings: vec![Warning {
@@ -42,6 +44,9 @@ pub fn report() -> Report {
             text: "other programs ran beside the measurement: load average 1.32 on 2 CPUs".to_owned(),
             remedy: Some("stop them, or give the survey CPUs of its own: latscope --cpus 1".to_owned()),
         }],
+        run_id: String::new(),
+        labels: Default::default(),
+        activity: None,
         findings: Vec::new(),
         measurements,
     };
@@ -77,6 +82,7 @@ pub fn batch<const N: usize>(
     let summary = Summary::of(&histogram, &Summary { rejected: 3, cycles, ..Summary::default() });
     Measurement {
         probe: probe.to_owned(),
+        revision: 1,
         params: params(pairs),
         title: title.to_owned(),
         row: true,
@@ -95,6 +101,10 @@ pub fn batch<const N: usize>(
         corrected: None,
         recordings: None,
         verdict: None,
+        quality: Default::default(),
+        interval: None,
+        rounds: Vec::new(),
+        contention: None,
         hops: Vec::new(),
     }
 }
@@ -151,17 +161,17 @@ impl Measurement {
     }
 
     /// The same, degraded.
-    fn degraded(self, reason: &str, remedy: &str) -> Measurement {
-        let (reason, remedy) = (Some(reason.to_owned()), Some(remedy.to_owned()));
-        Measurement { support: Support::Degraded, reason, remedy, ..self }
+    fn degraded(mut self, reason: &str, remedy: &str) -> Measurement {
+        self.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
+        self
     }
 
     /// The same, unsupported and without numbers.
-    fn unsupported(self, reason: &str, remedy: &str) -> Measurement {
-        let (reason, remedy) = (Some(reason.to_owned()), Some(remedy.to_owned()));
+    fn unsupported(mut self, reason: &str, remedy: &str) -> Measurement {
+        self.lower(Reason::new(Level::Unsupported, "not-possible-here", reason, remedy));
         let histogram = Histogram::new(1);
         let summary = Summary::of(&histogram, &Summary::default());
-        Measurement { support: Support::Unsupported, reason, remedy, histogram, summary, ..self }
+        Measurement { histogram, summary, ..self }
     }
 }
 
@@ -406,6 +416,7 @@ fn machine() -> Machine {
         shared: CpuList(vec![0, 1]),
     };
     Machine {
+        id: None,
         name: "bench".to_owned(),
         kernel: "6.18.0".to_owned(),
         kernel_version: "#1 SMP PREEMPT_DYNAMIC".to_owned(),
@@ -446,11 +457,17 @@ fn machine() -> Machine {
 fn plan(measurements: &[Measurement]) -> Plan {
     let mut steps: Vec<Step> = Vec::new();
     for m in measurements {
-        let point =
-            Point { probe: m.probe.clone(), params: m.params.clone(), title: m.title.clone(), row: m.row };
+        let point = Point {
+            probe: m.probe.clone(),
+            revision: m.revision,
+            params: m.params.clone(),
+            title: m.title.clone(),
+            row: m.row,
+        };
         match steps.last_mut().filter(|step| step.name == m.probe) {
             Some(step) => step.points.push(point),
             None => steps.push(Step {
+                rounds: 1,
                 name: m.probe.clone(),
                 points: vec![point],
                 cpus: vec![0],
@@ -469,6 +486,7 @@ fn plan(measurements: &[Measurement]) -> Plan {
         }
     }
     Plan {
+        rounds: 1,
         job: "survey".to_owned(),
         steps,
         load: None,

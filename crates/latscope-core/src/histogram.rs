@@ -195,6 +195,13 @@ impl Histogram {
         (self.count - rank(q, self.count).min(self.count) >= 10).then(|| self.quantile(q)).flatten()
     }
 
+    /// By how much values near `ns` have to differ to be told apart: the width of a bucket, ns.
+    pub fn resolution(&self, ns: f64) -> f64 {
+        let ticks = (ns * 1e3 / self.tick_ps as f64).max(0.0) as u64;
+        let (low, high) = bounds(bucket_of(ticks).unwrap_or(BUCKETS - 1));
+        self.ns((high - low + 1) as f64)
+    }
+
     /// The buckets as low bound, high bound (ns, inclusive) and count.
     pub fn buckets_ns(&self) -> impl Iterator<Item = (f64, f64, u64)> {
         self.buckets.iter().map(|&(bucket, n)| {

@@ -18,15 +18,43 @@ use fit::{MINIMUM_RATIO, Plateau};
 /// A ramp narrower than this many octaves is an ordinary edge.
 const RAMP_OCTAVES: f64 = 1.0;
 
+/// Two sizes that were measured one after the other, and between which a level
+/// ends. Where exactly is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// The larger size that the level still serves, bytes.
+    pub from: u64,
+    /// The smaller size that it no longer serves, bytes.
+    pub to: u64,
+}
+
+impl Edge {
+    /// The size that stands for the edge where edges are compared: the middle on
+    /// the log scale. It was not measured, and is never shown.
+    pub fn middle(&self) -> u64 {
+        (self.from as f64 * self.to as f64).sqrt().round() as u64
+    }
+
+    /// From the smallest to the largest size of both.
+    pub fn with(self, other: Edge) -> Edge {
+        Edge { from: self.from.min(other.from), to: self.to.max(other.to) }
+    }
+
+    /// How far its ends are apart, in octaves.
+    pub fn octaves(&self) -> f64 {
+        (self.to as f64 / self.from as f64).log2()
+    }
+}
+
 /// A stretch of the curve: a level of the memory hierarchy, or a ramp between
 /// two of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Bytes up to which this level serves: where the latency passes the
+    /// Where this level ends: between which sizes the latency passes the
     /// geometric mean of this plateau's and the next one's. `None` when
     /// nothing slower was seen (memory, if the curve reaches that far), and
     /// for a ramp.
-    pub capacity: Option<u64>,
+    pub edge: Option<Edge>,
     /// Typical latency, ns: the median of the plateau's interior.
     pub latency_ns: f64,
     /// Smallest working set on it, bytes.
@@ -46,9 +74,9 @@ pub fn plateaus(levels: &[Level]) -> impl DoubleEndedIterator<Item = &Level> {
 /// order. Points without a positive size and a positive finite latency are
 /// ignored; of several of one size the median counts.
 ///
-/// The levels come in ascending size, capacity and latency, ramps in between.
+/// The levels come in ascending size, edge and latency, ramps in between.
 /// A curve that ends while still rising ends in a ramp, and then no level has
-/// `capacity: None`: memory was not reached. Empty only without usable points.
+/// `edge: None`: memory was not reached. Empty only without usable points.
 pub fn detect(curve: &[(u64, f64)]) -> Vec<Level> {
     let points = usable(curve);
     if points.is_empty() {
@@ -94,7 +122,7 @@ impl Assembly<'_> {
         for (at, plateau) in plateaus.iter().enumerate() {
             let next = plateaus.get(at + 1);
             levels.push(Level {
-                capacity: next.map(|next| self.capacity(plateau, next)),
+                edge: next.map(|next| self.edge(plateau, next)),
                 latency_ns: plateau.height.exp2(),
                 from_size: self.points[plateau.first].0,
                 to_size: self.points[plateau.last].0,
@@ -117,7 +145,7 @@ impl Assembly<'_> {
         }
         let after = Plateau { first: end, last: end, height: self.y[end] };
         if let Some(level) = levels.last_mut() {
-            level.capacity = Some(self.capacity(last, &after));
+            level.edge = Some(self.edge(last, &after));
         }
         levels.extend(self.ramp(last.last, end));
     }
@@ -127,7 +155,7 @@ impl Assembly<'_> {
     fn ramp(&self, from: usize, to: usize) -> Option<Level> {
         let middle: Vec<f64> = self.y[from..=to].to_vec();
         Some(Level {
-            capacity: None,
+            edge: None,
             latency_ns: median(&middle)?.exp2(),
             from_size: self.points[from].0,
             to_size: self.points[to].0,
@@ -135,17 +163,13 @@ impl Assembly<'_> {
         })
     }
 
-    /// Where the latency passes the geometric mean of two plateaus,
-    /// interpolated between the sizes measured.
-    fn capacity(&self, low: &Plateau, high: &Plateau) -> u64 {
+    /// Between which two points the latency passes the geometric mean of two
+    /// plateaus.
+    fn edge(&self, low: &Plateau, high: &Plateau) -> Edge {
         let middle = (low.height + high.height) / 2.0;
-        let edge = low.last + 1..=high.first;
-        let above = edge.clone().find(|at| self.y[*at] >= middle).unwrap_or(*edge.end());
-        let (x0, x1) = (self.x[above - 1], self.x[above]);
-        let (y0, y1) = (self.y[above - 1], self.y[above]);
-        let share = if y1 > y0 { ((middle - y0) / (y1 - y0)).clamp(0.0, 1.0) } else { 0.5 };
-        let capacity = (x0 + (x1 - x0) * share).exp2().round() as u64;
-        capacity.clamp(self.points[low.last].0, self.points[high.first].0)
+        let between = low.last + 1..=high.first;
+        let above = between.clone().find(|at| self.y[*at] >= middle).unwrap_or(*between.end());
+        Edge { from: self.points[above - 1].0, to: self.points[above].0 }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod binomial;
 pub mod blame;
+mod bounds;
 pub mod devices;
 pub mod doctor;
 pub mod events;
@@ -18,11 +19,15 @@ pub mod findings;
 #[doc(hidden)]
 pub mod fixture;
 pub mod histogram;
+pub mod json;
 pub mod levels;
 pub mod machine;
 pub mod plan;
 pub mod published;
+pub mod quality;
+pub mod repeatability;
 pub mod report;
+pub mod rounds;
 pub mod statistics;
 #[cfg(test)]
 mod testing;

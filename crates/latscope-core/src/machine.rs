@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
+    /// Which machine it is: derived from its machine-id, from which nobody finds that, or what the user
+    /// calls it; `None` where it has none.
+    pub id: Option<String>,
     /// Host name, as `uname -n`.
     pub name: String,
     /// Kernel release, as `uname -r`.

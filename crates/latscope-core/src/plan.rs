@@ -1,6 +1,8 @@
 //! What will be measured: a pure function of the request and the machine,
 //! saved in the result and shown by `--dry-run`.
 
+use crate::json;
+use crate::statistics::SplitMix;
 use crate::units::{self, CpuList};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -51,6 +53,9 @@ pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
 pub struct Point {
     /// Probe id, `family.name`.
     pub probe: String,
+    /// Revision of the probe; results of before have none.
+    #[serde(default = "one")]
+    pub revision: u32,
     /// Its parameters, all of them: nothing about the point is implied.
     pub params: Params,
     /// What a reader calls it: `read, kept open, 4 KiB`.
@@ -85,20 +90,33 @@ impl Point {
 }
 
 /// When a point has been measured enough: at `samples` (or `events`) clean
-/// ones, or when those took `budget_ns`, and in any case after `limit_ns`.
+/// ones, or when those took `budget_ns`, and in any case after `limit_ns`. What is
+/// not limited is `u64::MAX`, in JSON `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
     /// Clean batches wanted.
+    #[serde(with = "json::limit")]
     pub samples: u64,
     /// Clean single events wanted.
+    #[serde(with = "json::limit")]
     pub events: u64,
     /// Length of a batch of a short operation, ns. Shorter than a scheduler
     /// slice, so that most batches on a busy machine are undisturbed.
+    #[serde(with = "json::limit")]
     pub batch_ns: u64,
     /// Undisturbed measuring time that is enough whatever the count, ns.
+    #[serde(with = "json::limit")]
     pub budget_ns: u64,
     /// Time after which the point ends with what it has, ns.
+    #[serde(with = "json::limit")]
     pub limit_ns: u64,
+}
+
+impl Stop {
+    /// Whether a periodic step ends by itself, and not only when it is told to.
+    pub fn is_limited(&self) -> bool {
+        self.events != u64::MAX || self.limit_ns != u64::MAX
+    }
 }
 
 /// The scheduling policy asked for measuring threads; what was granted is read
@@ -251,6 +269,14 @@ pub struct Step {
     pub periodic: Option<Periodic>,
     /// Seed of permutations and random data.
     pub seed: u64,
+    /// How often the step is measured, seconds apart; what it may take in all is for all rounds together.
+    #[serde(default = "one")]
+    pub rounds: u32,
+}
+
+/// What files of before stand for: one round, and the first revision of a probe.
+pub(crate) fn one() -> u32 {
+    1
 }
 
 /// A worker that runs beside the measurement.
@@ -272,8 +298,11 @@ pub enum Load {
 pub struct Plan {
     /// What was asked, in a word or two: `survey`, `memory`.
     pub job: String,
-    /// The steps, in order of execution.
+    /// The steps. Each round goes through them in a random order, by their seed.
     pub steps: Vec<Step>,
+    /// Rounds of the run: those of the step with most.
+    #[serde(default = "one")]
+    pub rounds: u32,
     /// Load beside all steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
@@ -290,7 +319,65 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+impl Step {
+    /// The step as it is measured in one of its rounds: with its share of the
+    /// samples and of the time.
+    pub fn in_round(&self, round: u32) -> Step {
+        let rounds = u64::from(self.rounds.max(1));
+        // The first rounds take what does not divide.
+        let share = |whole: u64| match whole {
+            u64::MAX => u64::MAX,
+            _ => (whole / rounds + u64::from(u64::from(round) < whole % rounds)).max(1),
+        };
+        let Stop { samples, events, batch_ns, budget_ns, limit_ns } = self.stop;
+        let stop = Stop {
+            samples: share(samples),
+            events: share(events),
+            batch_ns,
+            budget_ns: share(budget_ns),
+            limit_ns: share(limit_ns),
+        };
+        Step { stop, ..self.clone() }
+    }
+}
+
 impl Plan {
+    /// The same plan in so many rounds; no step has more of them than samples to take.
+    pub fn in_rounds(mut self, rounds: u32) -> Plan {
+        for step in &mut self.steps {
+            let samples = step.stop.samples.min(step.stop.events).max(1);
+            step.rounds = rounds.max(1).min(samples.try_into().unwrap_or(u32::MAX));
+        }
+        self.rounds = self.steps.iter().map(|step| step.rounds).max().unwrap_or(1);
+        self
+    }
+
+    /// Which step is measured when: a round and the index of a step, all rounds
+    /// of all steps. One round goes in the order of the plan; of several, each
+    /// has an order of its own that follows from the seed, so that no point is
+    /// always measured behind the same other one. A step of fewer rounds is
+    /// spread over the run.
+    pub fn schedule(&self) -> Vec<(u32, usize)> {
+        let mut seed = SplitMix::new(self.steps.first().map_or(1, |step| step.seed));
+        let mut taken = vec![0; self.steps.len()];
+        let mut schedule = Vec::new();
+        for round in 0..self.rounds.max(1) {
+            let due = |index: &usize| {
+                let own = self.steps[*index].rounds.clamp(1, self.rounds.max(1));
+                round * own % self.rounds.max(1) < own
+            };
+            let mut order: Vec<usize> = (0..self.steps.len()).filter(due).collect();
+            if self.rounds > 1 {
+                (1..order.len()).rev().for_each(|i| order.swap(i, seed.below(i as u64 + 1) as usize));
+            }
+            for index in order {
+                schedule.push((taken[index], index));
+                taken[index] += 1;
+            }
+        }
+        schedule
+    }
+
     /// The plan as a list for people: a line for each step and point.
     pub fn describe(&self) -> String {
         let points: usize = self.steps.iter().map(|step| step.points.len()).sum();
@@ -310,5 +397,56 @@ impl Plan {
             out += &format!("note: {note}\n");
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(rounds: u32, of_steps: &[u32]) -> Plan {
+        let mut plan = crate::fixture::report().plan;
+        plan.steps.truncate(of_steps.len());
+        plan.steps.iter_mut().zip(of_steps).for_each(|(step, rounds)| step.rounds = *rounds);
+        Plan { rounds, ..plan }
+    }
+
+    #[test]
+    fn one_round_keeps_the_order_of_the_plan() {
+        assert_eq!(plan(1, &[1, 1, 1]).schedule(), [(0, 0), (0, 1), (0, 2)]);
+    }
+
+    #[test]
+    fn each_step_has_its_rounds_in_order_and_spread_over_the_run() {
+        let plan = plan(8, &[8, 3, 8, 1, 8]);
+        let schedule = plan.schedule();
+        for (index, rounds) in [8, 3, 8, 1, 8].into_iter().enumerate() {
+            let own: Vec<u32> =
+                schedule.iter().filter(|(_, i)| *i == index).map(|(round, _)| *round).collect();
+            assert_eq!(own, (0..rounds).collect::<Vec<u32>>(), "step {index}");
+        }
+        assert_eq!(schedule, plan.schedule());
+        // Three rounds of eight are not next to each other.
+        let places: Vec<usize> = (0..schedule.len()).filter(|at| schedule[*at].1 == 1).collect();
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 3), "{places:?}");
+        // Not every round goes in the same order.
+        let first: Vec<usize> = schedule[..5].iter().map(|(_, index)| *index).collect();
+        assert!(
+            schedule
+                .chunks(4)
+                .any(|round| !first.windows(4).any(|w| round.iter().map(|r| r.1).eq(w.iter().copied())))
+        );
+    }
+
+    #[test]
+    fn rounds_share_what_was_asked_for_all_of_them() {
+        let mut step = plan(1, &[3]).steps.remove(0);
+        step.stop = Stop { samples: 100, events: u64::MAX, batch_ns: 7, budget_ns: 2, limit_ns: 90 };
+        let stops: Vec<Stop> = (0..3).map(|round| step.in_round(round).stop).collect();
+        assert_eq!(stops.iter().map(|stop| stop.samples).sum::<u64>(), 100);
+        assert_eq!((stops[0].samples, stops[2].samples), (34, 33));
+        assert!(stops.iter().all(|stop| (stop.events, stop.batch_ns, stop.limit_ns) == (u64::MAX, 7, 30)));
+        // No round is planned for no time at all.
+        assert_eq!(stops[2].budget_ns, 1);
     }
 }

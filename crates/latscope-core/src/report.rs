@@ -4,9 +4,14 @@
 //! matrix is the set of points that differ only in the parameters the probe
 //! declares as axes; there is no other container.
 
+use crate::bounds;
 use crate::histogram::Histogram;
+use crate::json;
 use crate::machine::Machine;
-use crate::plan::{Params, Plan};
+use crate::plan::{Params, Plan, Step};
+use crate::quality::{Level, Quality, Reason, UNNAMED};
+use crate::rounds::{self, Prediction, Round, Unsteady};
+use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -25,16 +30,63 @@ pub struct Report {
     pub started: String,
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
+    /// What ended the run before it was done, if it was told to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interrupted>,
     /// What was to be measured.
     pub plan: Plan,
     /// Where.
     pub machine: Machine,
+    /// A random name of the run, so that no result is counted twice; empty in older files.
+    #[serde(default)]
+    pub run_id: String,
+    /// What the user calls it: `board=a7`, `kernel=rt`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What other processes used of the CPUs while it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
     /// What went wrong or needs to be known, each with a remedy.
     pub warnings: Vec<Warning>,
     /// Conclusions over several measurements.
     pub findings: Vec<Finding>,
     /// The points, in the order measured.
     pub measurements: Vec<Measurement>,
+}
+
+/// What other processes used of the CPUs of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Activity {
+    /// Time looked at, ns.
+    pub wall_ns: u64,
+    /// CPUs looked at.
+    pub cpus: u32,
+    /// Share of them that other processes used, 0 to 1.
+    pub others: f64,
+    /// The processes that used most, most first.
+    #[serde(default)]
+    pub top: Vec<Consumer>,
+}
+
+/// A process that used CPU time beside a measurement.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Consumer {
+    /// Its name (`comm`).
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Share of one CPU that it used, 0 to 1 and above for several threads.
+    pub share: f64,
+}
+
+/// A machine of which others use less than this share is quiet.
+pub const QUIET: f64 = 0.05;
+
+impl Activity {
+    /// Whether others used so little that they explain nothing.
+    pub fn is_quiet(&self) -> bool {
+        self.others < QUIET
+    }
 }
 
 /// The program that wrote a result.
@@ -49,6 +101,31 @@ pub struct Tool {
     pub commit: String,
 }
 
+/// How a run ended that was told to end before it was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interrupted {
+    /// What told it: the name of a signal, `key q`, `stdout closed`.
+    pub by: String,
+    /// Points measured in full, of those planned.
+    pub points: Progress,
+    /// Events of the points that were being measured, where their number or time is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Progress>,
+    /// Time for which they had been measured, ns, where that is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Progress>,
+}
+
+/// How much there is of what was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What there is.
+    pub done: u64,
+    /// What was asked for; `None` without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
+}
+
 /// Something a reader of the numbers must know, as data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
@@ -61,8 +138,9 @@ pub struct Warning {
     pub remedy: Option<String>,
 }
 
-/// A conclusion over several points, in plain words and as data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A conclusion over several points, in plain words and as data, with what it
+/// rests on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable name: `cache-levels`, `effective-cache`, …
     pub id: String,
@@ -71,6 +149,54 @@ pub struct Finding {
     /// The numbers in it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
+    /// Whether it is claimed or doubtful. Older files do not tell: all that they
+    /// have was worded as a claim.
+    #[serde(default)]
+    pub certainty: Certainty,
+    /// The figures that it rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// Of how many rounds how many show it, where that was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<Agreeing>,
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// The figures support it: the next run is expected to say the same.
+    #[default]
+    Claim,
+    /// It was seen, but the figures do not support more: the next run may differ.
+    Doubt,
+}
+
+/// One figure that a finding rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Probe id.
+    pub probe: String,
+    /// Parameters of the point.
+    pub params: Params,
+    /// Which figure of it: `p50`, `p99`, or the name of a value.
+    pub figure: String,
+    /// The figure: of a time in ns, else in the unit of the value.
+    pub value: f64,
+    /// Where the figure of the next run is expected; `None` with fewer than two rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Prediction>,
+    /// Rounds that it was measured in.
+    pub rounds: u64,
+}
+
+/// Of how many rounds how many show the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreeing {
+    /// Rounds that show it.
+    pub agree: u64,
+    /// Rounds looked at.
+    pub of: u64,
 }
 
 /// Whether a single operation was timed, or many at once.
@@ -306,9 +432,10 @@ pub struct Verdict {
 /// One criterion and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was looked at: `max`, `p99_99`, `missed`, `threshold`.
+    /// What was looked at: `max`, `p99_99`, `missed`, `threshold`, or of calls `sync`, `inherits-fifo`,
+    /// `inherits-nice`.
     pub metric: String,
-    /// The most it may be: ns, or a count.
+    /// The most it may be: ns, or a count; of `sync` and `inherits-…` the least, %.
     pub limit: f64,
     /// What it was; `None` where too few samples tell.
     pub value: Option<f64>,
@@ -332,11 +459,62 @@ pub enum Status {
     Exceeded,
 }
 
+/// What stood between measuring threads and a CPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Time that the point took, ns.
+    pub wall_ns: u64,
+    /// Time that the measuring threads waited for a CPU though they could run
+    /// (run delay of `/proc/thread-self/schedstat`), ns; `None` where the kernel does not tell.
+    pub run_delay_ns: Option<u64>,
+    /// Share of the CPUs of the run that other processes used meanwhile, 0 to 1
+    /// (`/proc/stat`); `None` where the kernel does not tell.
+    pub others: Option<f64>,
+    /// Whether waiting distorts the figure: not where samples are thrown away that
+    /// were disturbed, nor where waiting is what is measured.
+    pub distorts: bool,
+}
+
+/// Shares of time below which waiting explains nothing.
+const WAITING_MATTERS: f64 = 0.05;
+const OTHERS_MATTER: f64 = 0.10;
+
+impl Contention {
+    /// Share of the time in which a measuring thread waited for a CPU, 0 to 1.
+    pub fn waited(&self) -> Option<f64> {
+        // Several threads can wait at once.
+        Some((self.run_delay_ns? as f64 / self.wall_ns.max(1) as f64).min(1.0))
+    }
+
+    /// Whether others explain a part of the figure that matters.
+    pub fn explains(&self) -> bool {
+        let over = |share: Option<f64>, limit: f64| share.is_some_and(|share| share >= limit);
+        self.distorts && over(self.waited(), WAITING_MATTERS) && over(self.others, OTHERS_MATTER)
+    }
+
+    /// Adds what came of a later round.
+    fn add(&mut self, other: &Contention) {
+        let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
+        self.others =
+            self.others.zip(other.others).map(|(a, b)| (a * mine + b * its) / (mine + its).max(1.0));
+        self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
+        self.wall_ns += other.wall_ns;
+        self.distorts |= other.distorts;
+    }
+}
+
+/// Reasons that follow from the figures of all rounds, and are found anew with each.
+const OF_ALL_ROUNDS: [&str; 5] =
+    ["rounds-in-two-groups", "rounds-drift", "rounds-scatter", "waited-for-a-cpu", bounds::IMPOSSIBLE];
+
 /// One point: what was measured, how far it can be trusted, and the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Probe id, `family.name`.
     pub probe: String,
+    /// Revision of the probe; results of before have none.
+    #[serde(default = "crate::plan::one")]
+    pub revision: u32,
     /// All its parameters.
     pub params: Params,
     /// What a reader calls it.
@@ -357,11 +535,23 @@ pub struct Measurement {
     /// What to do about it.
     #[serde(default)]
     pub remedy: Option<String>,
+    /// The same with a level and each reason apart; [`lower`](Measurement::lower) keeps all four alike.
+    #[serde(default)]
+    pub quality: Quality,
     /// The run ended before this point did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
-    /// The usual figures, derived from the histogram.
+    /// The usual figures, derived from the histogram; the median is that over the rounds.
     pub summary: Summary,
+    /// Where the median of the next run is expected; `None` with one round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Prediction>,
+    /// The figures of each round, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<Round>,
+    /// What the measuring threads waited for a CPU, and what others used meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
     /// Named quantities that are no durations.
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
@@ -392,14 +582,148 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Lowers how far the point can be trusted, for a reason that is kept beside those already known.
+    pub fn lower(&mut self, reason: Reason) {
+        self.quality.lower(reason);
+        self.spell_out();
+    }
+
+    /// Takes in what speaks against a part of the point: the worst level, with all reasons.
+    pub fn merge_quality(&mut self, part: &Quality) {
+        self.quality.merge(part);
+        self.spell_out();
+    }
+
+    /// Writes the quality into the fields that older readers know.
+    fn spell_out(&mut self) {
+        self.support = self.quality.level.support();
+        (self.reason, self.remedy) = (self.quality.text(), self.quality.remedy());
+    }
+
+    /// Takes in the same point of a later round: samples and counts add up; what
+    /// speaks against one of the rounds speaks against all.
+    ///
+    /// A round without a figure does not take it from the others.
+    pub fn add_round(&mut self, mut next: Measurement) {
+        if self.rounds.is_empty() {
+            self.rounds.push(Round::of(self));
+        }
+        self.rounds.push(Round::of(&next));
+        if self.summary.count == 0 && next.summary.count > 0 {
+            (self.sampling, self.work, self.times) = (next.sampling, next.work, next.times);
+            self.histogram = std::mem::replace(&mut next.histogram, Histogram::new(1000));
+        } else if next.summary.count > 0 {
+            self.histogram.merge(&next.histogram);
+        }
+        self.summary.rejected += next.summary.rejected;
+        self.summary.missed += next.summary.missed;
+        self.add_values(next.values);
+        self.incomplete |= next.incomplete;
+        self.add_quality(&next.quality, next.summary.count > 0);
+        match (&mut self.contention, &next.contention) {
+            (Some(mine), Some(its)) => mine.add(its),
+            (mine @ None, its) => mine.clone_from(its),
+            (Some(_), None) => {}
+        }
+        self.blocks.append(&mut next.blocks);
+        self.outliers.append(&mut next.outliers);
+        self.hops.append(&mut next.hops);
+        match (&mut self.corrected, &next.corrected) {
+            (Some(mine), Some(its)) => mine.merge(its),
+            (mine @ None, its) => mine.clone_from(its),
+            (Some(_), None) => {}
+        }
+        self.settle();
+    }
+
+    /// What failed in some rounds and not in others was measured after all, though not as planned.
+    fn add_quality(&mut self, next: &Quality, next_measured: bool) {
+        let measured = self.rounds[..self.rounds.len() - 1].iter().any(|round| round.count > 0);
+        let mut next = next.clone();
+        if measured || next_measured {
+            // That nothing happened in one round is no result of all.
+            self.quality.retain(|reason| reason.level != Level::Ok);
+            next.retain(|reason| reason.level != Level::Ok);
+        }
+        if measured || next_measured {
+            let reasons = self.quality.reasons.iter_mut().chain(&mut next.reasons);
+            reasons.for_each(|reason| reason.level = reason.level.min(Level::Degraded));
+            self.quality.retain(|_| true);
+        }
+        self.quality.merge(&next);
+    }
+
+    /// What is counted adds up, and of shares and rates there is the mean, so that
+    /// they still add up to the whole; of all else the figure is the median over the rounds.
+    fn add_values(&mut self, next: BTreeMap<String, Value>) {
+        for (name, value) in next {
+            let over = self.rounds.iter().filter_map(|round| round.values.get(&name).copied());
+            let over: Vec<f64> = over.collect();
+            let figure = match value.unit.as_str() {
+                "count" => over.iter().sum(),
+                "%" | "1/s" => over.iter().sum::<f64>() / over.len().max(1) as f64,
+                _ => crate::statistics::median(&over).unwrap_or(value.value),
+            };
+            self.values.insert(name, Value { value: figure, ..value });
+        }
+    }
+
+    /// Derives from histogram and rounds what follows from them: the summary,
+    /// the interval, whether the row is unstable, whether others explain it.
+    pub fn settle(&mut self) {
+        self.summary = Summary::of(&self.histogram, &self.summary);
+        self.quality.retain(|reason| !OF_ALL_ROUNDS.contains(&reason.id.as_str()));
+        if self.rounds.len() > 1 {
+            self.settle_rounds();
+        }
+        self.settle_contention();
+        if let Some(reason) = bounds::impossible(self) {
+            self.quality.lower(reason);
+        }
+        self.spell_out();
+    }
+
+    fn settle_rounds(&mut self) {
+        let figures = rounds::figures(&self.rounds);
+        let cycles: Vec<f64> = self.rounds.iter().filter_map(|round| round.cycles).collect();
+        let Some(median) = crate::statistics::median(&figures) else { return };
+        // To a tenth of a picosecond: half of a sum has digits that no clock has.
+        let median = (median * 1e4).round() / 1e4;
+        self.summary.p50 = Some(median);
+        self.summary.cycles = crate::statistics::median(&cycles);
+        let resolution = self.histogram.resolution(median);
+        self.interval = rounds::prediction(&figures, resolution);
+        if let Some(unsteady) = rounds::unsteady(&figures) {
+            self.quality.lower(unsteady_reason(unsteady));
+        }
+    }
+
+    fn settle_contention(&mut self) {
+        let Some(contention) = self.contention.as_ref().filter(|contention| contention.explains()) else {
+            return;
+        };
+        let (waited, others) = (contention.waited().unwrap_or(0.0), contention.others.unwrap_or(0.0));
+        let text = format!(
+            "waited for a CPU {} of the time, while other processes used {} of the CPUs",
+            units::format_share(waited),
+            units::format_share(others)
+        );
+        let reason = Reason::new(Level::Degraded, "waited-for-a-cpu", text, "measure on a quieter machine");
+        self.quality.lower(reason.with("waited", waited).with("others", others));
+    }
+
     /// The figure shown for the point, in ns: the median.
     pub fn typical(&self) -> Option<f64> {
         self.summary.p50
     }
 
-    /// Bytes touched per second at the median; `None` without work or time.
+    /// Bytes touched per second: over all of the time, where that was measured
+    /// (`throughput`), so that each view shows the same; else at the median. `None`
+    /// without work or time.
     pub fn rate_touched(&self) -> Option<f64> {
-        self.rate(self.work?.bytes_touched)
+        let work = self.work?;
+        let measured = self.values.get("throughput").filter(|value| value.unit == "B/s");
+        measured.map(|value| value.value).or_else(|| self.rate(work.bytes_touched))
     }
 
     /// Bytes moved by the memory system per second at the median.
@@ -410,6 +734,30 @@ impl Measurement {
     fn rate(&self, bytes: u64) -> Option<f64> {
         let ns = self.typical().filter(|ns| *ns > 0.0)?;
         (bytes > 0).then(|| bytes as f64 * 1e9 / ns)
+    }
+}
+
+/// Rounds that disagree, as a reason.
+fn unsteady_reason(unsteady: Unsteady) -> Reason {
+    let time = units::format_time;
+    match unsteady {
+        Unsteady::Groups(low, high) => {
+            let text = format!("changes between {} and {} from round to round", time(low), time(high));
+            let reason = Reason::new(Level::Unstable, "rounds-in-two-groups", text, "");
+            reason.with("low", low).with("high", high)
+        }
+        Unsteady::Scatter(low, high) => {
+            let text = format!(
+                "rounds differ so much that the next run may be anywhere from {} to {}",
+                time(low),
+                time(high)
+            );
+            Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
+        }
+        Unsteady::Drift(from, to) => {
+            let text = format!("drifted from {} to {} over the rounds", time(from), time(to));
+            Reason::new(Level::Unstable, "rounds-drift", text, "").with("from", from).with("to", to)
+        }
     }
 }
 
@@ -447,7 +795,13 @@ impl Report {
         }
         let mut report: Report = serde_json::from_slice(text)?;
         for m in &mut report.measurements {
-            m.summary = Summary::of(&m.histogram, &m.summary);
+            // Files of before know no quality.
+            if m.quality.level == Level::Ok && m.support != Support::Ok {
+                let (text, remedy) =
+                    (m.reason.take().unwrap_or_default(), m.remedy.take().unwrap_or_default());
+                m.quality.lower(Reason::new(m.support.into(), UNNAMED, text, remedy));
+            }
+            m.settle();
         }
         Ok(report)
     }
@@ -458,7 +812,7 @@ impl Report {
     /// # Errors
     /// The writer's.
     pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *to, self)?;
+        json::write(to, self)?;
         to.write_all(b"\n")
     }
 
@@ -470,6 +824,15 @@ impl Report {
         let mut text = Vec::new();
         self.write_json(&mut text).expect("a report has a JSON form");
         String::from_utf8(text).expect("JSON is UTF-8")
+    }
+
+    /// How long a batch of a point was to last, ns: part of what the point is, unlike the number of
+    /// operations that came out of it. `None` for single events, and where the plan has no such point.
+    pub fn batch_target(&self, m: &Measurement) -> Option<u64> {
+        let planned =
+            |step: &&Step| step.points.iter().any(|point| point.probe == m.probe && point.params == m.params);
+        let step = self.plan.steps.iter().find(planned)?;
+        matches!(m.sampling, Sampling::Batch { .. }).then_some(step.stop.batch_ns)
     }
 
     /// The measurements of a probe, in order.

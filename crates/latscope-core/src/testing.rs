@@ -6,6 +6,7 @@ use crate::plan::{Params, Plan, params};
 use crate::report::{
     Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Work,
 };
+use crate::rounds::Round;
 use crate::units::CpuList;
 use std::collections::BTreeMap;
 
@@ -18,7 +19,9 @@ pub(crate) fn report(measurements: Vec<Measurement>) -> Report {
         tool: Tool::default(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         finished: None,
+        interrupted: None,
         plan: Plan {
+            rounds: 1,
             job: "survey".to_owned(),
             steps: Vec::new(),
             load: None,
@@ -33,12 +36,37 @@ pub(crate) fn report(measurements: Vec<Measurement>) -> Report {
             ..Machine::default()
         },
         warnings: Vec::new(),
+        run_id: String::new(),
+        labels: Default::default(),
+        activity: None,
         findings: Vec::new(),
         measurements,
     }
 }
 
-/// A point whose samples spread by 1 % around `ns`.
+/// How the rounds of a steady point scatter about its median.
+const STEADY: [f64; 8] = [1.0, 0.99, 1.005, 1.0, 1.01, 0.995, 1.0, 1.0];
+
+/// The same point with these medians of its rounds.
+pub(crate) fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
+    let cycles = m.summary.cycles.zip(m.summary.p50).map(|(cycles, ns)| cycles / ns);
+    let of_round = |ns: &f64| {
+        let mut round = Round { p50: Some(*ns), ..Round::of(&m) };
+        round.cycles = cycles.map(|cycles| cycles * ns);
+        round
+    };
+    m.rounds = medians.iter().map(of_round).collect();
+    m.settle();
+    m
+}
+
+/// The same point as if it had been measured once.
+pub(crate) fn once(mut m: Measurement) -> Measurement {
+    (m.rounds, m.interval) = (Vec::new(), None);
+    m
+}
+
+/// A point whose samples spread by 1 % around `ns`, and so do its rounds.
 pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> Measurement {
     let mut histogram = Histogram::new(1);
     for sample in 0..200u32 {
@@ -47,9 +75,10 @@ pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> M
     }
     let mut summary = Summary::of(&histogram, &Summary::default());
     summary.p50 = Some(ns); // not the middle of its bucket: tests quote it
-    Measurement {
+    let m = Measurement {
         title: format!("{probe} of a test"),
         probe: probe.to_owned(),
+        revision: 1,
         params: parameters,
         row: true,
         sampling: Sampling::Batch { ops: 100 },
@@ -67,12 +96,20 @@ pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> M
         corrected: None,
         recordings: None,
         verdict: None,
+        quality: Default::default(),
+        interval: None,
+        rounds: Vec::new(),
+        contention: None,
         hops: Vec::new(),
-    }
+    };
+    in_rounds(m, &STEADY.map(|factor| ns * factor))
 }
 
-/// The same with a named value.
+/// The same with a named value, which scatters as little as the medians.
 pub(crate) fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
+    for (round, factor) in m.rounds.iter_mut().zip(STEADY) {
+        round.values.insert(name.to_owned(), value * factor);
+    }
     m.values.insert(name.to_owned(), Value { value, unit: "count".to_owned(), better: Better::Less });
     m
 }
@@ -83,19 +120,21 @@ pub(crate) fn with_bytes(mut m: Measurement, bytes: u64) -> Measurement {
     m
 }
 
+/// A load at random in so many bytes, ns, on a machine with caches of these capacities.
+pub(crate) fn load(size: u64, capacities: [u64; 3]) -> f64 {
+    let (mut left, mut ns) = (1.0, 0.0);
+    for (capacity, hit) in capacities.into_iter().zip([1.0, 4.0, 13.0]) {
+        let hits = (1.0 - (size as f64 / capacity as f64).log2() / 0.6).clamp(0.0, 1.0);
+        ns += left * hits * hit;
+        left *= 1.0 - hits;
+    }
+    ns + left * 100.0
+}
+
 /// A chase over sizes of 2 KiB to 512 MiB through caches of 32 KiB, 1 MiB and
 /// `last` bytes; `walk` ns are added beyond 2 MiB. Cycles are those of 4 GHz.
 pub(crate) fn chase(order: &str, pages: &str, per_octave: u32, last: u64, walk: f64) -> Vec<Measurement> {
-    let latency = |size: u64| {
-        let caches = [(32u64 << 10, 1.0), (1 << 20, 4.0), (last, 13.0)];
-        let (mut left, mut ns) = (1.0, 0.0);
-        for (capacity, hit) in caches {
-            let hits = (1.0 - (size as f64 / capacity as f64).log2() / 0.6).clamp(0.0, 1.0);
-            ns += left * hits * hit;
-            left *= 1.0 - hits;
-        }
-        ns + left * 100.0 + if size > 2 << 20 { walk } else { 0.0 }
-    };
+    let latency = |size| load(size, [32 << 10, 1 << 20, last]) + if size > 2 << 20 { walk } else { 0.0 };
     (0..=18 * per_octave)
         .map(|step| {
             let size = (2048.0 * (f64::from(step) / f64::from(per_octave)).exp2()).round() as u64;
@@ -104,7 +143,8 @@ pub(crate) fn chase(order: &str, pages: &str, per_octave: u32, last: u64, walk: 
             let mut m = point("memory.latency", parameters, Times::Operation, latency(size));
             m.row = false;
             m.summary.cycles = m.summary.p50.map(|ns| ns * 4.0);
-            m
+            let medians: Vec<f64> = m.rounds.iter().filter_map(|round| round.p50).collect();
+            in_rounds(m, &medians)
         })
         .collect()
 }

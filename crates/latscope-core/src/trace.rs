@@ -13,6 +13,7 @@ mod catalogue;
 mod dat;
 mod decode;
 mod page;
+mod print;
 mod text;
 
 pub use catalogue::{Catalogue, Field, Format};
@@ -160,6 +161,13 @@ pub enum Kind {
     Mark {
         /// What.
         text: Name,
+    },
+    /// Anything else that was recorded (`binder_transaction`): nothing is concluded from it.
+    Other {
+        /// The name of the event.
+        name: Name,
+        /// What the kernel would print of it.
+        fields: Name,
     },
     /// Between the event before it on this CPU and here, events are missing.
     Lost {

@@ -6,6 +6,10 @@ use crate::report::{Measurement, Report, Support};
 use crate::units::format_count;
 use crate::verdict::is_merged;
 
+/// The value that says how long all pairs of a run took, from the first call of any
+/// to the end of the last, where there are several.
+pub const RUN_ELAPSED: &str = "run-elapsed";
+
 /// A transport with what was measured of it.
 #[derive(Debug, Clone)]
 pub struct Transport<'a> {

@@ -51,17 +51,40 @@ pub fn format_count(count: u64) -> String {
     text
 }
 
-/// Writes a share (1 is all) in percent with two significant digits, and no
-/// zeros after them: `0.1 %`, `12 %`, `0.00003 %`.
+/// Writes a number of things with their name: `1 thread`, `4 threads`.
+pub fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", format_count(count))
+}
+
+/// Writes a share (1 is all) in percent; see [`format_percent`].
 pub fn format_share(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent.is_nan() || percent <= 0.0 {
-        return "0 %".to_owned();
-    }
-    let digits = (1.0 - percent.log10().floor()).clamp(0.0, 12.0) as usize;
+    format_percent(share * 100.0)
+}
+
+/// Writes a percentage: `12.3 %`, `0.1 %`, `99.983 %`. It has one decimal, and
+/// more where the value is near 0 or 100, so that it is never rounded to
+/// either: only none is `0 %`, and only all is `100 %`.
+pub fn format_percent(percent: f64) -> String {
+    let distance = percent.abs().min((100.0 - percent).abs());
+    // Two significant digits of what is missing; a difference this small is one of the arithmetic.
+    let digits = if distance < 1e-10 { 0 } else { (1.0 - distance.log10().floor()).max(1.0) as usize };
     let text = format!("{percent:.digits$}");
     let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} %")
+    // Without the sign of a negative zero.
+    format!("{} %", if text == "-0" { "0" } else { text })
+}
+
+/// Writes a named value with its unit, as the screen shows it.
+pub fn format_value(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => format_time(value),
+        "B/s" => format_rate(value),
+        "%" => format_percent(value),
+        "count" | "" if value.fract() == 0.0 && value >= 0.0 => format_count(value as u64),
+        "count" | "" => three_digits(value),
+        _ => format!("{} {unit}", three_digits(value)),
+    }
 }
 
 /// Writes a number with three significant digits, never in exponent form.
@@ -84,28 +107,33 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     })
 }
 
-const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)];
+const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
-/// Reads `64`, `4KiB`, `2MiB`, `1GiB`: bytes, in binary units only.
+/// Units of sizes that are read, and never written.
+const READ_ONLY: [(&str, u64); 6] =
+    [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("KB", 1_000), ("B", 1), ("", 1)];
+
+/// Reads `64`, `4KiB`, `2MiB`, `1GiB`, and in decimal units `4kB`, `100MB`, `1GB`.
 ///
 /// # Errors
 /// The text has another unit, no number, or does not fit 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, ParseError> {
     SIZE_UNITS
         .iter()
+        .chain(&READ_ONLY)
         .find_map(|(unit, scale)| {
             let digits = text.strip_suffix(unit)?.trim_end();
             digits.parse::<u64>().ok()?.checked_mul(*scale)
         })
         .ok_or_else(|| ParseError {
             text: text.to_owned(),
-            expected: "a size such as 64, 4KiB, 2MiB or 1GiB",
+            expected: "a size such as 64, 4KiB, 2MiB or 100MB",
         })
 }
 
 /// Writes a size in bytes: `64 B`, `48 KiB`, `1.5 MiB`.
 pub fn format_size(bytes: u64) -> String {
-    for (unit, scale) in &SIZE_UNITS[..3] {
+    for (unit, scale) in &SIZE_UNITS {
         if bytes >= *scale {
             let value = bytes as f64 / *scale as f64;
             let digits = if value.fract() == 0.0 { format!("{value:.0}") } else { three_digits(value) };
@@ -121,6 +149,41 @@ pub struct CpuList(
     /// The CPU numbers, ascending, each once.
     pub Vec<u32>,
 );
+
+/// Folds texts that are equal but for the CPU that they name (`CPU 3`) into one
+/// that names them all (`CPUs 0-15`), in the order of their first; equal ones
+/// into one.
+pub fn fold_cpus(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut folded: Vec<(String, String, Vec<u32>)> = Vec::new();
+    for text in texts {
+        let (before, cpu, after) = around_cpu(&text).unwrap_or((&text, None, ""));
+        match folded
+            .iter_mut()
+            .find(|(b, a, cpus)| b == before && a == after && cpus.is_empty() == cpu.is_none())
+        {
+            Some((_, _, cpus)) => cpus.extend(cpu),
+            None => folded.push((before.to_owned(), after.to_owned(), cpu.into_iter().collect())),
+        }
+    }
+    let written = |(before, after, mut cpus): (String, String, Vec<u32>)| {
+        cpus.sort_unstable();
+        cpus.dedup();
+        match cpus[..] {
+            [] => before,
+            [cpu] => format!("{before}CPU {cpu}{after}"),
+            _ => format!("{before}CPUs {}{after}", CpuList(cpus)),
+        }
+    };
+    folded.into_iter().map(written).collect()
+}
+
+/// What stands before and behind the first CPU that a text names.
+fn around_cpu(text: &str) -> Option<(&str, Option<u32>, &str)> {
+    let (before, rest) = text.split_once("CPU ")?;
+    let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let cpu = rest[..digits].parse().ok()?;
+    Some((before, Some(cpu), &rest[digits..]))
+}
 
 impl FromStr for CpuList {
     type Err = ParseError;
@@ -201,17 +264,49 @@ mod tests {
         for (count, text) in counts {
             assert_eq!(format_count(count), text);
         }
+        assert_eq!(
+            (counted(1, "thread").as_str(), counted(2_000, "CPU").as_str()),
+            ("1 thread", "2,000 CPUs")
+        );
         let shares = [
             (0.0, "0 %"),
             (0.001, "0.1 %"),
-            (0.12345, "12 %"),
+            (0.12345, "12.3 %"),
             (3e-8, "0.000003 %"),
             (1.0, "100 %"),
             (0.5, "50 %"),
+            (0.875, "87.5 %"),
+            (1.0 - 30.0 / 180_494.0, "99.983 %"),
+            (0.999_999_99, "99.999999 %"),
         ];
         for (share, text) in shares {
             assert_eq!(format_share(share), text);
         }
+    }
+
+    #[test]
+    fn values_are_in_units_of_the_screen() {
+        let values = [
+            (98.2, "%", "98.2 %"),
+            (99.9999, "%", "99.9999 %"),
+            (3.0, "count", "3"),
+            (2.4e9, "B/s", "2.40 GB/s"),
+            (2.4e3, "ns", "2.40 µs"),
+            (1.5, "ratio", "1.50 ratio"),
+        ];
+        for (value, unit, text) in values {
+            assert_eq!(format_value(value, unit), text);
+        }
+    }
+
+    #[test]
+    fn texts_of_many_cpus_are_folded_into_one() {
+        let of = |cpu: u32| format!("degraded: not kept on CPU {cpu}: refused");
+        let others = ["no trace", "CPU time", "no trace"].map(str::to_owned);
+        let folded = fold_cpus((0..16).rev().map(of).chain(others));
+        assert_eq!(folded, ["degraded: not kept on CPUs 0-15: refused", "no trace", "CPU time"]);
+        assert_eq!(fold_cpus([of(3), of(3)]), [of(3)]);
+        assert_eq!(fold_cpus(["CPU 0: a".to_owned(), "CPU 1: b".to_owned()]).len(), 2);
     }
 
     #[test]
@@ -225,11 +320,17 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_binary() {
+    fn sizes_are_written_in_binary_units_and_read_in_decimal_ones_too() {
         assert_eq!(parse_size("64"), Ok(64));
         assert_eq!(parse_size("4KiB"), Ok(4096));
         assert_eq!(parse_size("2 MiB"), Ok(2 << 20));
-        for wrong in ["4k", "4KB", "", "-1", "99999999999GiB"] {
+        assert_eq!(parse_size("100MB"), Ok(100_000_000));
+        assert_eq!(
+            (parse_size("4kB"), parse_size("4KB"), parse_size("1 GB")),
+            (Ok(4_000), Ok(4_000), Ok(1_000_000_000))
+        );
+        assert_eq!(parse_size("64B"), Ok(64));
+        for wrong in ["4k", "4M", "4mb", "", "-1", "B", "99999999999GiB"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
         assert_eq!(format_size(48 << 10), "48 KiB");
@@ -246,6 +347,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn whole_sizes_round_trip(number in 0u64..1024, unit in 0usize..4) {
+            let bytes = number << (10 * unit);
+            prop_assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));
+        }
+
+        #[test]
+        fn a_percentage_is_never_rounded_to_none_or_all(part in 0u64..=1_000_000_000, more in 0u64..1_000_000_000) {
+            let whole = (part + more).max(1);
+            for text in [format_share(part as f64 / whole as f64), format_percent(100.0 - 100.0 * more as f64 / whole as f64)] {
+                let percent: f64 = text.strip_suffix(" %").unwrap().parse().unwrap();
+                prop_assert!(text != "0 %" || part == 0 || more == whole, "{}", text);
+                prop_assert!((percent > 0.0) == (part > 0 || whole == 1 && more == 0 && percent == 100.0), "{}", text);
+                prop_assert!((percent < 100.0) == (more > 0 || part == 0), "{}", text);
+                prop_assert!((percent - 100.0 * part as f64 / whole as f64).abs() <= 0.0501 || part + more == 0, "{}", text);
+            }
+        }
+
         #[test]
         fn cpu_lists_round_trip(mut cpus in proptest::collection::vec(0u32..300, 0..40)) {
             cpus.sort_unstable();

@@ -14,11 +14,12 @@ mod criterion;
 mod tests;
 
 pub use confidence::{confidence, confidence_of};
-pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile};
+pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share};
 
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use crate::histogram::Histogram;
 use crate::plan::ParamValue;
+use crate::quality::{CUT_SHORT, Level, Reason};
 use crate::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
 use crate::units::{format_count, format_share, format_time};
 
@@ -39,13 +40,54 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
         return;
     }
     for at in subjects(report) {
-        report.measurements[at].verdict = Some(judge(&report.measurements[at], criteria));
+        let verdict = judge(&report.measurements[at], criteria);
+        if let Some(only) = only_part(report, &report.measurements[at]) {
+            report.measurements[only].verdict = Some(verdict.clone());
+        }
+        report.measurements[at].verdict = Some(verdict);
     }
 }
 
-/// The worst verdict in a report; `None` where nothing was asked.
+/// What was judged, each once: a sum of one is that one again.
+pub fn judged(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
+    let distinct = |m: &&Measurement| only_part(report, m).is_none();
+    report.measurements.iter().filter(distinct).filter_map(|m| Some((m, m.verdict.as_ref()?)))
+}
+
+/// The measurement that a sum is of, where that is only one, by index.
+fn only_part(report: &Report, all: &Measurement) -> Option<usize> {
+    if !is_merged(all) {
+        return None;
+    }
+    let mut parts = (0..report.measurements.len()).filter(|at| is_part_of(&report.measurements[*at], all));
+    parts.next().filter(|_| parts.next().is_none())
+}
+
+/// The worst verdict in a report; `None` where nothing was asked. A run that was
+/// [cut short](is_cut_short) has not passed.
 pub fn report_status(report: &Report) -> Option<Status> {
-    report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()
+    let worst =
+        report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()?;
+    Some(if is_cut_short(report) { worst.max(Status::Inconclusive) } else { worst })
+}
+
+/// Whether a run ended before it had measured what was asked for. Of points that are measured one
+/// after the other a worker that crashes costs its own, and the run goes on; periodic ones are what
+/// the run is for.
+pub fn is_cut_short(report: &Report) -> bool {
+    let periodic = report.plan.steps.iter().all(|step| step.periodic.is_some());
+    report.finished.is_none() || periodic && report.measurements.iter().any(|m| m.incomplete)
+}
+
+/// The exit code of a run: what was exceeded counts, also before an early end; a run that was cut
+/// short has not passed, and is an error where nothing was asked of it.
+pub fn exit_code(status: Option<Status>, cut_short: bool) -> u8 {
+    match (status, cut_short) {
+        (Some(Status::Exceeded), _) => 2,
+        (Some(_), true) | (Some(Status::Inconclusive), false) => 3,
+        (None, true) => 1,
+        (Some(Status::Pass) | None, false) => 0,
+    }
 }
 
 /// The measurements criteria are about, by index: those merged over CPUs or
@@ -87,6 +129,14 @@ fn check(m: &Measurement, criterion: &Criterion) -> Check {
     if let Some(doubt) = doubt(m).filter(|_| seen) {
         found.status = Status::Inconclusive;
         found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
+    } else if m.incomplete && seen && found.status == Status::Pass {
+        found.status = Status::Inconclusive;
+        let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        found.text = format!("the run ended before this measurement did{why}; so far, {}", found.text);
+    } else if is_unstable(m) && seen && found.status == Status::Pass {
+        found.status = Status::Inconclusive;
+        let why = m.reason.as_deref().unwrap_or("its rounds disagree");
+        found.text = format!("unstable ({why}): another run may not pass; in this one, {}", found.text);
     }
     let Found { value, status, text } = found;
     Check { metric: criterion.metric.name().to_owned(), limit: criterion.limit, value, status, text }
@@ -117,16 +167,30 @@ fn doubt(m: &Measurement) -> Option<String> {
     let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     match m.support {
         Support::Unsupported => Some(format!("not supported here{why}")),
-        _ if m.incomplete => Some(format!("the run ended before this measurement did{why}")),
-        Support::Degraded => Some(format!("measured under conditions that distort it{why}")),
-        Support::Ok => None,
+        Support::Degraded if is_distorted(m) => {
+            Some(format!("measured under conditions that distort it{why}"))
+        }
+        Support::Degraded | Support::Ok => None,
     }
+}
+
+/// Whether anything speaks against what was seen. That a run ended early, or that its rounds disagree,
+/// takes nothing of that back: it only is no promise.
+fn is_distorted(m: &Measurement) -> bool {
+    let ended = |reason: &Reason| m.incomplete && reason.id == CUT_SHORT;
+    let reasons = &m.quality.reasons;
+    reasons.is_empty() || reasons.iter().any(|reason| reason.level >= Level::Degraded && !ended(reason))
+}
+
+fn is_unstable(m: &Measurement) -> bool {
+    m.quality.reasons.iter().any(|reason| reason.level == Level::Unstable)
 }
 
 fn find(m: &Measurement, criterion: &Criterion) -> Found {
     let limit = criterion.limit;
     match &criterion.metric {
         Metric::Missed => count("missed", m.summary.missed as f64, limit),
+        Metric::Share(share) => enough(m, *share, limit),
         Metric::Value(name) => match m.values.get(name) {
             Some(value) => count(name, value.value, limit),
             None => Found {
@@ -153,6 +217,43 @@ fn count(name: &str, value: f64, limit: f64) -> Found {
     let status = if value <= limit { Status::Pass } else { Status::Exceeded };
     let (value_text, limit_text) = (format_number(value), format_number(limit));
     Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
+}
+
+/// A share of calls that is to be reached: how many there were, and of how many
+/// it is known.
+fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
+    let value = |name: &str| m.values.get(name).map(|value| value.value);
+    let inherited = |kind: &str| {
+        let both = value(&format!("{kind}-inherited"))?.min(value(&format!("{kind}-restored"))?);
+        Some((both, value(&format!("{kind}-calls"))?))
+    };
+    let (found, what) = match share {
+        Share::Sync => {
+            let of = value("sync-of").filter(|of| *of > 0.0);
+            let found = of.and_then(|of| Some(((value("sync")? * of / 100.0).round(), of)));
+            (found, "were served on the caller's CPU")
+        }
+        Share::InheritsFifo => {
+            (inherited("rt"), "were served at the caller's real-time priority, and it was given back")
+        }
+        Share::InheritsNice => {
+            (inherited("nice"), "were served at the caller's nice value, and it was given back")
+        }
+    };
+    let Some((held, of)) = found.filter(|(_, of)| *of > 0.0) else {
+        let text = "of no call it is known: the caller did not get its priority, or the run does not look"
+            .to_owned();
+        return Found { value: None, status: Status::Inconclusive, text };
+    };
+    let reached = 100.0 * held / of;
+    let status = if reached >= limit { Status::Pass } else { Status::Exceeded };
+    let text = format!(
+        "{} of {} calls {what}; {} wanted",
+        format_count(held as u64),
+        format_count(of as u64),
+        format_share(limit / 100.0)
+    );
+    Found { value: Some(reached), status, text }
 }
 
 fn format_number(value: f64) -> String {

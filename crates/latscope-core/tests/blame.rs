@@ -62,6 +62,31 @@ fn events_are_whole_and_in_order_on_each_cpu() {
 }
 
 #[test]
+fn events_of_which_nothing_is_known_are_in_the_text_too() {
+    // What the kernel calls a waking, it might call a transaction: as many lines, another name.
+    let mut dat = Dat::read(THEFT);
+    let lines = |dat: &Dat, name: &str| {
+        let events = dat.events();
+        let text = text(&events, &names(&events));
+        let line = format!(": {name}: ");
+        text.lines().filter(|of| of.contains(&line)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = lines(&dat, "sched_waking");
+    for (_, format) in &mut dat.catalogue.events {
+        *format = format.replace("name: sched_waking", "name: binder_transaction");
+    }
+    let after = lines(&dat, "binder_transaction");
+    assert!(before.len() > 10);
+    assert_eq!(after.len(), before.len());
+    // Fields as the kernel prints them, which is what we print of those that we know.
+    let fields = |line: &String| line.split("comm=").nth(1).unwrap().to_owned();
+    assert!(
+        after.iter().map(fields).all(|fields| fields.contains(" pid=") && fields.contains(" prio=")),
+        "{after:#?}"
+    );
+}
+
+#[test]
 fn a_file_written_and_read_back_is_the_same() {
     let dat = Dat::read(THEFT);
     let pages: Vec<Vec<&[u8]>> =

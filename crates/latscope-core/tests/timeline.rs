@@ -161,7 +161,7 @@ fn the_table_has_a_row_for_threads_alike() {
         "{table}"
     );
     assert!(
-        rows[3].starts_with("created (2 threads)          91.8 %    8.2 %     0.0 %    0.0 %"),
+        rows[3].starts_with("created (2 threads)          91.8 %    8.2 %       0 %      0 %"),
         "{table}"
     );
     let finding = finding(&timeline(CREATE), "thread.create").unwrap();

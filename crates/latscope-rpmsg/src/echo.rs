@@ -153,13 +153,14 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         Echo::with(link, &Service::ALL)
     }
 
-    /// The same with these services.
+    /// The same with these services. A host that did not accept the name service hears of none, and can still
+    /// send to their addresses.
     pub fn with(link: L, services: &'static [Service]) -> Self {
         const { assert!(SIZE >= Receipt::SIZE) };
         Echo {
+            announced: if link.names() { 0 } else { services.len() },
             link,
             services,
-            announced: 0,
             held: None,
             payload: [0; SIZE],
             receipt: Receipt::default(),
@@ -183,9 +184,9 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         self.faults
     }
 
-    /// Announces all services again, in the next steps.
+    /// Announces all services again, in the next steps, to a host that takes announcements.
     pub fn announce(&mut self) {
-        self.announced = 0;
+        self.announced = if self.link.names() { 0 } else { self.services.len() };
     }
 
     /// Asks the peer for a kick at what the next step needs: a buffer or a message. True if it is
@@ -269,6 +270,10 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         let payload = &self.payload[..message.length];
         let whole = message.length == usize::from(message.header.length);
         let address = message.header.destination;
+        if address == NAME_SERVICE && message.length == Announcement::SIZE {
+            // The host tells of endpoints of its own: what they are called changes nothing here.
+            return None;
+        }
         let Some(service) = self.services.iter().copied().find(|service| service.address() == address) else {
             self.counts.unknown += 1;
             return None;

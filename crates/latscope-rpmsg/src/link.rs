@@ -85,6 +85,12 @@ pub enum Event {
 /// made of are for who has no time: to look whether a kick is wanted waits until the peer can see all that
 /// was stored, and that may come after the reply. Two sides that never sleep need not look at all.
 pub trait Link {
+    /// Whether the peer takes announcements of names: a remote is not to make any to a driver that did not
+    /// accept that.
+    fn names(&self) -> bool {
+        true
+    }
+
     /// Sends a message. True if the peer wants a kick for it, on the ring that we send by.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! the offsets of its resources, and the resources. Here one is read among any
 //! number, and written alone.
 
+use crate::header::Header;
 use crate::ring::Layout;
 use crate::{Fault, Memory};
 
@@ -18,13 +19,28 @@ const HEADER: usize = 16;
 const ALONE: usize = HEADER + 4;
 /// Bytes of the device in front of its rings.
 const DEVICE: usize = 28;
+/// Where a device has the features that the driver accepted, and its status.
+const ACCEPTED: usize = 16;
+const STATUS: usize = 24;
 /// Bytes of a ring's entry.
 const RING: usize = 20;
+/// Where the configuration is in a table that has only one device.
+const CONFIGURATION: usize = ALONE + DEVICE + 2 * RING;
 /// A table with more resources is taken for garbage.
 const MOST_RESOURCES: u32 = 256;
 
+/// Bytes of the configuration that says how long the buffers are: `u8` version, `u16` bytes of it
+/// all, and the sizes as the remote sees them, `u32` to send and `u32` to receive.
+const CONFIG: usize = 11;
+/// The version of it that is known.
+const CONFIG_VERSION: u8 = 1;
+
 /// Feature: the remote processor announces names.
 pub const NAME_SERVICE: u32 = 1;
+
+/// Feature of Linux's `virtio_rpmsg.h`: the configuration says how long the buffers are. NuttX has
+/// this bit for something else, so that only a configuration that says its version and size counts.
+pub const BUFFER_SIZES: u32 = 2;
 
 /// Bits of a virtio device's status, which the driver sets.
 pub mod status {
@@ -78,50 +94,105 @@ impl Ring {
     }
 }
 
+/// How long the buffers of a link are, bytes, headers included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferSizes {
+    /// From the remote to the host.
+    pub to_host: u32,
+    /// From the host to the remote.
+    pub to_remote: u32,
+}
+
+impl BufferSizes {
+    /// What Linux and OpenAMP have if nothing else was negotiated.
+    pub const USUAL: BufferSizes = BufferSizes { to_host: 512, to_remote: 512 };
+
+    /// Reads a configuration; `None` if it is of another kind.
+    fn parse(bytes: &[u8; CONFIG]) -> Result<Option<BufferSizes>, Fault> {
+        let [version, a, b, sizes @ ..] = *bytes;
+        if version != CONFIG_VERSION || usize::from(u16::from_le_bytes([a, b])) != CONFIG {
+            return Ok(None);
+        }
+        let [to_host, to_remote] =
+            [0, 4].map(|at| u32::from_le_bytes([sizes[at], sizes[at + 1], sizes[at + 2], sizes[at + 3]]));
+        match to_host.min(to_remote) as usize >= Header::SIZE {
+            true => Ok(Some(BufferSizes { to_host, to_remote })),
+            false => Err(Fault::Table),
+        }
+    }
+
+    fn bytes(&self) -> [u8; CONFIG] {
+        let mut bytes = [0; CONFIG];
+        bytes[0] = CONFIG_VERSION;
+        bytes[1..3].copy_from_slice(&(CONFIG as u16).to_le_bytes());
+        bytes[3..7].copy_from_slice(&self.to_host.to_le_bytes());
+        bytes[7..].copy_from_slice(&self.to_remote.to_le_bytes());
+        bytes
+    }
+}
+
 /// The RPMsg device of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
-    /// Features that the remote processor has.
+    /// Features that the remote processor offers.
     pub features: u32,
     /// Remote to host, then host to remote.
     pub rings: [Ring; 2],
+    /// How long the buffers are to be, if the remote processor says it.
+    buffers: Option<BufferSizes>,
     /// Where the device's status is.
     status: usize,
+    /// Where the features are that the driver accepted; `None` if both sides were built for the same ones.
+    accepted: Option<usize>,
 }
 
 impl Table {
     /// A table with nothing but the device.
     pub const fn new(features: u32, rings: [Ring; 2]) -> Table {
-        Table { features, rings, status: ALONE + 24 }
+        Table { features, rings, buffers: None, status: ALONE + STATUS, accepted: Some(ALONE + ACCEPTED) }
+    }
+
+    /// The same with buffers of these sizes, which it offers to the driver.
+    pub const fn with_buffers(self, sizes: BufferSizes) -> Table {
+        Table { features: self.features | BUFFER_SIZES, buffers: Some(sizes), ..self }
+    }
+
+    /// How long the buffers are once a driver has accepted all that it can.
+    pub fn buffers(&self) -> BufferSizes {
+        self.buffers.unwrap_or(BufferSizes::USUAL)
     }
 
     /// A table that is nowhere in memory, whose status is at this offset: for links that both sides
-    /// were built for, as those of openEuler's MCS.
+    /// were built for, as those of openEuler's MCS. Nothing is negotiated: the features are those of both.
     pub const fn unwritten(features: u32, rings: [Ring; 2], status: usize) -> Table {
-        Table { features, rings, status }
+        Table { features, rings, buffers: None, status, accepted: None }
     }
 
-    /// Bytes of a table with nothing but the device.
-    pub const SIZE: usize = ALONE + DEVICE + 2 * RING;
+    /// Bytes of a table with nothing but the device and its configuration.
+    pub const SIZE: usize = CONFIGURATION + CONFIG;
 
-    /// Writes the table to the beginning of the window; the status is 0: no driver is there.
+    /// Writes the table to the beginning of the window; the status is 0, no driver is there, and no
+    /// feature is accepted.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] if it has no room.
     pub fn write(&self, memory: &impl Memory) -> Result<(), Fault> {
         memory.locate(0, Table::SIZE as u32)?;
-        let head = [1, 1, 0, 0, ALONE as u32, VDEV, RPMSG, 0, self.features, 0, 0];
+        let config = if self.buffers.is_some() { CONFIG as u32 } else { 0 };
+        let head = [1, 1, 0, 0, ALONE as u32, VDEV, RPMSG, 0, self.features, 0, config];
         let status_and_count = u32::from_le_bytes([0, 2, 0, 0]);
         let rings = self.rings.iter().flat_map(Ring::words);
         let words = head.into_iter().chain([status_and_count]).chain(rings);
-        (0..).step_by(4).zip(words).try_for_each(|(at, word)| memory.store_u32(at, word))
+        (0..).step_by(4).zip(words).try_for_each(|(at, word)| memory.store_u32(at, word))?;
+        self.buffers.map_or(Ok(()), |sizes| memory.write(CONFIGURATION, &sizes.bytes()))
     }
 
     /// Finds the RPMsg device in a table at the beginning of the window.
     ///
     /// # Errors
-    /// [`Fault::Table`] if the version is not 1 or there is no RPMsg device with two rings and no
-    /// configuration, [`Fault::OutOfWindow`] if a part lies outside. The rings' shapes are checked by [`Ring::layout`].
+    /// [`Fault::Table`] if the version is not 1, there is no RPMsg device with two rings, or it wants
+    /// buffers that have no room for a header; [`Fault::OutOfWindow`] if a part lies outside. The rings' shapes are
+    /// checked by [`Ring::layout`].
     pub fn parse(memory: &impl Memory) -> Result<Table, Fault> {
         let (version, count) = (memory.load_u32(0)?, memory.load_u32(4)?);
         if version != 1 || count > MOST_RESOURCES {
@@ -139,17 +210,52 @@ impl Table {
 
     /// Loads the device at `at`.
     fn device(memory: &impl Memory, at: usize) -> Result<Table, Fault> {
-        let status = at + 24;
-        let (config, rings) = (memory.load_u32(at + 20)?, memory.load_u8(status + 1)?);
-        if config != 0 || rings != 2 {
+        let (features, config) = (memory.load_u32(at + 12)?, memory.load_u32(at + 20)?);
+        if memory.load_u8(at + STATUS + 1)? != 2 {
             return Err(Fault::Table);
         }
         let first = at + DEVICE;
         Ok(Table {
-            features: memory.load_u32(at + 12)?,
+            features,
             rings: [Ring::load(memory, first)?, Ring::load(memory, first + RING)?],
-            status,
+            buffers: Table::configured(memory, first + 2 * RING, config, features)?,
+            status: at + STATUS,
+            accepted: Some(at + ACCEPTED),
         })
+    }
+
+    /// What a configuration of `length` bytes at `at` says of the buffers.
+    fn configured(
+        memory: &impl Memory,
+        at: usize,
+        length: u32,
+        features: u32,
+    ) -> Result<Option<BufferSizes>, Fault> {
+        memory.locate(at as u64, length)?;
+        if features & BUFFER_SIZES == 0 || (length as usize) < CONFIG {
+            return Ok(None);
+        }
+        let mut bytes = [0; CONFIG];
+        memory.read(at, &mut bytes)?;
+        BufferSizes::parse(&bytes)
+    }
+
+    /// The driver accepts what it knows of the features that are offered: to be called before it is ready.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of another memory than the table is in.
+    pub fn accept(&self, memory: &impl Memory) -> Result<(), Fault> {
+        let known = NAME_SERVICE | if self.buffers.is_some() { BUFFER_SIZES } else { 0 };
+        self.accepted.map_or(Ok(()), |at| memory.store_u32(at, self.features & known))
+    }
+
+    /// The features that both sides have, once the driver is ready. What was not offered is not accepted.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of another memory than the table is in.
+    pub fn accepted(&self, memory: &impl Memory) -> Result<u32, Fault> {
+        let accepted = self.accepted.map_or(Ok(self.features), |at| memory.load_u32(at))?;
+        Ok(accepted & self.features)
     }
 
     /// The device's status: bits of [`status`].
@@ -217,8 +323,8 @@ mod tests {
         assert_eq!(words[5..12], [3, 7, 0, 1, 0, 0, 0x0200]);
         assert_eq!(words[12..17], [0x4000, 0x1000, 256, 1, 0]);
         assert_eq!(words[17..22], [0x8000, 0x1000, 256, 2, 0]);
-        assert_eq!(words[22..], [0, 0]);
-        assert_eq!(Table::SIZE, 0x58);
+        assert!(words[22..].iter().all(|word| *word == 0));
+        assert_eq!(Table::SIZE, 0x58 + 11);
     }
 
     #[test]
@@ -265,7 +371,8 @@ mod tests {
             (0x10, 0x15, Fault::OutOfWindow),
             (0x14, 1, Fault::Table),
             (0x18, 3, Fault::Table),
-            (0x28, 4, Fault::Table),
+            (0x28, 0x1000, Fault::OutOfWindow),
+            (0x28, u32::MAX, Fault::OutOfWindow),
             (0x2C, 0x0300, Fault::Table),
         ];
         for (at, word, fault) in changes {
@@ -274,6 +381,99 @@ mod tests {
             memory.store_u32(at, word).unwrap();
             assert_eq!(Table::parse(&memory), Err(fault), "{at:#x}");
         }
+    }
+
+    /// A table with this configuration behind its device, whose features are these.
+    fn configured(features: u32, length: u32, config: &[u8]) -> Cells<[AtomicU16; 128]> {
+        let memory = memory();
+        Window::OPENAMP.table.write(&memory).unwrap();
+        memory.store_u32(0x20, features).unwrap();
+        memory.store_u32(0x28, length).unwrap();
+        memory.write(0x58, config).unwrap();
+        memory
+    }
+
+    /// What Linux reads: version, size, and the sizes of buffers that the remote sends and receives.
+    const SIZES: [u8; 11] = [1, 11, 0, 0x00, 0x10, 0, 0, 0x00, 0x08, 0, 0];
+
+    #[test]
+    fn buffer_sizes_are_read_by_version_and_size() {
+        let sizes = BufferSizes { to_host: 4096, to_remote: 2048 };
+        assert_eq!(Table::parse(&configured(3, 11, &SIZES)).unwrap().buffers(), sizes);
+        // A longer space than the version has.
+        assert_eq!(Table::parse(&configured(3, 64, &SIZES)).unwrap().buffers(), sizes);
+        let memory = memory();
+        let table = Window::OPENAMP.table.with_buffers(sizes);
+        table.write(&memory).unwrap();
+        assert_eq!(Table::parse(&memory), Ok(table));
+        let mut bytes = [0; 11];
+        memory.read(0x58, &mut bytes).unwrap();
+        assert_eq!(bytes, SIZES);
+    }
+
+    #[test]
+    fn another_configuration_leaves_the_usual_buffers_and_its_feature_is_not_accepted() {
+        let nuttx = [&1536_u32.to_le_bytes()[..], &1536_u32.to_le_bytes(), b"cpu0"].concat();
+        let changed = |at: usize, byte: u8| {
+            let mut config = SIZES;
+            config[at] = byte;
+            config.to_vec()
+        };
+        let cases = [
+            // NuttX: bit 1 is an acknowledgement, bit 2 the sizes, elsewhere.
+            (0b111, 40, nuttx),
+            // OpenAMP before versions, and versions and sizes that are not known.
+            (3, 8, [512_u32.to_le_bytes(), 512_u32.to_le_bytes()].concat()),
+            (3, 11, changed(0, 0)),
+            (3, 11, changed(0, 2)),
+            (3, 13, changed(1, 13)),
+            (3, 11, changed(2, 1)),
+            // The feature without a configuration, one that is too short, and one without the feature.
+            (3, 0, SIZES.to_vec()),
+            (3, 10, SIZES.to_vec()),
+            (1, 11, SIZES.to_vec()),
+        ];
+        for (features, length, config) in cases {
+            let memory = configured(features, length, &config);
+            let table = Table::parse(&memory).unwrap();
+            assert_eq!(table.buffers(), BufferSizes::USUAL, "{config:?}");
+            table.accept(&memory).unwrap();
+            assert_eq!(memory.load_u32(0x24), Ok(NAME_SERVICE), "{config:?}");
+        }
+    }
+
+    #[test]
+    fn impossible_buffer_sizes_and_places_are_refused() {
+        for at in [3, 7] {
+            for size in [0_u32, 1, 15] {
+                let mut config = SIZES;
+                config[at..at + 4].copy_from_slice(&size.to_le_bytes());
+                assert_eq!(Table::parse(&configured(3, 11, &config)), Err(Fault::Table), "{at} {size}");
+            }
+        }
+        // It ends, or begins, behind the window; the last byte is just in it.
+        let room = 256 - 0x58;
+        assert!(Table::parse(&configured(3, room, &SIZES)).is_ok());
+        for length in [room + 1, 0x7FFF_FFFF, u32::MAX] {
+            assert_eq!(Table::parse(&configured(3, length, &SIZES)), Err(Fault::OutOfWindow), "{length:#x}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_offered_is_not_accepted() {
+        let memory = configured(0b1_0101, 0, &[]);
+        let table = Table::parse(&memory).unwrap();
+        assert_eq!(table.accepted(&memory), Ok(0), "no driver was there");
+        table.accept(&memory).unwrap();
+        assert_eq!((memory.load_u32(0x24), table.accepted(&memory)), (Ok(1), Ok(1)));
+        // A driver that claims everything.
+        memory.store_u32(0x24, u32::MAX).unwrap();
+        assert_eq!(table.accepted(&memory), Ok(0b1_0101));
+        let table = Table::parse(&configured(0, 0, &[])).unwrap();
+        table.accept(&memory).unwrap();
+        assert_eq!(table.accepted(&memory), Ok(0));
+        table.write(&memory).unwrap();
+        assert_eq!(memory.load_u32(0x24), Ok(0), "a table that is written begins anew");
     }
 
     #[test]

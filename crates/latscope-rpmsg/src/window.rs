@@ -2,7 +2,7 @@
 
 use crate::link::{Host, Remote};
 use crate::ring::{Buffer, Layout};
-use crate::table::{self, Ring, Table, status};
+use crate::table::{self, BufferSizes, Ring, Table, status};
 use crate::{Fault, Memory};
 
 /// Equal buffers one after the other.
@@ -94,6 +94,25 @@ impl Window {
         Ok(Window { table, pools: [receive, transmit], size: transmit.end() })
     }
 
+    /// The window of a table that another side wrote, for a driver with room for buffers from `at` up to `size`: as
+    /// long as the table has them, as many of each direction as fit, and no more than a ring has entries.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] if not even one of each fits.
+    pub fn of_table(table: Table, at: usize, size: usize) -> Result<Window, Fault> {
+        let BufferSizes { to_host, to_remote } = table.buffers();
+        let room = size.checked_sub(at).ok_or(Fault::OutOfWindow)? as u64;
+        let fit = room / (u64::from(to_host) + u64::from(to_remote));
+        let num = table.rings[0].num.min(table.rings[1].num).min(u16::MAX.into());
+        let count = u16::try_from(fit.min(num.into())).map_err(|_| Fault::OutOfWindow)?;
+        if count == 0 {
+            return Err(Fault::OutOfWindow);
+        }
+        let receive = Pool { at, buffer: to_host, count };
+        let transmit = Pool { at: receive.end(), buffer: to_remote, count };
+        Ok(Window { table, pools: [receive, transmit], size })
+    }
+
     /// Where the two rings are.
     ///
     /// # Errors
@@ -123,7 +142,8 @@ impl Window {
         self.rings()?.iter().try_for_each(|ring| ring.clear(memory))
     }
 
-    /// Starts the driver's side: clears the rings, offers the buffers, and sets the status to ready.
+    /// Starts the driver's side: clears the rings, offers the buffers, accepts the features that it knows of those
+    /// that the table offers, and sets the status to ready.
     /// `N` is at least the number of entries of a ring.
     ///
     /// Where a remote of an earlier run may still be at work, [`Window::host_after`] is to be called.
@@ -168,6 +188,7 @@ impl Window {
                 return Err(Fault::Stale);
             }
         }
+        self.table.accept(&memory)?;
         self.table.set_status(&memory, status::ACKNOWLEDGE | status::DRIVER | status::DRIVER_OK)?;
         Ok(host)
     }
@@ -182,7 +203,7 @@ impl Window {
         if !self.table.is_ready(&memory)? {
             return Ok(None);
         }
-        Ok(Some(Remote::new(memory, self.rings()?)?.watch(self.table)))
+        Remote::new(memory, self.rings()?)?.watch(self.table).map(Some)
     }
 }
 

@@ -53,8 +53,8 @@ fn ready(status: u8) -> Dump {
     let mut dump = Dump(vec![0; 0x80000]);
     // Version 1, one resource at 0x14.
     dump.put(0x00, &[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0]);
-    // A virtio device, number 7; it announces names; no configuration; two rings.
-    dump.put(0x14, &[3, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    // A virtio device, number 7; it announces names, which the driver accepted; no configuration; two rings.
+    dump.put(0x14, &[3, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     dump.put(0x2C, &[status, 2, 0, 0]);
     dump.put(0x30, &[0, 0x40, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     dump.put(0x44, &[0, 0x80, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);

@@ -269,6 +269,10 @@ proptest! {
         }
         if let Ok(table) = Table::parse(&memory) {
             let _ = (table.is_ready(&memory).unwrap(), table.rings.map(|ring| ring.layout()));
+            prop_assert_eq!(table.accepted(&memory).unwrap() & !table.features, 0);
+            if let Ok(window) = Window::of_table(table, 100, 256) {
+                prop_assert!(window.pools[1].end() <= 256);
+            }
         }
     }
 }

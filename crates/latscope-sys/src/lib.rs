@@ -28,6 +28,7 @@ pub mod shared;
 pub mod shared_cell;
 pub mod signal;
 pub mod signal_probe;
+pub mod stdio;
 mod syscall;
 pub mod system_v;
 pub mod thread;

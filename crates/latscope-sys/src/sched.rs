@@ -31,6 +31,20 @@ pub enum Policy {
     Number(u32),
 }
 
+/// Gives this thread, and what it starts, a mount namespace of its own
+/// (unshare(2)). What others mount still appears there as long as the mounts
+/// are shared.
+///
+/// # Errors
+/// It takes CAP_SYS_ADMIN.
+pub fn own_mounts() -> io::Result<()> {
+    // SAFETY: unshare takes flags only, and no memory of this process is concerned.
+    match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// `struct sched_attr` of sched_setattr(2), first version (48 bytes).
 #[repr(C)]
 #[derive(Default)]

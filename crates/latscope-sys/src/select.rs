@@ -38,14 +38,29 @@ impl Descriptors {
     /// EBADF (one of them is closed), ENOMEM.
     #[inline]
     pub fn readable_now(&mut self) -> Result<usize> {
+        self.ask(|set| [set, 0])
+    }
+
+    /// How many can be written to now: as [`readable_now`](Self::readable_now).
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn writable_now(&mut self) -> Result<usize> {
+        self.ask(|set| [0, set])
+    }
+
+    /// Asks; `place` says which of both sets it is, that of reading or that of writing.
+    #[inline(always)]
+    fn ask(&mut self, place: fn(usize) -> [usize; 2]) -> Result<usize> {
         self.answer.copy_from_slice(&self.wanted);
         let mut zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let (set, timeout) = (self.answer.as_mut_ptr() as usize, &raw mut zero as usize);
+        let ([read, write], timeout) = (place(self.answer.as_mut_ptr() as usize), &raw mut zero as usize);
         // SAFETY: the set has a bit for each descriptor below `end`, rounded up
         // to whole words as the kernel does; the timeout lives on this stack
         // (the kernel may write the time left, which is its zero again, into
         // it), and no signal mask is given.
-        unsafe { syscall(libc::SYS_pselect6, [self.end, set, 0, 0, timeout, 0]) }
+        unsafe { syscall(libc::SYS_pselect6, [self.end, read, write, 0, timeout, 0]) }
     }
 }
 
@@ -62,6 +77,18 @@ mod tests {
         assert_eq!(set.readable_now(), Ok(1));
         assert_eq!(set.readable_now(), Ok(1));
         assert_eq!(Descriptors::new(&files[..69]).readable_now(), Ok(0));
+    }
+
+    #[test]
+    fn files_can_always_be_written_to() {
+        let file = tempfile_like();
+        let files: Vec<_> = (0..70).map(|_| file.try_clone().unwrap()).collect();
+        assert_eq!(Descriptors::new(&files).writable_now(), Ok(70));
+        assert_eq!(Descriptors::new(&files).readable_now(), Ok(70));
+    }
+
+    fn tempfile_like() -> std::os::fd::OwnedFd {
+        rustix::fs::memfd_create("select", rustix::fs::MemfdFlags::CLOEXEC).unwrap()
     }
 
     #[test]

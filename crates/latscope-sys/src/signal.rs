@@ -3,6 +3,21 @@
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 
+/// The signals that end a run: from a terminal, a time limit, a service manager.
+pub const TERMINATION: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// The name of a signal of [`TERMINATION`], and `signal N` of another.
+pub fn name(signal: i32) -> String {
+    let name = match signal {
+        libc::SIGINT => "SIGINT",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGQUIT => "SIGQUIT",
+        other => return format!("signal {other}"),
+    };
+    name.to_owned()
+}
+
 /// A set of signals that are blocked for this thread and read from a descriptor instead.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);

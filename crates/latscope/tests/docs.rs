@@ -2,6 +2,7 @@
 //! links lead somewhere, and its commands are understood.
 #![forbid(unsafe_code)]
 
+use latscope_core::quality::{CUT_SHORT, REASONS};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,8 +27,11 @@ fn pages() -> Vec<(PathBuf, String)> {
 #[test]
 fn the_table_of_probes_is_that_of_the_registry() {
     let made = latscope(&["generate", "probes"]).stdout;
-    let kept = fs::read(root().join("docs/probes.md")).unwrap();
-    assert!(made == kept, "write it anew: `latscope generate probes > docs/probes.md`");
+    let page = root().join("docs/probes.md");
+    if std::env::var_os("LATSCOPE_RECORD").is_some() {
+        fs::write(&page, &made).unwrap();
+    }
+    assert!(made == fs::read(page).unwrap(), "LATSCOPE_RECORD=1 records it again");
 }
 
 /// The name by which a link finds a heading, as on the usual hosts.
@@ -127,5 +131,56 @@ fn published_figures_are_all_told() {
     for published in latscope_core::published::WAKE_UPS {
         let row = format!("| {} | {} | {} |", published.name, published.figure, published.conditions);
         assert!(page.contains(&row), "{row}");
+    }
+}
+
+/// Every file of Rust under a directory.
+fn sources(directory: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+/// The ids of reasons that a program text gives: the first word in quotes of each call. Tests make up
+/// their own.
+fn ids(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let calls = [".degrade(", "Reason::new("].into_iter().flat_map(move |call| code.split(call).skip(1));
+    let is_id = |word: &&str| !word.is_empty() && word.bytes().all(|c| c.is_ascii_lowercase() || c == b'-');
+    calls.filter_map(|rest| rest.split(';').next()?.split('"').nth(1)).filter(is_id)
+}
+
+#[test]
+fn every_reason_is_in_the_table_and_on_the_page() {
+    let crates = root().join("crates");
+    let mut texts = Vec::new();
+    for part in ["latscope/src", "latscope-core/src/report.rs"] {
+        let path = crates.join(part);
+        match path.is_dir() {
+            true => sources(&path, &mut texts),
+            false => texts.push(fs::read_to_string(path).unwrap()),
+        }
+    }
+    let given: std::collections::BTreeSet<&str> = texts.iter().flat_map(|text| ids(text)).collect();
+    assert!(given.len() > 15, "the test does not see them: {given:?}");
+    let page = fs::read_to_string(root().join("docs/result-schema.md")).unwrap();
+    for id in &given {
+        assert!(
+            REASONS.iter().any(|(known, ..)| known == id),
+            "{id} is not in latscope_core::quality::REASONS"
+        );
+    }
+    for (id, level, meaning) in REASONS {
+        let level = serde_json::to_string(level).unwrap();
+        let row = format!("| `{id}` | {} | {meaning} |", level.trim_matches('"'));
+        assert!(page.contains(&row), "docs/result-schema.md has no row {row}");
+        let quoted = format!("\"{id}\"");
+        let named = [CUT_SHORT].contains(id) || texts.iter().any(|text| text.contains(&quoted));
+        assert!(named, "nothing gives the reason {id} any more");
     }
 }

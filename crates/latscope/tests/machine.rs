@@ -56,9 +56,13 @@ fn examine(root: &Root, facts: &Facts, mut trials: Scripted) -> Machine {
 }
 
 fn assert_as_recorded(name: &str, found: &Machine) {
-    let text = fs::read_to_string(machines().join(format!("{name}.json"))).unwrap_or_default();
-    let expected: Option<Machine> = serde_json::from_str(&text).ok();
+    let file = machines().join(format!("{name}.json"));
     let json = serde_json::to_string_pretty(found).unwrap();
+    if std::env::var_os("LATSCOPE_RECORD").is_some() {
+        fs::write(&file, format!("{json}\n")).unwrap();
+    }
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let expected: Option<Machine> = serde_json::from_str(&text).ok();
     assert!(expected.as_ref() == Some(found), "{name} is now described so:\n{json}");
 }
 

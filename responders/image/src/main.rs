@@ -105,7 +105,7 @@ fn begin(window: Bar) -> Result<Option<Answering>, Fault> {
         return Ok(None);
     }
     let rings = [table.rings[0].layout()?, table.rings[1].layout()?];
-    Ok(Some((table, Echo::new(Remote::new(window, rings)?.watch(table)))))
+    Ok(Some((table, Echo::new(Remote::new(window, rings)?.watch(table)?))))
 }
 
 /// Serves the driver, if there is one, until it is gone or the order changes.

@@ -4,8 +4,10 @@
 
 mod ipc;
 mod parse;
+mod plain;
 mod pty;
 mod remote;
+mod repeat;
 mod size;
 mod stress;
 mod table;
@@ -77,6 +79,24 @@ enum Experiment {
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
+    /// Hand-offs and threads beside plain loops of the same
+    Survey {
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+    },
+    /// Surveys one after the other: whether they say of each other what is true
+    Repeat {
+        /// How many
+        #[arg(long, default_value_t = 8)]
+        surveys: usize,
+        /// Judge these saved results instead
+        #[arg(value_name = "RESULT")]
+        results: Vec<PathBuf>,
+        /// Write the medians of all rounds here
+        #[arg(long, value_name = "FILE")]
+        rounds: Option<PathBuf>,
+    },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
     Size,
 }
@@ -95,6 +115,10 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Ipc { only, pairs }) => ipc::run(only, *pairs),
         Some(Experiment::Pty { path }) => pty::client(path).map(|()| true),
         Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
+        Some(Experiment::Survey { pairs }) => plain::compare(*pairs),
+        Some(Experiment::Repeat { surveys, results, rounds }) => {
+            repeat::run(*surveys, results, rounds.as_deref())
+        }
         Some(Experiment::Size) => size::run(),
     }
 }

@@ -75,8 +75,7 @@ pub static TABLE: &[Comparison] = &[
         tool: &PERF,
         theirs: "taskset -c {cpu} perf bench sched pipe -T -l 100000",
         figure: Before("usecs/op", Time(1e3)),
-        differs: "ours has an idle-class process on the CPU, so that a wait takes the thread off the \
-                  run queue as on a busy machine, and no wake-up preemption; theirs has neither, and is a mean",
+        differs: "theirs is a mean",
     },
     Comparison {
         name: "context-switch",

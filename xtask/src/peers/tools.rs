@@ -120,6 +120,11 @@ impl Here {
         })
     }
 
+    /// The last CPU allowed.
+    pub fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
     /// The words of a command line.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Test {
-    /// Runs the tests that need another kernel, as `cargo xtask test` does
+    /// Runs the tests that need another kernel, as `cargo xtask test --all` does
     Test {
         /// Only those with this in their name
         #[arg(default_value = "")]

@@ -4,7 +4,7 @@ use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
 use crate::findings::{LevelRow, level_rows};
 use crate::plan::ParamValue;
 use crate::report::{Measurement, Report, Support};
-use crate::units::format_time;
+use crate::units::{format_size, format_time};
 use std::collections::BTreeMap;
 
 /// More curves than this cannot be told apart.
@@ -72,11 +72,8 @@ fn curve_of(m: &Measurement) -> (usize, String) {
 fn marks(level: &LevelRow) -> Vec<Mark> {
     let plateau =
         Mark { axis: MarkAxis::Y, at: level.ns, label: format!("{} {}", level.name, format_time(level.ns)) };
-    let edge = level.capacity.map(|size| Mark {
-        axis: MarkAxis::X,
-        at: size as f64,
-        label: crate::findings::rounded(size),
-    });
+    let edge =
+        level.capacity().map(|size| Mark { axis: MarkAxis::X, at: size as f64, label: format_size(size) });
     [Some(plateau), edge].into_iter().flatten().collect()
 }
 

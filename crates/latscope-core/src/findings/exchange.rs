@@ -1,9 +1,8 @@
 //! Locks, hand-offs, threads and pools.
 
-use super::finding;
-use super::select::{is, is_slower, many, measured, number, one_way, times, typical, value};
+use super::evidence::{Figure, Ratio, Told, alike, compare};
+use super::select::{is, measured, number, value};
 use crate::report::{Finding, Measurement, Report, Times};
-use crate::units::format_time;
 
 /// The ways to hand over that are compared, the one of the talk first.
 const MECHANISMS: [(&str, &str); 6] = [
@@ -58,55 +57,62 @@ impl<'a> HandOff<'a> {
     }
 
     /// Time there and back, where the probe times that or a half of it.
-    fn round_trip(&self) -> f64 {
-        if self.point.times == Times::RoundTrip { typical(self.point) } else { 2.0 * typical(self.point) }
+    fn round_trip(&self) -> Option<Figure> {
+        let figure = Figure::p50(self.point)?;
+        Some(if self.point.times == Times::RoundTrip { figure } else { figure.scaled(2.0) })
     }
 }
 
 /// The talk puts a semaphore of 8 µs beside the classic mutex of 25 ns. These
 /// are two different things.
 fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
-    let mutex = measured(report, "sync.mutex").next()?;
+    let lock = Figure::p50(measured(report, "sync.mutex").next()?)?;
     // One that mostly finds its token there is no blocking hand-off.
     let hand_off = HandOff::any(report, 50.0)?;
-    let (lock, way) = (typical(mutex), one_way(hand_off.point));
-    let mut text = format!(
-        "A mutex that nobody else holds takes {}, a blocking hand-off by {} {} {} one way",
-        format_time(lock),
+    let way = hand_off.round_trip()?.scaled(0.5);
+    let ratio = compare(&way, &lock)?;
+    let text = format!(
+        "A mutex that nobody else holds takes {}, a blocking hand-off by {} {} {} one way ({}). They are not the same \
+         thing: the mutex never leaves the program, the hand-off puts one thread to sleep in the kernel and wakes another. \
+         Compare like with like.",
+        lock.time(),
         hand_off.mechanism,
         hand_off.placement,
-        format_time(way),
+        way.time(),
+        ratio.at_least()
     );
-    text += &match way > lock {
-        true => format!(" ({})", times(way / lock)),
-        false => String::new(),
-    };
-    text += ". They are not the same thing: the mutex never leaves the program, the hand-off puts one thread to \
-             sleep in the kernel and wakes another. Compare like with like.";
-    let mut values = vec![("mutex_ns", lock), ("hand_off_one_way_ns", way)];
-    values.extend(value(hand_off.point, "blocked").map(|percent| ("blocked_percent", percent)));
-    Some(finding("mutex-and-hand-off", text, &values))
+    let mut told =
+        Told::claim("mutex-and-hand-off").figure("mutex_ns", &lock).figure("hand_off_one_way_ns", &way);
+    if let Some(blocked) = Figure::named(hand_off.point, "blocked") {
+        told = told.figure("blocked_percent", &blocked);
+    }
+    Some(told.ratio("ratio", &ratio).say(text))
 }
 
 /// What making a thread costs beside waking one that waits.
 fn why_pools(report: &Report) -> Option<Finding> {
-    let total = measured(report, "thread.total").find(|m| !is(m, "mode", "cold"))?;
+    let create = Figure::p50(measured(report, "thread.total").find(|m| !is(m, "mode", "cold"))?)?;
     let hand_off = HandOff::any(report, 0.0)?;
-    let (create, wake) = (typical(total), hand_off.round_trip());
+    let wake = hand_off.round_trip()?;
     let figures = format!(
         "Creating, running and joining a thread takes {}, handing over to a waiting thread and back by {} {} {}",
-        format_time(create),
+        create.time(),
         hand_off.mechanism,
         hand_off.placement,
-        format_time(wake),
+        wake.time(),
     );
-    let text = match create / wake {
-        ratio if ratio >= 1.5 => {
-            format!("{figures}: {} cheaper. That is why thread pools exist.", times(ratio))
-        }
-        ratio => format!("{figures} ({}): a thread pool saves little here.", times(ratio)),
-    };
-    Some(finding("thread-pools", text, &[("thread_total_ns", create), ("hand_off_round_trip_ns", wake)]))
+    let told = Told::claim("thread-pools")
+        .figure("thread_total_ns", &create)
+        .figure("hand_off_round_trip_ns", &wake);
+    let ratio = Ratio::between(&create, &wake);
+    let told = told.ratio("ratio", &ratio);
+    if compare(&create, &wake).is_some_and(|ratio| ratio.low >= 1.5) {
+        return Some(told.say(format!(
+            "{figures}: a new thread takes {} as long. A pool of waiting threads saves that.",
+            ratio.at_least()
+        )));
+    }
+    (ratio.high < 1.5).then(|| told.say(format!("{figures}: a thread pool saves little here.")))
 }
 
 /// What the idle state of the other core adds to waking a thread there.
@@ -115,35 +121,29 @@ fn idle_exit(report: &Report) -> Option<Finding> {
         let placed = |placement| measured(report, probe).find(|m| is(m, "placement", placement));
         Some((placed("two-cores")?, placed("two-cores-awake")?, mechanism))
     })?;
-    let (from_idle, from_awake) = (typical(idle), typical(awake));
     let what = match idle.times {
         Times::RoundTrip => "there and back",
         Times::OneWay | Times::Operation => "one way",
     };
+    let (idle, awake) = (Figure::p50(idle)?, Figure::p50(awake)?);
     let figures = format!(
         "A hand-off by {mechanism} between two cores takes {} {what}, {} while both cores are kept awake",
-        format_time(from_idle),
-        format_time(from_awake),
+        idle.time(),
+        awake.time(),
     );
-    let mut values = vec![("two_cores_ns", from_idle), ("two_cores_awake_ns", from_awake)];
-    if is_slower(awake, idle) {
-        return None; // Something else disturbed it: no conclusion.
+    let told = Told::claim("idle-exit").figure("two_cores_ns", &idle).figure("two_cores_awake_ns", &awake);
+    if alike(&idle, &awake) {
+        return Some(told.say(format!("{figures}: leaving the idle state costs nothing measurable here.")));
     }
-    if !is_slower(idle, awake) {
-        let text = format!("{figures}: leaving the idle state costs nothing measurable here.");
-        return Some(finding("idle-exit", text, &values));
-    }
-    values.push(("idle_exit_ns", from_idle - from_awake));
-    let mut text = format!(
-        "{figures}: {} of it ({:.0} %) is the sleeping core leaving its idle state",
-        format_time(from_idle - from_awake),
-        100.0 * (from_idle - from_awake) / from_idle,
-    );
+    // Neither alike nor apart, or apart the wrong way round: something else disturbed one of them.
+    compare(&idle, &awake)?;
+    let exit = idle.less(&awake);
+    let mut text = format!("{figures}: {} of it is the sleeping core leaving its idle state", exit.time());
     text += match report.machine.hypervisor {
         Some(_) => ", which in a virtual machine includes the hypervisor's wake-up of the virtual CPU.",
         None => ".",
     };
-    Some(finding("idle-exit", text, &values))
+    Some(told.figure("idle_exit_ns", &exit).say(text))
 }
 
 /// Whether more threads than cores slow the work down: what `slowdown` says
@@ -151,40 +151,40 @@ fn idle_exit(report: &Report) -> Option<Finding> {
 /// already share memory and caches.
 fn oversubscription(report: &Report) -> Option<Finding> {
     let cpus = report.machine.allowed.0.len() as u64;
-    let pools: Vec<(u64, f64, &Measurement)> = measured(report, "thread.pool")
-        .filter_map(|m| Some((number(m, "threads")?, value(m, "slowdown")?, m)))
-        .filter(|(_, slowdown, _)| *slowdown > 0.0)
-        .collect();
-    let crowded = pools.iter().filter(|(threads, ..)| cpus > 0 && *threads > cpus);
-    let (threads, slowdown, pool) = *crowded.max_by_key(|(threads, ..)| *threads)?;
-    let full = pools.iter().find(|(count, ..)| *count == cpus);
-    let base = full.map_or(1.0, |(_, slowdown, _)| *slowdown);
-    let mut text = format!(
-        "A pool of {threads} threads on {cpus} CPU{} needs {} the time of its tasks dealt out evenly",
-        if cpus == 1 { "" } else { "s" },
-        times_of(slowdown)
-    );
-    text += &full.map_or(String::new(), |_| format!(", one of {cpus} {}", times_of(base)));
-    text += &match slowdown / base {
-        extra if extra < 1.1 => ": more threads than CPUs as such slow nothing down".to_owned(),
-        extra => format!(": {:.0} % is lost to more threads than CPUs", 100.0 * (extra - 1.0) / extra),
-    };
-    let mut values = vec![
-        ("threads", threads as f64),
-        ("cpus", cpus as f64),
-        ("slowdown", slowdown),
-        ("slowdown_of_full_pool", base),
-    ];
-    if let (Some(p50), Some(p99)) = (value(pool, "wait_p50"), value(pool, "wait_p99")) {
-        let (half, most) = (format_time(p50), format_time(p99));
-        text +=
-            &format!(", but half of the tasks wait {half} or more for their turn, one in a hundred {most}");
-        values.extend([("wait_p50_ns", p50), ("wait_p99_ns", p99)]);
+    let pools: Vec<(u64, &Measurement)> =
+        measured(report, "thread.pool").filter_map(|m| Some((number(m, "threads")?, m))).collect();
+    let crowded = pools.iter().filter(|(threads, _)| cpus > 0 && *threads > cpus);
+    let (threads, pool) = *crowded.max_by_key(|(threads, _)| *threads)?;
+    let slowdown = Figure::named(pool, "slowdown")?;
+    let full = pools.iter().find(|(count, _)| *count == cpus);
+    let base = full.and_then(|(_, pool)| Figure::named(pool, "slowdown"));
+    // No pool beats its tasks dealt out evenly: then what they are compared with was disturbed.
+    if slowdown.high < 1.0 || base.as_ref().is_some_and(|base| base.high < 1.0) {
+        return None;
     }
-    Some(finding("oversubscription", text + ".", &values))
-}
-
-/// A ratio near one, to a hundredth.
-fn times_of(ratio: f64) -> String {
-    if ratio < 9.95 { format!("{ratio:.2} times") } else { format!("{} times", many(ratio)) }
+    let mut text = format!(
+        "A pool of {threads} threads on {cpus} CPU{} needs {} times the time of its tasks dealt out evenly",
+        if cpus == 1 { "" } else { "s" },
+        slowdown.count()
+    );
+    let mut told = Told::claim("oversubscription")
+        .values([("threads", threads as f64), ("cpus", cpus as f64)])
+        .figure("slowdown", &slowdown);
+    if let Some(base) = base {
+        told = told.figure("slowdown_of_full_pool", &base);
+        text += &format!(", a pool of {cpus} {} times", base.count());
+        if let Some(extra) = compare(&slowdown, &base) {
+            text += &format!(": more threads than CPUs take {} as long", extra.at_least());
+        } else if alike(&slowdown, &base) {
+            text += ": more threads than CPUs as such slow nothing down";
+        }
+    }
+    if let (Some(half), Some(most)) = (Figure::named(pool, "wait_p50"), Figure::named(pool, "wait_p99")) {
+        let (typical, long) = (half.time(), most.time());
+        text += &format!(
+            ". Half of the tasks wait {typical} or more for their turn, one in a hundred {long} or more"
+        );
+        told = told.figure("wait_p50_ns", &half).figure("wait_p99_ns", &most);
+    }
+    Some(told.say(text + "."))
 }

@@ -1,8 +1,7 @@
-//! Picking measurements out of a report, and telling whether two differ.
+//! Picking measurements out of a report.
 
 use crate::plan::ParamValue;
-use crate::report::{Measurement, Report, Support, Times};
-use crate::statistics::{Interval, median_ranks};
+use crate::report::{Measurement, Report, Support};
 
 /// The measurements of a probe that have a number.
 pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<Item = &'a Measurement> {
@@ -11,12 +10,7 @@ pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<
 
 /// Whether the point has a number at all.
 pub(super) fn is_measured(m: &Measurement) -> bool {
-    m.support != Support::Unsupported && typical(m) > 0.0
-}
-
-/// The median, ns; 0 where there is none, which [`measured`] excludes.
-pub(super) fn typical(m: &Measurement) -> f64 {
-    m.typical().filter(|ns| ns.is_finite()).unwrap_or(0.0)
+    m.support != Support::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
 }
 
 /// A numeric parameter.
@@ -45,32 +39,13 @@ pub(super) fn value(m: &Measurement, name: &str) -> Option<f64> {
     m.values.get(name).map(|v| v.value).filter(|v| v.is_finite())
 }
 
-/// Time from one party to the other: half of a round trip.
-pub(super) fn one_way(m: &Measurement) -> f64 {
-    if m.times == Times::RoundTrip { typical(m) / 2.0 } else { typical(m) }
-}
-
-/// Whether the first is slower than the second: by a tenth at least, and the
-/// confidence intervals of the medians apart.
-pub(super) fn is_slower(a: &Measurement, b: &Measurement) -> bool {
-    let apart = match (median_interval(a), median_interval(b)) {
-        (Some(a), Some(b)) => a.is_apart_from(&b),
-        _ => false,
-    };
-    apart && typical(a) >= 1.1 * typical(b)
-}
-
-/// The 95 % confidence interval of the median; `None` below six samples.
-fn median_interval(m: &Measurement) -> Option<Interval> {
-    let count = m.histogram.count();
-    let (low, high) = median_ranks(count)?;
-    let at = |rank: u64| m.histogram.quantile(rank as f64 / count as f64);
-    Some(Interval { low: at(low)?, high: at(high)? })
-}
-
-/// A ratio as people say it: `×1.2`, `×170`, `×15,000`, `×2.0 million`.
-pub(super) fn times(ratio: f64) -> String {
-    format!("×{}", many(ratio))
+/// Whether a row of this probe is one operation, so that it means something how
+/// often it fits into a stretch of time. A transfer is many at once, how late a
+/// thread wakes up and how long it was interrupted are no operations.
+pub(crate) fn is_operation(probe: &str) -> bool {
+    let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
+    let many = name.ends_with("bandwidth") || ["stream", "pool"].contains(&name);
+    !many && !["wake", "noise"].contains(&family)
 }
 
 /// A large count in a few digits.

@@ -1,9 +1,10 @@
 //! Files: the page cache beside the device.
 
-use super::finding;
-use super::select::{is, is_slower, measured, number, text, times, typical};
-use crate::report::{Finding, Measurement, Report, Support};
-use crate::units::{format_size, format_time};
+use super::evidence::{Figure, Told, compare};
+use super::select::{is, measured, number, text};
+use crate::quality::Level;
+use crate::report::{Finding, Measurement, Report};
+use crate::units::format_size;
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     [cached_and_direct, written_and_durable].iter().filter_map(|conclusion| conclusion(report)).collect()
@@ -32,27 +33,25 @@ fn on_filesystem(m: &Measurement) -> String {
 fn cached_and_direct(report: &Report) -> Option<Finding> {
     // Degraded, it was answered from the page cache.
     let direct = measured(report, "file.read-direct")
-        .filter(|m| !in_memory(m) && m.support == Support::Ok)
+        .filter(|m| !in_memory(m) && m.quality.level == Level::Ok)
         .min_by_key(|m| number(m, "size").map_or(0, |size| size.abs_diff(4096)))?;
     let cached = beside(report, "file.read", direct)?;
-    let (memory, device) = (typical(cached), typical(direct));
-    if !is_slower(direct, cached) {
-        return None;
-    }
+    let (memory, device) = (Figure::p50(cached)?, Figure::p50(direct)?);
+    let ratio = compare(&device, &memory)?;
     // Only a size that differs needs to be said.
     let other_size = number(direct, "size").filter(|size| number(cached, "size") != Some(*size) && *size > 0);
     let other_size = other_size.map_or(String::new(), |size| format!(", {}", format_size(size)));
-    let text = format!(
+    let told = Told::claim("page-cache").figure("cached_ns", &memory).figure("direct_ns", &device);
+    Some(told.ratio("ratio", &ratio).say(format!(
         "Reading {}{} takes {} from the page cache, {} from the device (O_DIRECT{}): {}. A file read in \
          microseconds reads memory; only the second figure compares with a disk.",
         format_size(number(cached, "size").unwrap_or(4096)),
         on_filesystem(direct),
-        format_time(memory),
-        format_time(device),
+        memory.time(),
+        device.time(),
         other_size,
-        times(device / memory),
-    );
-    Some(finding("page-cache", text, &[("cached_ns", memory), ("direct_ns", device)]))
+        ratio.at_least(),
+    )))
 }
 
 fn written_and_durable(report: &Report) -> Option<Finding> {
@@ -60,22 +59,21 @@ fn written_and_durable(report: &Report) -> Option<Finding> {
         .into_iter()
         .find_map(|probe| measured(report, probe).find(|m| !in_memory(m)))?;
     let write = beside(report, "file.write", sync)?;
-    if !is_slower(sync, write) {
-        return None;
-    }
+    let (writing, durable) = (Figure::p50(write)?, Figure::p50(sync)?);
+    let ratio = compare(&durable, &writing)?;
     let call = sync.probe.trim_start_matches("file.");
     let mut text = format!(
         "Writing {}{} returns after {}, but only {call} makes it durable, which takes {} ({})",
         format_size(number(write, "size").unwrap_or(4096)),
         on_filesystem(sync),
-        format_time(typical(write)),
-        format_time(typical(sync)),
-        times(typical(sync) / typical(write)),
+        writing.time(),
+        durable.time(),
+        ratio.at_least(),
     );
-    let mut values = vec![("write_ns", typical(write)), ("sync_ns", typical(sync))];
-    if let Some(tail) = sync.summary.p99 {
-        text += &format!(", and one in a hundred takes {} or more", format_time(tail));
-        values.push(("sync_p99_ns", tail));
+    let mut told = Told::claim("durable-write").figure("write_ns", &writing).figure("sync_ns", &durable);
+    if let Some(tail) = Figure::p99(sync) {
+        text += &format!(", and one in a hundred takes {} or more", tail.time());
+        told = told.figure("sync_p99_ns", &tail);
     }
-    Some(finding("durable-write", text + ".", &values))
+    Some(told.ratio("ratio", &ratio).say(text + "."))
 }

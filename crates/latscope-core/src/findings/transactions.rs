@@ -1,7 +1,7 @@
 //! Whether a server inherits its caller's priority, and what a lock without
 //! inheritance costs.
 
-use super::finding;
+use super::evidence::{Figure, Told, compare};
 use super::select::{listed, value};
 use crate::report::{Finding, Measurement, Report, Support};
 use crate::transactions::{Judged, Transport, text, transports};
@@ -45,7 +45,8 @@ fn inheritance(transport: &Transport) -> Finding {
     let m = transport.usual();
     let values: Vec<(&str, f64)> =
         counts.into_iter().filter_map(|name| Some((name, value(m?, name)?))).collect();
-    finding("inheritance", text, &values)
+    // Each call is judged by itself: this is a count, no figure that noise moves.
+    Told::claim("inheritance").values(values).points(m).say(text)
 }
 
 /// Those without a means, in one sentence.
@@ -64,7 +65,8 @@ fn none(transports: &[Transport]) -> Option<Finding> {
          niced caller ran as it was.",
         listed(&names)
     );
-    Some(finding("inheritance", text, &[("rt-calls", real_time), ("nice-calls", nice)]))
+    let told = Told::claim("inheritance").points(transports.iter().filter_map(Transport::usual));
+    Some(told.values([("rt-calls", real_time), ("nice-calls", nice)]).say(text))
 }
 
 /// What a lock with inheritance saves.
@@ -98,7 +100,12 @@ fn inversion(report: &Report) -> Option<Finding> {
         }
     }
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
-    Some(finding("inversion", said, &values))
+    let supported =
+        Figure::p50(plain).zip(Figure::p50(pi)).is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
+    if !supported {
+        said += " The rounds are too few, or do not agree: the next run may differ.";
+    }
+    Some(Told::when(supported, "inversion").values(values).points([plain, pi]).say(said))
 }
 
 #[cfg(test)]

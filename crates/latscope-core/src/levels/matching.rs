@@ -1,13 +1,13 @@
 //! Detected levels beside the caches a machine declares.
 
-use super::{Level, plateaus};
+use super::{Edge, Level, plateaus};
 use crate::machine::Machine;
 
-/// Capacities closer than this, in octaves, are the same (19 %).
+/// A declared size this close to the two sizes of an edge, in octaves, is met (19 %).
 const SAME_OCTAVES: f64 = 0.25;
 
-/// A declared capacity between the last point of a level and the first of the
-/// next is as good as met, for the edge is not known better; but no more than
+/// A declared size between the last point of a level and the first of the
+/// next is as good as met, for the edge is soft; but no more than
 /// this far, in octaves, from where the curve puts it.
 const GAP_OCTAVES: f64 = 0.5;
 
@@ -15,18 +15,18 @@ const GAP_OCTAVES: f64 = 0.5;
 /// octaves: partners up to 64 times apart are still taken for partners.
 const ALONE_OCTAVES: f64 = 3.0;
 
-/// How a detected capacity compares with the declared one.
+/// How the end of a level compares with the declared size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// The same within 19 %.
+    /// The level ends where it is declared to, within 19 %.
     Agrees,
-    /// Less than declared: the cache is partitioned, shared or contended, and
-    /// the capacity is the *effective* one.
+    /// Less than declared: the cache is partitioned, shared or contended, if it
+    /// is so each time.
     Smaller,
     /// More than declared, and about the sum with the level before: the two
     /// hold different lines (an exclusive or victim cache).
     ExclusiveSum,
-    /// More than declared: the declaration is wrong, or the edge is soft.
+    /// More than declared: the edge is soft, or more is there than is declared.
     Larger,
     /// Detected, but nothing is declared for it.
     Undeclared,
@@ -39,7 +39,8 @@ pub enum Agreement {
 /// A level and the declared cache it is taken for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelMatch {
-    /// `L1`, `L2`, …, or `memory`.
+    /// `L1`, `L2`, …, or `memory`. A step that no declared cache accounts for,
+    /// on a machine that declares some, is `step`: nothing tells what it is.
     pub name: String,
     /// The detected level; `None` for [`Agreement::NotSeen`].
     pub level: Option<Level>,
@@ -54,8 +55,8 @@ pub struct LevelMatch {
 /// caches of which the curve shows nothing stand among them.
 pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
     let declared = declared_caches(machine);
-    let bounded: Vec<(&Level, u64)> =
-        plateaus(levels).filter_map(|level| level.capacity.map(|size| (level, size))).collect();
+    let bounded: Vec<(&Level, Edge)> =
+        plateaus(levels).filter_map(|level| level.edge.map(|edge| (level, edge))).collect();
     // The first size that the next level serves, for each level.
     let next: Vec<u64> = plateaus(levels).skip(1).map(|level| level.from_size).collect();
     let mut matches = Vec::new();
@@ -66,37 +67,21 @@ pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
         let gap = detected.and_then(|at| Some((bounded[at].0.to_size, *next.get(at)?)));
         let detected = detected.map(|at| bounded[at]);
         last_number = cache.map_or(last_number + 1, |(number, _)| number);
+        let unknown = cache.is_none() && !declared.is_empty();
         matches.push(LevelMatch {
-            name: format!("L{last_number}"),
+            name: if unknown { "step".to_owned() } else { format!("L{last_number}") },
             level: detected.map(|(level, _)| level.clone()),
             declared: cache.map(|(_, size)| size),
-            agreement: compare(detected.map(|(_, size)| size), cache.map(|(_, size)| size), before, gap),
+            agreement: compare(detected.map(|(_, edge)| edge), cache.map(|(_, size)| size), before, gap),
         });
     }
-    give_to_the_fastest(&mut matches);
-    matches.extend(plateaus(levels).filter(|level| level.capacity.is_none()).map(|level| LevelMatch {
+    matches.extend(plateaus(levels).filter(|level| level.edge.is_none()).map(|level| LevelMatch {
         name: "memory".to_owned(),
         level: Some(level.clone()),
         declared: None,
         agreement: Agreement::Memory,
     }));
     matches
-}
-
-/// Where a cache serves in two steps (shared with others, or in slices near and
-/// far), the declared one is that of the first step; the second is its tail.
-fn give_to_the_fastest(matches: &mut [LevelMatch]) {
-    for at in 1..matches.len() {
-        let (before, rest) = matches.split_at_mut(at);
-        let (first, second) = (&mut before[at - 1], &mut rest[0]);
-        if first.agreement == Agreement::Undeclared && first.name == second.name && second.level.is_some() {
-            let capacity = first.level.as_ref().and_then(|level| level.capacity);
-            first.declared = second.declared.take();
-            first.agreement = compare(capacity, first.declared, None, None);
-            second.agreement = Agreement::Undeclared;
-            second.name += " tail";
-        }
-    }
 }
 
 /// Level number and size of each declared data cache, one for each level.
@@ -113,29 +98,36 @@ fn declared_caches(machine: &Machine) -> Vec<(u32, u64)> {
 }
 
 fn compare(
-    detected: Option<u64>,
+    detected: Option<Edge>,
     declared: Option<u64>,
     before: Option<u64>,
     gap: Option<(u64, u64)>,
 ) -> Agreement {
-    let (detected, declared) = match (detected, declared) {
-        (Some(detected), Some(declared)) => (detected, declared),
+    let (edge, declared) = match (detected, declared) {
+        (Some(edge), Some(declared)) => (edge, declared),
         (Some(_), None) => return Agreement::Undeclared,
         (None, _) => return Agreement::NotSeen,
     };
-    let distance = octaves(detected, declared);
     let in_gap = gap.is_some_and(|(last, first)| (last..=first).contains(&declared));
-    if distance.abs() < SAME_OCTAVES || in_gap && distance.abs() < GAP_OCTAVES {
+    let distance = octaves(edge.middle(), declared);
+    if outside(edge, declared) == 0.0 || in_gap && distance.abs() < GAP_OCTAVES {
         return Agreement::Agrees;
     }
     if distance < 0.0 {
         return Agreement::Smaller;
     }
     let sum = before.map(|before| before.saturating_add(declared));
-    match sum.is_some_and(|sum| octaves(detected, sum).abs() < SAME_OCTAVES) {
+    match sum.is_some_and(|sum| outside(edge, sum) == 0.0) {
         true => Agreement::ExclusiveSum,
         false => Agreement::Larger,
     }
+}
+
+/// How far a size is from the two sizes of an edge, in octaves; 0 between them
+/// and close to them.
+fn outside(edge: Edge, size: u64) -> f64 {
+    let beyond = octaves(size, edge.to).max(octaves(edge.from, size));
+    if beyond < SAME_OCTAVES { 0.0 } else { beyond }
 }
 
 fn octaves(a: u64, b: u64) -> f64 {
@@ -144,11 +136,11 @@ fn octaves(a: u64, b: u64) -> f64 {
 
 /// Pairs levels with declared caches, both in ascending order, so that the
 /// sum of distances is least; either may stay alone.
-fn align(bounded: &[(&Level, u64)], declared: &[(u32, u64)]) -> Vec<(Option<usize>, Option<usize>)> {
+fn align(bounded: &[(&Level, Edge)], declared: &[(u32, u64)]) -> Vec<(Option<usize>, Option<usize>)> {
     let (m, n) = (bounded.len(), declared.len());
     // cost[i][j]: of what remains from level i and cache j on.
     let mut cost = vec![vec![0.0f64; n + 1]; m + 1];
-    let pair = |i: usize, j: usize| octaves(bounded[i].1.max(1), declared[j].1).abs();
+    let pair = |i: usize, j: usize| octaves(bounded[i].1.middle().max(1), declared[j].1).abs();
     for i in (0..=m).rev() {
         for j in (0..=n).rev() {
             let alone = (m - i + n - j) as f64 * ALONE_OCTAVES;

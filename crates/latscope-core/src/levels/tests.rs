@@ -55,7 +55,8 @@ fn zen4(per_octave: u32) -> Vec<(u64, f64)> {
 /// Latencies within 10 %; capacities within the half octave of a soft edge.
 fn assert_levels(curve: &[(u64, f64)], expected: &[(Option<u64>, f64)]) {
     let levels = detect(curve);
-    let found: Vec<(Option<u64>, f64)> = plateaus(&levels).map(|l| (l.capacity, l.latency_ns)).collect();
+    let found: Vec<(Option<u64>, f64)> =
+        plateaus(&levels).map(|l| (l.edge.map(|edge| edge.middle()), l.latency_ns)).collect();
     assert_eq!(found.len(), expected.len(), "{levels:#?}");
     for ((capacity, ns), (wanted, wanted_ns)) in found.iter().zip(expected) {
         assert!((ns / wanted_ns).log2().abs() < 0.14, "{ns} ns, expected {wanted_ns}: {levels:#?}");
@@ -160,7 +161,7 @@ fn a_flat_curve_is_one_level() {
     let curve: Vec<(u64, f64)> = sizes(64 * MIB, 8).into_iter().map(|size| (size, 3.0)).collect();
     let levels = detect(&curve);
     assert_eq!(levels.len(), 1);
-    assert_eq!((levels[0].capacity, levels[0].latency_ns, levels[0].ramp), (None, 3.0, false));
+    assert_eq!((levels[0].edge, levels[0].latency_ns, levels[0].ramp), (None, 3.0, false));
     assert_eq!((levels[0].from_size, levels[0].to_size), (curve[0].0, curve[curve.len() - 1].0));
     for seed in 0..50 {
         assert_eq!(detect(&noisy(&curve, 15.0, seed)).len(), 1, "seed {seed}");
@@ -177,7 +178,7 @@ fn no_points_are_no_levels() {
 fn a_single_point_is_one_level() {
     let levels = detect(&[(4096, 2.5)]);
     assert_eq!(levels.len(), 1);
-    assert_eq!((levels[0].capacity, levels[0].from_size, levels[0].ramp), (None, 4096, false));
+    assert_eq!((levels[0].edge, levels[0].from_size, levels[0].ramp), (None, 4096, false));
     assert!((levels[0].latency_ns - 2.5).abs() < 1e-9);
 }
 
@@ -198,7 +199,7 @@ fn a_gradual_rise_between_two_levels_is_a_ramp() {
     let levels = detect(&curve);
     assert_eq!(plateaus(&levels).count(), 3, "{levels:#?}");
     let ramp = levels.iter().find(|level| level.ramp).expect("a ramp");
-    assert!(ramp.from_size >= 4 * MIB && ramp.to_size <= 64 * MIB && ramp.capacity.is_none(), "{ramp:?}");
+    assert!(ramp.from_size >= 4 * MIB && ramp.to_size <= 64 * MIB && ramp.edge.is_none(), "{ramp:?}");
     assert!(ramp.latency_ns > 13.0 && ramp.latency_ns < 100.0, "{ramp:?}");
 }
 
@@ -217,7 +218,7 @@ fn a_curve_that_ends_while_rising_does_not_name_memory() {
     let curve: Vec<(u64, f64)> = zen4(8).into_iter().filter(|(size, _)| *size <= 44 * KIB).collect();
     let levels = detect(&curve);
     assert_eq!(plateaus(&levels).count(), 1, "{levels:#?}");
-    assert!(levels[0].capacity.is_some_and(|c| (30 * KIB..44 * KIB).contains(&c)), "{levels:#?}");
+    assert!(levels[0].edge.is_some_and(|e| 30 * KIB <= e.from && e.to < 44 * KIB), "{levels:#?}");
     assert!(levels[1].ramp, "{levels:#?}");
 }
 
@@ -258,14 +259,27 @@ fn a_declared_cache_without_a_step_is_not_seen() {
 }
 
 #[test]
-fn a_cache_that_serves_in_two_steps_has_a_tail() {
+fn a_second_step_before_a_declared_size_is_no_cache_of_its_own() {
     let caches = [(32 * KIB, 1.1), (MIB, 4.0), (13 * MIB, 15.0), (26 * MIB, 60.0)];
     let curve = curve(&sizes(256 * MIB, 8), &caches, 140.0);
     let matches = match_declared(&detect(&curve), &machine(&[(1, 32 * KIB), (2, MIB), (3, 32 * MIB)]));
     let names: Vec<&str> = matches.iter().map(|m| m.name.as_str()).collect();
-    assert_eq!(names, ["L1", "L2", "L3", "L3 tail", "memory"]);
-    assert_eq!((matches[2].agreement, matches[2].declared), (Agreement::Smaller, Some(32 * MIB)));
-    assert_eq!((matches[3].agreement, matches[3].declared), (Agreement::Undeclared, None));
+    assert_eq!(names, ["L1", "L2", "step", "L3", "memory"]);
+    assert_eq!((matches[2].agreement, matches[2].declared), (Agreement::Undeclared, None));
+    assert_eq!((matches[3].agreement, matches[3].declared), (Agreement::Agrees, Some(32 * MIB)));
+}
+
+#[test]
+fn an_edge_is_two_sizes_that_were_measured() {
+    let coarse =
+        curve(&[4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB], &[(512 * KIB, 4.0)], 90.0);
+    let levels = detect(&coarse);
+    assert_eq!(levels[0].edge, Some(Edge { from: 256 * KIB, to: MIB }), "{levels:#?}");
+    // Any declared size between them is met, no other is.
+    let judged = |size| match_declared(&levels, &machine(&[(2, size)]))[0].agreement;
+    assert_eq!(judged(512 * KIB), Agreement::Agrees);
+    assert_eq!(judged(4 * MIB), Agreement::Smaller);
+    assert_eq!(judged(128 * KIB), Agreement::Larger);
 }
 
 #[test]
@@ -279,7 +293,7 @@ fn undeclared_levels_are_numbered() {
 #[test]
 fn larger_capacities_are_sums_or_wrong_tables() {
     let level = |capacity: u64| Level {
-        capacity: Some(capacity),
+        edge: Some(Edge { from: capacity, to: capacity }),
         latency_ns: 1.0,
         from_size: 1,
         to_size: 2,
@@ -318,12 +332,12 @@ proptest! {
         for pair in found.windows(2) {
             prop_assert!(pair[1].latency_ns >= 1.29 * pair[0].latency_ns, "{:?}", levels);
             prop_assert!(pair[0].to_size < pair[1].from_size, "{:?}", levels);
-            prop_assert!(pair[0].capacity.is_some());
-            prop_assert!(pair[1].capacity.is_none() || pair[1].capacity > pair[0].capacity, "{:?}", levels);
+            let edge = pair[0].edge.unwrap();
+            prop_assert!(edge.from < edge.to && pair[1].edge.is_none_or(|next| next.from >= edge.to), "{:?}", levels);
         }
         for level in &levels {
             prop_assert!(level.from_size <= level.to_size && level.latency_ns > 0.0);
-            prop_assert!(level.capacity.is_none_or(|c| c >= level.to_size), "{:?}", level);
+            prop_assert!(level.edge.is_none_or(|edge| edge.from >= level.to_size), "{:?}", level);
         }
         prop_assert!(levels.windows(2).all(|pair| pair[0].from_size <= pair[1].from_size));
         let matches = match_declared(&levels, &machine(&[(1, 32 * KIB), (2, MIB), (3, 32 * MIB)]));

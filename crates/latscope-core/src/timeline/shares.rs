@@ -2,8 +2,9 @@
 
 use super::syscalls::syscall_name;
 use super::{State, Thread, Timeline};
+use crate::findings::evidence::Told;
 use crate::report::{Better, Finding, Value};
-use crate::units::format_time;
+use crate::units::{format_share, format_time};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -202,26 +203,29 @@ pub fn values(timeline: &Timeline, window: Range<u64>) -> BTreeMap<String, Value
 pub fn finding(timeline: &Timeline, title: &str) -> Option<Finding> {
     let window = timeline.from..timeline.until.saturating_add(1);
     let total = total(timeline, &window)?;
-    let mut numbers: BTreeMap<String, f64> =
-        State::ALL.iter().map(|state| (state.name().to_owned(), total.share(*state) * 100.0)).collect();
-    numbers.insert("threads".to_owned(), total.threads as f64);
-    numbers.insert("switches".to_owned(), total.switches as f64);
-    numbers.insert("lost".to_owned(), timeline.lost as f64);
+    // It is what was recorded of this run, not where the next one will be.
+    let told = Told::doubt("timeline")
+        .values(State::ALL.iter().map(|state| (state.name(), total.share(*state) * 100.0)))
+        .values([
+            ("threads", total.threads as f64),
+            ("switches", total.switches as f64),
+            ("lost", timeline.lost as f64),
+        ]);
     let mut text = format!(
-        "{title}: {} {} for {} in all: {:.1} % running, {:.1} % runnable, {:.1} % preempted, {:.1} % blocked",
+        "{title}: {} {} for {} in all: {} running, {} runnable, {} preempted, {} blocked",
         total.threads,
         if total.threads == 1 { "thread" } else { "threads" },
         format_time(total.span_ns as f64),
-        total.running * 100.0,
-        total.runnable * 100.0,
-        total.preempted * 100.0,
-        total.blocked * 100.0,
+        format_share(total.running),
+        format_share(total.runnable),
+        format_share(total.preempted),
+        format_share(total.blocked),
     );
     if let Some(call) = total.syscalls.first() {
         text += &format!("; most time in {} ({}x, {})", call.name, call.count, format_time(call.ns as f64));
     }
     text += &loss(timeline);
-    Some(Finding { id: "timeline".to_owned(), text, values: numbers })
+    Some(told.say(text))
 }
 
 fn loss(timeline: &Timeline) -> String {
@@ -244,7 +248,7 @@ pub fn text(timeline: &Timeline) -> String {
         "thread", "running", "runnable", "preempted", "blocked", "span", "switches", "most time in"
     );
     for row in groups(timeline, &window) {
-        let percent = |state: State| format!("{:.1} %", row.share(state) * 100.0);
+        let percent = |state: State| format_share(row.share(state));
         let calls: Vec<String> = row.syscalls.iter().take(3).map(|call| call_text(call, &row)).collect();
         let line = format!(
             "{:<NAME_WIDTH$} {:>8} {:>8} {:>9} {:>8} {:>9} {:>8}  {}",
@@ -276,6 +280,6 @@ fn label(row: &ThreadShares) -> String {
 
 /// `futex 34.1 % (1020x)`: share of the row's span.
 fn call_text(call: &CallShare, row: &ThreadShares) -> String {
-    let share = call.ns as f64 * 100.0 / row.span_ns.max(1) as f64;
-    format!("{} {share:.1} % ({}x)", call.name, call.count)
+    let share = format_share(call.ns as f64 / row.span_ns.max(1) as f64);
+    format!("{} {share} ({}x)", call.name, call.count)
 }

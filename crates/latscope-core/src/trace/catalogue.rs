@@ -46,6 +46,8 @@ pub struct Format {
     pub id: u16,
     /// Its fields.
     pub fields: Vec<Field>,
+    /// How the kernel prints it: a format string and its arguments, in C.
+    pub print: String,
 }
 
 /// A field of an event.
@@ -61,6 +63,8 @@ pub struct Field {
     pub signed: bool,
     /// Whether it only says where in the event the data is.
     pub elsewhere: bool,
+    /// Whether it is an array of characters.
+    pub text: bool,
 }
 
 impl Format {
@@ -71,6 +75,7 @@ impl Format {
             name: value("name:")?.to_owned(),
             id: value("ID:")?.parse().ok()?,
             fields: text.lines().filter_map(Field::parse).collect(),
+            print: value("print fmt:").unwrap_or_default().to_owned(),
         })
     }
 
@@ -91,7 +96,8 @@ impl Field {
         let name = declaration.rsplit([' ', '\t', '*']).next()?;
         let name = name.split('[').next()?.to_owned();
         let elsewhere = declaration.starts_with("__data_loc");
-        Some(Field { name, offset, size, signed, elsewhere })
+        let text = declaration.contains("char") && declaration.contains('[');
+        Some(Field { name, offset, size, signed, elsewhere, text })
     }
 
     /// The number in this field of an event.

@@ -1,6 +1,7 @@
 //! From the bytes of an event to what it says.
 
 use super::page::Layout;
+use super::print::Printer;
 use super::{Catalogue, Event, Field, Format, Kind, Name, Task};
 use std::collections::{HashMap, HashSet};
 
@@ -21,11 +22,17 @@ pub struct Decoder {
 /// How to read one kind of event.
 #[derive(Debug)]
 struct Reader {
-    make: Make,
-    /// The fields that [`KINDS`] names, in that order.
-    fields: Vec<Field>,
-    /// The name of the event without `_entry` and `_exit`.
+    /// The name of the event; of those of the CPU's own interrupts without `_entry` and `_exit`.
     name: Name,
+    how: How,
+}
+
+#[derive(Debug)]
+enum How {
+    /// By the fields that [`KINDS`] names, in that order.
+    Known(Make, Vec<Field>),
+    /// As text alone.
+    Printed(Printer),
 }
 
 type Make = fn(&mut Values) -> Option<Kind>;
@@ -89,7 +96,14 @@ fn vector_exit(values: &mut Values) -> Option<Kind> {
 }
 
 impl Reader {
-    fn of(system: &str, format: &Format) -> Option<Reader> {
+    fn of(system: &str, format: &Format) -> Reader {
+        Reader::known(system, format).unwrap_or_else(|| Reader {
+            name: format.name.as_str().into(),
+            how: How::Printed(Printer::of(format)),
+        })
+    }
+
+    fn known(system: &str, format: &Format) -> Option<Reader> {
         let name = format.name.as_str();
         let (make, fields, name): (Make, _, _) = match KINDS.iter().find(|kind| kind.0 == name) {
             Some((_, fields, make)) => (*make, *fields, name),
@@ -101,7 +115,7 @@ impl Reader {
             },
         };
         let fields = fields.iter().map(|name| format.field(name).cloned()).collect::<Option<_>>()?;
-        Some(Reader { make, fields, name: name.into() })
+        Some(Reader { name: name.into(), how: How::Known(make, fields) })
     }
 }
 
@@ -143,8 +157,7 @@ impl Values<'_> {
 }
 
 impl Decoder {
-    /// A decoder for the events of a catalogue; those it knows nothing of are
-    /// left out.
+    /// A decoder for the events of a catalogue, and no others.
     pub fn new(catalogue: &Catalogue) -> Decoder {
         let formats: Vec<(&str, Format)> = catalogue
             .events
@@ -152,8 +165,7 @@ impl Decoder {
             .filter_map(|(system, text)| Some((system.as_str(), Format::parse(text)?)))
             .collect();
         let common = |name: &str| formats.iter().find_map(|(_, format)| format.field(name).cloned());
-        let readers =
-            formats.iter().filter_map(|(system, format)| Some((format.id, Reader::of(system, format)?)));
+        let readers = formats.iter().map(|(system, format)| (format.id, Reader::of(system, format)));
         Decoder {
             layout: Layout::of(catalogue),
             kind: common("common_type"),
@@ -186,8 +198,13 @@ impl Decoder {
         let id = self.kind.as_ref()?.number(data)? as u16;
         let thread = self.thread.as_ref()?.number(data)? as u32;
         let reader = self.readers.get(&id)?;
-        let fields = reader.fields.iter();
-        let mut values = Values { data, fields, name: &reader.name, names: &mut self.names };
-        Some((thread, (reader.make)(&mut values)?))
+        let name = &reader.name;
+        let kind = match &reader.how {
+            How::Printed(printer) => Kind::Other { name: name.clone(), fields: printer.print(data).into() },
+            How::Known(make, fields) => {
+                make(&mut Values { data, fields: fields.iter(), name, names: &mut self.names })?
+            }
+        };
+        Some((thread, kind))
     }
 }

@@ -61,6 +61,7 @@ fn described(kind: &Kind) -> (Cow<'_, str>, String) {
             ("timerlat", format!("#{turn} context {context} timer_latency {ns} ns"))
         }
         Kind::Mark { text } => ("tracing_mark_write", text.to_string()),
+        Kind::Other { name, fields } => return (name.to_string().into(), fields.to_string()),
         Kind::Lost { .. } => ("lost", String::new()),
     };
     (name.into(), fields)

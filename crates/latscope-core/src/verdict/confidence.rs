@@ -22,8 +22,10 @@ pub fn confidence_of(m: &Measurement) -> Option<String> {
     if m.sampling != Sampling::Event {
         return None;
     }
-    let told = QUANTILES.iter().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM);
-    let next = QUANTILES.iter().find(|quantile| n as f64 * quantile.above < TOLD_FROM);
+    // The median of a few is shown all the same: it says where they lie, not how far a tail reaches.
+    let tails = || QUANTILES.iter().filter(|quantile| quantile.above < 0.5);
+    let told = tails().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM);
+    let next = tails().find(|quantile| n as f64 * quantile.above < TOLD_FROM);
     let longest = format!("the longest of {} took {}", format_count(n), format_time(max));
     let mut text = match rare(n) {
         None => format!("{longest}: too few to say how rare a longer one is"),

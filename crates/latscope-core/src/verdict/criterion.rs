@@ -34,8 +34,35 @@ pub enum Metric {
     Missed,
     /// The threshold of the run, ns: no event above it.
     Threshold,
+    /// A share of calls that is to be reached, %.
+    Share(Share),
     /// A named value of the measurement: `faults`, `early`.
     Value(String),
+}
+
+/// A share of calls between processes, of which there is to be enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// Served on the CPU of the caller, of those that can be judged.
+    Sync,
+    /// Served with the real-time priority of a SCHED_FIFO caller, which the
+    /// server gave back after each.
+    InheritsFifo,
+    /// The same for a caller's nice value.
+    InheritsNice,
+}
+
+impl Share {
+    /// All of them, with their names in results.
+    pub const ALL: [(&'static str, Share); 3] = [
+        ("sync", Share::Sync),
+        ("inherits-fifo", Share::InheritsFifo),
+        ("inherits-nice", Share::InheritsNice),
+    ];
+
+    fn name(self) -> &'static str {
+        Share::ALL.iter().find(|(_, share)| *share == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// A limit that is to hold.
@@ -43,7 +70,7 @@ pub enum Metric {
 pub struct Criterion {
     /// What is limited.
     pub metric: Metric,
-    /// The most it may be: ns, or a number.
+    /// The most it may be: ns, or a number; of a [`Share`] the least.
     pub limit: f64,
 }
 
@@ -73,6 +100,9 @@ impl Metric {
         let quantile_like =
             name.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+        if let Some((_, share)) = Share::ALL.iter().find(|(known, _)| *known == name) {
+            return Ok(Metric::Share(*share));
+        }
         match name {
             "max" => Ok(Metric::Max),
             "missed" => Ok(Metric::Missed),
@@ -96,6 +126,7 @@ impl Metric {
             Metric::Quantile(quantile) => quantile.name,
             Metric::Missed => "missed",
             Metric::Threshold => "threshold",
+            Metric::Share(share) => share.name(),
             Metric::Value(name) => name,
         }
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::plan::params;
+use crate::quality::{CUT_SHORT, Level, Reason};
 use crate::report::{Better, Summary, Times, Value};
 use crate::testing::{point, report};
 
@@ -122,12 +123,44 @@ fn doubtful_measurements_prove_nothing_in_either_direction() {
     assert_eq!(one(&degraded, "max", 90_000.0).status, Status::Inconclusive);
     let mut short = events(60_000, 0);
     short.incomplete = true;
-    assert_eq!(one(&short, "p50", 50_000.0).status, Status::Inconclusive);
+    let check = one(&short, "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(
+        check.text.starts_with("the run ended before this measurement did; so far, none of"),
+        "{check:?}"
+    );
+    // What was seen was seen.
+    short = Measurement { incomplete: true, ..events(60_000, 2) };
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+    short.lower(Reason::new(Level::Degraded, CUT_SHORT, "the worker ended", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+    short.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Inconclusive);
     let mut empty = of(&[]);
     (empty.support, empty.reason) = (Support::Unsupported, Some("no such tracer".to_owned()));
     let check = one(&empty, "missed", 0.0);
     assert_eq!((check.status, check.value), (Status::Inconclusive, None));
     assert_eq!(check.text, "nothing was measured: no such tracer");
+}
+
+#[test]
+fn an_unstable_measurement_does_not_pass_but_can_exceed() {
+    let unstable = |above| {
+        let mut m = events(60_000, above);
+        m.lower(Reason::new(Level::Unstable, "rounds-in-two-groups", "changes between 1 µs and 9 µs", ""));
+        m
+    };
+    let check = one(&unstable(0), "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("unstable (changes between 1 µs and 9 µs): another run may"), "{check:?}");
+    assert_eq!(one(&unstable(2), "max", 50_000.0).status, Status::Exceeded);
+    let mut short = unstable(2);
+    short.incomplete = true;
+    short.lower(Reason::new(Level::Degraded, CUT_SHORT, "the worker ended", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+    assert_eq!(one(&short, "max", 90_000.0).status, Status::Inconclusive);
+    short.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Inconclusive);
 }
 
 #[test]
@@ -166,6 +199,29 @@ fn the_merged_measurement_is_judged_where_there_is_one() {
 }
 
 #[test]
+fn the_exit_code_follows_the_worst_that_is_known() {
+    let of = |status| [false, true].map(|cut_short| exit_code(status, cut_short));
+    assert_eq!(of(None), [0, 1]);
+    assert_eq!(of(Some(Status::Pass)), [0, 3]);
+    assert_eq!(of(Some(Status::Inconclusive)), [3, 3]);
+    assert_eq!(of(Some(Status::Exceeded)), [2, 2]);
+}
+
+#[test]
+fn of_a_sum_of_one_that_one_is_judged_too_and_counts_once() {
+    let merged = params([("cpu", "all".into()), ("interval", 1000u64.into())]);
+    let all = Measurement { params: merged, ..events(60_000, 0) };
+    let mut report = report(vec![on_cpu(0, 1000, 0), all]);
+    report.finished = Some(report.started.clone());
+    judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
+    assert!(report.measurements.iter().all(|m| m.verdict.is_some()));
+    assert_eq!(judged(&report).map(|(m, _)| is_merged(m)).collect::<Vec<_>>(), [false]);
+    assert_eq!(report_status(&report), Some(Status::Pass));
+    report.finished = None;
+    assert_eq!(report_status(&report), Some(Status::Inconclusive));
+}
+
+#[test]
 fn criteria_are_read_with_their_limits() {
     let read = |name: &str, limit: &str| {
         Criterion::parse(name, limit).map(|c| (c.metric.name().to_owned(), c.limit))
@@ -191,9 +247,23 @@ fn the_number_of_samples_is_put_in_words() {
     );
     assert_eq!(
         confidence_of(&events(5, 1)).unwrap(),
-        "the longest of 5 took 80.0 µs: too few to say how rare a longer one is. For p50 it takes 20"
+        "the longest of 5 took 80.0 µs: too few to say how rare a longer one is. For p90 it takes 100"
     );
     assert_eq!(confidence_of(&of(&[])), None);
+    // What is shown is never told to take more samples than there are.
+    for n in [1, 5, 19, 20, 99, 100, 1_000, 99_999] {
+        let m = events(n, 1);
+        let text = confidence_of(&m).unwrap();
+        let shown = [
+            ("p50", m.summary.p50),
+            ("p90", m.summary.p90),
+            ("p99", m.summary.p99),
+            ("p99.9", m.summary.p99_9),
+        ];
+        for (name, _) in shown.iter().filter(|(_, figure)| figure.is_some()) {
+            assert!(!text.contains(&format!("or {name} it takes")), "{n}: {name} is shown, and {text}");
+        }
+    }
     let all = report(vec![events(60_000, 1), point("cpu.add", params([]), Times::Operation, 1.0)]);
     assert_eq!(confidence(&all).len(), 1);
 }
@@ -210,4 +280,29 @@ fn no_gap_is_shorter_than_what_was_looked_for_and_proves_nothing_below() {
     assert_eq!(one(&m, "threshold", 999.0).status, Status::Inconclusive);
     m.support = Support::Degraded;
     assert_eq!(one(&m, "max", 1_000.0).status, Status::Inconclusive);
+}
+
+#[test]
+fn shares_of_calls_are_to_be_reached() {
+    let with = |values: &[(&str, f64)]| {
+        let mut m = events(1_000, 0);
+        for (name, value) in values {
+            let value = Value { value: *value, unit: "count".to_owned(), better: Better::Neither };
+            m.values.insert((*name).to_owned(), value);
+        }
+        m
+    };
+    let synced = with(&[("sync", 89.9), ("sync-of", 1_000.0)]);
+    assert_eq!(one(&synced, "sync", 89.0).status, Status::Pass);
+    let check = one(&synced, "sync", 90.0);
+    assert_eq!((check.status, check.value), (Status::Exceeded, Some(89.9)));
+    assert_eq!(check.text, "899 of 1,000 calls were served on the caller's CPU; 90 % wanted");
+    let fifo = |inherited: f64, restored: f64| {
+        with(&[("rt-calls", 50.0), ("rt-inherited", inherited), ("rt-restored", restored)])
+    };
+    assert_eq!(one(&fifo(50.0, 50.0), "inherits-fifo", 100.0).status, Status::Pass);
+    assert_eq!(one(&fifo(49.0, 50.0), "inherits-fifo", 100.0).status, Status::Exceeded);
+    assert_eq!(one(&fifo(50.0, 49.0), "inherits-fifo", 100.0).status, Status::Exceeded);
+    assert_eq!(one(&fifo(50.0, 50.0), "inherits-nice", 100.0).status, Status::Inconclusive);
+    assert_eq!(one(&with(&[]), "sync", 0.0).status, Status::Inconclusive);
 }

@@ -1,7 +1,7 @@
 //! Who took the time of late events, in plain words.
 
 use crate::report::{Cause, Measurement, Outlier};
-use crate::units::format_time;
+use crate::units::{format_share, format_time};
 
 /// Causes named in a line; the others are summed up.
 const NAMED: usize = 4;
@@ -40,15 +40,7 @@ pub fn worst(measurement: &Measurement, most: usize) -> String {
 }
 
 fn share(ns: u64, of: u64) -> String {
-    format!("{} ({})", format_time(ns as f64), percent(ns, of))
-}
-
-/// `83 %`, `<1 %`.
-fn percent(ns: u64, of: u64) -> String {
-    match ns as f64 * 100.0 / of.max(1) as f64 {
-        share if share < 0.5 => "<1 %".to_owned(),
-        share => format!("{share:.0} %"),
-    }
+    format!("{} ({})", format_time(ns as f64), format_share(ns as f64 / of.max(1) as f64))
 }
 
 /// A cause without its share: `thread hog (pid 123) held the CPU`. Names of
@@ -94,8 +86,8 @@ mod tests {
         ];
         let outlier = Outlier { at: 0, cpu: 1, value: 412_000, cause: causes };
         let expected = "CPU 1, 412 µs late: 342 µs (83 %) thread stress-ng (pid 123) held the CPU, \
-            49.4 µs (12 %) softirq net_rx, 17.0 µs (4 %) exit from idle, 2.00 µs (<1 %) interrupt local_timer, \
-            1.60 µs (<1 %) others";
+            49.4 µs (12 %) softirq net_rx, 17.0 µs (4.1 %) exit from idle, 2.00 µs (0.49 %) interrupt local_timer, \
+            1.60 µs (0.39 %) others";
         assert_eq!(line(&outlier), expected);
         assert_eq!(line(&Outlier { cause: Vec::new(), ..outlier }), "CPU 1, 412 µs late");
     }

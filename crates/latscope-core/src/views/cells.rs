@@ -8,10 +8,13 @@ use super::rows::{ReferenceCell, Row, Spread};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
 use crate::devices::DEVICES;
 use crate::report::{Support, Times};
-use crate::units::{format_rate, format_time, three_digits};
+use crate::units::{format_percent, format_rate, format_share, format_time, three_digits};
 
 /// A share of rejected samples from which a row says so.
 const MANY_REJECTED: f64 = 0.1;
+
+/// The fewest columns in which a shortened name can be told.
+const SHORTEST: usize = 12;
 
 /// A column beside the operation's name; their order is the order shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,9 +81,20 @@ impl Cells<'_> {
         let cell = |row: &Row| {
             let (label, aside) = (Text::plain(&row.label), aside(row));
             let taken = label.width() + Text::plain(&aside).width();
-            match aside.is_empty() || taken + 2 > width {
-                true => label.shortened(width),
-                false => label.with(PLAIN, " ".repeat(width - taken)).with(DIM, aside),
+            if aside.is_empty() {
+                return label.shortened(width);
+            }
+            if taken + 2 <= width {
+                return label.with(PLAIN, " ".repeat(width - taken)).with(DIM, aside);
+            }
+            // Where bandwidth is the figure, it says more than the middle of a long name.
+            match row.rate.filter(|_| row.family != "file").map(format_rate) {
+                Some(rate) if width >= SHORTEST + 2 + rate.len() => {
+                    let label = label.shortened(width - 2 - rate.len());
+                    let gap = width - label.width() - rate.len();
+                    label.with(PLAIN, " ".repeat(gap)).with(DIM, rate)
+                }
+                _ => label.shortened(width),
             }
         };
         column("operation", Side::Left, self.rows.iter().map(cell).collect())
@@ -144,9 +158,9 @@ fn time(ns: f64) -> String {
 pub(super) fn aside(row: &Row) -> String {
     let mut parts = Vec::new();
     parts.extend(row.rate.map(format_rate));
-    parts.extend(row.blocked.map(|share| format!("blocked {share:.0} %")));
+    parts.extend(row.blocked.map(|share| format!("blocked {}", format_percent(share))));
     if row.rejected >= MANY_REJECTED {
-        parts.push(format!("rejected {:.0} %", row.rejected * 100.0));
+        parts.push(format!("rejected {}", format_share(row.rejected)));
     }
     parts.join(", ")
 }
@@ -194,7 +208,9 @@ fn spread_cell(row: &Row) -> Text {
 fn spread_text(spread: Spread, ns: f64) -> String {
     let unit = [1e9, 1e6, 1e3].into_iter().find(|unit| ns >= 0.9995 * unit).unwrap_or(1.0);
     match spread {
-        Spread::Between(low, high) => format!("{}-{}", three_digits(low / unit), three_digits(high / unit)),
+        Spread::NextRun(low, high) | Spread::Between(low, high) => {
+            format!("{}-{}", three_digits(low / unit), three_digits(high / unit))
+        }
         Spread::Tail(name, tail) => format!("{name} {}", three_digits(tail / unit)),
     }
 }

@@ -1,5 +1,6 @@
 //! A line for each measurement, for spreadsheets and scripts. Durations are in
-//! ns, rates in bytes per second, all digits kept.
+//! ns, rates in bytes per second, all digits kept. Control characters, which names of
+//! hosts, files and threads can hold, are written as `\x1b`.
 
 use super::rows::family;
 use crate::events::groups;
@@ -7,7 +8,7 @@ use crate::histogram::Histogram;
 use crate::report::{Measurement, Report, Sampling};
 use std::collections::BTreeMap;
 
-const COLUMNS: [&str; 38] = [
+const COLUMNS: [&str; 42] = [
     "probe",
     "family",
     "title",
@@ -46,6 +47,10 @@ const COLUMNS: [&str; 38] = [
     "started",
     "finished",
     "verdict",
+    "quality",
+    "rounds",
+    "next_run_low_ns",
+    "next_run_high_ns",
 ];
 
 /// The report as CSV with a header line; what is not there is an empty field.
@@ -88,7 +93,7 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     let mut write =
         |bounds: [String; 2], counts: Vec<String>| writer.write_record(bounds.into_iter().chain(counts));
     let heading = ["low_ns", "high_ns"].map(str::to_owned);
-    let mut written = write(heading, columns.iter().map(|(name, _)| name.clone()).collect());
+    let mut written = write(heading, columns.iter().map(|(name, _)| shown(name)).collect());
     for ((low, high), counts) in &lines {
         let counts = counts.iter().map(u64::to_string).collect();
         written = written.and_then(|()| write([low.to_string(), high.to_string()], counts));
@@ -99,6 +104,12 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     }
     written.expect("memory takes any record of the same length");
     Some(writer.into_inner().expect("memory can be flushed"))
+}
+
+/// A text without control characters, which a terminal would obey and a line would end at.
+fn shown(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }
 
 /// The fields of a measurement, in the order of [`COLUMNS`].
@@ -150,7 +161,12 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         report.started.clone(),
         text(&report.finished),
         m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default(),
+        name(&m.quality.level),
+        m.rounds.len().max(1).to_string(),
+        number(m.interval.map(|interval| interval.low)),
+        number(m.interval.map(|interval| interval.high)),
     ]
+    .map(|field| shown(&field))
 }
 
 fn spaced(unit: &str) -> String {
@@ -188,6 +204,42 @@ mod tests {
             assert_eq!(line[column("touched_bytes_per_s")].parse().ok(), m.rate_touched());
             assert_eq!(line[column("count")], m.summary.count.to_string());
         }
+    }
+
+    /// Every text of a result that others chose, with what a terminal would obey in it.
+    fn hostile(report: &mut Report) {
+        let hostile = |text: &mut String| text.insert_str(0, "a\u{1b}[2J\r\n\u{7}\u{9b}b");
+        report.machine.name = "host".to_owned();
+        [&mut report.machine.name, &mut report.started].into_iter().for_each(hostile);
+        report.finished.iter_mut().for_each(hostile);
+        for m in &mut report.measurements {
+            [&mut m.title, &mut m.probe].into_iter().for_each(hostile);
+            (m.reason, m.remedy) = (Some("why\u{1b}".to_owned()), Some("do\u{0}".to_owned()));
+            let values = std::mem::take(&mut m.values).into_iter();
+            m.values = values.map(|(name, value)| (format!("\u{1b}{name}"), value)).collect();
+            m.params.insert("directory\u{1b}".to_owned(), "/tmp/\u{1b}]0;x\u{7}".into());
+            m.params.insert("other".to_owned(), format!("{}\t", m.params.len()).as_str().into());
+        }
+    }
+
+    #[test]
+    fn no_control_character_gets_into_a_file() {
+        let mut report = fixture::wake();
+        hostile(&mut report);
+        // The titles stand for the rows where nothing else tells them apart.
+        report.measurements.truncate(2);
+        report.measurements.iter_mut().for_each(|m| m.params.clear());
+        for bytes in [csv(&report), buckets(&report).unwrap()] {
+            let text = String::from_utf8(bytes).unwrap();
+            let control = |c: char| c.is_control() && c != '\n';
+            assert!(!text.contains(control), "{text}");
+            assert!(text.contains("\\x1b"), "{text}");
+        }
+        let mut report = fixture::wake();
+        hostile(&mut report);
+        assert!(!csv(&report).contains(&0x1b));
+        let lines = csv(&report).iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines, report.measurements.len() + 1);
     }
 
     #[test]

@@ -12,14 +12,14 @@ pub use outliers::causes;
 use super::grid::{Text, wrap};
 use super::head::head;
 use super::rows::family;
-use super::style::{ALARM, BOLD, DIM, GOOD, PLAIN, WARNING};
+use super::style::{BOLD, DIM, PLAIN, WARNING};
+use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use crate::events::{Group, groups};
 use crate::published::{self, Published};
-use crate::report::{Check, Report, Status};
+use crate::report::Report;
 use crate::transactions::mode;
-use crate::units::{format_count, format_time};
-use crate::verdict::{Metric, confidence_of};
+use crate::verdict::confidence_of;
 
 /// Families whose measurements this view is for.
 const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
@@ -45,7 +45,7 @@ pub fn events(report: &Report, options: &Options) -> String {
     out += &transactions::comparison(report, options);
     out += &transactions::throughput(report, options);
     out += &transactions::hops(report, options);
-    out += &verdicts(&groups, options);
+    out += &verdicts(report, options);
     let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
     out += &confidence(&sure, options);
     out += &outliers::longest(&groups, options);
@@ -72,57 +72,8 @@ fn section(title: &str, options: &Options) -> String {
 }
 
 /// A name for a row among those of all probes.
-fn name(groups: &[Group], group: &Group, label: &str) -> String {
+pub(super) fn name(groups: &[Group], group: &Group, label: &str) -> String {
     if groups.len() > 1 { format!("{}, {label}", group.probe) } else { label.to_owned() }
-}
-
-/// What was asked for, and what became of it.
-fn verdicts(groups: &[Group], options: &Options) -> String {
-    let rows = groups
-        .iter()
-        .flat_map(|group| group.singles.iter().chain(&group.merged).map(move |row| (group, row)));
-    let judged: Vec<_> =
-        rows.filter_map(|(group, row)| Some((group, row, row.m.verdict.as_ref()?))).collect();
-    let Some(worst) = judged.iter().map(|(.., verdict)| verdict.status).max() else { return String::new() };
-    let mut out = section(&format!("Verdict: {}", word(worst)), options);
-    for (group, row, verdict) in &judged {
-        let whose =
-            if judged.len() > 1 { format!("{}: ", name(groups, group, &row.label)) } else { String::new() };
-        for check in &verdict.checks {
-            let (sign, style) = sign(check.status);
-            let first = Text::plain("  ").with(style, sign).with(PLAIN, " ");
-            let text = format!("{whose}{} {}: {}", asked(check), word(check.status), check.text);
-            out += &wrap(&first, &text, PLAIN, options.width, options.color);
-        }
-    }
-    out
-}
-
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Pass => "pass",
-        Status::Inconclusive => "inconclusive",
-        Status::Exceeded => "exceeded",
-    }
-}
-
-fn sign(status: Status) -> (&'static str, anstyle::Style) {
-    match status {
-        Status::Pass => ("✔", GOOD),
-        Status::Inconclusive => ("?", WARNING),
-        Status::Exceeded => ("✘", ALARM),
-    }
-}
-
-/// `p99.9 ≤ 50.0 µs`.
-fn asked(check: &Check) -> String {
-    let duration = Metric::named(&check.metric).is_ok_and(|metric| metric.is_duration());
-    let limit = match duration {
-        true => format_time(check.limit),
-        false if check.limit.fract() == 0.0 => format_count(check.limit as u64),
-        false => check.limit.to_string(),
-    };
-    format!("{} ≤ {limit}", check.metric.replace('_', "."))
 }
 
 /// Whether it ran long enough.

@@ -1,9 +1,9 @@
 //! Golden files: each view of the fixture as it was last looked at and found
-//! good. `LATSCOPE_BLESS=1 cargo test -p latscope-core` writes them anew.
+//! good. `LATSCOPE_RECORD=1 cargo test -p latscope-core` writes them anew.
 
 use super::{Options, Scale, csv, events, human, markdown, survey, table, text};
 use crate::fixture;
-use crate::report::Report;
+use crate::report::{Finding, Report};
 use crate::units::{format_rate, format_size, format_time, three_digits};
 use crate::verdict::{Criterion, judge_report};
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 fn check(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("LATSCOPE_BLESS").is_some() {
+    if std::env::var_os("LATSCOPE_RECORD").is_some() {
         fs::write(&file, text).unwrap();
     }
     let golden = fs::read_to_string(&file).unwrap_or_default();
@@ -23,14 +23,13 @@ fn check(name: &str, text: &str) {
 /// business of these files.
 fn report() -> Report {
     let mut report = fixture::report();
-    report.findings.truncate(2);
-    for (finding, text) in report.findings.iter_mut().zip([
+    report.findings = [
         "The L3 cache is declared as 105 MiB, but a random chase leaves it at 6.55 MiB: on this machine it is \
          partitioned, or its neighbours use it.",
         "Reading in sequence shows no cache steps: the prefetcher hides them.",
-    ]) {
-        finding.text = text.to_owned();
-    }
+    ]
+    .map(|text| Finding { text: text.to_owned(), ..Finding::default() })
+    .to_vec();
     report
 }
 
@@ -47,6 +46,20 @@ fn tables() {
     }
     let other = fixture::other();
     check("table-beside-120.txt", &table::table(&report, &[&other], &wide(120)));
+}
+
+#[test]
+fn bandwidth_has_its_rate_at_every_width() {
+    let mut report = report();
+    for m in report.measurements.iter_mut().filter(|m| m.probe == "memory.bandwidth") {
+        m.title = format!("{}, every fourth byte, by two threads", m.title);
+    }
+    for width in [80, 100, 120] {
+        let text = survey::survey(&report, &[], &wide(width));
+        let rows: Vec<&str> =
+            text.lines().filter(|line| line.contains("two threads") && line.contains("…")).collect();
+        assert!(!rows.is_empty() && rows.iter().all(|line| line.contains("GB/s")), "{width}: {rows:#?}");
+    }
 }
 
 #[test]

@@ -5,8 +5,9 @@ use super::grid::{Text, wrap};
 use super::style::{ALARM, BOLD, DIM, WARNING};
 use super::{Options, grid};
 use crate::plan::Load;
-use crate::report::{Report, Sampling};
-use crate::units::{format_size, format_time, three_digits};
+use crate::report::{Interrupted, Progress, Report, Sampling};
+use crate::units::{fold_cpus, format_count, format_share, format_size, format_time, three_digits};
+use crate::verdict::is_merged;
 use std::time::Duration;
 
 /// The header of a terminal view.
@@ -21,14 +22,19 @@ pub(super) fn head(report: &Report, options: &Options) -> String {
     if let Some(text) = unfinished(report) {
         out += &wrap(&Text::styled(ALARM, "INCOMPLETE  "), &text, ALARM, width, color);
     }
-    for warning in &report.warnings {
-        let text = with_remedy(&warning.text, warning.remedy.as_deref());
+    for text in warnings(report) {
         out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, width, color);
     }
-    for note in &report.plan.notes {
-        out += &wrap(&Text::styled(DIM, "note  "), note, DIM, width, color);
+    for note in fold_cpus(report.plan.notes.iter().cloned()) {
+        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, width, color);
     }
     out
+}
+
+/// Each warning with its remedy, those of many CPUs as one.
+pub(super) fn warnings(report: &Report) -> Vec<String> {
+    let texts = report.warnings.iter().map(|warning| with_remedy(&warning.text, warning.remedy.as_deref()));
+    fold_cpus(texts)
 }
 
 /// What is wrong, and after an arrow what to do about it.
@@ -89,19 +95,26 @@ pub(super) fn clock(report: &Report) -> String {
     text
 }
 
-/// When it was measured, how long it took, under what load.
+/// When it was measured, how long it took, under what load, and what the user calls it.
 pub(super) fn run(report: &Report) -> String {
     let mut text = report.started.clone();
     if let Some(took) = took(report) {
         text += &format!(" · took {}", format_time(took.as_nanos() as f64));
     }
-    text += &format!(" · load average {}", three_digits(report.machine.load_average));
+    // What is known of the run itself says more than what was before it.
+    text += &match &report.activity {
+        Some(activity) => format!(" · others used {} of the CPUs", format_share(activity.others)),
+        None => format!(" · load average {}", three_digits(report.machine.load_average)),
+    };
     match &report.plan.load {
         None => {}
         Some(Load::Cpu) => text += " · beside a load of busy loops (--load cpu)",
         Some(Load::Memory) => text += " · beside a load of memory copies (--load memory)",
         Some(Load::Hackbench) => text += " · beside a load of messages (--load hackbench)",
         Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
+    }
+    for (key, value) in &report.labels {
+        text += &format!(" · {key}={value}");
     }
     text
 }
@@ -118,12 +131,29 @@ pub(super) fn unfinished(report: &Report) -> Option<String> {
     if report.finished.is_some() {
         return None;
     }
+    if let Some(interrupted) = &report.interrupted {
+        return Some(told(interrupted));
+    }
     let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
-    let done = report.measurements.iter().filter(|m| !m.incomplete).count();
+    let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
     Some(match planned {
         0 => format!("the run ended early, after {done} points"),
         _ => format!("the run ended early: {done} of {planned} points are complete"),
     })
+}
+
+/// `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete`.
+fn told(interrupted: &Interrupted) -> String {
+    let Interrupted { by, points, events, time } = interrupted;
+    let amount = |progress: &Progress, format: fn(u64) -> String| match progress.of {
+        Some(of) => format!("{} of {}", format(progress.done), format(of)),
+        None => format(progress.done),
+    };
+    let time = time.as_ref().map(|time| amount(time, |ns| format_time(ns as f64)));
+    let events = events.as_ref().map(|events| format!("{} events", amount(events, format_count)));
+    let came: Vec<String> = time.into_iter().chain(events).collect();
+    let came = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
+    format!("interrupted by {by}{came}: {} points are complete", amount(points, format_count))
 }
 
 #[cfg(test)]
@@ -133,11 +163,19 @@ mod tests {
 
     #[test]
     fn the_header_names_machine_clock_and_doubts() {
-        let report = fixture::report();
+        let mut report = fixture::report();
+        report.labels = [("board".to_owned(), "a7".to_owned())].into();
         let head = head(&report, &Options { width: 100, ..Options::default() });
-        for part in
-            ["Xeon", "2 CPUs", "virtual (KVM)", "L3 105 MiB", "took 52.3 s", "warning", "tsc 2.60 GHz"]
-        {
+        for part in [
+            "Xeon",
+            "2 CPUs",
+            "virtual (KVM)",
+            "L3 105 MiB",
+            "took 52.3 s",
+            "warning",
+            "tsc 2.60 GHz",
+            "board=a7",
+        ] {
             assert!(head.contains(part), "{part} in\n{head}");
         }
         assert!(!head.contains("INCOMPLETE"));
@@ -150,5 +188,20 @@ mod tests {
         let head = head(&report, &Options::default());
         assert!(head.contains("INCOMPLETE  the run ended early"), "{head}");
         assert!(!head.contains("took"));
+        let all = |done, of| Some(Progress { done, of });
+        let by = || "SIGTERM".to_owned();
+        let points = Progress { done: 0, of: Some(2) };
+        let interrupted = Interrupted {
+            by: by(),
+            points,
+            events: all(2990, None),
+            time: all(1_500_000_000, Some(20_000_000_000)),
+        };
+        assert_eq!(
+            told(&interrupted),
+            "interrupted by SIGTERM after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete"
+        );
+        let interrupted = Interrupted { by: by(), points, events: None, time: None };
+        assert_eq!(told(&interrupted), "interrupted by SIGTERM: 0 of 2 points are complete");
     }
 }

@@ -61,6 +61,11 @@ pub fn per_frame(ns: f64) -> String {
     }
 }
 
+/// How often a row fits into a frame; a transfer is no operation that could.
+fn in_a_frame(row: &Row) -> String {
+    if row.operation { per_frame(row.ns) } else { "-".to_owned() }
+}
+
 /// The table on this scale.
 pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String {
     let second = second(report);
@@ -72,7 +77,7 @@ pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String 
         column("here", Side::Right, &|row| Text::styled(BOLD, format_time(row.ns))),
         column("", Side::Left, &|row| Text::styled(DIM, times_mark(row.times))),
         column("if L1 took 1 s", Side::Right, &|row| Text::styled(magnitude(row.ns), human(row.ns / second))),
-        column("in a frame", Side::Right, &|row| Text::plain(per_frame(row.ns))),
+        column("in a frame", Side::Right, &|row| Text::plain(in_a_frame(row))),
     ];
     let taken: usize = columns.iter().map(|column| column.width() + 2).sum();
     let room = options.width.saturating_sub(taken).max(8);

@@ -4,10 +4,11 @@ use super::cells::{aside, between, cycles, doubt, published, remark, times_as_lo
 use super::footnotes::Footnotes;
 use super::grid::clean;
 use super::rows::{ReferenceCell, Row, Spread, reference_names, rows};
-use super::{Options, Scale, head, human, unmeasured};
+use super::{Options, Scale, head, human, unmeasured, verdicts};
 use crate::devices::DEVICES;
 use crate::report::{Report, Support};
 use crate::units::format_time;
+use crate::verdict::report_status;
 
 /// Title, machine, table with footnotes, what is missing, findings. The width
 /// and the colour of `options` do not matter.
@@ -20,8 +21,7 @@ pub fn markdown(report: &Report, beside: &[&Report], options: &Options) -> Strin
     if let Some(text) = head::unfinished(report) {
         out += &format!("- **incomplete:** {}\n", escape(&text));
     }
-    for warning in &report.warnings {
-        let text = head::with_remedy(&warning.text, warning.remedy.as_deref());
+    for text in head::warnings(report) {
         out += &format!("- **warning:** {}\n", escape(&text));
     }
     for note in &report.plan.notes {
@@ -32,6 +32,12 @@ pub fn markdown(report: &Report, beside: &[&Report], options: &Options) -> Strin
     match options.scale {
         Scale::Time => out += &table(&rows, &reference_names(report, beside)),
         Scale::Human => out += &human_table(report, &rows),
+    }
+    if let Some(status) = report_status(report) {
+        out += &format!("\n### Verdict: {}\n\n", verdicts::word(status));
+        for (_, line) in verdicts::lines(report) {
+            out += &format!("- {}\n", escape(&line));
+        }
     }
     let lists = [
         ("Not measured", unmeasured::missing(report)),
@@ -68,9 +74,9 @@ fn table(rows: &[Row], references: &[(String, String)]) -> String {
     for row in rows {
         out += &line(row, &mut notes);
     }
-    out += "\nRT: round trip. →: one way. Spread: p10 to p90 of batch means, or a high quantile of single events. \
+    out += "\nRT: round trip. →: one way. Spread: where the median of the next run is expected (95 %), else p10 to p90 of batch means, or a high quantile of single events. \
             ×: how many times as long as on this machine. ½: one way, compared with half the round trip. \
-            ≠: not the same thing. !: degraded. ~: ended early.\n";
+            ≠: not the same thing. !: degraded or unstable. ~: ended early.\n";
     for (number, text) in notes.iter() {
         out += &format!("\n{number}. {}", escape(text));
     }
@@ -88,7 +94,9 @@ fn line(row: &Row, notes: &mut Footnotes) -> String {
     let doubt = doubt(row).map(|doubt| format!("{sign}{}", notes.mark(&doubt))).unwrap_or_default();
     let spread = match row.spread {
         None => String::new(),
-        Some(Spread::Between(low, high)) => between(low, high).trim_end().to_owned(),
+        Some(Spread::NextRun(low, high) | Spread::Between(low, high)) => {
+            between(low, high).trim_end().to_owned()
+        }
         Some(Spread::Tail(name, ns)) => format!("{name} {}", format_time(ns)),
     };
     let mut out = format!(

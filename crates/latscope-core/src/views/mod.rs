@@ -16,6 +16,7 @@ mod golden;
 mod grid;
 mod head;
 pub mod human;
+mod machine_state;
 pub mod markdown;
 mod matrix;
 pub mod rows;
@@ -24,6 +25,7 @@ pub mod survey;
 pub mod table;
 pub mod text;
 mod unmeasured;
+mod verdicts;
 
 /// How to show a report on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,11 +2,12 @@
 //! other reports have for the same operation.
 
 use crate::devices::{DEVICES, Part, Reference};
-use crate::findings::{LevelRow, level_rows};
+use crate::findings::{LevelRow, is_operation, level_rows};
 use crate::levels::Agreement;
 use crate::plan::{ParamValue, Params};
+use crate::quality::Level;
 use crate::report::{Measurement, Report, Sampling, Support, Times, Value};
-use crate::units::format_size;
+use crate::units::{format_size, format_time};
 use crate::verdict::is_merged;
 use std::collections::HashMap;
 
@@ -41,11 +42,16 @@ pub struct Row {
     pub blocked: Option<f64>,
     /// Share of the samples that were rejected, 0 to 1.
     pub rejected: f64,
+    /// Whether it is one operation, of which a count fits into a stretch of time; a
+    /// transfer is none.
+    pub operation: bool,
 }
 
 /// How far the durations of a row scatter, in ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Spread {
+    /// Where the median of the next run is expected, from rounds of this one.
+    NextRun(f64, f64),
     /// From the 10th to the 90th percentile of batch means.
     Between(f64, f64),
     /// A high quantile of single events, and its name.
@@ -88,11 +94,12 @@ pub fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, Stri
 pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {
     let others: Vec<Beside> = beside.iter().map(|other| Beside::new(other)).collect();
     let levels = level_rows(report);
-    let mut rows: Vec<Row> = levels.iter().map(|level| level_row(level, &others)).collect();
+    let chase = revision(report, CHASE);
+    let mut rows: Vec<Row> = levels.iter().map(|level| level_row(level, chase, &others)).collect();
     // Where none wants a row the sums over pairs or CPUs stand for all.
     let wanted = report.measurements.iter().any(|m| m.row);
     let chosen = report.measurements.iter().filter(|m| if wanted { m.row } else { is_merged(m) });
-    rows.extend(chosen.filter_map(|m| measured_row(m, &others)));
+    rows.extend(chosen.filter_map(|m| measured_row(report, m, &others)));
     rows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     rows
 }
@@ -102,14 +109,15 @@ pub fn family(probe: &str) -> &str {
     probe.split_once('.').map_or(probe, |(family, _)| family)
 }
 
-fn level_row(level: &LevelRow, others: &[Beside]) -> Row {
+fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
     let devices = DEVICES.iter().map(|device| {
         let reference = device.for_level(&level.name)?;
         Some(published(reference, level.ns, None))
     });
     let beside = others.iter().map(|other| {
         let theirs = other.levels.iter().find(|theirs| theirs.name == level.name)?;
-        Some(compared(theirs.ns, level.ns))
+        let differs = differs_by_revision(chase, other.chase);
+        Some(compared(theirs.ns, level.ns, differs.into_iter().collect()))
     });
     Row {
         family: "memory".to_owned(),
@@ -118,38 +126,41 @@ fn level_row(level: &LevelRow, others: &[Beside]) -> Row {
         ns: level.ns,
         spread: level.p10.zip(level.p90).map(|(low, high)| Spread::Between(low, high)),
         cycles: level.cycles,
-        support: Support::Ok,
-        reason: None,
-        remedy: None,
+        support: level.quality.level.support(),
+        reason: level.quality.text(),
+        remedy: level.quality.remedy(),
         incomplete: false,
         references: devices.chain(beside).collect(),
         rate: None,
         blocked: None,
         rejected: 0.0,
+        operation: true,
     }
 }
 
-/// `L2 hit, 2 MiB`; where less than the declared capacity is effective,
-/// `L3 hit, 6.55 MiB of 105 MiB`; memory has no capacity.
+/// `L2 hit, 2 MiB`; where the rounds agree that less than the declared capacity
+/// serves, `L3 hit, to 6 MiB of 105 MiB`, a size that was measured; memory has no
+/// capacity.
 fn level_label(level: &LevelRow) -> String {
     let name = &level.name;
     if level.agreement == Agreement::Memory {
         return format!("{name} read");
     }
-    let Some(size) = level.capacity.map(format_size) else { return format!("{name} hit") };
-    match level.declared.filter(|_| level.agreement == Agreement::Smaller) {
-        Some(declared) => format!("{name} hit, {size} of {}", format_size(declared)),
-        None => format!("{name} hit, {size}"),
+    let Some(size) = level.capacity().map(format_size) else { return format!("{name} hit") };
+    match (level.agreement, level.declared) {
+        (Agreement::Agrees, _) => format!("{name} hit, {size}"),
+        (Agreement::Smaller, Some(declared)) => format!("{name} hit, to {size} of {}", format_size(declared)),
+        _ => format!("{name} hit, to {size}"),
     }
 }
 
-fn measured_row(m: &Measurement, others: &[Beside]) -> Option<Row> {
+fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<Row> {
     let ns = m.typical().filter(|_| m.support != Support::Unsupported)?;
     let devices = DEVICES.iter().map(|device| {
         let reference = device.for_probe(&m.probe, &m.params)?;
         Some(published(reference, ns, m.work.map(|work| work.bytes_touched)))
     });
-    let beside = others.iter().map(|other| other.cell(m, ns));
+    let beside = others.iter().map(|other| other.cell(report, m, ns));
     Some(Row {
         family: family(&m.probe).to_owned(),
         label: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
@@ -165,6 +176,7 @@ fn measured_row(m: &Measurement, others: &[Beside]) -> Option<Row> {
         rate: m.rate_touched(),
         blocked: m.values.get("blocked").filter(|v| v.unit == "%").map(|v: &Value| v.value),
         rejected: rejected_share(m),
+        operation: is_operation(&m.probe),
     })
 }
 
@@ -174,10 +186,13 @@ pub(super) fn rejected_share(m: &Measurement) -> f64 {
     if all == 0 { 0.0 } else { m.summary.rejected as f64 / all as f64 }
 }
 
-/// Batches scatter about their median; of single events the tail matters, as
+/// Several rounds tell where the next run will be. Of one, batches scatter about their median; of single events the tail matters, as
 /// far out as there are samples enough.
 fn spread(m: &Measurement) -> Option<Spread> {
     let s = &m.summary;
+    if let Some(interval) = m.interval {
+        return Some(Spread::NextRun(interval.low, interval.high));
+    }
     match m.sampling {
         Sampling::Batch { .. } => {
             let batches = s.p10.zip(s.p90).map(|(low, high)| Spread::Between(low, high));
@@ -207,9 +222,25 @@ fn published(reference: &Reference, ours: f64, bytes: Option<u64>) -> ReferenceC
     }
 }
 
-/// Another report's number for the same point.
-fn compared(theirs: f64, ours: f64) -> ReferenceCell {
-    ReferenceCell { ns: theirs, part: 1.0, ratio: ratio(theirs, ours), same: true, note: None }
+/// Another report's number for a point, and in what that point differs from ours.
+fn compared(theirs: f64, ours: f64, differs: Vec<String>) -> ReferenceCell {
+    let same = differs.is_empty();
+    let note = (!same).then(|| differs.join("; "));
+    ReferenceCell { ns: theirs, part: 1.0, ratio: ratio(theirs, ours), same, note }
+}
+
+/// The probe whose points make up the levels of memory.
+const CHASE: &str = "memory.latency";
+
+/// The revision of a probe in a report; the first where it has no point of it.
+fn revision(report: &Report, probe: &str) -> u32 {
+    report.of_probe(probe).next().map_or(1, |m| m.revision)
+}
+
+/// What is timed changed between the revisions of a probe.
+fn differs_by_revision(ours: u32, theirs: u32) -> Option<String> {
+    let text = || format!("revision {theirs} of the probe there, {ours} here: what is timed differs");
+    (ours != theirs).then(text)
 }
 
 /// 1 where both are nothing, infinite where only ours is.
@@ -219,8 +250,11 @@ fn ratio(theirs: f64, ours: f64) -> f64 {
 
 /// Another report, its points at hand by what they are.
 struct Beside<'a> {
+    report: &'a Report,
     points: HashMap<(&'a str, String), &'a Measurement>,
     levels: Vec<LevelRow>,
+    /// Revision of the probe of `levels`.
+    chase: u32,
 }
 
 impl<'a> Beside<'a> {
@@ -235,25 +269,41 @@ impl<'a> Beside<'a> {
                 points.entry((m.probe.as_str(), key)).or_insert(m);
             }
         }
-        Beside { points, levels: level_rows(report) }
+        Beside { report, points, levels: level_rows(report), chase: revision(report, CHASE) }
     }
 
-    fn cell(&self, ours: &Measurement, ns: f64) -> Option<ReferenceCell> {
+    fn cell(&self, report: &Report, ours: &Measurement, ns: f64) -> Option<ReferenceCell> {
         let here = place(&ours.params);
         let exact = self.points.get(&(ours.probe.as_str(), key(&ours.params, here.name)));
         let theirs =
             exact.or_else(|| self.points.get(&(ours.probe.as_str(), key(&ours.params, here.kind))))?;
-        let mut cell = compared(theirs.typical()?, ns);
-        if exact.is_none() {
-            cell.same = false;
-            cell.note = Some(format!("measured on {}, not on {}", place(&theirs.params).name, here.name));
-        } else if theirs.support == Support::Degraded {
-            let reason = theirs.reason.as_deref().unwrap_or("no reason is given");
-            cell.same = false;
-            cell.note = Some(format!("degraded there: {reason}"));
-        }
-        Some(cell)
+        let elsewhere = || format!("measured on {}, not on {}", place(&theirs.params).name, here.name);
+        let differs = [
+            differs_by_revision(ours.revision, theirs.revision),
+            differs_by_batch(report.batch_target(ours), self.report.batch_target(theirs)),
+            exact.is_none().then(elsewhere),
+            doubt(theirs),
+        ];
+        Some(compared(theirs.typical()?, ns, differs.into_iter().flatten().collect()))
     }
+}
+
+/// Means over batches of another length scatter otherwise. How many operations are in one follows
+/// from the speed of the machine, and is no difference.
+fn differs_by_batch(ours: Option<u64>, theirs: Option<u64>) -> Option<String> {
+    let (ours, theirs) = ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)?;
+    let [ours, theirs] = [ours, theirs].map(|ns| format_time(ns as f64));
+    Some(format!("batches of {theirs} there, of {ours} here"))
+}
+
+/// Why the figure of another report is not to be trusted in full.
+fn doubt(theirs: &Measurement) -> Option<String> {
+    let word = match theirs.quality.level {
+        Level::Unstable => "unstable",
+        _ if theirs.support == Support::Degraded => "degraded",
+        _ => return None,
+    };
+    Some(format!("{word} there: {}", theirs.reason.as_deref().unwrap_or("no reason is given")))
 }
 
 /// Where a file point was measured.
@@ -286,6 +336,7 @@ fn key(params: &Params, place: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::levels::Edge;
 
     #[test]
     fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
@@ -306,25 +357,16 @@ mod tests {
 
     #[test]
     fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
-        let level = |name: &str, capacity, declared, agreement| {
+        let level = |name: &str, capacity: Option<u64>, declared, agreement| {
             let name = name.to_owned();
-            let (cycles, p10, p90) = (None, None, None);
-            level_label(&LevelRow {
-                name,
-                ns: 1.0,
-                cycles,
-                p10,
-                p90,
-                declared,
-                capacity,
-                measured: None,
-                agreement,
-            })
+            let (cycles, p10, p90, quality) = (None, None, None, Default::default());
+            let edge = capacity.map(|from| Edge { from, to: from + from / 8 });
+            level_label(&LevelRow { name, ns: 1.0, cycles, p10, p90, declared, edge, agreement, quality })
         };
         assert_eq!(level("L1", Some(48 << 10), Some(48 << 10), Agreement::Agrees), "L1 hit, 48 KiB");
         let less = level("L3", Some(6 << 20), Some(105 << 20), Agreement::Smaller);
-        assert_eq!(less, "L3 hit, 6 MiB of 105 MiB");
-        assert_eq!(level("L2", Some(1 << 20), None, Agreement::Undeclared), "L2 hit, 1 MiB");
+        assert_eq!(less, "L3 hit, to 6 MiB of 105 MiB");
+        assert_eq!(level("L2", Some(1 << 20), None, Agreement::Undeclared), "L2 hit, to 1 MiB");
         assert_eq!(level("memory", None, None, Agreement::Memory), "memory read");
     }
 
@@ -366,6 +408,42 @@ mod tests {
         let on_device = cell("read, kept open, 4 KiB, ext4");
         assert!(!on_device.same);
         assert_eq!(on_device.note.as_deref(), Some("measured on btrfs, not on ext4"));
+    }
+
+    #[test]
+    fn points_of_two_revisions_are_shown_as_two_things() {
+        let report = fixture::report();
+        let mut other = fixture::other();
+        other.measurements.iter_mut().for_each(|m| m.revision = 2);
+        let rows = rows(&report, &[&other]);
+        let cells: Vec<_> = rows.iter().filter_map(|row| row.references[4].as_ref()).collect();
+        let told = |cell: &&&ReferenceCell| {
+            let note = cell.note.as_deref().unwrap_or_default();
+            !cell.same && note.contains("revision 2 of the probe there, 1 here")
+        };
+        assert!(rows.iter().any(|row| row.label.starts_with("L1")), "a level is among the rows");
+        assert!(cells.len() > 20, "{}", cells.len());
+        assert_eq!(cells.iter().filter(told).count(), cells.len());
+    }
+
+    #[test]
+    fn the_target_length_of_a_batch_matters_and_its_operations_do_not() {
+        let report = fixture::report();
+        let cell = |other: &Report| {
+            let rows = rows(&report, &[other]);
+            rows.iter().find(|row| row.label.starts_with("add i64")).unwrap().references[4].clone().unwrap()
+        };
+        let mut other = fixture::other();
+        for m in &mut other.measurements {
+            if let Sampling::Batch { ops } = &mut m.sampling {
+                *ops *= 7;
+            }
+        }
+        assert!(cell(&other).same);
+        other.plan.steps.iter_mut().for_each(|step| step.stop.batch_ns = 200_000);
+        let differs = cell(&other);
+        assert!(!differs.same);
+        assert_eq!(differs.note.as_deref(), Some("batches of 200 µs there, of 500 µs here"));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::grid::{Text, wrap};
 use super::head::head;
 use super::style::{BOLD, PLAIN};
-use super::{Options, table};
+use super::verdicts::verdicts;
+use super::{Options, machine_state, table};
 use crate::figure;
 use crate::report::Report;
 
@@ -18,6 +19,7 @@ pub fn survey(report: &Report, beside: &[&Report], options: &Options) -> String 
     let mut out = head(report, options);
     out.push('\n');
     out += &table::table(report, beside, options);
+    out += &verdicts(report, options);
     out += &conclusions(report, true, options);
     out
 }
@@ -40,6 +42,10 @@ pub(super) fn conclusions(report: &Report, plot: bool, options: &Options) -> Str
         for finding in &report.findings {
             out += &wrap(&Text::plain("  • "), &finding.text, PLAIN, options.width, options.color);
         }
+    }
+    if let Some(sentence) = machine_state::sentence(report) {
+        out.push('\n');
+        out += &wrap(&Text::default(), &sentence, PLAIN, options.width, options.color);
     }
     out
 }

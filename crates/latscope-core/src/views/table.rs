@@ -163,12 +163,22 @@ fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
     };
     say(any(&|row| row.times == Times::RoundTrip), "RT round trip");
     say(any(&|row| row.times == Times::OneWay), "→ one way");
-    say(any(&|row| row.support == Support::Degraded), "! degraded");
+    say(any(&|row| row.support == Support::Degraded), "! degraded or unstable");
     say(any(&|row| row.incomplete), "~ ended early");
     let spread = slots.contains(&Slot::Spread);
     let batches = any(&|row| matches!(row.spread, Some(Spread::Between(..))));
-    say(spread && batches, "spread p10-p90 of batch means, in the unit of the row");
+    let rounds = any(&|row| matches!(row.spread, Some(Spread::NextRun(..))));
+    say(
+        spread && rounds,
+        "spread a-b: the median of the next run, with 95 % confidence, in the unit of the row",
+    );
+    let text = match rounds {
+        true => "of cache levels p10-p90 of batch means",
+        false => "spread p10-p90 of batch means, in the unit of the row",
+    };
+    say(spread && batches, text);
     say(slots.contains(&Slot::Cycles), "cycles of the core");
+    say(slots.iter().any(|slot| matches!(slot, Slot::Bar(_))), "bars: log scale");
     let shown = cells.shown(slots);
     let names = |at: &usize| format!("{} = {}", cells.references[*at].0, cells.references[*at].1);
     let odd = |at: &&usize| cells.references[**at].0 != cells.references[**at].1;

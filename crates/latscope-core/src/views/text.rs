@@ -6,9 +6,10 @@ use super::head::head;
 use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::{family as family_of, rejected_share};
 use super::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
+use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use crate::report::{Measurement, Report, Sampling, Support, Times};
-use crate::units::{format_rate, format_time, three_digits};
+use crate::units::{format_rate, format_share, format_time, format_value};
 
 /// From this many points on a probe with several varying parameters is shown
 /// as a matrix rather than a list.
@@ -34,6 +35,7 @@ pub fn all(report: &Report, options: &Options) -> String {
     for family in families {
         out += &details(report, family, options);
     }
+    out += &verdicts(report, options);
     out += &survey::conclusions(report, true, options);
     out
 }
@@ -104,13 +106,15 @@ fn list(points: &[&Measurement], options: &Options) -> String {
     };
     let labels = points.iter().map(label).collect();
     let mut columns = vec![Column::new(Text::styled(HEADING, "point"), Side::Left, labels)];
+    let mut shown: Vec<String> = Vec::new();
     let mut used = columns[0].width();
     let mut left_out = false;
-    for column in figures(points).into_iter().filter(|column| !column.is_empty()) {
+    for (name, column) in figures(points).into_iter().filter(|(_, column)| !column.is_empty()) {
         match used + 2 + column.width() <= options.width {
             true => {
                 used += 2 + column.width();
                 columns.push(column);
+                shown.push(name);
             }
             false => left_out = true,
         }
@@ -120,22 +124,34 @@ fn list(points: &[&Measurement], options: &Options) -> String {
     if points.iter().any(|m| m.times != Times::Operation) {
         say("RT round trip · → one way");
     }
+    let meanings = MEANINGS.iter().filter(|(name, _)| shown.iter().any(|column| column == name));
+    let meanings: Vec<String> = meanings.map(|(name, meaning)| format!("{name}: {meaning}")).collect();
+    if !meanings.is_empty() {
+        say(&meanings.join(" · "));
+    }
     if left_out {
         say("More figures in a wider terminal, and all of them with --csv or --json.");
     }
     out
 }
 
-/// All figures of points, the most telling first.
-fn figures(points: &[&Measurement]) -> Vec<Column> {
+/// Columns whose heading does not say what they hold.
+const MEANINGS: [(&str, &str); 3] = [
+    ("touched", "bytes that the program reads and writes, per second"),
+    ("moved", "bytes that the memory system moves for them, where that is more"),
+    ("direct", "the same work in a loop, without the thread"),
+];
+
+/// All figures of points by name, the most telling first.
+fn figures(points: &[&Measurement]) -> Vec<(String, Column)> {
     let column = |name: &str, cell: &dyn Fn(&Measurement) -> Option<String>| {
         let cells = points.iter().map(|m| Text::plain(cell(m).unwrap_or_default())).collect();
-        Column::new(Text::styled(HEADING, name), Side::Right, cells)
+        (name.to_owned(), Column::new(Text::styled(HEADING, name), Side::Right, cells))
     };
     let time = |ns: Option<f64>| ns.map(format_time);
     let mut columns = vec![column("median", &|m| time(m.summary.p50))];
     let marks = points.iter().map(|m| Text::styled(DIM, times_mark(m.times))).collect();
-    columns.push(Column::new(Text::default(), Side::Left, marks));
+    columns.push((String::new(), Column::new(Text::default(), Side::Left, marks)));
     columns.push(column("touched", &|m| m.rate_touched().map(format_rate)));
     columns.push(column("moved", &|m| m.rate_moved().filter(|_| moves_more(m)).map(format_rate)));
     let mut names: Vec<&String> = points.iter().flat_map(|m| m.values.keys()).collect();
@@ -146,8 +162,9 @@ fn figures(points: &[&Measurement]) -> Vec<Column> {
         names.into_iter().partition(|name| name.contains(':'));
     let (counts, shares): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| counted(points, name));
-    let named = |name: &String| column(name, &|m| m.values.get(name).map(|v| quantity(v.value, &v.unit)));
+    let named = |name: &String| column(name, &|m| m.values.get(name).map(|v| format_value(v.value, &v.unit)));
     columns.extend(shares.into_iter().map(named));
+    columns.push(column("next run", &|m| m.interval.map(|next| between(next.low, next.high))));
     columns.push(column("p10-p90", &|m| Some(between(m.summary.p10?, m.summary.p90?))));
     columns.push(column("p99", &|m| time(m.summary.p99)));
     columns.push(column("max", &|m| time(m.summary.max)));
@@ -157,7 +174,7 @@ fn figures(points: &[&Measurement]) -> Vec<Column> {
     columns.push(column("p99.99", &|m| time(m.summary.p99_99)));
     columns.push(column("mean", &|m| time(m.summary.mean)));
     columns.push(column("samples", &|m| Some(m.summary.count.to_string())));
-    let rejected = |m: &Measurement| Some(format!("{:.0} %", rejected_share(m) * 100.0));
+    let rejected = |m: &Measurement| Some(format_share(rejected_share(m)));
     columns.push(column("rejected", &|m| rejected(m).filter(|_| m.summary.rejected > 0)));
     columns.push(column("missed", &|m| (m.summary.missed > 0).then(|| m.summary.missed.to_string())));
     columns.extend(counts.into_iter().chain(details).map(named));
@@ -167,17 +184,6 @@ fn figures(points: &[&Measurement]) -> Vec<Column> {
 /// Whether a value is a mere count.
 fn counted(points: &[&Measurement], name: &str) -> bool {
     points.iter().filter_map(|m| m.values.get(name)).all(|value| value.unit == "count")
-}
-
-/// A named value with its unit.
-fn quantity(value: f64, unit: &str) -> String {
-    match unit {
-        "ns" => format_time(value),
-        "B/s" => format_rate(value),
-        "count" if value.fract() == 0.0 => format!("{value:.0}"),
-        "count" | "" => three_digits(value),
-        _ => format!("{} {unit}", three_digits(value)),
-    }
 }
 
 /// Whether the memory system had to move more than the program asked for.
@@ -317,13 +323,5 @@ mod tests {
                 assert!(Text::plain(line).width() <= width, "{width}: {line}");
             }
         }
-    }
-
-    #[test]
-    fn quantities_are_in_units_of_the_screen() {
-        assert_eq!(quantity(98.2, "%"), "98.2 %");
-        assert_eq!(quantity(3.0, "count"), "3");
-        assert_eq!(quantity(2.4e9, "B/s"), "2.40 GB/s");
-        assert_eq!(quantity(2.4e3, "ns"), "2.40 µs");
     }
 }

@@ -7,6 +7,7 @@ use super::head::with_remedy;
 use super::rows::family;
 use super::style::{BOLD, PLAIN, WARNING};
 use crate::report::{Measurement, Report, Support};
+use crate::units::fold_cpus;
 use crate::verdict::{is_merged, is_part_of};
 use std::collections::HashMap;
 
@@ -64,7 +65,23 @@ fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str
         });
         order[place].1.push(m);
     }
-    order.into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
+    folded(order).into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
+}
+
+/// Groups whose reasons differ in the CPU alone, as one.
+fn folded(groups: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
+    let mut folded: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
+    for (why, points) in groups {
+        let same = |reasons: &Vec<String>| fold_cpus([reasons[0].clone(), why.clone()]).len() == 1;
+        match folded.iter_mut().find(|(reasons, _)| same(reasons)) {
+            Some((reasons, all)) => {
+                reasons.push(why);
+                all.extend(points);
+            }
+            None => folded.push((vec![why], points)),
+        }
+    }
+    folded.into_iter().map(|(reasons, points)| (fold_cpus(reasons).remove(0), points)).collect()
 }
 
 /// Titles of up to three points; of more, how many points each probe has.
@@ -134,6 +151,18 @@ mod tests {
         assert_eq!(missing.len(), 2, "{missing:?}");
         assert!(missing[0].what.contains("memory.tlb (4 points)"), "{missing:?}");
         assert!(missing[0].why.contains("→"));
+    }
+
+    #[test]
+    fn reasons_of_many_cpus_share_a_line() {
+        let mut report = fixture::wake();
+        for (cpu, m) in report.measurements.iter_mut().enumerate() {
+            m.support = Support::Degraded;
+            m.reason = Some(format!("not kept on CPU {cpu}: refused"));
+        }
+        let text = family_lists(&report, "wake", &Options { width: 200, ..Options::default() });
+        assert_eq!(text.matches("not kept on").count(), 1, "{text}");
+        assert!(text.contains("not kept on CPUs 0-"), "{text}");
     }
 
     #[test]

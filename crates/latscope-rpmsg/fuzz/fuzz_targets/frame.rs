@@ -28,7 +28,7 @@ fn table(data: &[u8]) {
     memory.write(0, &data[..data.len().min(memory.size())]).unwrap();
     let Ok(table) = Table::parse(&memory) else { return };
     table.status(&memory).unwrap();
-    let window = Window { table, ..Window::OPENAMP };
+    let Ok(window) = Window::of_table(table, 0x100, memory.size()) else { return };
     for ring in table.rings.iter().filter_map(|ring| ring.layout().ok()) {
         assert!(ring.descriptors() < ring.available() && ring.available() < ring.used());
     }

@@ -3,7 +3,7 @@
 use super::{Event, Link, Message, Unsent, fits, read, write};
 use crate::header::Address;
 use crate::ring::{Device, Direction, Layout, Taken};
-use crate::table::Table;
+use crate::table::{NAME_SERVICE, Table};
 use crate::{Fault, Memory};
 
 /// The side that is served with buffers, as a remote processor's firmware.
@@ -20,6 +20,8 @@ pub struct Remote<M> {
     held: Option<Taken>,
     /// Where the driver's status is.
     table: Option<Table>,
+    /// Whether the driver accepted the name service.
+    names: bool,
 }
 
 impl<M: Memory + Clone> Remote<M> {
@@ -38,13 +40,23 @@ impl<M: Memory + Clone> Remote<M> {
     pub fn resume(memory: M, rings: [Layout; 2], positions: [u16; 2]) -> Result<Self, Fault> {
         let transmit = Device::resume(memory.clone(), rings[0], Direction::ToDriver, positions[0])?;
         let receive = Device::resume(memory.clone(), rings[1], Direction::ToDevice, positions[1])?;
-        Ok(Remote { memory, transmit, receive, spare: None, held: None, table: None })
+        Ok(Remote { memory, transmit, receive, spare: None, held: None, table: None, names: true })
     }
 
     /// Looks at the driver's status in this table, too, in each [`Remote::check`]: a driver that ends, or is
-    /// about to begin again, is noticed before the rings are cleared.
-    pub fn watch(self, table: Table) -> Self {
-        Remote { table: Some(table), ..self }
+    /// about to begin again, is noticed before the rings are cleared. Names are announced only if the driver accepted
+    /// that in the table.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`] of another memory than the table is in.
+    pub fn watch(self, table: Table) -> Result<Self, Fault> {
+        let accepted = table.accepted(&self.memory)?;
+        Ok(Remote { table: Some(table), ..self.negotiated(accepted) })
+    }
+
+    /// Begins with these features accepted by the driver, where no table has them. Without this, all are.
+    pub fn negotiated(self, features: u32) -> Self {
+        Remote { names: features & NAME_SERVICE != 0, ..self }
     }
 
     /// The positions to resume from: buffers that were taken and not given back count as not taken.
@@ -75,6 +87,10 @@ impl<M: Memory + Clone> Remote<M> {
 }
 
 impl<M: Memory + Clone> Link for Remote<M> {
+    fn names(&self) -> bool {
+        self.names
+    }
+
     fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
         let taken = match self.spare.take() {
             Some(taken) => taken,

@@ -1,8 +1,11 @@
 //! How both sides begin, end, and begin again.
 
 use super::*;
+use crate::echo::{Echo, Service};
+use crate::header::NAME_SERVICE;
 use crate::memory::Cells;
 use crate::memory::watched::Watched;
+use crate::name_service::Announcement;
 use crate::{Link, link::Unsent};
 use std::cell::Cell;
 use std::sync::atomic::AtomicU16;
@@ -165,4 +168,94 @@ fn a_remote_that_lost_its_driver_serves_the_next() {
             }
         }
     }
+}
+
+#[test]
+fn a_remote_announces_only_to_a_driver_that_accepted_it() {
+    let window = small();
+    for (accepts, announces) in [(0, 0), (table::NAME_SERVICE, 5)] {
+        let memory = room(&window);
+        let mut host: Host<_, 4> = window.host(&memory).unwrap();
+        assert_eq!(window.table.accepted(&memory), Ok(table::NAME_SERVICE));
+        // As a driver that has not negotiated, or accepted less.
+        memory.store_u32(0x24, accepts).unwrap();
+        let mut echo = Echo::<_, 48>::new(window.remote(&memory).unwrap().unwrap());
+        let mut heard = 0;
+        let mut payload = [0; 48];
+        for _ in 0..20 {
+            echo.poll();
+            heard += u32::from(host.receive(&mut payload).unwrap().is_some());
+        }
+        echo.announce();
+        (0..20).for_each(|_| _ = echo.poll());
+        assert_eq!(heard, announces);
+        // The services are there all the same.
+        while host.receive(&mut payload).unwrap().is_some() {
+            echo.poll();
+        }
+        host.send(1, Service::Pty.address(), b"knock").unwrap();
+        while echo.counts().replied == 0 {
+            echo.poll();
+            host.receive(&mut payload).unwrap();
+        }
+    }
+}
+
+#[test]
+fn buffers_are_as_long_as_the_table_says_and_as_many_as_fit() {
+    let of = |to_host, to_remote, size| {
+        let table = Window::OPENAMP.table.with_buffers(BufferSizes { to_host, to_remote });
+        let window = Window::of_table(table, 0x1_0000, size)?;
+        assert!(window.pools[0].end() <= window.pools[1].at && window.pools[1].end() <= size);
+        Ok(window.pools.map(|pool| (pool.buffer, pool.count)))
+    };
+    assert_eq!(of(4096, 512, 0x8_0000), Ok([(4096, 99), (512, 99)]));
+    assert_eq!(of(16, 17, 0x8_0000), Ok([(16, 256), (17, 256)]));
+    assert_eq!(of(0x2_0000, 0x5_0000, 0x8_0000), Ok([(0x2_0000, 1), (0x5_0000, 1)]));
+    let far =
+        [(0x2_0000, 0x5_0001, 0x8_0000), (u32::MAX, u32::MAX, 0x8_0000), (512, 512, 0x1_0000), (16, 16, 0)];
+    for (to_host, to_remote, size) in far {
+        assert_eq!(of(to_host, to_remote, size), Err(Fault::OutOfWindow));
+    }
+    let usual = Window::of_table(Window::OPENAMP.table, 0x1_0000, 0x8_0000);
+    assert_eq!(usual, Ok(Window::OPENAMP), "what OpenAMP has");
+}
+
+#[test]
+fn messages_of_negotiated_buffers_go_there_and_back() {
+    let sizes = BufferSizes { to_host: 1024, to_remote: 2048 };
+    let table = small().table.with_buffers(sizes);
+    let window = Window::of_table(table, 0x200, 0x4000).unwrap();
+    let memory = room(&window);
+    let mut host: Host<_, 4> = window.host(&memory).unwrap();
+    assert_eq!(table.accepted(&memory), Ok(table::NAME_SERVICE | table::BUFFER_SIZES));
+    let mut echo = Echo::<_, 2032>::new(window.remote(&memory).unwrap().unwrap());
+    let mut payload = [0; 2048];
+    for (length, comes) in [(1008, 1), (1009, 0), (2032, 0)] {
+        host.send(1, Service::Pty.address(), &[7; 2032][..length]).unwrap();
+        let mut found = 0;
+        for _ in 0..20 {
+            echo.poll();
+            let message = host.receive(&mut payload).unwrap();
+            found += u32::from(message.is_some_and(|message| message.header.destination == 1));
+        }
+        assert_eq!(found, comes, "{length}");
+    }
+    assert_eq!(host.send(1, Service::Pty.address(), &[7; 2033]), Err(Unsent::TooLong));
+    assert_eq!(echo.counts().too_long, 2);
+}
+
+#[test]
+fn names_of_the_host_are_not_unknown_messages() {
+    let (window, memory) = (small(), room(&small()));
+    let mut host: Host<_, 4> = window.host(&memory).unwrap();
+    let mut echo = Echo::<_, 48>::new(window.remote(&memory).unwrap().unwrap());
+    let goodbye = Announcement { name: Service::Pty.name(), address: 0x400, destroyed: true };
+    host.send(0x400, NAME_SERVICE, &goodbye.bytes()).unwrap();
+    host.send(0x400, NAME_SERVICE, b"no name").unwrap();
+    for _ in 0..20 {
+        echo.poll();
+        host.receive(&mut [0; 48]).unwrap();
+    }
+    assert_eq!((echo.counts().unknown, echo.counts().mismatched, echo.faults().total()), (1, 0, 0));
 }

@@ -1,14 +1,16 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
-use super::{ipc, noise, remote, wake};
+use super::{identity, ipc, noise, remote, wake};
 use crate::probe::{FAMILIES, Family, Kind, Param};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use latscope_core::json;
 use latscope_core::plan::ParamValue;
-use latscope_core::units::{CpuList, parse_duration, parse_size};
+use latscope_core::units::{CpuList, ParseError, parse_duration, parse_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The whole command.
 pub fn command() -> Command {
@@ -95,8 +97,7 @@ pub fn command() -> Command {
                 .arg(
                     Arg::new("call")
                         .value_names(["NAME", "ARGS"])
-                        .required(true)
-                        .num_args(1..)
+                        .num_args(0..)
                         .trailing_var_arg(true)
                         .allow_hyphen_values(true)
                         .value_parser(value_parser!(OsString)),
@@ -186,8 +187,26 @@ fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> 
         .help_heading("Parameters")
 }
 
-fn time(text: &str) -> Result<ParamValue, latscope_core::units::ParseError> {
+fn time(text: &str) -> Result<ParamValue, ParseError> {
     parse_duration(text).map(|time| ParamValue::Number(time.as_nanos() as u64))
+}
+
+/// A list of at least one CPU.
+///
+/// # Errors
+/// It is none.
+pub(super) fn cpu_list(text: &str) -> Result<CpuList, String> {
+    let list: CpuList = text.parse().map_err(|error: ParseError| error.to_string())?;
+    if list.0.is_empty() { Err("it names no CPU: such as 0-3,6".to_owned()) } else { Ok(list) }
+}
+
+/// A duration in which something can be done.
+///
+/// # Errors
+/// It is none.
+pub(super) fn some_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err("it leaves no time to measure".to_owned()) } else { Ok(time) }
 }
 
 /// The values given for the parameters of a family.
@@ -213,7 +232,7 @@ pub(super) fn run_arguments() -> Vec<Arg> {
         Arg::new("cpus")
             .long("cpus")
             .value_name("LIST")
-            .value_parser(value_parser!(CpuList))
+            .value_parser(cpu_list)
             .help("CPUs to measure on, such as 0-3,6"),
         Arg::new("count")
             .long("count")
@@ -224,8 +243,13 @@ pub(super) fn run_arguments() -> Vec<Arg> {
         Arg::new("duration")
             .long("duration")
             .value_name("T")
-            .value_parser(parse_duration)
+            .value_parser(some_time)
             .help("Time for each point, such as 100ms"),
+        Arg::new("rounds")
+            .long("rounds")
+            .value_name("N")
+            .value_parser(value_parser!(u32).range(1..=1000))
+            .help("Measure each point N times, seconds apart; --count and --duration are for all rounds together"),
         Arg::new("load")
             .long("load")
             .value_name("cpu|memory|hackbench|CMD")
@@ -233,14 +257,16 @@ pub(super) fn run_arguments() -> Vec<Arg> {
         Arg::new("seed")
             .long("seed")
             .value_name("N")
-            .value_parser(value_parser!(u64))
+            .value_parser(value_parser!(u64).range(..=json::LARGEST))
             .default_value("1")
             .help("Seed of permutations and random data"),
+        identity::label_option(),
+        identity::machine_option(),
         flag("dry-run", "Show the plan and measure nothing"),
         Arg::new("save-every")
             .long("save-every")
             .value_name("T")
-            .value_parser(parse_duration)
+            .value_parser(some_time)
             .help("How often --json saves a row that takes longer (default: 10m)"),
     ]
 }
@@ -250,7 +276,10 @@ pub(super) fn view_arguments() -> Vec<Arg> {
     vec![
         json(),
         file("csv", "Write all points as CSV"),
+        file("csv-buckets", "Write every bucket of the histograms of single events as CSV"),
         file("markdown", "Write the table as Markdown"),
+        file("svg", "Draw it: the histograms, or where there is a curve over sizes, that"),
+        file("svg-percentiles", "Draw the latency at each percentile"),
         Arg::new("beside")
             .long("beside")
             .value_name("RESULT")
@@ -292,5 +321,17 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_that_measures_takes_names() {
+        let families = crate::probe::FAMILIES.iter().map(|family| family.name);
+        for command in families.chain(["survey"]) {
+            let words = ["latscope", command, "--label", "board=a7", "--machine-id", "none"];
+            let matches = super::command().try_get_matches_from(words).unwrap();
+            let (_, matches) = matches.subcommand().unwrap();
+            assert_eq!(super::identity::labels(matches).unwrap()["board"], "a7", "{command}");
+            assert_eq!(super::identity::machine_id(matches), Some(None), "{command}");
+        }
     }
 }

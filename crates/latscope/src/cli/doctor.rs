@@ -2,9 +2,9 @@
 
 use super::{Exit, output};
 use crate::machine;
+use crate::stdout;
 use anyhow::Result;
 use clap::ArgMatches;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Checks the machine and shows what was found.
@@ -16,13 +16,12 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(path) = matches.get_one::<PathBuf>("json") {
         let text = serde_json::to_string_pretty(&machine)? + "\n";
         if path == Path::new("-") {
-            output::write_stdout(&text)?;
+            stdout::write(&text)?;
             return Ok(Exit::Done);
         }
         crate::engine::saver::replace(path, text.as_bytes())?;
     }
     let text = latscope_core::doctor::text(&machine, true, output::width());
-    let mut stdout = anstream::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?;
+    stdout::write_styled(&text)?;
     Ok(Exit::Done)
 }

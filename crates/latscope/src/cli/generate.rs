@@ -2,7 +2,7 @@
 //! description of the command line that parses it, and the table of probes,
 //! made from their registry.
 
-use super::{Exit, arguments, output};
+use super::{Exit, arguments};
 use crate::probe::FAMILIES;
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
@@ -26,7 +26,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
             clap_complete::generate(shell, &mut command, "latscope", &mut out);
         }
     }
-    output::write_stdout(&String::from_utf8_lossy(&out))?;
+    crate::stdout::write(&String::from_utf8_lossy(&out))?;
     Ok(Exit::Done)
 }
 

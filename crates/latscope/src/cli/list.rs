@@ -1,7 +1,8 @@
 //! `latscope list`: every probe, what exactly it times, and with `--check`
 //! whether this machine can run it.
 
-use super::{Exit, output};
+use super::Exit;
+use super::usage::did_you_mean;
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
 use crate::engine::timebase::Timebase;
@@ -22,7 +23,12 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         probe::all().filter(|p| only.is_none_or(|family| p.family() == family)).collect();
     if probes.is_empty() {
         let families: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
-        bail!("there is no family {:?}: choose of {}", only.map_or("", String::as_str), families.join(", "));
+        let name = only.map_or("", String::as_str);
+        let near = did_you_mean(name, families.iter().copied());
+        bail!(
+            "there is no family {name:?}: choose of {}{near} (see `latscope list --help`)",
+            families.join(", ")
+        );
     }
     let checked = matches.get_flag("check").then(|| check(&probes)).transpose()?;
     let mut text = String::new();
@@ -33,7 +39,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         }
         text.push('\n');
     }
-    output::write_stdout(&text)?;
+    crate::stdout::write(&text)?;
     Ok(Exit::Done)
 }
 
@@ -86,5 +92,5 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
     let mut machine = machine::this_machine();
     machine.clock = clock;
     let plan = planner::plan(probes, &request, &machine);
-    runner::run(Run { plan, machine, timebase, observers: Vec::new() })
+    runner::run(Run { plan, machine, timebase, labels: Default::default(), observers: Vec::new() })
 }

@@ -1,20 +1,26 @@
 //! From a request to what is on the screen: shared by everything that measures.
 
-use super::Exit;
+use super::identity;
 use super::output::{self, Output};
+use super::usage::did_you_mean;
+use super::{Exit, criteria};
+use crate::conditions::load;
 use crate::engine::observers::{Observer, Progress};
+use crate::engine::outliers::TRACE_LOST;
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
 use crate::engine::saver::{self, Saver};
 use crate::engine::timebase::Timebase;
 use crate::machine;
-use crate::probe::{Ask, Probe};
+use crate::probe::{Ask, Probe, Profile};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Load, Plan};
+use latscope_core::plan::{Load, Plan, Step};
 use latscope_core::report::{Report, Support};
 use latscope_core::units::CpuList;
+use latscope_core::verdict;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a command measures.
@@ -37,6 +43,8 @@ pub struct Ground {
     pub machine: Machine,
     /// Its clock.
     pub timebase: Timebase,
+    /// What the user calls the run.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Ground {
@@ -45,7 +53,20 @@ impl Ground {
         let (timebase, clock) = Timebase::calibrate();
         let mut machine = machine::this_machine();
         machine.clock = clock;
-        Ground { machine, timebase }
+        Ground { machine, timebase, labels: BTreeMap::new() }
+    }
+
+    /// The same, named as the user asked.
+    ///
+    /// # Errors
+    /// Two labels of the same name.
+    pub fn named(matches: &ArgMatches) -> Result<Ground> {
+        let labels = identity::labels(matches)?;
+        let mut ground = Ground::survey();
+        if let Some(id) = identity::machine_id(matches) {
+            ground.machine.id = id;
+        }
+        Ok(Ground { labels, ..ground })
     }
 }
 
@@ -56,7 +77,7 @@ impl Ground {
 /// in the latter case the table has been shown.
 pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
-    let ground = Ground::survey();
+    let ground = Ground::named(matches)?;
     let plan = plan(&job, matches, &ground.machine)?;
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
@@ -64,7 +85,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     output.check_files()?;
     let report = carry_out(plan, ground, &output, None)?;
     show(&report, &output, job.in_full)?;
-    Ok(if report.finished.is_some() { Exit::Done } else { Exit::Error })
+    Ok(criteria::exit(&report))
 }
 
 /// The plan of a job on this machine.
@@ -72,7 +93,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
 /// # Errors
 /// CPUs that cannot be used, or nothing to measure.
 pub fn plan(job: &Job, matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
-    let request = request(job, matches);
+    let request = request(job, matches)?;
     check_cpus(&request.cpus, machine)?;
     let plan = planner::plan(&job.probes, &request, machine);
     if plan.steps.is_empty() {
@@ -92,6 +113,8 @@ pub fn carry_out(
     output: &Output,
     watcher: Option<&mut dyn Observer>,
 ) -> Result<Report> {
+    let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_ref());
+    trace.into_iter().chain(&plan.timeline).try_for_each(|path| saver::check(path))?;
     let mut progress = Progress::new(output::width());
     let mut saver = output.json_file().map(|path| Saver::new(path, output.save_every)).transpose()?;
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
@@ -103,8 +126,8 @@ pub fn carry_out(
     if let Some(saver) = &mut saver {
         observers.push(saver);
     }
-    let Ground { machine, timebase } = ground;
-    runner::run(Run { plan, machine, timebase, observers })
+    let Ground { machine, timebase, labels } = ground;
+    runner::run(Run { plan, machine, timebase, labels, observers })
 }
 
 /// Shows a report and writes its files.
@@ -115,7 +138,11 @@ pub fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
     let shown = output.show(report, in_full);
     let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, report));
     saved.and(shown)?;
-    if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
+    if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {
+        bail!("{}", lost.text);
+    }
+    let judged = report.interrupted.is_some() && verdict::report_status(report).is_some();
+    if !judged && report.measurements.iter().all(|m| m.support == Support::Unsupported) {
         let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
         bail!("nothing could be measured: {reason}");
     }
@@ -123,28 +150,72 @@ pub fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
 }
 
 /// The load that was asked for.
-pub fn load(matches: &ArgMatches) -> Option<Load> {
-    matches.get_one::<String>("load").map(|load| match load.as_str() {
+///
+/// # Errors
+/// A command that there is not.
+pub fn load(matches: &ArgMatches) -> Result<Option<Load>> {
+    let Some(load) = matches.get_one::<String>("load") else { return Ok(None) };
+    Ok(Some(match load.as_str() {
         "cpu" => Load::Cpu,
         "memory" => Load::Memory,
         "hackbench" => Load::Hackbench,
-        command => Load::Command(command.to_owned()),
-    })
+        command if load::is_command(command) => Load::Command(command.to_owned()),
+        other => {
+            let near = did_you_mean(other, ["cpu", "memory", "hackbench"].into_iter());
+            bail!("--load {other}: neither a load of latscope nor a command of the shell{near}");
+        }
+    }))
 }
 
-fn request(job: &Job, matches: &ArgMatches) -> Request {
+fn request(job: &Job, matches: &ArgMatches) -> Result<Request> {
     let duration = matches.get_one::<std::time::Duration>("duration");
     let timeline = matches.try_get_one::<PathBuf>("timeline").ok().flatten();
-    Request {
+    Ok(Request {
         notes: job.notes.clone(),
         cpus: matches.get_one::<CpuList>("cpus").map(|list| list.0.clone()).unwrap_or_default(),
         seed: matches.get_one("seed").copied().unwrap_or(1),
         count: matches.get_one("count").copied(),
         duration: duration.map(|time| time.as_nanos() as u64),
-        load: load(matches),
+        load: load(matches)?,
+        rounds: rounds(job, matches),
+        rounds_asked: matches.contains_id("rounds"),
         timeline: timeline.map(|path: &PathBuf| Path::to_owned(path)),
         ..Request::new(&job.name, job.ask.clone())
+    })
+}
+
+/// Rounds that were asked for, or as many as tell how far the next run will be from this one.
+fn rounds(job: &Job, matches: &ArgMatches) -> u32 {
+    if let Some(rounds) = matches.get_one("rounds") {
+        return *rounds;
     }
+    // Eyes read a time line; they need every event once.
+    if matches.try_get_one::<PathBuf>("timeline").ok().flatten().is_some() {
+        return 1;
+    }
+    // One long stretch: its maximum and its misses are what is asked for.
+    if ["noise", "remote"].contains(&job.name.as_str()) {
+        return 1;
+    }
+    match (job.ask.survey, job.ask.profile) {
+        (true, Profile::Normal | Profile::Full) => 8,
+        _ => 3,
+    }
+}
+
+/// A plan of a family that is measured in one stretch, unless other rounds were asked for.
+///
+/// # Errors
+/// Several rounds of a run that the first exceedance ends.
+pub fn in_rounds(plan: Plan, matches: &ArgMatches) -> Result<Plan> {
+    let rounds = matches.get_one("rounds").copied().unwrap_or(1);
+    let ends = |step: &Step| step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold);
+    if rounds > 1 && plan.steps.iter().any(ends) {
+        bail!(
+            "--rounds {rounds} and a run that ends at the first exceedance exclude each other: add --on-threshold continue"
+        );
+    }
+    Ok(plan.in_rounds(rounds))
 }
 
 /// Checks CPUs that were asked for.

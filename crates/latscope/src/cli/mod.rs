@@ -5,6 +5,7 @@ mod criteria;
 mod doctor;
 mod family;
 mod generate;
+mod identity;
 mod ipc;
 mod list;
 pub mod live;
@@ -16,15 +17,18 @@ mod remote;
 mod selftest;
 mod show;
 mod survey;
+pub mod usage;
 mod wake;
 
 use crate::compat;
-use crate::conditions::{guardian, load, thief};
+use crate::conditions::{guardian, load, thief, tracefs};
 use crate::engine::worker;
 use crate::exchange;
 use crate::probe;
-use anyhow::{Result, bail};
+use crate::stdout;
+use anyhow::{Result, anyhow, bail};
 use clap::error::ErrorKind;
+use latscope_sys::signal;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -46,17 +50,21 @@ const SIGXFSZ: i32 = 25;
 /// Runs the command with the arguments of the process.
 pub fn main() -> ExitCode {
     // A file that may not grow further is an error of that file, not the end of the run.
-    latscope_sys::signal::ignore(SIGXFSZ);
+    signal::ignore(SIGXFSZ);
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let outcome =
         inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(|| command(&arguments));
+    let outcome = outcome.and_then(|code| match stdout::failure() {
+        None => Ok(code),
+        Some(error) => Err(anyhow!(error).context("stdout cannot be written")),
+    });
     outcome.unwrap_or_else(|error| {
         // A reader that went away is not an error of ours.
         if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
         {
             return ExitCode::SUCCESS;
         }
-        eprintln!("latscope: {error:#}");
+        eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments));
         ExitCode::from(Exit::Error as u8)
     })
 }
@@ -68,6 +76,11 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     if which.starts_with("__") {
         // Started as /proc/self/exe, it would be seen as `exe` by others.
         let _ = rustix::thread::set_name(c"latscope");
+    }
+    // Their end is that of the coordinator, which decides when it is told to end. A command that
+    // is a load keeps the usual signals: what it starts may be ended by them.
+    if which.starts_with("__") && rest().first().is_none_or(|kind| kind != "command") {
+        signal::TERMINATION.into_iter().for_each(signal::ignore);
     }
     let outcome = match which {
         "__worker" => worker::main(),
@@ -88,17 +101,23 @@ fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     Some(compat::run(name, &arguments[1..]).map(ExitCode::from))
 }
 
+/// Commands that may record a trace of the kernel.
+const TRACING: [&str; 7] = ["wake", "noise", "ipc", "thread", "sync", "selftest", "list"];
+
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let matches = match arguments::command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                let _ = error.print();
+                stdout::write_styled(&error.render().ansi().to_string())?;
                 return Ok(ExitCode::SUCCESS);
             }
-            bail!(in_one_line(&error.to_string()));
+            bail!(usage::pointing_to_help(&usage::of_parser(&error.to_string()), arguments));
         }
     };
+    if matches.subcommand_name().is_some_and(|name| TRACING.contains(&name)) {
+        tracefs::provide();
+    }
     let exit = match matches.subcommand() {
         None => survey::run(&matches)?,
         Some(("survey", matches)) => survey::run(matches)?,
@@ -113,51 +132,15 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("generate", matches)) => generate::run(matches)?,
         Some(("as", matches)) => {
             let mut words = matches.get_many::<OsString>("call").into_iter().flatten().cloned();
-            let name = words.next().unwrap_or_default();
+            let name = words.next().unwrap_or_else(|| "--help".into());
+            if ["-h", "--help", "help"].iter().any(|word| name == *word) {
+                stdout::write(&compat::listing())?;
+                return Ok(ExitCode::SUCCESS);
+            }
             let rest: Vec<OsString> = words.collect();
             return compat::run(&name.to_string_lossy(), &rest).map(ExitCode::from);
         }
         Some((family, matches)) => family::run(family, matches)?,
     };
     Ok(ExitCode::from(exit as u8))
-}
-
-/// The message of the parser without its paragraphs: what is wrong, what could
-/// be meant, and where to read more.
-fn in_one_line(message: &str) -> String {
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let (usage, said): (Vec<&str>, Vec<&str>) = message
-        .split("\n\n")
-        .filter(|paragraph| !paragraph.starts_with("For more information"))
-        .partition(|paragraph| paragraph.starts_with("Usage: "));
-    let words: Vec<&str> = said.iter().flat_map(|paragraph| paragraph.split_whitespace()).collect();
-    let named = |word: &&str| !word.starts_with(['[', '<', '-']);
-    let command = usage.first().map_or("", |usage| usage.trim_start_matches("Usage: "));
-    let command: Vec<&str> = command.split_whitespace().take_while(named).collect();
-    let command = if command.is_empty() { "latscope".to_owned() } else { command.join(" ") };
-    format!("{} (see `{command} --help`)", words.join(" "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_of_the_parser_fits_in_a_line() {
-        let said = |words: &[&str]| {
-            let words = ["latscope"].iter().chain(words);
-            in_one_line(&arguments::command().try_get_matches_from(words).unwrap_err().to_string())
-        };
-        assert_eq!(said(&["--nosuch"]), "unexpected argument '--nosuch' found (see `latscope --help`)");
-        let option = said(&["doctor", "--jason", "x"]);
-        assert!(option.contains("a similar argument exists: '--json'"), "{option}");
-        assert!(option.ends_with("(see `latscope doctor --help`)"), "{option}");
-        let value = said(&["sync", "--placement", "nowhere"]);
-        assert!(
-            value.starts_with(
-                "invalid value 'nowhere' for '--placement <WORD,…>' [possible values: same-core"
-            )
-        );
-        assert!(said(&["show"]).contains("<RESULT>"));
-    }
 }

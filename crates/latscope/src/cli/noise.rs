@@ -25,7 +25,7 @@ pub fn command(family: Command) -> Command {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
     let job = family::job("noise", matches)?;
-    let ground = measure::Ground::survey();
+    let ground = measure::Ground::named(matches)?;
     let mut plan = measure::plan(&job, matches, &ground.machine)?;
     look_for_outliers(&mut plan, matches)?;
     let criteria = criteria::given(matches, outliers::threshold(matches))?;
@@ -37,7 +37,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     verdict::judge_report(&mut report, &criteria);
     measure::show(&report, &output, job.in_full)?;
-    Ok(if report.finished.is_some() { criteria::exit(&report) } else { Exit::Error })
+    Ok(criteria::exit(&report))
 }
 
 fn look_for_outliers(plan: &mut Plan, matches: &ArgMatches) -> Result<()> {

@@ -2,23 +2,31 @@
 
 use super::Exit;
 use crate::engine::saver;
+use crate::stdout;
 use anyhow::{Context, Result};
 use clap::ArgMatches;
+use latscope_core::figure::{self, Picture};
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_core::views::{self, Options, Scale};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Without [`Output::save_every`]: a night's run loses little by a crash, and is hardly disturbed.
 const SAVE_EVERY: Duration = Duration::from_secs(600);
 
+/// The options that ask for a picture, and the picture.
+const PICTURES: [(&str, Picture); 2] =
+    [("svg", Picture::Distribution), ("svg-percentiles", Picture::Percentiles)];
+
 /// What was asked about output.
 pub struct Output {
     json: Option<PathBuf>,
     csv: Option<PathBuf>,
+    buckets: Option<PathBuf>,
     markdown: Option<PathBuf>,
+    pictures: Vec<(PathBuf, Picture)>,
     beside: Vec<Report>,
     scale: Scale,
     /// How often the JSON file is written while a row lasts.
@@ -38,7 +46,12 @@ impl Output {
         Ok(Output {
             json: path("json"),
             csv: path("csv"),
+            buckets: path("csv-buckets"),
             markdown: path("markdown"),
+            pictures: PICTURES
+                .iter()
+                .filter_map(|(option, picture)| Some((path(option)?, *picture)))
+                .collect(),
             beside: beside.map(|path| load(path)).collect::<Result<_>>()?,
             scale: match matches.get_one::<String>("scale").map(String::as_str) {
                 Some("human") => Scale::Human,
@@ -60,7 +73,8 @@ impl Output {
     /// # Errors
     /// One of them cannot; the text names it.
     pub fn check_files(&self) -> Result<()> {
-        let files = [&self.json, &self.csv, &self.markdown].into_iter().flatten();
+        let files = [&self.json, &self.csv, &self.buckets, &self.markdown].into_iter().flatten();
+        let files = files.chain(self.pictures.iter().map(|(path, _)| path));
         files.filter(|path| !is_stdout(path)).try_for_each(|path| saver::check(path))
     }
 
@@ -73,7 +87,7 @@ impl Output {
             Some(path) if is_stdout(path) => serde_json::to_string_pretty(plan)? + "\n",
             _ => plan.describe(),
         };
-        write_stdout(&text)?;
+        stdout::write(&text)?;
         Ok(Exit::Done)
     }
 
@@ -85,15 +99,21 @@ impl Output {
     pub fn show(&self, report: &Report, in_full: bool) -> Result<()> {
         let beside: Vec<&Report> = self.beside.iter().collect();
         let json = self.json.as_deref().filter(|path| is_stdout(path));
-        let to_stdout =
-            [json, self.csv.as_deref(), self.markdown.as_deref()].into_iter().flatten().any(is_stdout);
+        let to_stdout = [json, self.csv.as_deref(), self.buckets.as_deref(), self.markdown.as_deref()]
+            .into_iter()
+            .flatten();
+        let to_stdout = to_stdout.chain(self.pictures.iter().map(|(path, _)| path.as_path())).any(is_stdout);
         let table = if self.quiet || to_stdout { Ok(()) } else { self.table(report, &beside, in_full) };
-        let csv = write(self.csv.as_deref(), || views::csv::csv(report));
+        let csv = write(self.csv.as_deref(), || Some(views::csv::csv(report)));
+        let buckets = write(self.buckets.as_deref(), || views::csv::buckets(report));
         let markdown = write(self.markdown.as_deref(), || {
-            views::markdown::markdown(report, &beside, &self.options(false)).into_bytes()
+            Some(views::markdown::markdown(report, &beside, &self.options(false)).into_bytes())
         });
-        let json = write(json, || report.to_json().into_bytes());
-        table.and(csv).and(markdown).and(json)
+        let draw = |picture| figure::document(report, picture).map(String::into_bytes);
+        let drawn = self.pictures.iter().map(|(path, picture)| write(Some(path), || draw(*picture)));
+        let drawn = drawn.fold(Ok(()), Result::and);
+        let json = write(json, || Some(report.to_json().into_bytes()));
+        table.and(csv).and(buckets).and(markdown).and(drawn).and(json)
     }
 
     fn options(&self, color: bool) -> Options {
@@ -112,33 +132,25 @@ impl Output {
         } else {
             views::survey::survey(report, beside, &options)
         };
-        // Strips the colours where stdout does not show them, or NO_COLOR is set.
-        let mut stdout = anstream::stdout().lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?;
-        Ok(())
+        Ok(stdout::write_styled(&text)?)
     }
 }
 
-fn write(path: Option<&Path>, view: impl FnOnce() -> Vec<u8>) -> Result<()> {
-    match path {
-        None => Ok(()),
-        Some(path) if is_stdout(path) => write_stdout(&String::from_utf8_lossy(&view())),
-        Some(path) => saver::replace(path, &view()),
+/// Writes a view that was asked for; a report may have nothing for it.
+fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let nothing =
+        || format!("nothing to write to {}: the result has no single events and no curve", path.display());
+    let content = view().with_context(nothing)?;
+    if is_stdout(path) {
+        Ok(stdout::write(&String::from_utf8_lossy(&content))?)
+    } else {
+        saver::replace(path, &content)
     }
 }
 
 fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// Writes text to stdout.
-///
-/// # Errors
-/// Stdout is closed.
-pub fn write_stdout(text: &str) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())?;
-    Ok(())
 }
 
 /// Reads a saved result.

@@ -1,6 +1,7 @@
 //! `latscope survey`: the main job.
 
 use super::measure::{self, Job};
+use super::usage::did_you_mean;
 use super::{Exit, family};
 use crate::probe::file::directory::Defaults;
 use crate::probe::{self, FAMILIES, Probe};
@@ -29,8 +30,9 @@ fn chosen<'a>(names: impl Iterator<Item = &'a String>) -> Result<Vec<&'static Pr
         let name = if name == "mem" { "memory" } else { name };
         if !probe::all().any(|probe| probe.id == name || probe.family() == name) {
             let families: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+            let near = did_you_mean(name, families.iter().copied().chain(probe::all().map(|probe| probe.id)));
             bail!(
-                "there is no family or probe {name:?}: choose of {}, or an id that `latscope list` shows",
+                "--only {name:?} is no family or probe: choose of {}, or an id that `latscope list` shows{near}",
                 families.join(", ")
             );
         }

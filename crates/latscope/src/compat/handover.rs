@@ -1,5 +1,5 @@
-//! `lat_pipe`, `lat_unix`, `lat_sem`, `lat_ctx`, `bw_pipe`, `bw_unix`,
-//! `bw_tcp`.
+//! `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`, `lat_sem`, `lat_ctx`,
+//! `bw_pipe`, `bw_unix`, `bw_tcp`.
 
 use super::arguments::{Call, CallError, Options, number, refuse};
 use super::job::{Job, Wish};
@@ -56,15 +56,104 @@ fn round_trip(
     }))
 }
 
-/// `lat_sem`: a semaphore passed on, one way.
+/// `lat_fifo`: a message there and back through two named pipes.
+///
+/// # Errors
+/// Operands, `-P`.
+pub fn lat_fifo(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let [] = options.exactly()?;
+    between_processes(&options, call, "ipc.fifo", "Fifo latency".to_owned(), 1)
+}
+
+/// `lat_tcp [-m size] localhost`, and the calls that start and stop its server.
+///
+/// # Errors
+/// Another host, sizes that are none, `-P`.
+pub fn lat_tcp(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "sS:m:P:W:N:")?;
+    if options.flag('s') || options.flag('S') {
+        return Ok(no_server(&options));
+    }
+    let [host] = options.exactly()?;
+    loopback(host)?;
+    let size = options.size('m', 1)?;
+    between_processes(&options, call, "ipc.tcp", format!("TCP latency using {host}"), size)
+}
+
+/// `lat_udp [-m size] localhost`, and the calls that start and stop its server.
+///
+/// # Errors
+/// Another host, messages of less than 4 bytes, `-P`.
+pub fn lat_udp(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "sSm:P:W:N:")?;
+    if options.flag('s') || options.flag('S') {
+        return Ok(no_server(&options));
+    }
+    let [host] = options.exactly()?;
+    loopback(host)?;
+    let size = options.size('m', LEAST)?;
+    if size < LEAST {
+        return Err(CallError::Usage);
+    }
+    between_processes(&options, call, "ipc.udp", format!("UDP latency using {host}"), size)
+}
+
+/// Bytes of the smallest message between processes: its number, by which a reply is verified.
+const LEAST: u64 = 4;
+
+/// A round trip between two processes.
+fn between_processes(
+    options: &Options,
+    call: &Call,
+    probe: &'static str,
+    label: String,
+    size: u64,
+) -> Result<Job, CallError> {
+    options.one_caller(probe)?;
+    let params = [
+        ("caller", "other".into()),
+        ("placement", placement(call)?.into()),
+        ("payload", size.max(LEAST).into()),
+    ];
+    let wish = Wish::new(probe, params);
+    let mut job = Job::new(options, vec![wish.clone()], move |figures, page| {
+        page.line(figures.round_trip_ns(&wish).map(|ns| microseconds(&label, ns)));
+    });
+    if options.value('m').is_some() && size < LEAST {
+        job.notes.push(format!("messages have {LEAST} bytes, so that each reply can be verified"));
+    }
+    Ok(job)
+}
+
+/// Only this machine is measured.
+fn loopback(host: &str) -> Result<(), CallError> {
+    match host {
+        "localhost" | "127.0.0.1" | "::1" => Ok(()),
+        _ => refuse(format!("{host} is not covered: loopback is measured; give localhost")),
+    }
+}
+
+/// What starts or stops a server is done at once.
+fn no_server(options: &Options) -> Job {
+    let mut job = Job::new(options, Vec::new(), |_, _| {});
+    job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
+    job
+}
+
+/// The probe of `lat_sem`.
+const SYSTEM_V: &str = "ipc.sysv-semaphore";
+
+/// `lat_sem`: a System V semaphore passed on between processes, one way.
 ///
 /// # Errors
 /// Operands, `-P`.
 pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
-    options.one_caller("sync.semaphore")?;
-    let wish = Wish::new("sync.semaphore", [("placement", placement(call)?.into())]);
+    options.one_caller(SYSTEM_V)?;
+    let params = [("caller", "other".into()), ("placement", placement(call)?.into())];
+    let wish = Wish::new(SYSTEM_V, params);
     Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
         page.line(figures.one_way_ns(&wish).map(|ns| microseconds("Semaphore latency", ns)));
     }))
@@ -123,7 +212,8 @@ fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Res
     let options = Options::read(call, "m:M:P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller(probe)?;
-    let wish = Wish::new(probe, [("size", options.size('m', 64 << 10)?.into())]);
+    let size = options.size('m', 64 << 10)?;
+    let wish = Wish::new(probe, [("size", size.into()), ("placement", placement(call)?.into())]);
     let mut job = Job::new(&options, vec![wish.clone()], move |figures, page| {
         page.line(figures.bytes_per_second(&wish).map(|rate| megabytes_per_second(label, rate)));
     });
@@ -143,20 +233,15 @@ const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop
 pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "sS:m:M:P:W:N:")?;
     if options.flag('s') || options.flag('S') {
-        let mut job = Job::new(&options, Vec::new(), |_, _| {});
-        job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
-        return Ok(job);
+        return Ok(no_server(&options));
     }
     let [host] = options.exactly()?;
-    if !matches!(host, "localhost" | "127.0.0.1" | "::1") {
-        return refuse(format!(
-            "{host} is not covered: sync.tcp-bandwidth measures loopback; give localhost"
-        ));
-    }
+    loopback(host)?;
     options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.
     let size = options.size('m', options.size('M', 10 << 20)?)?;
-    let wish = Wish::new("sync.tcp-bandwidth", [("size", size.into())]);
+    let params = [("size", size.into()), ("placement", placement(call)?.into())];
+    let wish = Wish::new("sync.tcp-bandwidth", params);
     let mut job = Job::new(&options, vec![wish.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&wish);
         page.line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));

@@ -184,6 +184,15 @@ impl<'a> Figures<'a> {
         Ok(self.measurement(wish)?.typical().unwrap_or(f64::NAN))
     }
 
+    /// The median of a point by its [elementary operations](latscope_core::report::Work::ops), ns.
+    ///
+    /// # Errors
+    /// As [`Figures::measurement`].
+    pub fn ns_of_part(&self, wish: &Wish) -> Result<f64, NotMeasured> {
+        let parts = self.measurement(wish)?.work.map_or(1, |work| work.ops.max(1));
+        Ok(self.ns(wish)? / parts as f64)
+    }
+
     /// The median of a hand-over, ns, one way: half of a round trip.
     ///
     /// # Errors

@@ -161,10 +161,16 @@ pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     options.one_caller("syscall.select")?;
     let descriptors =
         options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
-    let wish = Wish::new("syscall.select", [("descriptors", descriptors.into())]);
+    let params = [("descriptors", descriptors.into()), ("mode", "write-file".into())];
+    let wish = Wish::new("syscall.select", params);
     Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
         page.line(figures.ns(&wish).map(|ns| microseconds(&format!("Select on {descriptors} fd's"), ns)));
     }))
+}
+
+/// All pages of a mapping of a file, one after the other.
+fn file_faults() -> Wish {
+    Wish::new("syscall.page-fault", [("mode", "file-around".into()), ("pages", "4KiB".into())])
 }
 
 fn file_fault() -> Wish {
@@ -181,8 +187,8 @@ pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
     options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
     let path = PathBuf::from(&file);
-    let mut job = Job::new(&options, vec![file_fault()], move |figures, page| {
-        let ns = figures.ns(&file_fault());
+    let mut job = Job::new(&options, vec![file_faults()], move |figures, page| {
+        let ns = figures.ns_of_part(&file_faults());
         page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
     job.source = Some(Source { path, at_least: 1 });

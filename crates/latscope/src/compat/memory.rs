@@ -94,10 +94,15 @@ static TRANSFERS: &[Transfer] = &[
 ];
 
 impl Transfer {
-    /// Bytes our probe counts as touched for each byte of the buffer.
+    /// Bytes our probe counts as touched for each byte of a buffer: those of one pass,
+    /// whether they are read, written or both.
     fn touched(&self) -> f64 {
-        let arrays = if matches!(self.operation, "modify" | "copy") { 2.0 } else { 1.0 };
-        if self.step == "fourth" { arrays / 4.0 } else { arrays }
+        if self.step == "fourth" { 0.25 } else { 1.0 }
+    }
+
+    /// Buffers of the size that is named: LMbench copies from one to another.
+    fn buffers(&self) -> u64 {
+        if self.operation == "copy" { 2 } else { 1 }
     }
 }
 
@@ -122,8 +127,8 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
     let wish = Wish::new(
         "memory.bandwidth",
         [
-            // Each process of LMbench has a buffer of that size; ours is that of all threads.
-            ("size", (size * options.parallelism).into()),
+            // Each process of LMbench has buffers of that size; ours is that of all threads and buffers.
+            ("size", (size * transfer.buffers() * options.parallelism).into()),
             ("operation", transfer.operation.into()),
             ("step", transfer.step.into()),
             ("threads", options.parallelism.into()),
@@ -293,6 +298,7 @@ fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_sys::kernels::bandwidth::{self, Operation, Step};
 
     #[test]
     fn latency_sizes_are_lmbenchs() {
@@ -318,10 +324,15 @@ mod tests {
 
     #[test]
     fn transfers_count_every_byte_of_the_buffer_once() {
-        let touched: Vec<(&str, f64)> =
-            TRANSFERS.iter().map(|transfer| (transfer.name, transfer.touched())).collect();
-        assert_eq!(touched[..4], [("rd", 0.25), ("wr", 0.25), ("rdwr", 0.5), ("cp", 0.5)]);
-        assert_eq!(touched[4..], [("frd", 1.0), ("fwr", 1.0), ("fcp", 2.0), ("bzero", 1.0), ("bcopy", 2.0)]);
+        for transfer in TRANSFERS {
+            let operation = Operation::from_name(transfer.operation).unwrap();
+            let step = if transfer.step == "fourth" { Step::EveryFourth } else { Step::Every };
+            // What the kernel of the probe says it touches in a pass over such a buffer.
+            let touched = bandwidth::bytes_touched(operation, step, 1 << 20) as f64;
+            assert_eq!(transfer.touched() * f64::from(1 << 20), touched, "{}", transfer.name);
+        }
+        let two: Vec<&str> = TRANSFERS.iter().filter(|t| t.buffers() == 2).map(|t| t.name).collect();
+        assert_eq!(two, ["cp", "fcp", "bcopy"]);
     }
 
     #[test]

@@ -111,6 +111,12 @@ pub static PERSONALITIES: &[Personality] = &[
         parse: handover::lat_ctx,
     },
     Personality {
+        name: "lat_fifo",
+        summary: "round trip through named pipes",
+        usage: "[-P <parallelism>] [-W <warmup>] [-N <repetitions>]",
+        parse: handover::lat_fifo,
+    },
+    Personality {
         name: "lat_fs",
         summary: "files created and deleted in a second",
         usage: "[-s <file size>] [-n <max files per dir>] [-P <parallelism>] [-W <warmup>] [-N <repetitions>] [<dir>]",
@@ -177,6 +183,19 @@ pub static PERSONALITIES: &[Personality] = &[
         parse: kernel::lat_syscall,
     },
     Personality {
+        name: "lat_tcp",
+        summary: "round trip over TCP, loopback",
+        usage: "-s\n OR [-m <message size>] [-P <parallelism>] [-W <warmup>] [-N <repetitions>] server\n OR -S server",
+        parse: handover::lat_tcp,
+    },
+    Personality {
+        name: "lat_udp",
+        summary: "round trip over UDP, loopback",
+        usage: "-s\n OR [-S] [-m <message size>] [-P <parallelism>] [-W <warmup>] [-N <repetitions>] server\n \
+                NOTE: message size must be >= 4",
+        parse: handover::lat_udp,
+    },
+    Personality {
         name: "lat_unix",
         summary: "round trip through a Unix stream socket",
         usage: "[-m <message size>] [-P <parallelism>] [-W <warmup>] [-N <repetitions>]",
@@ -212,6 +231,23 @@ pub static PERSONALITIES: &[Personality] = &[
 /// The program of rt-tests, of AOSP or of MCS with this name.
 pub fn find_tool(name: &str) -> Option<&'static Tool> {
     rt::find(name).or_else(|| binder_tests::find(name)).or_else(|| mcs::find(name))
+}
+
+/// Name and summary of every program that latscope stands in for.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let tools = rt::TOOLS.iter().chain(binder_tests::TOOLS).chain(mcs::TOOLS);
+    let tools = tools.map(|tool| (tool.name, tool.summary));
+    tools.chain(PERSONALITIES.iter().map(|personality| (personality.name, personality.summary)))
+}
+
+/// The programs that latscope stands in for, as `latscope as` shows them.
+pub fn listing() -> String {
+    let lines = all().map(|(name, summary)| format!("  {name:<22} {summary}\n"));
+    format!(
+        "Behave as an older tool: its arguments, its output, our numbers\n\n\
+         Usage: latscope as NAME [ARGS]…, or a link of that name to latscope\n\n{}",
+        lines.collect::<String>()
+    )
 }
 
 /// The personality with this name.

@@ -8,8 +8,7 @@ pub struct Refused {
     pub instead: &'static str,
 }
 
-const NETWORK: &str =
-    "round trips over the network are not measured; the nearest are lat_unix and bw_tcp localhost";
+const NETWORK: &str = "it is not measured; the nearest are lat_tcp, lat_udp and bw_tcp, over loopback";
 const HARNESS: &str =
     "it belongs to LMbench's harness; `latscope cpu` shows what our clock resolves and costs";
 const DISK: &str = "raw disks are not measured; see `latscope file` (file.read-direct, file.fsync)";
@@ -29,10 +28,6 @@ pub static REFUSED: &[Refused] = &[
         name: "lat_fcntl",
         instead: "record locks are not measured; the nearest hand-overs are lat_sem and lat_pipe",
     },
-    Refused {
-        name: "lat_fifo",
-        instead: "named pipes are not measured; once open they are pipes to the kernel: lat_pipe",
-    },
     Refused { name: "lat_http", instead: NETWORK },
     Refused { name: "lat_pmake", instead: "job mixes are not measured; see `latscope thread` (thread.pool)" },
     Refused {
@@ -40,8 +35,6 @@ pub static REFUSED: &[Refused] = &[
         instead: "library calls are not measured; see `latscope cpu` (cpu.call, cpu.mul)",
     },
     Refused { name: "lat_rpc", instead: NETWORK },
-    Refused { name: "lat_tcp", instead: NETWORK },
-    Refused { name: "lat_udp", instead: NETWORK },
     Refused { name: "lat_unix_connect", instead: NETWORK },
     Refused {
         name: "lat_usleep",

@@ -1,7 +1,8 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
-use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, binder_tests, find, find_tool, mcs, rt};
+use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, find_tool};
+use crate::cli::usage::did_you_mean;
 use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
@@ -10,6 +11,7 @@ use crate::engine::timebase::Timebase;
 use crate::machine::{self, Root};
 use crate::probe::file::directory;
 use crate::probe::{self, Ask, Directory, Profile};
+use crate::stdout;
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step, Stop};
@@ -81,9 +83,9 @@ fn run_on(
             Err(error) => return Err(error),
         },
     };
-    // A closed standard stream is no reason to fail: as the old programs.
-    let _ = std::io::stdout().write_all(output.stdout.as_bytes());
-    let _ = std::io::stderr().write_all(output.stderr.as_bytes());
+    stdout::print(&output.stdout);
+    // Results go there: who loses them has failed.
+    std::io::stderr().write_all(output.stderr.as_bytes())?;
     match failure {
         Some(failure) => Err(failure),
         None => Ok(if ours.strict_exit { output.exit_code.min(1) } else { output.exit_code }),
@@ -94,10 +96,8 @@ fn unknown(name: &str) -> anyhow::Error {
     if let Some(refused) = REFUSED.iter().find(|refused| refused.name == name) {
         return anyhow!("{name} has no stand-in: {}", refused.instead);
     }
-    let names = super::PERSONALITIES.iter().map(|personality| personality.name);
-    let tools = rt::TOOLS.iter().chain(binder_tests::TOOLS).chain(mcs::TOOLS).map(|tool| tool.name);
-    let names: Vec<&str> = tools.chain(names).collect();
-    anyhow!("{name} is none of the programs latscope stands in for: {}", names.join(", "))
+    let near = did_you_mean(name, super::all().map(|(name, _)| name));
+    anyhow!("{name} is none of the programs latscope stands in for{near} (see `latscope as --help`)")
 }
 
 fn split(arguments: &[OsString]) -> Result<(Ours, Vec<OsString>)> {
@@ -136,7 +136,10 @@ fn carry_out(
     page.notes.splice(0..0, notes);
     // The text is shown whether or not the file can be written.
     let saved = json.map_or(Ok(()), |path| saver::save(path, &report));
-    Ok((page.output(personality.name), saved.err()))
+    let mut output = page.output(personality.name);
+    // The old program would have been ended by the signal.
+    output.exit_code = output.exit_code.max(u8::from(report.interrupted.is_some()));
+    Ok((output, saved.err()))
 }
 
 /// On a terminal a line shows progress until the results come; elsewhere
@@ -147,7 +150,13 @@ fn measure(plan: Plan, ground: Ground) -> Result<Report> {
     if std::io::stderr().is_terminal() {
         observers.push(&mut progress);
     }
-    runner::run(Run { plan, machine: ground.machine, timebase: ground.timebase, observers })
+    runner::run(Run {
+        plan,
+        machine: ground.machine,
+        timebase: ground.timebase,
+        labels: Default::default(),
+        observers,
+    })
 }
 
 /// The file that the old program would have read has to be there, though the
@@ -256,8 +265,8 @@ mod tests {
     fn what_has_no_stand_in_names_what_there_is() {
         let refused = run_on("lat_usleep", &[], no_ground).unwrap_err().to_string();
         assert!(refused.contains("latscope wake"), "{refused}");
-        let unknown = run_on("lat_nothing", &[], no_ground).unwrap_err().to_string();
-        assert!(unknown.contains("lat_mem_rd"), "{unknown}");
+        let unknown = run_on("lat_mem", &[], no_ground).unwrap_err().to_string();
+        assert!(unknown.contains("did you mean lat_mem_rd?"), "{unknown}");
     }
 
     #[test]

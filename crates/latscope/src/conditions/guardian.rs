@@ -144,10 +144,8 @@ impl Drop for Guardian {
 /// # Errors
 /// It was not started by a coordinator.
 pub fn main() -> Result<()> {
-    // The last one: from the background, too, a terminal can be put in order.
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGTTOU] {
-        latscope_sys::signal::ignore(signal);
-    }
+    // From the background, too, a terminal can be put in order.
+    latscope_sys::signal::ignore(SIGTTOU);
     let socket = inherited(0).context("a guardian is started by latscope itself: run `latscope survey`")?;
     let mut socket = UnixStream::from(socket);
     let mut journal: Vec<(u64, Undo)> = Vec::new();
@@ -173,9 +171,6 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 const SIGTTOU: i32 = 22;
 
 /// Undoes one change. A worker that is just being killed may still add a file

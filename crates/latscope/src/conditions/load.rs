@@ -7,7 +7,7 @@ use latscope_core::units::CpuList;
 use latscope_sys::sched;
 use latscope_sys::worker::{self, Lifetime};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 /// Load workers that end when this is dropped.
 #[derive(Debug)]
@@ -31,6 +31,16 @@ pub fn start(load: &Load, cpus: &[u32]) -> Result<Loaded> {
         Load::Memory => cpus.iter().try_for_each(|cpu| spawn(&["__load", "memory", &cpu.to_string()]))?,
     }
     Ok(loaded)
+}
+
+/// Whether the shell knows what the first word of a command calls. What is more
+/// than a word to it is known only when it runs.
+pub fn is_command(command: &str) -> bool {
+    let word = command.split_whitespace().next().unwrap_or_default();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
+    let mut shell = Command::new("sh");
+    let asked = shell.args(["-c", "command -v -- \"$1\"", "sh", word]).stdout(Stdio::null());
+    !word.is_empty() && (!word.chars().all(plain) || asked.status().is_ok_and(|status| status.success()))
 }
 
 impl Loaded {
@@ -102,5 +112,20 @@ fn copy_for_ever() -> ! {
     loop {
         destination.copy_from_slice(std::hint::black_box(source));
         std::hint::black_box(&mut *destination);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_the_shell_are_known() {
+        for command in ["true", "sh -c :", "exit 3", "while :; do :; done", "A=1 true", "(true)", "/bin/sh"] {
+            assert!(is_command(command), "{command}");
+        }
+        for other in ["", "banana", "/nonexistent/program 3"] {
+            assert!(!is_command(other), "{other}");
+        }
     }
 }

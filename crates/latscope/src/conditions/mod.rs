@@ -1,5 +1,6 @@
 //! What has to be true of the machine while a step runs, and how it is undone.
 
+pub mod activity;
 pub mod crowd;
 pub mod guardian;
 pub mod hold;

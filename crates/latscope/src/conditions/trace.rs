@@ -224,8 +224,9 @@ pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tracefs::testing::{possible, shared_settings};
+    use super::super::tracefs::testing::shared_settings;
     use super::*;
+    use crate::skipped::traceable;
     use latscope_core::timeline::{State, Timeline, chrome_json, ftrace_text, shares};
     use std::sync::mpsc;
 
@@ -254,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_counted_and_left_out() {
-        if !possible() {
+        if !traceable("what_does_not_fit_is_counted_and_left_out") {
             return;
         }
         let mut instance = Instance::create(&mut |_| Ok(())).unwrap();
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_real_trace_has_the_threads_and_leaves_nothing_behind() {
-        if !possible() {
+        if !traceable("a_real_trace_has_the_threads_and_leaves_nothing_behind") {
             return;
         }
         let before = shared_settings();

@@ -4,6 +4,7 @@
 //! options of its own (Documentation/trace/ftrace.rst, "Instances"): nothing
 //! that others trace is touched, and removing the directory undoes it all.
 
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -134,6 +135,29 @@ impl Drop for Instance {
     }
 }
 
+/// Where it is mounted where nobody has done so.
+const USUAL: &str = "/sys/kernel/tracing";
+
+/// Mounts tracefs for this process and those that it will start, if it is not
+/// mounted: in a mount namespace of its own, so that the machine stays as it
+/// is. Without the right to do so nothing is changed, and [`Instance::create`]
+/// says what is missing. For a process with one thread only.
+pub fn provide() {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let root = rustix::process::geteuid().is_root();
+    if !root || mount_point(&mounts).is_some() || !kinds.contains("\ttracefs\n") {
+        return;
+    }
+    if latscope_sys::sched::own_mounts().is_ok() {
+        // Further mounts of others come in, this one does not go out.
+        let inwards = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        if mount_change("/", inwards).is_ok() {
+            let _ = mount("nodev", USUAL, "tracefs", MountFlags::empty(), None);
+        }
+    }
+}
+
 /// Where tracefs is mounted, by a `/proc/mounts`: on its own, or as a part of
 /// debugfs, which older kernels mount it in.
 pub fn mount_point(mounts: &str) -> Option<PathBuf> {
@@ -219,16 +243,6 @@ pub mod testing {
             ["tracing_on", "current_tracer", "set_event", "trace_clock", "set_event_pid", "trace_options"];
         let root = mount_point(&fs::read_to_string("/proc/mounts").unwrap()).unwrap();
         files.iter().map(|file| fs::read_to_string(root.join(file)).unwrap()).collect()
-    }
-
-    /// Whether this machine can be traced; says so if not.
-    pub fn possible() -> bool {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap();
-        let possible = rustix::process::geteuid().is_root() && mount_point(&mounts).is_some();
-        if !possible {
-            eprintln!("not tested: a trace instance needs root and a mounted tracefs");
-        }
-        possible
     }
 }
 

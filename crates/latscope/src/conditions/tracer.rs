@@ -154,18 +154,17 @@ impl Tracer {
         events
     }
 
-    /// Writes all that was read and is still in memory to a file: for trace-cmd
-    /// if its name ends in `.dat`, else as ftrace text.
+    /// What a file of this name is to hold of all that was read and is still in
+    /// memory: for trace-cmd if it ends in `.dat`, else ftrace text.
     ///
     /// # Errors
-    /// The file cannot be written.
-    pub fn save(&self, path: &Path) -> io::Result<()> {
+    /// The kernel's layout of pages is not understood.
+    pub fn content(&self, path: &Path) -> io::Result<Vec<u8>> {
         let names = trace::names(self.cpus.iter().flat_map(|cpu| &cpu.events));
-        let content = match path.extension() {
-            Some(extension) if extension.eq_ignore_ascii_case("dat") => self.dat(&names)?,
-            _ => trace::text(&self.around(0, u64::MAX), &names).into_bytes(),
-        };
-        fs::write(path, content).map_err(|error| named(path, &error))
+        match path.extension() {
+            Some(extension) if extension.eq_ignore_ascii_case("dat") => self.dat(&names),
+            _ => Ok(trace::text(&self.around(0, u64::MAX), &names).into_bytes()),
+        }
     }
 
     fn dat(&self, names: &BTreeMap<u32, Name>) -> io::Result<Vec<u8>> {

@@ -6,10 +6,13 @@ use super::recorder::{Slots, Writer};
 use super::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
 use super::timebase::{AnyClock, Timebase};
 use super::timeline::signpost;
+use super::waits::Waits;
+use crate::conditions::hold::Shortfall;
 use crate::conditions::trace::Marker;
 use anyhow::Result;
 use latscope_core::plan::{Periodic, Point, Step, Stop};
-use latscope_core::report::{Better, Block, Hop, Sampling, Support, Times, Value, Work};
+use latscope_core::quality::{CUT_SHORT, Level, Quality, Reason};
+use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Times, Value, Work};
 
 use latscope_sys::clock::Clock;
 use latscope_sys::kernels::cycle;
@@ -54,6 +57,7 @@ pub struct Bench<'a> {
     closings: Vec<Option<Closing>>,
     bell: Option<OwnedFd>,
     memory: Option<OwnedFd>,
+    waits: Waits,
     tell: &'a mut Report<'a>,
 }
 
@@ -173,7 +177,8 @@ impl<'a> Bench<'a> {
         let closings = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
-        Bench { assignment, points, slots, marker, closings, bell: None, memory: None, tell }
+        let waits = Waits::start();
+        Bench { assignment, points, slots, marker, closings, bell: None, memory: None, waits, tell }
     }
 
     /// The points of the step.
@@ -304,23 +309,27 @@ impl<'a> Bench<'a> {
     ) -> Result<()> {
         self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
-        let shape = Shape { ops: batch.ops, warm: batch.warm };
+        let iterations = self.assignment.iterations.get(point).copied().flatten();
+        let shape = Shape { ops: batch.ops, warm: batch.warm, iterations };
         let (timebase, stop) = (self.timebase(), self.stop());
         // The clock is chosen here, once; each loop below is compiled for one.
         let outcome = match timebase.clock() {
             AnyClock::Counter(clock) => {
-                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase, prepare };
+                let gate = batch.gate.clone();
+                let mut host = Live { clock, gate, cycles: batch.cycles, timebase, prepare };
                 sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
             }
             AnyClock::MonotonicRaw(clock) => {
-                let mut host = Live { clock, gate: batch.gate, cycles: batch.cycles, timebase, prepare };
+                let gate = batch.gate.clone();
+                let mut host = Live { clock, gate, cycles: batch.cycles, timebase, prepare };
                 sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
             }
         };
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
         let work = batch.work.or(self.closing(point).work);
         self.closing(point).work = work;
-        self.finish(&[point], sink, outcome);
+        self.closing(point).iterations = Some(outcome.iterations);
+        self.finish(&[point], sink, outcome, &batch.gate);
         Ok(())
     }
 
@@ -334,7 +343,7 @@ impl<'a> Bench<'a> {
         let (timebase, stop) = (self.timebase(), self.stop());
         let outcome = match timebase.clock() {
             AnyClock::Counter(clock) => {
-                let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
+                let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
                 sampler::events(
                     &mut host,
                     &timebase,
@@ -345,7 +354,7 @@ impl<'a> Bench<'a> {
                 )
             }
             AnyClock::MonotonicRaw(clock) => {
-                let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
+                let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
                 sampler::events(
                     &mut host,
                     &timebase,
@@ -356,7 +365,7 @@ impl<'a> Bench<'a> {
                 )
             }
         };
-        self.finish(&[point], sink, outcome);
+        self.finish(&[point], sink, outcome, &gate);
         Ok(())
     }
 
@@ -374,35 +383,47 @@ impl<'a> Bench<'a> {
         let mut sink = self.recorders(parts, Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let clock = timebase.clock();
-        let mut host = Live { clock, gate, cycles: false, timebase, prepare: || () };
+        let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
         let once = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
             activity(&mut Laps { clock, started: 0, parts, of_group });
         };
         let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
-        self.finish(parts, sink, outcome);
+        self.finish(parts, sink, outcome, &gate);
         Ok(())
     }
 
     /// The private histogram of a measuring thread, for events in ns; hand it
     /// back to [`recorded`](Self::recorded).
     pub fn writer(&mut self, point: usize) -> Writer {
-        (self.tell)(Message::Started(point));
+        self.started(point);
         self.slots.writer(point, Sampling::Event)
     }
 
     /// Takes back a measuring thread's writer: the point is measured.
     pub fn recorded(&mut self, point: usize, writer: Writer) {
-        self.closing(point).blocks = writer.into_blocks();
+        self.set_blocks(point, writer.into_blocks());
+        self.waited(point, false);
     }
 
     /// Says that a point is being measured, by processes of its own.
     pub fn started(&mut self, point: usize) {
         (self.tell)(Message::Started(point));
+        self.waits = Waits::start();
     }
 
-    /// Takes what a measuring process recorded in order of time.
+    /// Notes what the threads waited for a CPU since the point was started, and
+    /// whether that distorts it.
+    fn waited(&mut self, point: usize, distorts: bool) {
+        let (wall_ns, run_delay_ns) = self.waits.so_far();
+        let contention = Contention { wall_ns, run_delay_ns, others: None, distorts };
+        self.closing(point).contention = Some(contention);
+    }
+
+    /// Takes what was recorded in order of time: the point is measured.
     pub fn set_blocks(&mut self, point: usize, blocks: Vec<Block>) {
-        self.closing(point).blocks = blocks;
+        let interrupted = self.slots.interrupted();
+        let closing = self.closing(point);
+        (closing.blocks, closing.interrupted) = (blocks, interrupted);
     }
 
     /// States what lies between the two stamps, where that is not what the probe says.
@@ -441,44 +462,48 @@ impl<'a> Bench<'a> {
     pub fn uneventful(&mut self, point: usize, text: impl Into<String>) {
         let closing = self.closing(point);
         closing.uneventful = true;
-        closing.reason.get_or_insert_with(|| text.into());
+        closing.quality.lower(Reason::new(Level::Ok, "uneventful", text, ""));
     }
 
-    /// Marks a point as measured under conditions that distort it.
-    pub fn degrade(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
-        self.mark(point, Support::Degraded, reason.into(), remedy.into());
+    /// Marks a point as measured under conditions that distort it; `id` names the
+    /// condition for programs. What could not be measured stays that.
+    pub fn degrade(&mut self, point: usize, id: &str, reason: impl Into<String>, remedy: impl Into<String>) {
+        let quality = &mut self.closing(point).quality;
+        if quality.level != Level::Unsupported {
+            quality.lower(Reason::new(Level::Degraded, id, reason, remedy));
+        }
     }
 
     /// Marks a point as degraded because it ended before it had all it was to have.
     pub fn cut_short(&mut self, point: usize, reason: impl Into<String>) {
-        self.degrade(point, reason, "");
+        self.degrade(point, CUT_SHORT, reason, "");
         self.closing(point).cut_short = true;
     }
 
     /// Tells those who watch, before anything is measured, what the points will
     /// be [degraded](Bench::degrade) for.
-    pub fn forewarn(&mut self, reason: &str, remedy: &str) {
-        (self.tell)(Message::Shortfall { reason: reason.to_owned(), remedy: remedy.to_owned() });
+    pub fn forewarn(&mut self, shortfall: &Shortfall) {
+        let Shortfall { reason, remedy, .. } = shortfall.clone();
+        (self.tell)(Message::Shortfall { reason, remedy: remedy.to_owned() });
     }
 
-    /// Closes a point that cannot be measured here.
+    /// Marks a point as measured without a condition that was asked for.
+    pub fn fell_short(&mut self, point: usize, shortfall: &Shortfall) {
+        self.degrade(point, shortfall.id, shortfall.reason.as_str(), shortfall.remedy);
+    }
+
+    /// Tells those who watch what is waited for before a point can be measured.
+    pub fn waiting(&mut self, text: &str) {
+        (self.tell)(Message::Waiting(text.to_owned()));
+    }
+
+    /// Closes a point that cannot be measured here; what else speaks against it does not matter then.
     pub fn unsupported(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
-        self.mark(point, Support::Unsupported, reason.into(), remedy.into());
-    }
-
-    fn mark(&mut self, point: usize, support: Support, reason: String, remedy: String) {
-        let closing = self.closing(point);
-        // The worse verdict stays: what could not be measured is not merely degraded.
-        if closing.support == Support::Unsupported {
-            return;
+        let quality = &mut self.closing(point).quality;
+        if quality.level != Level::Unsupported {
+            *quality = Quality::default();
+            quality.lower(Reason::new(Level::Unsupported, "not-possible-here", reason, remedy));
         }
-        // One distortion does not undo another.
-        let degraded = (closing.support == Support::Degraded && support == Support::Degraded)
-            .then(|| (closing.reason.take(), closing.remedy.take()));
-        let (reason_before, remedy_before) = degraded.unwrap_or_default();
-        closing.support = support;
-        closing.reason = joined(reason_before, reason);
-        closing.remedy = joined(remedy_before, remedy);
     }
 
     /// Reports all that is known; points never touched stay unreported.
@@ -502,7 +527,7 @@ impl<'a> Bench<'a> {
     /// Says that points are being measured, also on the time line.
     fn begin(&mut self, points: &[usize]) {
         for index in points {
-            (self.tell)(Message::Started(*index));
+            self.started(*index);
             if let Some(marker) = &self.marker {
                 let point = &self.points[*index];
                 marker.begin(&signpost(&point.probe, &point.title));
@@ -510,13 +535,20 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome) {
+    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome, gate: &Gate) {
         points.iter().for_each(|_| self.marker.iter().for_each(Marker::end));
         for (point, writer) in points.iter().zip(sink.writers) {
             if outcome.disturbed {
                 let reason = "every sample was disturbed: something else ran on the CPU each time";
-                self.degrade(*point, reason, "run it on a quieter machine, or on a CPU of its own (--cpus)");
+                self.degrade(
+                    *point,
+                    "every-sample-disturbed",
+                    reason,
+                    "run it on a quieter machine, or on a CPU of its own (--cpus)",
+                );
             }
+            // A gate throws the samples away in which somebody waited.
+            self.waited(*point, matches!(gate, Gate::Open) || outcome.disturbed);
             let closing = self.closing(*point);
             closing.blocks = writer.into_blocks();
             closing.cycles = median(outcome.cycles.clone());
@@ -534,13 +566,4 @@ fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
-}
-
-/// Two texts as one; none where both are empty, one where they are the same.
-fn joined(before: Option<String>, text: String) -> Option<String> {
-    match before {
-        Some(before) if text.is_empty() || before.contains(&text) => Some(before),
-        Some(before) => Some(format!("{before}; {text}")),
-        None => Some(text).filter(|text| !text.is_empty()),
-    }
 }

@@ -3,6 +3,7 @@
 use crate::conditions::guardian::{Guardian, Ticket, Undo};
 use crate::conditions::tracefs::Unavailable;
 use crate::conditions::tracer::Tracer;
+use crate::engine::saver;
 use crate::machine::Steal;
 use anyhow::Result;
 use latscope_core::blame::{Setting, Window, causes};
@@ -98,8 +99,8 @@ impl Blame {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save(&self, path: &Path) -> io::Result<()> {
-        self.tracer.save(path)
+    pub fn save(&self, path: &Path) -> Result<()> {
+        saver::replace(path, &self.tracer.content(path)?)
     }
 
     /// Ends the recording and removes the instance.

@@ -6,7 +6,9 @@ use super::recorder::Slots;
 use crate::probe;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{ParamValue, Step};
-use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Support, Times, Value};
+use latscope_core::quality::{CUT_SHORT, Level, Reason};
+use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Times, Value};
+use latscope_core::transactions::RUN_ELAPSED;
 use latscope_core::verdict::is_part_of;
 use std::collections::BTreeMap;
 
@@ -21,6 +23,14 @@ pub fn measurements(
     points.map(|(point, closing)| measurement(step, point, slots, closing, failure)).collect()
 }
 
+/// Notes what all points are degraded for, until their worker closes them: it may not come to that.
+pub fn forewarned(closings: &mut [Option<Closing>], reason: &str, remedy: &str) {
+    for closing in closings {
+        let known = closing.get_or_insert_with(|| Closing { cut_short: true, ..Closing::default() });
+        known.quality.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
+    }
+}
+
 /// Puts a point together from what the worker counted and what it said.
 fn measurement(
     step: &Step,
@@ -31,16 +41,19 @@ fn measurement(
 ) -> Measurement {
     let planned = &step.points[point];
     let snapshot = slots.map(|slots| slots.snapshot(point));
-    let incomplete = closing.as_ref().is_none_or(|closing| closing.cut_short);
+    let broken = closing.as_ref().is_none_or(|closing| closing.cut_short);
     let mut closing = closing.unwrap_or_default();
     // A point that turned out to be unsupported on the way has no numbers.
-    let snapshot = snapshot.filter(|_| closing.support != Support::Unsupported);
+    let snapshot = snapshot.filter(|_| closing.quality.level != Level::Unsupported);
     let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
     let nothing = histogram.count() == 0 && !closing.uneventful;
-    if closing.support != Support::Unsupported && (nothing || incomplete) {
-        closing.support = if nothing { Support::Unsupported } else { Support::Degraded };
-        let reason = failure.unwrap_or("nothing was measured");
-        closing.reason.get_or_insert_with(|| reason.to_owned());
+    let incomplete = broken || closing.interrupted && step.stop.is_limited();
+    if closing.quality.level != Level::Unsupported && (nothing || broken) {
+        let level = if nothing { Level::Unsupported } else { Level::Degraded };
+        let known = !closing.quality.reasons.is_empty();
+        let reason = failure.unwrap_or(if known { "" } else { "nothing was measured" });
+        let id = if nothing { "nothing-measured" } else { CUT_SHORT };
+        closing.quality.lower(Reason::new(level, id, reason, ""));
     }
     let recordings = slots.filter(|_| histogram.count() > 0).and_then(|slots| recordings(slots, point));
     let corrected = snapshot.as_ref().and_then(|snapshot| snapshot.corrected.clone());
@@ -48,6 +61,7 @@ fn measurement(
     let counted = Summary { rejected, missed, cycles: closing.cycles, ..Summary::default() };
     Measurement {
         probe: planned.probe.clone(),
+        revision: planned.revision,
         params: planned.params.clone(),
         title: planned.title.clone(),
         row: planned.row,
@@ -55,9 +69,10 @@ fn measurement(
         times: closing
             .times
             .unwrap_or_else(|| probe::find(&planned.probe).map_or(Times::Operation, |probe| probe.times)),
-        support: closing.support,
-        reason: closing.reason,
-        remedy: closing.remedy,
+        support: closing.quality.level.support(),
+        reason: closing.quality.text(),
+        remedy: closing.quality.remedy(),
+        quality: closing.quality,
         incomplete,
         summary: Summary::of(&histogram, &counted),
         values: closing.values,
@@ -69,6 +84,9 @@ fn measurement(
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         verdict: None,
+        interval: None,
+        rounds: Vec::new(),
+        contention: closing.contention,
     }
 }
 
@@ -113,11 +131,13 @@ pub fn merged(measured: &[Measurement]) -> Vec<Measurement> {
                     ..one.clone()
                 });
             }
-            Some(all) => add(all, one),
+            Some(all) => merge(all, one),
         }
     }
     for all in &mut merged {
-        all.values = values_over(measured.iter().filter(|one| is_part_of(one, all)));
+        let members: Vec<&Measurement> = measured.iter().filter(|one| is_part_of(one, all)).collect();
+        all.values = values_over(members.iter().copied());
+        throughput_of_all(&mut all.values, &members);
     }
     merged
 }
@@ -162,16 +182,32 @@ fn values_over<'a>(members: impl Iterator<Item = &'a Measurement>) -> BTreeMap<S
     sums.into_iter().map(|(name, sum)| (name, mean(sum))).collect()
 }
 
-/// How many events a value is a share of: those that are counted beside it as
-/// `NAME-of`, else all. What is given by the second goes by time.
-fn share_of(m: &Measurement, name: &str) -> f64 {
-    if name == "throughput" {
-        return m.values.get("wall-time").map_or(0.0, |time| time.value);
+/// What several pairs carried goes by the time in which they ran, side by side: by
+/// the sum of their calls' durations two pairs would be no faster than one.
+fn throughput_of_all(values: &mut BTreeMap<String, Value>, members: &[&Measurement]) {
+    let of = |m: &Measurement, name: &str| m.values.get(name).map_or(0.0, |value| value.value);
+    let sum = |each: &dyn Fn(&Measurement) -> f64| members.iter().map(|m| each(m)).sum::<f64>();
+    let calls = sum(&|m| of(m, "wall-time"));
+    let carried = sum(&|m| of(m, "throughput") * of(m, "wall-time"));
+    let mut set = |name: &str, figure: f64| values.get_mut(name).map(|value| value.value = figure);
+    set("wall-time", calls);
+    let ran = if members.len() > 1 {
+        members.iter().map(|m| of(m, RUN_ELAPSED)).fold(0.0, f64::max)
+    } else {
+        calls
+    };
+    if ran > 0.0 {
+        set("throughput", carried / ran);
     }
+}
+
+/// How many events a value is a share of: those that are counted beside it as
+/// `NAME-of`, else all.
+fn share_of(m: &Measurement, name: &str) -> f64 {
     m.values.get(&format!("{name}-of")).map_or(m.summary.count as f64, |of| of.value)
 }
 
-fn add(all: &mut Measurement, one: &Measurement) {
+fn merge(all: &mut Measurement, one: &Measurement) {
     all.histogram.merge(&one.histogram);
     let counted = Summary {
         rejected: all.summary.rejected + one.summary.rejected,
@@ -186,16 +222,14 @@ fn add(all: &mut Measurement, one: &Measurement) {
     }
     all.outliers.extend_from_slice(&one.outliers);
     all.incomplete |= one.incomplete;
-    if one.support != Support::Ok {
-        (all.support, all.reason, all.remedy) = (one.support, one.reason.clone(), one.remedy.clone());
-    }
+    all.merge_quality(&one.quality);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::plan::params;
-    use latscope_core::report::Better;
+    use latscope_core::report::{Better, Support};
 
     fn pair(number: u64, calls: u64, sync: (f64, f64)) -> Measurement {
         let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::More };
@@ -205,6 +239,7 @@ mod tests {
             [("sync", value(sync.0, "%")), ("sync-of", value(sync.1, "count")), ("meet", value(50.0, "%"))];
         Measurement {
             probe: "ipc.pipe".to_owned(),
+            revision: 1,
             params: params([("pair", number.into()), ("caller", "other".into())]),
             title: format!("pipes, other caller, pair {number}"),
             row: false,
@@ -224,6 +259,10 @@ mod tests {
             corrected: None,
             recordings: None,
             verdict: None,
+            quality: Default::default(),
+            interval: None,
+            rounds: Vec::new(),
+            contention: None,
         }
     }
 
@@ -237,6 +276,56 @@ mod tests {
         assert_eq!(all.values["meet"].value, 50.0);
         assert_eq!(all.title, "pipes, other caller, all pairs");
         assert_eq!(all.params["pair"], "all".into());
+    }
+
+    #[test]
+    fn throughput_of_pairs_is_by_the_time_in_which_all_of_them_ran() {
+        // Each carries 4 KB in calls that take 2 ms; side by side, 1 ms apart.
+        let one = |number| {
+            let mut one = pair(number, 1, (0.0, 0.0));
+            for (name, value, unit) in
+                [("throughput", 2e6, "B/s"), ("wall-time", 2e6, "ns"), (RUN_ELAPSED, 3e6, "ns")]
+            {
+                let value = Value { value, unit: unit.to_owned(), better: Better::More };
+                one.values.insert(name.to_owned(), value);
+            }
+            one
+        };
+        let value = |all: &Measurement, name: &str| all.values[name].value;
+        let alone = &merged(&[one(0)])[0];
+        assert_eq!((value(alone, "throughput"), value(alone, "wall-time")), (2e6, 2e6));
+        let all = &merged(&[one(0), one(1)])[0];
+        assert_eq!((value(all, "throughput"), value(all, "wall-time")), (8e6 / 3.0, 4e6));
+    }
+
+    #[test]
+    fn the_worst_member_decides_with_all_reasons_in_whatever_order_they_come() {
+        let with = |number, level, id| {
+            let mut one = pair(number, 10, (0.0, 0.0));
+            one.lower(Reason::new(level, id, id, format!("mend {id}")));
+            one
+        };
+        let all = [
+            pair(0, 10, (0.0, 0.0)),
+            with(1, Level::Degraded, "a"),
+            with(2, Level::Unsupported, "b"),
+            with(3, Level::Unstable, "c"),
+            pair(4, 10, (0.0, 0.0)),
+        ];
+        for rotated in 0..all.len() {
+            let mut members = all.clone();
+            members.rotate_left(rotated);
+            let sum = &merged(&members)[0];
+            assert_eq!((sum.quality.level, sum.support), (Level::Unsupported, Support::Unsupported));
+            for part in ["a", "b", "c"] {
+                assert!(
+                    sum.quality.reasons.iter().any(|reason| reason.id == part),
+                    "{part}: {:?}",
+                    sum.quality
+                );
+                assert!(sum.remedy.as_ref().unwrap().contains(&format!("mend {part}")), "{:?}", sum.remedy);
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::collect;
 use super::protocol::{Assignment, Closing, Message};
 use super::recorder::{Layout, Slots};
 use super::timebase::Timebase;
-use crate::probe::{Ask, Experiment, Probe, Profile};
+use crate::probe::{self, Ask, Experiment, Probe, Profile};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Point, Policy, Step, Stop};
 use latscope_core::report::{Measurement, Support};
@@ -42,6 +42,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
     let scratch = tempfile::tempdir().unwrap();
     let allowed = sched::allowed_cpus().unwrap();
     let step = Step {
+        rounds: 1,
         name: experiment.name.to_owned(),
         cpus: allowed.iter().rev().copied().collect(),
         policy: Policy::Other,
@@ -63,6 +64,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
         allowed,
         scratch: Some(scratch.path().to_owned()),
         epoch_ns: monotonic_ns(),
+        iterations: Vec::new(),
         trace_marker: None,
         trace_switch: None,
     };
@@ -83,6 +85,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
 pub fn check(m: &Measurement) {
     let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason);
     assert!(!m.incomplete, "{name}: not closed");
+    assert_eq!(m.revision, probe::find(&m.probe).map_or(1, |probe| probe.revision), "{name}: revision");
     if m.support == Support::Unsupported {
         assert!(m.reason.is_some() && m.summary.count == 0, "{name}");
         return;

@@ -19,4 +19,5 @@ pub mod sampler;
 pub mod saver;
 pub mod timebase;
 pub mod timeline;
+pub mod waits;
 pub mod worker;

@@ -89,9 +89,9 @@ pub trait Observer {
         None
     }
 
-    /// Whether it wants the run to end now, with what was measured so far.
-    fn wants_end(&self) -> bool {
-        false
+    /// What tells the run to end now, with what was measured so far: `key q`.
+    fn wants_end(&self) -> Option<&'static str> {
+        None
     }
 }
 
@@ -145,7 +145,7 @@ impl Observer for Progress {
     fn observe(&mut self, event: &Event) {
         match event {
             Event::Started(plan) => {
-                self.total = plan.steps.iter().map(|step| step.points.len()).sum();
+                self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
                 self.began = Instant::now();
             }
             Event::Point { point, index } => self.point(point, *index),

@@ -12,6 +12,9 @@ use latscope_core::report::{Exceedance, Outlier, Warning};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// The warning that a trace that was asked for could not be saved.
+pub const TRACE_LOST: &str = "trace-lost";
+
 /// Outliers of a point that are kept: the worst ones.
 const KEPT: usize = 64;
 
@@ -218,7 +221,7 @@ impl Outliers {
         self.saved = true;
         if let Err(error) = blame.save(path) {
             let remedy = "choose a file in a directory with room that you may write to";
-            self.warn("trace-lost", format!("the trace is not saved: {error}"), Some(remedy));
+            self.warn(TRACE_LOST, format!("the trace is not saved: {error:#}"), Some(remedy));
         }
     }
 
@@ -276,6 +279,10 @@ impl Outliers {
     }
 
     fn sum_up(&mut self) {
+        if let (Some(path), Some(_), false) = (&self.plan.trace_file, &self.blame, self.saved) {
+            let text = format!("no event was above the threshold: there is no trace in {}", path.display());
+            self.warn("no-trace", text, None);
+        }
         let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
         if lost > 0 {
             let text = format!("{lost} events above the threshold came too fast to be taken: only counted");

@@ -1,6 +1,6 @@
 //! Request and machine to plan: pure.
 
-use crate::probe::{self, Ask, Cpus, Experiment, Probe};
+use crate::probe::{self, Ask, Cpus, Experiment, Probe, Profile};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
 use std::path::PathBuf;
@@ -30,6 +30,10 @@ pub struct Request {
     pub periodic: Option<Periodic>,
     /// What becomes of events above the threshold.
     pub on_threshold: Option<OnThreshold>,
+    /// How often each point is measured, seconds apart.
+    pub rounds: u32,
+    /// Whether the rounds were asked for: then no step has fewer.
+    pub rounds_asked: bool,
     /// What is done to the machine for periodic threads.
     pub conditions: Conditions,
 }
@@ -49,6 +53,8 @@ impl Request {
             timeline: None,
             periodic: None,
             on_threshold: None,
+            rounds: 1,
+            rounds_asked: false,
             conditions: Conditions::default(),
         }
     }
@@ -73,6 +79,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
     let mut steps: Vec<Step> = groups
         .into_iter()
         .map(|(experiment, scratch_in, points)| Step {
+            rounds: 1,
             name: experiment.name.to_owned(),
             points,
             cpus: match experiment.cpus {
@@ -88,7 +95,8 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         })
         .collect();
     steps.iter_mut().for_each(|step| probe::adapt(step, &request.ask));
-    Plan {
+    let plan = Plan {
+        rounds: 1,
         job: request.job.clone(),
         steps,
         load: request.load.clone(),
@@ -97,6 +105,35 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
         cpus: machine.allowed.clone(),
         notes: request.notes.clone(),
     }
+    .in_rounds(request.rounds);
+    if request.ask.survey && !request.rounds_asked {
+        with_fewer_rounds(plan, request.ask.profile)
+    } else {
+        plan
+    }
+}
+
+/// A survey's plan in which steps that are dear to set up have fewer rounds, with a note of them.
+fn with_fewer_rounds(mut plan: Plan, profile: Profile) -> Plan {
+    let mut said: Vec<(u32, &str, Vec<&str>)> = Vec::new();
+    for step in &mut plan.steps {
+        let Some((rounds, why)) =
+            probe::fewer_rounds(&step.name, profile).filter(|(rounds, _)| *rounds < step.rounds)
+        else {
+            continue;
+        };
+        step.rounds = rounds;
+        match said.iter_mut().find(|(known, reason, _)| (*known, *reason) == (rounds, why)) {
+            Some((_, _, steps)) => steps.push(&step.name),
+            None => said.push((rounds, why, vec![&step.name])),
+        }
+    }
+    let note = |(rounds, why, steps): (u32, &str, Vec<&str>)| {
+        format!("{} in {rounds} rounds of {}: {why}", steps.join(", "), plan.rounds)
+    };
+    let notes: Vec<String> = said.into_iter().map(note).collect();
+    plan.notes.extend(notes);
+    plan
 }
 
 /// Where the files of a point are made.
@@ -137,7 +174,6 @@ fn stop(request: &Request) -> latscope_core::plan::Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Profile;
 
     fn request() -> Request {
         let ask =

@@ -2,7 +2,8 @@
 
 use super::timebase::Timebase;
 use latscope_core::plan::Step;
-use latscope_core::report::{Block, Hop, Outlier, Support, Times, Value, Work};
+use latscope_core::quality::Quality;
+use latscope_core::report::{Block, Contention, Hop, Outlier, Times, Value, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +23,9 @@ pub struct Assignment {
     pub allowed: Vec<u32>,
     /// The directory for files, made for this step.
     pub scratch: Option<PathBuf>,
+    /// Iterations of a batch of each point as an earlier round found them.
+    #[serde(default)]
+    pub iterations: Vec<Option<u64>>,
     /// The `trace_marker` of the run's trace instance.
     pub trace_marker: Option<PathBuf>,
     /// The `tracing_on` of the trace instance that a measuring thread switches
@@ -41,6 +45,8 @@ pub enum Message {
         /// What to do about it.
         remedy: String,
     },
+    /// It waits for something that somebody may have to start.
+    Waiting(String),
     /// It begins with a point.
     Started(usize),
     /// A point is done: what no histogram holds.
@@ -54,12 +60,14 @@ pub enum Message {
 /// What is known of a point beside its histogram.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Closing {
-    /// How far the point can be trusted.
-    pub support: Support,
-    /// Why not fully.
-    pub reason: Option<String>,
-    /// What to do about it.
-    pub remedy: Option<String>,
+    /// How far the point can be trusted, and why not further.
+    pub quality: Quality,
+    /// What the measuring threads waited for a CPU.
+    #[serde(default)]
+    pub contention: Option<Contention>,
+    /// Iterations of a batch, which later rounds take over.
+    #[serde(default)]
+    pub iterations: Option<u64>,
     /// Named quantities that are no durations.
     pub values: BTreeMap<String, Value>,
     /// Bytes behind one operation.
@@ -79,6 +87,9 @@ pub struct Closing {
     /// The point ended before it had all it was to have.
     #[serde(default)]
     pub cut_short: bool,
+    /// The run was told to end before the point was done.
+    #[serde(default)]
+    pub interrupted: bool,
     /// There was nothing to record, which is a result.
     #[serde(default)]
     pub uneventful: bool,

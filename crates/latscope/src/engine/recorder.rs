@@ -108,8 +108,10 @@ const fn ring_words(samples: usize) -> usize {
     PAGE + (samples * SAMPLE).next_multiple_of(PAGE)
 }
 
-/// Where in the first page the coordinator asks for an end.
+/// Where in the first page the measuring threads are asked to end, and why.
 const STOP: usize = 0;
+const DONE: u64 = 1;
+const INTERRUPTED: u64 = 2;
 
 /// Where in the first page it sets another threshold than the plan's: its
 /// complement, so that a page of zeros sets none.
@@ -169,12 +171,23 @@ impl Slots {
         Ok(Slots { counters, layout })
     }
 
-    /// Asks the measuring threads to end after what they are at.
+    /// Ends the step by its own rules: the measuring threads end after what they are at.
     pub fn ask_to_stop(&self) {
-        self.counters.as_slice()[STOP].store(1, Relaxed);
+        // Where it was interrupted before, it stays so.
+        let _ = self.counters.as_slice()[STOP].compare_exchange(0, DONE, Relaxed, Relaxed);
     }
 
-    /// Whether somebody asked to end.
+    /// Ends the step because the run is told to end.
+    pub fn interrupt(&self) {
+        let _ = self.counters.as_slice()[STOP].compare_exchange(0, INTERRUPTED, Relaxed, Relaxed);
+    }
+
+    /// Whether the run was told to end before the step was done.
+    pub fn interrupted(&self) -> bool {
+        self.counters.as_slice()[STOP].load(Relaxed) == INTERRUPTED
+    }
+
+    /// Whether the measuring threads are asked to end.
     #[inline]
     pub fn stopping(&self) -> bool {
         self.counters.as_slice()[STOP].load(Relaxed) != 0

@@ -9,17 +9,23 @@ use super::protocol::{Assignment, Closing, Message};
 use super::recorder::{Cursor, Slots};
 use super::timebase::Timebase;
 use super::timeline;
+use crate::conditions::activity::Others;
 use crate::conditions::guardian::{Guardian, Ticket};
 use crate::conditions::load::{self, Loaded};
 use anyhow::{Context, Result, anyhow};
 use latscope_core::findings;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Plan, Point, Step};
-use latscope_core::report::{Measurement, Report, SCHEMA, Support, Tool, Warning};
+use latscope_core::quality::{Level, Reason};
+use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
+use latscope_core::verdict::is_merged;
 use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
-use latscope_sys::signal::Signals;
+use latscope_sys::signal::{self, Signals, TERMINATION};
 use latscope_sys::worker;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,16 +37,21 @@ pub struct Run<'a> {
     pub machine: Machine,
     /// The calibrated clock.
     pub timebase: Timebase,
+    /// What the user calls it.
+    pub labels: BTreeMap<String, String>,
     /// Who watches.
     pub observers: Vec<&'a mut dyn Observer>,
 }
 
-/// How a worker ended, short of a crash.
-#[derive(Debug, PartialEq, Eq)]
-enum End {
-    Finished,
-    Interrupted,
+/// What told the run to end, and when.
+struct Told {
+    by: String,
+    at: Instant,
 }
+
+/// Whoever is told twice within this time was told once: `timeout` signals its child, and then
+/// the group that it is in.
+const TWICE: Duration = Duration::from_secs(1);
 
 struct Coordinator<'a> {
     report: Report,
@@ -53,24 +64,32 @@ struct Coordinator<'a> {
     timeline: Option<timeline::Recorder>,
     /// Points begun in all steps before the present one.
     begun: usize,
+    /// When the points that are measured now were begun.
+    since: Instant,
+    told: Option<Told>,
+    /// What others use of the CPUs meanwhile.
+    others: Others,
+    /// For each step of the plan, how many measurements the report has of it.
+    entered: Vec<usize>,
+    /// Iterations of the batches of each step's points, from its first round.
+    iterations: Vec<Vec<Option<u64>>>,
 }
 
-const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
-
 /// Carries out the plan. A step that fails becomes a reason in the report; a
-/// signal ends the run with what was measured so far, `finished` being null.
+/// signal ends the run with what was measured so far, `finished` being null
+/// unless the run has no end of its own.
 ///
 /// # Errors
 /// Nothing could be started: no worker process, no guardian, no load.
 pub fn run(run: Run) -> Result<Report> {
-    let mut waited = vec![SIGINT, SIGTERM, SIGHUP];
+    let mut waited = TERMINATION.to_vec();
     waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
     let signals = Signals::block(&waited).context("signals cannot be waited for")?;
     let epoch = run.timebase.clock().start();
+    let steps = run.plan.steps.len();
+    let others = Others::watch(&run.plan.cpus.0);
     let mut coordinator = Coordinator {
-        report: empty_report(run.plan, run.machine),
+        report: empty_report(run.plan, run.machine, run.labels),
         timebase: run.timebase,
         epoch,
         epoch_ns: monotonic_ns(),
@@ -79,23 +98,42 @@ pub fn run(run: Run) -> Result<Report> {
         signals,
         timeline: None,
         begun: 0,
+        since: Instant::now(),
+        told: None,
+        others,
+        entered: vec![0; steps],
+        iterations: vec![Vec::new(); steps],
     };
     coordinator.run()?;
     Ok(coordinator.report)
 }
 
-fn empty_report(plan: Plan, machine: Machine) -> Report {
+fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) -> Report {
     let (name, version) = ("latscope".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     Report {
         schema: SCHEMA.to_owned(),
         tool: Tool { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() },
         started: now(),
         finished: None,
+        interrupted: None,
         plan,
         machine,
         warnings: Vec::new(),
+        run_id: random_name(),
+        labels,
+        activity: None,
         findings: Vec::new(),
         measurements: Vec::new(),
+    }
+}
+
+/// 128 random bits; empty where the kernel has none yet.
+fn random_name() -> String {
+    let mut bits = [0; 16];
+    // Early in the boot it would wait for the kernel's generator.
+    match getrandom(&mut bits, GetRandomFlags::NONBLOCK) {
+        Ok(16) => format!("{:032x}", u128::from_be_bytes(bits)),
+        _ => String::new(),
     }
 }
 
@@ -119,14 +157,19 @@ impl Coordinator<'_> {
                 "a time line is recorded: the durations of this run include the cost of recording",
             );
         }
-        let mut complete = true;
-        for step in &plan.steps {
+        let mut rounds_begun = 0;
+        for (round, index) in plan.schedule() {
+            let step = plan.steps[index].in_round(round);
             self.stay_off(&step.cpus, &plan.cpus.0);
-            let end = self.step(step, &plan.cpus.0);
+            if round >= rounds_begun {
+                rounds_begun = round + 1;
+                self.others.look();
+            }
+            self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
             tell(&mut self.observers, &Event::Closed(&self.report));
-            complete = end == End::Finished;
-            if !complete {
+            if self.told.is_some() {
+                self.report.interrupted = self.interrupted(index, &step);
                 break;
             }
         }
@@ -134,8 +177,9 @@ impl Coordinator<'_> {
         if let Some(timeline) = self.timeline.take() {
             timeline.finish(&mut self.guardian)?;
         }
+        self.report.activity = self.others.activity();
         self.report.findings.extend(findings::findings(&self.report));
-        self.report.finished = complete.then(now);
+        self.report.finished = self.report.interrupted.is_none().then(now);
         tell(&mut self.observers, &Event::Finished(&self.report));
         Ok(())
     }
@@ -160,11 +204,41 @@ impl Coordinator<'_> {
         let _ = sched::pin(home);
     }
 
+    /// How far the run came that was told to end; `None` where that is the only end it has.
+    fn interrupted(&self, index: usize, step: &Step) -> Option<Interrupted> {
+        let Told { by, at } = self.told.as_ref()?;
+        let plan = &self.report.plan;
+        if !step.stop.is_limited() && index + 1 == plan.steps.len() {
+            return None;
+        }
+        let planned: usize = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
+        let measured = self.report.measurements[self.segment(index)].iter().filter(|m| !is_merged(m));
+        let incomplete: Vec<&Measurement> = measured.filter(|m| m.incomplete).collect();
+        let done = self.begun - incomplete.len();
+        let cut: Vec<u64> = incomplete.iter().map(|m| m.summary.count).filter(|count| *count > 0).collect();
+        let limit = |limit: u64| (limit != u64::MAX).then_some(limit);
+        let periodic = step.periodic.is_some() && !cut.is_empty();
+        let (points, taken) = (cut.len() as u64, cut.iter().sum());
+        Some(Interrupted {
+            by: by.clone(),
+            points: Progress { done: done as u64, of: Some(planned as u64) },
+            events: periodic.then(|| Progress {
+                done: taken,
+                of: limit(step.stop.events).map(|each| each.saturating_mul(points)),
+            }),
+            time: periodic.then(|| Progress {
+                done: at.saturating_duration_since(self.since).as_nanos() as u64,
+                of: limit(step.stop.limit_ns),
+            }),
+        })
+    }
+
     /// Measures one step and adds its points to the report.
-    fn step(&mut self, step: &Step, allowed: &[u32]) -> End {
+    fn step(&mut self, index: usize, step: &Step, allowed: &[u32]) {
         let mut closings: Vec<Option<Closing>> = step.points.iter().map(|_| None).collect();
         let mut slots = None;
         let mut outliers = self.outliers(step);
+        let mut streams = Streams::new(step);
         let outcome = self.in_scratch(step, |coordinator, scratch| {
             let mut link = Link::start(step)?;
             slots = Some(link.slots.clone());
@@ -179,17 +253,22 @@ impl Coordinator<'_> {
                 epoch: coordinator.epoch,
                 allowed: allowed.to_vec(),
                 scratch,
+                iterations: coordinator.iterations[index].clone(),
                 trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker).or(marker),
                 trace_switch: switch,
                 epoch_ns: coordinator.epoch_ns,
             })?;
-            coordinator.listen(step, &mut link, &mut closings, outliers.as_mut())
+            coordinator.listen(index, step, &mut link, &mut closings, (&mut streams, outliers.as_mut()))
         });
-        let failure = match &outcome {
-            Ok(End::Finished) => None,
-            Ok(End::Interrupted) => Some("the run was interrupted".to_owned()),
-            Err(error) => Some(format!("{error:#}")),
+        let failure = match (&outcome, &self.told) {
+            (Ok(()), told) => told.as_ref().map(|told| format!("the run was interrupted by {}", told.by)),
+            (Err(error), _) => Some(format!("{error:#}")),
         };
+        // However the worker ended: these are the last figures, and the same as in the report.
+        if let Some(slots) = &slots {
+            self.look(slots, &mut streams, outliers.as_mut());
+            self.snapshot(step, slots);
+        }
         let mut measured = collect::measurements(step, slots.as_ref(), &closings, failure.as_deref());
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
@@ -197,18 +276,36 @@ impl Coordinator<'_> {
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
         self.add_timeline(step, &mut measured);
-        self.enter(measured);
-        outcome.unwrap_or(End::Finished)
+        self.iterations[index] = iterations(&closings);
+        let others = self.others.since_last();
+        let distorts = self.report.plan.load.is_none() && step.periodic.is_none();
+        measured.iter_mut().for_each(|m| add_others(m, others, distorts));
+        self.enter(index, measured);
     }
 
-    /// Adds the points of a step to the report, and what they come to together.
-    fn enter(&mut self, mut measured: Vec<Measurement>) {
+    /// Adds the points of a step to the report, and what they come to together:
+    /// in the order of the plan, whatever the order of the rounds, and to what
+    /// earlier rounds of the step found.
+    fn enter(&mut self, index: usize, mut measured: Vec<Measurement>) {
         if let Some(emulator) = emulator(&self.report.machine) {
             measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
         }
-        let merged = collect::merged(&measured);
-        self.report.measurements.extend(measured);
-        self.report.measurements.extend(merged);
+        measured.extend(collect::merged(&measured));
+        let segment = self.segment(index);
+        let known = &mut self.report.measurements[segment.clone()];
+        if known.is_empty() {
+            self.entered[index] = measured.len();
+            measured.iter_mut().for_each(Measurement::settle);
+            self.report.measurements.splice(segment, measured);
+        } else {
+            known.iter_mut().zip(measured).for_each(|(known, next)| known.add_round(next));
+        }
+    }
+
+    /// Where in the report the measurements of a step are, or would be.
+    fn segment(&self, index: usize) -> Range<usize> {
+        let start = self.entered[..index].iter().sum();
+        start..start + self.entered[index]
     }
 
     /// Takes what was recorded of a step: into the file, and its shares into
@@ -256,14 +353,14 @@ impl Coordinator<'_> {
     /// Listens to a worker until it is done, dead, silent or to be stopped.
     fn listen(
         &mut self,
+        index: usize,
         step: &Step,
         link: &mut Link,
         closings: &mut [Option<Closing>],
-        mut outliers: Option<&mut Outliers>,
-    ) -> Result<End> {
+        (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
+    ) -> Result<()> {
         let mut failure = None;
         let mut pace = Pace::new(step, &self.observers, outliers.as_deref());
-        let mut streams = Streams::new(step);
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
             let heard = link.wait(&self.signals, &inputs, pace.patience())?;
@@ -272,11 +369,13 @@ impl Coordinator<'_> {
                 pace.heard();
             }
             match heard {
-                Heard::Signal(signal) if ENDING.contains(&signal) => {
-                    if step.periodic.is_none() || pace.ending() {
-                        return Ok(End::Interrupted);
+                Heard::Signal(signal) if TERMINATION.contains(&signal) => {
+                    let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
+                    self.end_early(link, &mut pace, signal::name(signal));
+                    // What was recorded outlives the worker.
+                    if step.periodic.is_none() || again {
+                        return Ok(());
                     }
-                    self.end_early(link, &mut pace);
                 }
                 Heard::Signal(signal) => {
                     // Whoever is asked how it stands wants to know how it stands now.
@@ -288,33 +387,35 @@ impl Coordinator<'_> {
                 Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
                 Heard::Message(Message::Ready) => {}
                 Heard::Message(Message::Shortfall { reason, remedy }) => {
+                    collect::forewarned(closings, &reason, &remedy);
                     self.forewarn(step, &reason, remedy);
                 }
+                Heard::Message(Message::Waiting(text)) => {
+                    let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
+                    self.tell(&Event::Warning(&warning));
+                }
                 Heard::Message(Message::Started(point)) => {
-                    let index = self.begun + point;
-                    self.tell(&Event::Point { point: &step.points[point], index });
+                    let place = self.begun + point;
+                    self.since = Instant::now();
+                    self.tell(&Event::Point { point: &step.points[point], index: place });
                 }
                 Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
                 Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
-                Heard::Message(Message::Finished) => {
-                    self.look(&link.slots, &mut streams, outliers.as_deref_mut());
-                    self.snapshot(step, &link.slots);
-                    return failure.map_or(Ok(End::Finished), Err);
-                }
+                Heard::Message(Message::Finished) => return failure.map_or(Ok(()), Err),
             }
             if pace.is_over()? {
-                return Ok(End::Interrupted);
+                return Ok(());
             }
-            self.look(&link.slots, &mut streams, outliers.as_deref_mut());
+            self.look(&link.slots, streams, outliers.as_deref_mut());
             if pace.looks.due() {
                 self.snapshot(step, &link.slots);
             }
             if pace.checkpoints.due() {
                 let so_far = collect::measurements(step, Some(&link.slots), closings, Some(SO_FAR));
-                self.checkpoint(so_far, outliers.as_deref());
+                self.checkpoint(index, so_far, outliers.as_deref());
             }
-            if !pace.ending() && self.observers.iter().any(|observer| observer.wants_end()) {
-                self.end_early(link, &mut pace);
+            if let Some(by) = self.observers.iter().find_map(|observer| observer.wants_end()) {
+                self.end_early(link, &mut pace, by.to_owned());
             }
         }
     }
@@ -328,12 +429,12 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Asks the measuring threads to end, and gives them a moment.
-    fn end_early(&mut self, link: &Link, pace: &mut Pace) {
-        link.slots.ask_to_stop();
-        pace.end();
-        if pace.limited {
-            self.warn("ended-early", "the run was ended before its time: the figures are those so far");
+    /// Asks the measuring threads to end, and gives them a moment; the first time counts.
+    fn end_early(&mut self, link: &Link, pace: &mut Pace, by: String) {
+        if self.told.is_none() {
+            self.told = Some(Told { by, at: Instant::now() });
+            link.slots.interrupt();
+            pace.end();
         }
     }
 
@@ -355,12 +456,14 @@ impl Coordinator<'_> {
     }
 
     /// Gives those who keep the report what a step has so far.
-    fn checkpoint(&mut self, mut so_far: Vec<Measurement>, outliers: Option<&Outliers>) {
+    fn checkpoint(&mut self, index: usize, mut so_far: Vec<Measurement>, outliers: Option<&Outliers>) {
         outliers.into_iter().for_each(|outliers| collect::add_outliers(&mut so_far, outliers));
-        let closed = self.report.measurements.len();
-        self.enter(so_far);
+        let (before, entered) = (self.report.measurements[self.segment(index)].to_vec(), self.entered[index]);
+        self.enter(index, so_far);
         tell(&mut self.observers, &Event::Checkpoint(&self.report));
-        self.report.measurements.truncate(closed);
+        let segment = self.segment(index);
+        self.report.measurements.splice(segment, before);
+        self.entered[index] = entered;
     }
 
     fn tell(&mut self, event: &Event) {
@@ -387,24 +490,26 @@ fn emulator(machine: &Machine) -> Option<String> {
     runner.or_else(|| machine.hypervisor.clone().filter(|name| name.contains("emulated")))
 }
 
-fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
-    match measurement.support {
-        Support::Unsupported => return,
-        Support::Ok => measurement.remedy = Some("measure on the machine itself".to_owned()),
-        Support::Degraded => {}
+/// The iterations that a worker found for the batches of its points.
+fn iterations(closings: &[Option<Closing>]) -> Vec<Option<u64>> {
+    closings.iter().map(|closing| closing.as_ref()?.iterations).collect()
+}
+
+/// Adds what others used of the CPUs while a point was measured; waiting distorts
+/// no figure where it is what is measured, nor beside a load that was asked for.
+fn add_others(measurement: &mut Measurement, others: Option<f64>, distorts: bool) {
+    if let Some(contention) = &mut measurement.contention {
+        contention.others = others;
+        contention.distorts &= distorts;
     }
-    measurement.support = Support::Degraded;
-    measurement.reason = Some(emulated(measurement.reason.take(), emulator));
 }
 
-/// The reason of an emulated figure, behind what else distorts it.
-fn emulated(other: Option<String>, emulator: &str) -> String {
-    let emulated = format!("emulated ({emulator}): the figure is the emulator's");
-    other.map_or(emulated.clone(), |other| format!("{other}; {emulated}"))
+fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
+    if measurement.quality.level != Level::Unsupported {
+        let text = format!("emulated ({emulator}): the figure is the emulator's");
+        measurement.lower(Reason::new(Level::Degraded, "emulated", text, "measure on the machine itself"));
+    }
 }
-
-/// Signals that end a run.
-const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// Why a point that is measured now has no more.
 const SO_FAR: &str = "this was saved while it was measured";
@@ -448,8 +553,6 @@ struct Pace {
     ended: bool,
     /// Time in which threads that were asked to end do so.
     grace: Duration,
-    /// Whether the step would end by itself.
-    limited: bool,
 }
 
 /// A thread that sleeps sees that it was asked to end when it wakes up.
@@ -469,7 +572,6 @@ impl Pace {
         let observing = observers.iter().filter_map(|observer| observer.period());
         let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
         let checkpoints = observers.iter().filter_map(|observer| observer.checkpoints()).min();
-        let limited = step.stop.limit_ns != u64::MAX || step.stop.events != u64::MAX;
         let now = Instant::now();
         Pace {
             looks: Beat::new(period, now),
@@ -478,7 +580,6 @@ impl Pace {
             silence,
             ended: false,
             grace: grace(step),
-            limited,
         }
     }
 
@@ -501,10 +602,6 @@ impl Pace {
     fn end(&mut self) {
         self.ended = true;
         self.given_up = Instant::now() + self.grace;
-    }
-
-    fn ending(&self) -> bool {
-        self.ended
     }
 
     /// Whether threads that were asked to end had time enough.
@@ -565,7 +662,7 @@ mod tests {
         let never = || Beat::new(None, now);
         let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
         let (looks, checkpoints) = (never(), never());
-        Pace { looks, checkpoints, given_up: now, silence, ended: false, grace, limited: true }
+        Pace { looks, checkpoints, given_up: now, silence, ended: false, grace }
     }
 
     #[test]
@@ -589,12 +686,5 @@ mod tests {
         pace.checkpoints = Beat::new(Some(Duration::ZERO), Instant::now());
         assert_eq!(pace.patience(), Duration::from_millis(1));
         assert!(pace.checkpoints.due() && !pace.looks.due());
-    }
-
-    #[test]
-    fn what_else_distorts_an_emulated_figure_is_still_said() {
-        assert_eq!(emulated(None, "TCG"), "emulated (TCG): the figure is the emulator's");
-        let both = emulated(Some("ran as OTHER".to_owned()), "TCG");
-        assert_eq!(both, "ran as OTHER; emulated (TCG): the figure is the emulator's");
     }
 }

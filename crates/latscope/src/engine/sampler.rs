@@ -53,6 +53,8 @@ pub struct Shape {
     /// Iterations that bring the working set back into the caches after
     /// something else ran, however long a batch is; 0 for a sixteenth of it.
     pub warm: u64,
+    /// Iterations of a batch, where they are known from an earlier round.
+    pub iterations: Option<u64>,
 }
 
 /// Disturbed samples kept in case that no clean one comes.
@@ -78,7 +80,13 @@ pub fn batches<H: Host>(
 ) -> Outcome {
     let clock = host.clock();
     let began = clock.start();
-    let iterations = calibrate(host, timebase, stop, shape.warm, &mut event);
+    let iterations = match shape.iterations {
+        Some(known) => {
+            event(known);
+            known
+        }
+        None => calibrate(host, timebase, stop, shape.warm, &mut event),
+    };
     let warm = if shape.warm == 0 { iterations / 16 } else { shape.warm }.max(1);
     let capacity = stop.samples.min(100_000) as usize;
     let mut outcome = Outcome { iterations, cycles: Vec::with_capacity(capacity), ..Outcome::default() };
@@ -304,7 +312,7 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         // 2 ns an iteration of 10 operations: 200 ps each, half a cycle of 400 ps.
-        let shape = Shape { ops: 10, warm: 0 };
+        let shape = Shape { ops: 10, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 0),
             &Timebase::scripted(),
@@ -322,7 +330,7 @@ mod tests {
     fn disturbed_batches_are_counted_and_replaced() {
         let now = Cell::new(0);
         let mut kept = Kept::default();
-        let shape = Shape { ops: 1, warm: 0 };
+        let shape = Shape { ops: 1, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 3),
             &Timebase::scripted(),
@@ -346,7 +354,7 @@ mod tests {
             cached.set(cached.get() + cold);
             now.set(now.get() + 90 * cold + 5 * (n - cold));
         };
-        let shape = Shape { ops: 1, warm: 10_000 };
+        let shape = Shape { ops: 1, warm: 10_000, iterations: None };
         let outcome = batches(&mut host, &Timebase::scripted(), &STOP, shape, event, &mut kept);
         assert_eq!(outcome.iterations, STOP.batch_ns / 5);
         assert!(kept.values.into_inner().iter().all(|(_, ps)| *ps == 5_000));
@@ -356,7 +364,7 @@ mod tests {
     fn when_nothing_is_clean_the_limit_ends_it_and_the_outcome_says_so() {
         let now = Cell::new(0);
         let mut kept = Kept::default();
-        let shape = Shape { ops: 1, warm: 0 };
+        let shape = Shape { ops: 1, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 1),
             &Timebase::scripted(),
@@ -387,7 +395,7 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { samples: 3, ..STOP };
-        let shape = Shape { ops: 1, warm: 0 };
+        let shape = Shape { ops: 1, warm: 0, iterations: None };
         let outcome = batches(
             &mut machine(&now, 0),
             &Timebase::scripted(),

@@ -3,10 +3,10 @@
 //! finished report saves that.
 
 use super::observers::{Event, Observer};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use latscope_core::report::Report;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -67,15 +67,27 @@ pub fn check(path: &Path) -> Result<()> {
         tempfile::Builder::new()
             .prefix(".latscope-")
             .tempfile_in(directory_of(path))
-            .map_err(plain)
-            .with_context(|| unwritable(path))?;
+            .map_err(|error| refused(path, &error))?;
     }
     Ok(())
 }
 
 /// The error without the name of a temporary file, which says nothing to the user.
-fn plain(error: io::Error) -> io::Error {
-    error.kind().into()
+fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("{}: {}", unwritable(path), of_directory(error.kind()))
+}
+
+/// What an error of a directory is, where only its kind is known.
+fn of_directory(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "no such directory",
+        ErrorKind::NotADirectory => "a part of its path is no directory",
+        ErrorKind::PermissionDenied => "permission denied",
+        ErrorKind::ReadOnlyFilesystem => "its file system is read-only",
+        ErrorKind::StorageFull => "no space left on its file system",
+        ErrorKind::QuotaExceeded => "the quota of its file system is used up",
+        _ => "its directory refuses new files",
+    }
 }
 
 fn unwritable(path: &Path) -> String {
@@ -121,8 +133,7 @@ fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) ->
         .prefix(".latscope-")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(directory_of(path))
-        .map_err(plain)
-        .with_context(|| unwritable(path))?;
+        .map_err(|error| refused(path, &error))?;
     write(file.as_file_mut()).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
     file.persist(path).with_context(|| unwritable(path))?;
     Ok(())

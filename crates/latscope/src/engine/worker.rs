@@ -58,12 +58,10 @@ fn run(
     let mut bench = Bench::new(assignment, slots, tell);
     bench.set_bell(inherited(2).ok());
     bench.set_memory(Some(memory));
-    shortfalls.iter().for_each(|(reason, remedy)| bench.forewarn(reason, remedy));
+    shortfalls.iter().for_each(|shortfall| bench.forewarn(shortfall));
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
-    if !shortfalls.is_empty() {
-        let (reasons, remedies): (Vec<String>, Vec<&str>) = shortfalls.into_iter().unzip();
-        let (reason, remedy) = (reasons.join("; "), remedies.join("; "));
-        (0..bench.points().len()).for_each(|point| bench.degrade(point, reason.as_str(), remedy.as_str()));
+    for shortfall in &shortfalls {
+        (0..bench.points().len()).for_each(|point| bench.fell_short(point, shortfall));
     }
     bench.close();
     match outcome {
@@ -85,7 +83,7 @@ fn prepare(cpu: Option<u32>, policy: Policy) -> Result<Vec<Shortfall>> {
         shortfalls.extend(pinned(cpu)?);
     }
     if let Policy::Fifo(priority) = policy {
-        shortfalls.extend(granted(sched::Policy::Fifo(priority)));
+        shortfalls.extend(hold::granted(sched::Policy::Fifo(priority)));
     }
     Ok(shortfalls)
 }
@@ -101,19 +99,12 @@ fn pinned(cpu: u32) -> Result<Option<Shortfall>> {
             ) =>
         {
             let remedy = "allow sched_setaffinity(2) in the seccomp filter";
-            Ok(Some((format!("not kept on CPU {cpu}: {error}"), remedy)))
+            Ok(Some(Shortfall {
+                id: "not-pinned",
+                reason: format!("not kept on CPU {cpu}: {error}"),
+                remedy,
+            }))
         }
         Err(error) => Err(error).with_context(|| format!("CPU {cpu} cannot be used")),
-    }
-}
-
-fn granted(wanted: sched::Policy) -> Option<Shortfall> {
-    let remedy = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
-    if let Err(error) = sched::set_policy(wanted) {
-        return Some((format!("ran as SCHED_OTHER: {error}"), remedy));
-    }
-    match sched::policy() {
-        Ok(policy) if policy == wanted => None,
-        other => Some((format!("asked for {wanted:?}, but the kernel has {other:?}"), remedy)),
     }
 }

@@ -6,6 +6,7 @@
 
 mod doctor;
 mod facts;
+mod identity;
 mod root;
 mod snapshot;
 mod steal;

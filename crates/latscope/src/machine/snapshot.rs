@@ -1,6 +1,7 @@
 //! The snapshot of a machine.
 
 use super::facts::Facts;
+use super::identity;
 use super::root::{Root, field, fields};
 use super::topology;
 use latscope_core::machine::{Cache, Machine};
@@ -25,6 +26,7 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
     let (caches, caches_from) = caches(root, facts, first);
     let memory = |name: &str| kibibytes(root, name).unwrap_or(0);
     Machine {
+        id: identity::machine_id(root),
         name: facts.name.clone(),
         kernel: facts.kernel.clone(),
         kernel_version: facts.kernel_version.clone(),

@@ -52,6 +52,7 @@ mod tests {
     fn parts_are_numbered_as_they_are_asked_for() {
         let point = |probe: &str| Point {
             probe: probe.to_owned(),
+            revision: 1,
             params: Params::new(),
             title: String::new(),
             row: false,

@@ -42,6 +42,8 @@ pub struct Probe {
     /// The code that measures it. Probes that share an experiment are
     /// measured together, in one worker.
     pub experiment: &'static Experiment,
+    /// Raised when what is timed, or what a parameter means, changes: results of two revisions are not compared.
+    pub revision: u32,
     /// The points for a request on a machine. Pure.
     pub plan: fn(&Ask, &Machine) -> Vec<Point>,
 }
@@ -169,25 +171,29 @@ impl Ask {
     }
 }
 
+/// What a batch lasts in every profile, ns, so that their results can be compared: less than a
+/// scheduler slice, and long beside a stamp.
+const BATCH_NS: u64 = 250_000;
+
 impl Profile {
     /// When a point has been measured enough.
     pub fn stop(self) -> Stop {
         const MS: u64 = 1_000_000;
         match self {
             Profile::Quick => {
-                Stop { samples: 25, events: 500, batch_ns: 200_000, budget_ns: 25 * MS, limit_ns: 80 * MS }
+                Stop { samples: 25, events: 500, batch_ns: BATCH_NS, budget_ns: 25 * MS, limit_ns: 80 * MS }
             }
             Profile::Normal => Stop {
                 samples: 100,
                 events: 2_000,
-                batch_ns: 250_000,
+                batch_ns: BATCH_NS,
                 budget_ns: 100 * MS,
                 limit_ns: 400 * MS,
             },
             Profile::Full => Stop {
                 samples: 400,
                 events: 20_000,
-                batch_ns: 500_000,
+                batch_ns: BATCH_NS,
                 budget_ns: 500 * MS,
                 limit_ns: 2_000 * MS,
             },
@@ -203,7 +209,8 @@ impl Probe {
 
     /// A point of this probe.
     pub fn point(&self, params: Params, title: impl Into<String>, row: bool) -> Point {
-        Point { probe: self.id.to_owned(), params, title: title.into(), row }
+        let revision = self.revision;
+        Point { probe: self.id.to_owned(), revision, params, title: title.into(), row }
     }
 }
 
@@ -279,6 +286,29 @@ pub fn adapt(step: &mut Step, ask: &Ask) {
     }
 }
 
+/// Experiments that take longer to set up than to measure, with the rounds that a
+/// survey has time for, usual and quick, and why.
+const DEAR: [(&str, [u32; 2], &str); 10] = [
+    ("memory.latency", [3, 1], LARGE),
+    ("memory.stream", [3, 1], LARGE),
+    ("memory.parallelism", [3, 1], LARGE),
+    ("memory.bandwidth", [3, 1], LARGE),
+    ("memory.loaded", [3, 1], LARGE),
+    ("memory.tlb", [3, 1], LARGE),
+    ("sync.hand-off", [4, 2], AWAKE),
+    ("sync.core-to-core", [4, 2], AWAKE),
+    ("sync.atomic", [4, 2], AWAKE),
+    ("sync.ring", [4, 2], AWAKE),
+];
+const LARGE: &str = "memory larger than the caches is filled first";
+const AWAKE: &str = "all CPUs are kept busy first";
+
+/// The rounds of a step that has fewer than the others of a survey, and why.
+pub fn fewer_rounds(step: &str, profile: Profile) -> Option<(u32, &'static str)> {
+    let (_, [usual, quick], why) = DEAR.iter().find(|(name, ..)| *name == step)?;
+    Some((if profile == Profile::Quick { *quick } else { *usual }, *why))
+}
+
 /// Whether a probe is measured only when it is asked for by its name: it
 /// changes settings of the kernel for a while, or is one of many alike.
 pub fn by_name_only(probe: &Probe) -> bool {
@@ -312,6 +342,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn one_of_a_thing_is_in_the_singular() {
+        let machine = crate::engine::harness::machine();
+        let things = ["threads", "CPUs", "chains", "processes", "descriptors", "pairs", "pages", "calls"];
+        let mut wrong = Vec::new();
+        for probe in all() {
+            let mut ask = crate::engine::harness::ask();
+            let numbers = probe.params.iter().filter(|param| param.kind == Kind::Number);
+            ask.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
+            for point in (probe.plan)(&ask, &machine) {
+                let words: Vec<&str> = point.title.split([' ', ',']).collect();
+                if words.windows(2).any(|pair| pair[0] == "1" && things.contains(&pair[1])) {
+                    wrong.push(point.title);
+                }
+            }
+        }
+        assert_eq!(wrong, [""; 0]);
+    }
+
+    #[test]
     fn every_probe_is_documented_and_unique() {
         let mut ids = BTreeSet::new();
         for probe in all() {
@@ -323,6 +372,14 @@ mod tests {
             for param in probe.params {
                 assert!(!param.help.is_empty(), "{}: {}", probe.id, param.name);
             }
+        }
+    }
+
+    #[test]
+    fn what_has_fewer_rounds_is_an_experiment_and_has_three_at_least() {
+        for (name, rounds, why) in DEAR {
+            assert!(experiment(name).is_some(), "no experiment {name}");
+            assert!((3..8).contains(&rounds[0]) && rounds[1] < 3 && !why.is_empty(), "{name}");
         }
     }
 

@@ -22,6 +22,7 @@ pub static EMPTY: Probe = Probe {
     source: "the cost of stamping is subtracted, so what is left is its error",
     params: &[],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan: |_, _| vec![EMPTY.point(params([]), "nothing", true)],
 };
 
@@ -34,6 +35,7 @@ pub static DELAY: Probe = Probe {
     source: "the wait's own stamps are the truth",
     params: &[],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan: |_, _| vec![DELAY.point(params([]), "a known delay in every tenth event", true)],
 };
 
@@ -49,6 +51,7 @@ pub static SAME: Probe = Probe {
         Param { name: "pair", help: "Which pair of runs.", kind: Kind::Stated, axis: true },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan: plan_same,
 };
 

@@ -13,6 +13,8 @@ fn refused(words: &[&str], parts: &[&str]) {
     let line = ran.refused();
     assert_eq!(ran.out, "", "{words:?}");
     assert!(!ran.err.contains("measuring"), "{words:?}: {}", ran.err);
+    // The system's own numbers and Rust's own words say nothing to a user.
+    assert!(!["os error", "entity", "Error"].iter().any(|word| line.contains(word)), "{words:?}: {line}");
     for part in parts {
         assert!(line.contains(part), "{words:?} is refused without {part:?}: {line}");
     }
@@ -36,6 +38,50 @@ fn unknown_words_are_named_and_others_offered() {
     refused(&["as", "lat_nosuch"], &["lat_nosuch"]);
     refused(&["show"], &["RESULT", "latscope show --help"]);
     refused(&["survey", "--quick", "--full"], &["--quick", "--full"]);
+}
+
+#[test]
+fn every_error_of_usage_points_to_the_help_of_its_subcommand() {
+    let measuring = [
+        "survey", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "ipc",
+        "remote",
+    ];
+    let wrong = [
+        ["--cpus", ""],
+        ["--duration", "0s"],
+        ["--save-every", "0s"],
+        ["--load", "banana"],
+        ["--count", "0"],
+        ["--sed", "1"],
+    ];
+    for subcommand in measuring {
+        for [option, value] in wrong {
+            refused(
+                &[subcommand, option, value],
+                &[&option[..4], &format!("(see `latscope {subcommand} --help`)")],
+            );
+        }
+    }
+    refused(&["wake", "--threads", "0"], &["latscope wake --help"]);
+    refused(&["wake", "--trace", "x"], &["latscope wake --help"]);
+    refused(&["ipc", "--pairs", "0"], &["latscope ipc --help"]);
+    refused(&["memory", "latency", "--size", "0"], &["latscope memory --help"]);
+    refused(&["survey", "--only", "memroy"], &["did you mean memory?", "latscope survey --help"]);
+    refused(&["list", "memroy"], &["did you mean memory?", "latscope list --help"]);
+    refused(&["as", "cyclictset"], &["did you mean cyclictest?", "latscope as --help"]);
+    refused(&["cpu", "--load", "memroy"], &["did you mean memory?"]);
+    refused(&["remote", "serve", "--pty", "--wait", "x"], &["latscope remote serve --help"]);
+}
+
+#[test]
+fn the_older_tools_are_listed() {
+    let listed = run(&["as"]).done();
+    for words in [&["as", "--help"][..], &["as", "-h"]] {
+        assert_eq!(run(words).done(), listed);
+    }
+    for name in ["cyclictest", "lat_mem_rd", "libhwbinder_latency", "hackbench", "mica_main"] {
+        assert!(listed.lines().any(|line| line.trim_start().starts_with(name)), "{listed}");
+    }
 }
 
 #[test]
@@ -86,9 +132,17 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
         for path in [&missing, &directory] {
             refused(&["cpu", "cycle", option, path], &[path, "choose a file"]);
         }
+        refused(&["cpu", "cycle", option, &missing], &["no such directory"]);
     }
-    // Whether tracing or the file is what fails depends on the user.
-    refused(&["sync", "mutex", "--timeline", &missing], &[]);
+    refused(&["show", &missing], &[&missing, "no such file or directory"]);
+    refused(&["cpu", "cycle", "--beside", &missing], &[&missing, "no such file or directory"]);
+    refused(&["ipc", "--svg", &missing], &[&missing, "no such directory"]);
+    refused(&["wake", "--svg", &missing], &[&missing, "no such directory"]);
+    refused(&["wake", "--threshold", "1s", "--trace", &missing], &[&missing, "no such directory"]);
+    refused(&["noise", "--threshold", "1s", "--trace", &missing], &[&missing, "no such directory"]);
+    refused(&["ipc", "--trace", &missing], &[&missing, "no such directory"]);
+    refused(&["file", "--dir", &missing], &[&missing, "no such"]);
+    refused(&["sync", "mutex", "--timeline", &missing], &[&missing, "no such directory"]);
     assert_eq!(names(place.path()), ["directory"]);
     assert!(names(&directory).is_empty());
 }
@@ -164,7 +218,9 @@ fn a_reader_that_goes_away_is_no_error_of_ours() {
 #[test]
 fn a_worker_started_by_hand_says_what_it_is() {
     for name in ["__worker", "__guardian"] {
-        let ran = end(&mut latscope([name]));
+        // Whoever runs the tests may leave descriptors open.
+        let script = format!("exec \"$0\" {name} 3>&- 4>&-");
+        let ran = end(&mut program(["sh", "-c", &script, crate::support::BINARY]));
         ran.no_panic();
         assert!(ran.refused().contains("started by latscope itself"), "{ran:?}");
     }

@@ -127,7 +127,7 @@ fn where_the_current_directory_is_closed_another_one_is_used() {
         .uid(NOBODY)
         .gid(NOBODY);
     let out = end(command.env("HOME", "/nonexistent")).done();
-    let found: Value = serde_json::from_str(&out).unwrap();
+    let found = crate::support::parsed(&out);
     measured(&found, "file.stat");
     let notes = found["plan"]["notes"].to_string();
     assert!(notes.contains("another directory is used"), "{notes}");

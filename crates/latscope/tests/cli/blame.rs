@@ -1,23 +1,15 @@
 //! Late wake-ups are explained, and a trace that fails costs no figure.
 
 use crate::support::{
-    NOBODY, Place, end, json, latscope, measured, of_probe, program, public_binary, root, run, skipped,
+    NOBODY, Place, end, has_program, json, latscope, measured, of_probe, program, public_binary, run,
+    traceable, with_mounts,
 };
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 
 /// Everything is late by more than a nanosecond.
 const WORDS: [&str; 8] =
     ["wake", "--duration", "400ms", "--threshold", "1ns", "--on-threshold", "save-trace", "--json"];
-
-fn traceable(test: &str) -> bool {
-    let tracefs = Path::new("/sys/kernel/tracing/instances").exists();
-    if !tracefs {
-        skipped(test, "there is no tracefs here");
-    }
-    tracefs && root(test)
-}
 
 /// Texts of the warnings of a name.
 fn warnings(result: &Value, id: &str) -> Vec<String> {
@@ -27,7 +19,8 @@ fn warnings(result: &Value, id: &str) -> Vec<String> {
 
 #[test]
 fn outliers_have_causes_that_add_up_and_the_trace_opens_in_its_tool() {
-    if !traceable("outliers_have_causes_that_add_up_and_the_trace_opens_in_its_tool") {
+    let name = "outliers_have_causes_that_add_up_and_the_trace_opens_in_its_tool";
+    if !traceable(name) || !has_program(name, "trace-cmd") {
         return;
     }
     let place = Place::new();
@@ -56,18 +49,41 @@ fn outliers_have_causes_that_add_up_and_the_trace_opens_in_its_tool() {
 }
 
 #[test]
+fn where_tracefs_is_not_mounted_it_is_for_the_run_alone() {
+    let name = "where_tracefs_is_not_mounted_it_is_for_the_run_alone";
+    if !traceable(name) {
+        return;
+    }
+    // Whatever is mounted here is gone in the script's namespace.
+    let script = "umount -a -t tracefs,debugfs || true; if grep -q tracefs /proc/mounts; then exit 9; fi; \
+                  \"$@\" || test $? = 2; grep -c tracefs /proc/mounts || true";
+    let place = Place::new();
+    let result = place.at("result.json");
+    let mut words = WORDS.to_vec();
+    words.extend([result.as_str(), "--quiet", "--trace"]);
+    let trace = place.at("trace.dat");
+    words.push(&trace);
+    let ran = end(&mut with_mounts(script, &words));
+    assert_eq!(ran.done().trim(), "0");
+    let found = json(&result);
+    let explained = |m: &&Value| m["outliers"][0]["cause"][0]["kind"].is_string();
+    assert!(of_probe(&found, "wake.timer").iter().any(explained), "{found:#}");
+}
+
+#[test]
 fn a_trace_that_cannot_be_saved_costs_no_figure() {
     if !traceable("a_trace_that_cannot_be_saved_costs_no_figure") {
         return;
     }
     let place = Place::new();
     let result = place.at("result.json");
-    let ran = end(latscope(WORDS).args([&result, "--trace", "/nonexistent/trace.dat"]));
+    let ran = end(latscope(WORDS).args([&result, "--trace", "/dev/full"]));
     ran.no_panic();
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
     let found = json(&result);
     measured(&found, "wake.timer");
     let [warning] = &warnings(&found, "trace-lost")[..] else { panic!("{:#}", found["warnings"]) };
-    assert!(warning.contains("/nonexistent/trace.dat"), "{warning}");
+    assert!(warning.contains("/dev/full"), "{warning}");
 }
 
 #[test]
@@ -87,7 +103,7 @@ fn the_worst_are_explained_without_a_threshold() {
 
 #[test]
 fn without_permission_to_trace_a_line_says_so_and_the_run_goes_on() {
-    if !root("without_permission_to_trace_a_line_says_so_and_the_run_goes_on") {
+    if !traceable("without_permission_to_trace_a_line_says_so_and_the_run_goes_on") {
         return;
     }
     let (place, binary) = public_binary();

@@ -1,19 +1,15 @@
 //! What is made from the description of the command, and the commands that do
 //! not measure for a result.
 
-use crate::support::{BINARY, NOBODY, Place, end, program, public_binary, root, run};
-use serde_json::Value;
+use crate::support::{
+    BINARY, NOBODY, Place, end, has_program, is_installed, program, public_binary, root, run, skipped_in_part,
+};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 
 const FAMILIES: [&str; 11] =
     ["cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "ipc", "remote"];
-
-/// Whether a program is on this machine.
-fn has(name: &str) -> bool {
-    end(&mut program(["sh", "-c", &format!("command -v {name}")])).code == Some(0)
-}
 
 #[test]
 fn help_is_on_stdout_and_names_everything() {
@@ -39,7 +35,12 @@ fn the_man_page_is_one_that_man_can_show() {
             page.lines().find(|line| line.starts_with(".SH") && line.replace('"', "").ends_with(section));
         assert!(heading.is_some(), "no section {section}");
     }
-    if has("groff") {
+}
+
+#[test]
+fn groff_finds_no_fault_in_the_man_page() {
+    if has_program("groff_finds_no_fault_in_the_man_page", "groff") {
+        let page = run(&["generate", "man"]).done();
         let place = Place::new();
         let file = place.file("latscope.1", &page);
         let ran = end(&mut program(["groff", "-Kutf8", "-man", "-Tutf8", "-ww", &file]));
@@ -56,7 +57,9 @@ fn completions_are_scripts_of_their_shells() {
         for word in ["latscope", "survey", "memory", "only", "placement"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
-        if has(shell) {
+        if !is_installed(shell) {
+            skipped_in_part("completions_are_scripts_of_their_shells", &format!("{shell} is not installed"));
+        } else {
             let place = Place::new();
             let file = place.file("completions", &script);
             let ran = end(&mut program([shell, check, &file]));
@@ -91,7 +94,7 @@ fn the_doctor_runs_with_root_and_without() {
     let out = run(&["doctor"]).done();
     assert!(out.contains("clock-source") && out.contains("governor"), "{out}");
     assert!(out.trim_end().lines().last().unwrap().contains(" good"), "{out}");
-    let machine: Value = serde_json::from_str(&run(&["doctor", "--json", "-"]).done()).unwrap();
+    let machine = crate::support::parsed(&run(&["doctor", "--json", "-"]).done());
     for check in machine["checks"].as_array().unwrap() {
         assert!(check["id"].is_string() && check["found"].is_string(), "{check:#}");
     }

@@ -3,14 +3,13 @@
 use crate::process::{Mark, send};
 use crate::support::{
     NOBODY, Place, Ran, end, eventually, has_reason, json, latscope, measurements, of_probe, program,
-    public_binary, root, run, skipped, start, wait,
+    public_binary, root, run, start, traceable, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 
 /// Runs `latscope ipc` with these words, which must succeed; returns the result.
 fn measured(words: &str) -> (Value, String) {
@@ -309,7 +308,7 @@ fn without_permission_the_fifo_row_is_degraded_and_says_why() {
     let (_copy, binary) = public_binary();
     let words = [binary.to_str().unwrap(), "ipc", "-t", "pipe", "--count", "20", "--json", "-", "-q"];
     let out = end(program(words).uid(NOBODY).gid(NOBODY).current_dir("/")).done();
-    let found: Value = serde_json::from_str(&out).expect("the result is JSON");
+    let found = crate::support::parsed(&out);
     let fifo = point(&found, &[("caller", "fifo"), ("pair", "0")]);
     has_reason(&[fifo], "degraded", "SCHED_FIFO");
     assert!(fifo["remedy"].as_str().unwrap().contains("ulimit -r"), "{fifo:#}");
@@ -344,20 +343,28 @@ fn without_permission_there_is_no_inversion_and_the_reason_is_said() {
 #[test]
 fn the_first_miss_ends_a_traced_run_and_the_trace_is_saved() {
     let name = "the_first_miss_ends_a_traced_run_and_the_trace_is_saved";
-    if !Path::new("/sys/kernel/tracing/instances").exists() {
-        return skipped(name, "there is no tracefs here");
-    }
-    if !root(name) {
+    if !traceable(name) {
         return;
     }
     let place = Place::new();
     let trace = place.at("trace.dat");
-    let (found, shown) = measured(&format!("-t pipe --count 100000 --deadline 1ns --trace {trace}"));
+    let (ran, found) = tried(&format!("-t pipe --count 100000 --deadline 1ns --trace {trace}"));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
     let rows = of_probe(&found, "ipc.pipe");
     assert!(rows.iter().all(|m| count(m) <= 1), "{found:#}");
     let outliers: Vec<&Value> =
         rows.iter().flat_map(|m| m["outliers"].as_array().into_iter().flatten()).collect();
     assert!(!outliers.is_empty(), "{found:#}");
     assert!(fs::metadata(&trace).unwrap().len() > 0);
-    assert!(shown.contains("Longest events"), "{shown}");
+    assert!(ran.out.contains("Longest events") && ran.out.contains("Verdict: exceeded"), "{}", ran.out);
+    // Without a miss that is said, and there is no file.
+    let none = place.at("none.dat");
+    let (_, shown) = measured(&format!("-t pipe --count 100 --deadline 100s --trace {none}"));
+    assert!(shown.contains("there is no trace in"), "{shown}");
+    assert!(!fs::exists(none).unwrap());
+    // Where it cannot be saved, that is an error, and no part of it is left.
+    let (ran, found) = tried("-t pipe --count 100000 --deadline 1ns --trace /dev/full");
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.err.contains("the trace is not saved"), "{ran:#?}");
+    assert!(of_probe(&found, "ipc.pipe").iter().any(|m| count(m) > 0), "{found:#}");
 }

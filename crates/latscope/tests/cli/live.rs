@@ -35,7 +35,7 @@ fn keys_choose_what_is_shown_and_q_ends_with_the_summary() {
         (!terminal.text().contains("PAUSED") && terminal.text() != frozen).then_some(())
     });
     terminal.type_in("q");
-    let text = terminal.ends(0);
+    let text = terminal.ends(1);
     assert!(text.contains("How sure"), "{text}");
     assert!(!text.contains("q end with the summary"), "{text}");
 }
@@ -55,37 +55,35 @@ fn a_terminal_may_change_its_size() {
     }
     terminal.resize(80, 24);
     terminal.type_in("q");
-    terminal.ends(0);
+    terminal.ends(1);
 }
 
 #[test]
 fn signals_end_with_the_summary_on_the_normal_screen() {
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let mut terminal = Terminal::run(&LONG);
         begun(&terminal);
         terminal.signal(signal);
-        let text = terminal.ends(0);
+        let text = terminal.ends(1);
         assert!(text.contains("How sure"), "{text}");
     }
     let mut terminal = Terminal::run(&LONG);
     begun(&terminal);
     terminal.type_in("\x03");
-    let text = terminal.ends(0);
+    let text = terminal.ends(1);
     assert!(text.contains("How sure"), "{text}");
 }
 
 #[test]
 fn after_a_kill_the_terminal_is_usable() {
-    for (signal, status) in [(Signal::KILL, 137), (Signal::QUIT, 131)] {
-        let mut terminal = Terminal::run(&LONG);
-        begun(&terminal);
-        terminal.signal(signal);
-        eventually("the guardian restores it", || (!terminal.is_taken()).then_some(()));
-        eventually("and the screen", || {
-            terminal.look(|screen| !screen.alternate_screen() && !screen.hide_cursor()).then_some(())
-        });
-        terminal.ends(status);
-    }
+    let mut terminal = Terminal::run(&LONG);
+    begun(&terminal);
+    terminal.signal(Signal::KILL);
+    eventually("the guardian restores it", || (!terminal.is_taken()).then_some(()));
+    eventually("and the screen", || {
+        terminal.look(|screen| !screen.alternate_screen() && !screen.hide_cursor()).then_some(())
+    });
+    terminal.ends(137);
 }
 
 #[test]
@@ -96,7 +94,7 @@ fn keys_that_would_stop_it_do_not() {
     terminal.type_in("\x1a\x13h");
     terminal.wait_for("stop drawing, not measuring");
     terminal.type_in("q");
-    terminal.ends(0);
+    terminal.ends(1);
 }
 
 #[test]
@@ -114,7 +112,7 @@ fn colours_are_not_forced_on_anybody() {
     assert!(!colored(&plain), "{}", plain.written());
     for terminal in [&mut plain, &mut usual] {
         terminal.type_in("q");
-        terminal.ends(0);
+        terminal.ends(1);
     }
 }
 

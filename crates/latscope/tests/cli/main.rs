@@ -20,6 +20,8 @@ mod remote_openamp;
 mod remote_tty;
 mod result;
 mod signals;
+#[path = "../skipped/mod.rs"]
+mod skipped;
 mod support;
 mod terminal;
 mod views;

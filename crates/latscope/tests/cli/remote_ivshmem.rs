@@ -2,7 +2,7 @@
 
 use crate::process::{Mark, send};
 use crate::support::{
-    Place, end, has_reason, json, latscope, measurements, of_probe, run, skipped, start, wait,
+    Place, end, has_program, has_reason, json, latscope, measurements, needs, of_probe, run, start, wait,
 };
 use crate::terminal::Terminal;
 use rustix::process::Signal;
@@ -13,12 +13,8 @@ const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorde
 
 /// Whether QEMU is there; the image is, where it can be built.
 fn possible(test: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let there = std::env::split_paths(&path).any(|directory| directory.join(QEMU).is_file());
-    if !there {
-        skipped(test, "it needs qemu-system-x86_64 (Debian: qemu-system-x86)");
-    }
-    there && cfg!(target_arch = "x86_64")
+    let built = cfg!(target_arch = "x86_64");
+    needs(test, built, "the image is built on x86-64 only") && has_program(test, QEMU)
 }
 
 fn measured(words: &str) -> Value {

@@ -7,6 +7,7 @@ use crate::support::{
 use crate::terminal::Terminal;
 use rustix::process::Signal;
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::process::Child;
 
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
@@ -138,4 +139,34 @@ fn there_is_one_server_a_socket() {
     assert!(line.contains("already"), "{line}");
     server.end(Signal::HUP).done();
     assert_eq!(names(meeting.place.path()), [""; 0]);
+}
+
+#[test]
+fn a_driver_without_a_server_tells_what_it_waits_for_and_takes_one_that_comes() {
+    let meeting = Meeting::new();
+    let result = meeting.place.at("result.json");
+    let mut driver = start(&mut latscope(meeting.driver("ping --wait socket --count 100", &result)));
+    let lines = BufReader::new(driver.stderr.take().unwrap()).lines();
+    let line = lines.map_while(Result::ok).find(|line| line.contains("waiting for")).expect("it tells");
+    assert!(line.contains(&meeting.words[3]) && line.contains("latscope remote serve --openamp"), "{line}");
+    let server = meeting.start();
+    wait(driver).done();
+    sound(&json(&result), 100);
+    server.end(Signal::TERM).done();
+}
+
+#[test]
+fn options_of_other_transports_are_refused() {
+    let served = |words: &str| run(&words.split(' ').collect::<Vec<_>>()).refused();
+    for (words, users) in [
+        ("remote ping --path /x", "tty or tty-line"),
+        ("remote ping --transport openamp --qemu x", "ivshmem"),
+        ("remote serve --openamp --path /x", "tty or tty-line"),
+        ("remote serve --pty --openamp-shm /x", "openamp"),
+        ("remote serve --pty --echo --qemu x", "ivshmem"),
+        ("remote serve --vhost-user /x --dst 5", "char"),
+    ] {
+        let line = served(words);
+        assert!(line.contains(&format!("is for --transport {users}")), "{line}");
+    }
 }

@@ -1,9 +1,10 @@
 //! Starting the command and looking at what it did.
 
+pub use crate::skipped::{has_program, is_installed, needs, root, skipped, skipped_in_part, traceable};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -185,7 +186,26 @@ pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
 #[track_caller]
 pub fn json(path: impl AsRef<Path>) -> Value {
     let text = fs::read(path.as_ref()).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()));
-    serde_json::from_slice(&text).expect("the result is JSON")
+    parsed(std::str::from_utf8(&text).expect("the result is UTF-8"))
+}
+
+/// JSON that the command wrote, in which no number is one that `jq` cannot carry.
+#[track_caller]
+pub fn parsed(text: &str) -> Value {
+    fn check(value: &Value) {
+        match value {
+            Value::Number(number) => {
+                let size = number.as_f64().expect("a number").abs();
+                assert!(size <= latscope_core::json::LARGEST as f64, "{number} is beyond 2^53");
+            }
+            Value::Array(all) => all.iter().for_each(check),
+            Value::Object(all) => all.values().for_each(check),
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    let value = serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON: {error}: {text}"));
+    check(&value);
+    value
 }
 
 /// The measurements of a result.
@@ -218,21 +238,6 @@ pub fn has_reason(points: &[&Value], support: &str, word: &str) {
         assert_eq!(m["support"], support, "{m:#}");
         assert!(m["reason"].as_str().is_some_and(|reason| reason.contains(word)), "{m:#}");
     }
-}
-
-/// Whether tests that need root can run; says so where they cannot.
-pub fn root(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skipped(test, "it needs root");
-    }
-    root
-}
-
-/// Says that a test did not run, past the capture of the test harness: nobody
-/// should believe that it did.
-pub fn skipped(test: &str, reason: &str) {
-    writeln!(std::io::stdout(), "SKIPPED {test}: {reason}").expect("stdout is open");
 }
 
 /// User and group of nobody.

@@ -166,7 +166,7 @@ fn results_go_to_stdout_and_words_to_stderr() {
     assert!(!ran.out.contains("measuring") && ran.out.contains("core cycle"), "{}", ran.out);
 
     let ran = run(&["cpu", "cycle", "--count", "2", "--json", "-"]);
-    let found: Value = serde_json::from_str(&ran.out).expect("nothing but JSON on stdout");
+    let found = crate::support::parsed(&ran.out);
     assert_eq!(found["schema"], "latscope/1");
     assert!(ran.err.contains("measuring cpu"));
 
@@ -203,7 +203,7 @@ fn a_dry_run_measures_nothing_and_leaves_nothing() {
 fn only_what_was_asked_for_is_measured() {
     let probes = |words: &[&str]| -> BTreeSet<String> {
         let out = end(latscope(words).args(["--count", "1", "--json", "-"])).done();
-        let found: Value = serde_json::from_str(&out).unwrap();
+        let found = crate::support::parsed(&out);
         measurements(&found).iter().map(|m| m["probe"].as_str().unwrap().to_owned()).collect()
     };
     let set = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();

@@ -2,12 +2,18 @@
 //! one, and asked by our host over a real window of shared memory.
 #![forbid(unsafe_code)]
 
+mod command;
 mod hostile;
+#[path = "../skipped/mod.rs"]
+mod skipped;
 mod support;
 
 use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::messages::block::{self, Receipt};
 use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
+use latscope_rpmsg::name_service::Announcement;
+use latscope_rpmsg::table::BufferSizes;
 use latscope_rpmsg::{Link, Memory, Window};
 use support::{OURS, Responder, Way, compile, eventually, faults, made};
 
@@ -268,4 +274,52 @@ fn what_is_in_the_window_before_a_host_comes_is_no_fault() {
     assert!(responder.step());
     assert_eq!(responder.announced(&mut host), NAMES);
     assert_eq!(faults(&responder.end()), 0);
+}
+
+#[test]
+fn a_host_that_did_not_accept_the_name_service_hears_no_names_and_is_answered() {
+    let mut responder = Responder::stepwise(Window::OPENAMP);
+    let mut host = responder.host();
+    assert_eq!(responder.memory.load_u32(0x24), Ok(1), "our host accepts it");
+    responder.memory.store_u32(0x24, 0b10).unwrap();
+    assert!(responder.step());
+    assert_eq!(host.receive(&mut [0; 496]), Ok(None));
+    assert!(responder.send(&mut host, Service::Pty, b"knock"));
+    assert!(responder.step());
+    assert_eq!(responder.receive(&mut host), (Service::Pty.address(), b"knock".to_vec()));
+    assert_eq!(faults(&responder.end()), 0);
+}
+
+#[test]
+fn buffers_are_as_long_as_the_table_says() {
+    let table = Window::OPENAMP.table.with_buffers(BufferSizes { to_host: 80, to_remote: 300 });
+    let window = Window::of_table(table, 0x1_0000, 0x8_0000).unwrap();
+    let (responder, mut host) = Responder::ready(window, Way::Events);
+    assert_eq!(responder.memory.load_u32(0x24), Ok(3));
+    assert_eq!(responder.ask(&mut host, Service::Pty, &[7; 64]), [7; 64]);
+    assert!(responder.send(&mut host, Service::Pty, &[7; 284]));
+    assert_eq!(responder.ask(&mut host, Service::Pty, b"last"), b"last");
+    let counts = responder.end();
+    assert_eq!((counts["replied"], counts["too-long"], faults(&counts)), (2, 1, 0));
+}
+
+#[test]
+fn a_configuration_that_ends_behind_the_table_is_a_fault() {
+    for (length, sound) in [(0x8_0000 - 0x58, true), (0x8_0000 - 0x57, false), (u32::MAX, false)] {
+        let mut responder = Responder::stepwise(Window::OPENAMP);
+        let _host = responder.host();
+        responder.memory.store_u32(0x28, length).unwrap();
+        assert_eq!(responder.step(), sound, "{length:#x}");
+        assert_eq!(responder.end()["fault-table"] == 0, sound, "{length:#x}");
+    }
+}
+
+#[test]
+fn names_of_the_host_are_not_unknown_messages() {
+    let (responder, mut host) = Responder::ready(Window::OPENAMP, Way::Poll);
+    let goodbye = Announcement { name: Service::Pty.name(), address: OURS, destroyed: true };
+    host.send(OURS, NAME_SERVICE, &goodbye.bytes()).unwrap();
+    assert_eq!(responder.ask(&mut host, Service::Pty, b"last"), b"last");
+    let counts = responder.end();
+    assert_eq!((counts["unknown"], counts["replied"]), (0, 1));
 }

@@ -1,5 +1,6 @@
 //! Compiles the responder, starts it, and is the host that it replies to.
 
+use crate::skipped::skipped_in_part;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::link::{Event, Unsent};
@@ -52,7 +53,7 @@ fn build(name: &str, extra: &[&str]) -> Result<PathBuf, String> {
 }
 
 /// The program as it is used.
-fn plain() -> &'static Path {
+pub fn plain() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| build("responder", &[]).unwrap())
 }
@@ -63,7 +64,10 @@ fn watched() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let sanitizers = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
         build("responder-watched", &sanitizers).unwrap_or_else(|error| {
-            println!("SKIPPED sanitizers of the C compiler: {error}");
+            skipped_in_part(
+                "hostile, with the sanitizers of the C compiler",
+                error.lines().next().unwrap_or("refused"),
+            );
             plain().to_owned()
         })
     })
@@ -109,8 +113,11 @@ pub enum Way {
     Socket,
 }
 
+/// What a program prints.
+pub type Lines = Receiver<String>;
+
 /// The lines of a program, without waiting for ever.
-fn lines(output: ChildStdout) -> Receiver<String> {
+pub fn lines(output: ChildStdout) -> Lines {
     let (sender, lines) = channel();
     // It ends with the program.
     thread::spawn(move || {
@@ -124,7 +131,7 @@ pub struct Responder {
     child: Child,
     input: Option<ChildStdin>,
     /// Its lines, until it ends.
-    output: Receiver<String>,
+    output: Lines,
     kicks: Kicks,
     pub layout: Window,
     pub memory: Mapped,

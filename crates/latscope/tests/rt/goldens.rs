@@ -2,9 +2,9 @@
 
 use crate::cases::{CASES, Case};
 use crate::mask::masked;
-use crate::{Tracing, done, root, skipped};
+use crate::skipped::{needs, root, skipped};
+use crate::{Tracing, done, with_debugfs};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Where the golden file of a case is.
@@ -24,13 +24,12 @@ const RUNS: usize = 4;
 /// What the real program prints; `None` where 2.4 is not installed.
 fn real(case: &Case) -> Option<String> {
     let run = |words: &str| {
-        let mut command = Command::new(case.1);
-        // svsematest makes a key of the file that a shell says it runs, which has to be there.
-        command.env("_", "/bin/sh").args(words.split_whitespace()).stdin(Stdio::null()).output().ok()
+        let words: Vec<&str> = std::iter::once(case.1).chain(words.split_whitespace()).collect();
+        with_debugfs(&words).output().unwrap()
     };
-    let help = String::from_utf8(run("--help")?.stdout).ok()?;
+    let help = String::from_utf8(run("--help").stdout).ok()?;
     let printed = || {
-        let ran = run(case.2).unwrap();
+        let ran = run(case.2);
         let text = String::from_utf8(ran.stdout).unwrap();
         // One that prints nothing has its reason in the place of its text.
         match text.is_empty() {
@@ -62,18 +61,17 @@ fn same(case: &Case, text: &str, whose: &str) {
 
 #[test]
 fn the_golden_files_are_what_the_real_programs_print() {
-    if !root("the_golden_files_are_what_the_real_programs_print") {
+    let name = "the_golden_files_are_what_the_real_programs_print";
+    let can_mount = || with_debugfs(&["true"]).status().is_ok_and(|status| status.success());
+    if !root(name) || !needs(name, can_mount(), "debugfs and tracefs cannot be mounted here") {
         return;
     }
     let _tracing = Tracing::kept();
     for case in CASES {
         let Some(text) = real(case) else {
-            return skipped(
-                "the_golden_files_are_what_the_real_programs_print",
-                "rt-tests 2.4 is not installed",
-            );
+            return skipped(name, "rt-tests 2.4 is not installed");
         };
-        if std::env::var("LATSCOPE_GOLDEN").as_deref() == Ok("write") {
+        if std::env::var_os("LATSCOPE_RECORD").is_some() {
             std::fs::write(path(case), masked(&text)).unwrap();
         }
         same(case, &text, "the real program's text");

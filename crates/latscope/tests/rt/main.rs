@@ -2,7 +2,7 @@
 //! against the parsers that people use on it.
 //!
 //! The golden files hold masked output of rt-tests 2.4. Where that is installed
-//! `LATSCOPE_GOLDEN=write cargo test -p latscope --test rt` records them anew.
+//! `LATSCOPE_RECORD=1 cargo test -p latscope --test rt` records them again.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -13,9 +13,11 @@ mod mask;
 mod pairs;
 mod rendering;
 mod signals;
+#[path = "../skipped/mod.rs"]
+mod skipped;
 
+use skipped::{root, skipped, traceable};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -77,16 +79,16 @@ impl Drop for Tracing {
 /// admitted to SCHED_DEADLINE together.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Whether tests that need root can run; says so where they cannot.
-fn root(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skipped(test, "it needs root");
-    }
-    root
-}
-
-/// Says that a test did not run, past the capture of the test harness.
-fn skipped(test: &str, reason: &str) {
-    writeln!(std::io::stdout(), "SKIPPED {test}: {reason}").expect("stdout is open");
+/// A program in a mount namespace of its own with the file systems that the
+/// real programs look for, whatever this machine has mounted.
+fn with_debugfs(words: &[&str]) -> Command {
+    const MOUNT: &str = r#"
+        for kind in debugfs:/sys/kernel/debug tracefs:/sys/kernel/tracing; do
+            mountpoint -q "${kind#*:}" || mount -t "${kind%:*}" nodev "${kind#*:}"
+        done
+        exec env _=/bin/sh "$@""#;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-ec", MOUNT, "sh"]).args(words);
+    command.stdin(Stdio::null());
+    command
 }

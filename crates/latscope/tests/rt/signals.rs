@@ -1,6 +1,6 @@
 //! Signals and places where the status can be read while a run lasts.
 
-use crate::{dropin, root};
+use crate::dropin;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::Path;
@@ -92,9 +92,7 @@ fn a_reader_of_the_fifo_gets_status_lines() {
 #[test]
 fn a_trace_of_the_user_is_marked_and_stopped_only_when_asked() {
     let tracing = Path::new("/sys/kernel/tracing");
-    if !root("a_trace_of_the_user_is_marked_and_stopped_only_when_asked")
-        || !tracing.join("trace_marker").exists()
-    {
+    if !crate::traceable("a_trace_of_the_user_is_marked_and_stopped_only_when_asked") {
         return;
     }
     let on = || fs::read_to_string(tracing.join("tracing_on")).unwrap().trim().to_owned();

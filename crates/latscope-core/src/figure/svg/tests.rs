@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 
-/// Compares with the file kept; `LATSCOPE_BLESS=1` writes it anew.
+/// Compares with the file kept; `LATSCOPE_RECORD=1` writes it anew.
 fn check(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("LATSCOPE_BLESS").is_some() {
+    if std::env::var_os("LATSCOPE_RECORD").is_some() {
         fs::write(&file, text).unwrap();
     }
     let golden = fs::read_to_string(&file).unwrap_or_default();

@@ -5,7 +5,8 @@ use super::super::grid::{Text, wrap};
 use super::super::style::{BOLD, DIM};
 use crate::events::{Group, written};
 use crate::plan::{ParamValue, Periodic, Phase, Step};
-use crate::report::{Report, Times};
+use crate::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
+use crate::report::{Measurement, Report, Times};
 use crate::transactions::mode;
 use crate::units::{format_count, format_time};
 
@@ -24,7 +25,7 @@ pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> Stri
         // Messages to a remote have no threads whose rules there were to tell.
         let periodic = step.periodic.iter().filter(|_| !group.probe.starts_with("remote."));
         parts.extend(periodic.flat_map(|periodic| rules(periodic, transactions)));
-        parts.extend(surroundings(step));
+        parts.extend(surroundings(step, &Got::of(group)));
     }
     let first = Text::styled(BOLD, format!("{}  ", group.probe));
     wrap(&first, &parts.join(" · "), DIM, options.width, options.color)
@@ -33,6 +34,7 @@ pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> Stri
 /// The parameters that all rows share, as words.
 fn common(group: &Group) -> Vec<String> {
     let Some(first) = group.singles.first() else { return Vec::new() };
+    let got = Got::of(group);
     let shared = |name: &str| {
         let value = first.m.params.get(name)?;
         group.singles.iter().all(|row| row.m.params.get(name) == Some(value)).then_some(value)
@@ -43,13 +45,17 @@ fn common(group: &Group) -> Vec<String> {
     }
     if let Some(policy) = shared("policy") {
         let priority = shared("priority").map(|priority| format!(" {priority}")).unwrap_or_default();
-        parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
+        let asked = format!("SCHED_{}{priority}", policy.to_string().to_uppercase());
+        parts.push(got.part(POLICY_REFUSED, asked, "SCHED_OTHER"));
     }
     let said = ["interval", "policy", "priority", "cpu", "thread", "clock", "lock"];
     let elsewhere = ["transport", "mode", "pair", "inheritance", "hops"];
     let others = first.m.params.keys().filter(|name| !said.contains(&name.as_str()));
     let others = others.filter(|name| !(mode(first.m).is_some() && elsewhere.contains(&name.as_str())));
-    parts.extend(others.filter_map(|name| Some(written(name, shared(name)?))));
+    parts.extend(others.filter_map(|name| {
+        let asked = written(name, shared(name)?, &first.m.params);
+        Some(if name == "caller" { got.part(POLICY_REFUSED, asked, "SCHED_OTHER caller") } else { asked })
+    }));
     parts.extend(shared("clock").map(|clock| format!("{clock} clock")));
     parts
 }
@@ -75,13 +81,41 @@ fn rules(periodic: &Periodic, transactions: bool) -> Vec<String> {
 }
 
 /// What was done to the machine meanwhile.
-fn surroundings(step: &Step) -> Vec<String> {
-    let memory = if step.conditions.lock_memory { "memory locked" } else { "memory not locked" };
-    let idle = match step.conditions.cpu_dma_latency {
-        Some(latency) => format!("/dev/cpu_dma_latency held at {latency} µs"),
-        None => "idle states as they are".to_owned(),
+fn surroundings(step: &Step, got: &Got) -> Vec<String> {
+    let not_locked = "memory not locked";
+    let memory = match step.conditions.lock_memory {
+        true => got.part(MEMORY_NOT_LOCKED, "memory locked".to_owned(), not_locked),
+        false => not_locked.to_owned(),
     };
-    vec![memory.to_owned(), idle]
+    let untouched = "idle states as they are";
+    let idle = match step.conditions.cpu_dma_latency {
+        Some(latency) => {
+            got.part(IDLE_NOT_HELD, format!("/dev/cpu_dma_latency held at {latency} µs"), untouched)
+        }
+        None => untouched.to_owned(),
+    };
+    vec![memory, idle]
+}
+
+/// What the rows of a group got of what was asked for.
+struct Got<'a> {
+    rows: Vec<&'a Measurement>,
+}
+
+impl<'a> Got<'a> {
+    fn of(group: &'a Group) -> Got<'a> {
+        Got { rows: group.singles.iter().map(|row| row.m).collect() }
+    }
+
+    /// What was asked for, unless it was refused: then what there was instead.
+    fn part(&self, id: &str, asked: String, instead: &str) -> String {
+        let refused = |m: &&&Measurement| m.quality.reasons.iter().any(|reason| reason.id == id);
+        match self.rows.iter().filter(refused).count() {
+            0 => asked,
+            n if n == self.rows.len() => format!("{instead} ({asked}: refused)"),
+            n => format!("{asked}, but refused in {n} of {} rows", self.rows.len()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +123,7 @@ mod tests {
     use super::*;
     use crate::events::groups;
     use crate::fixture;
+    use crate::quality::{Level, Reason};
 
     fn text(report: &Report) -> String {
         heading(report, &groups(report)[0], &Options { width: 400, ..Options::default() })
@@ -101,6 +136,25 @@ mod tests {
             "wake.timer  one way · every 1.00 ms · SCHED_FIFO 95 · nanosleep · monotonic clock · threads spread over \
              the interval · 100 for warming up · threshold 80.0 µs · memory locked · /dev/cpu_dma_latency held at 0 µs\n"
         );
+    }
+
+    #[test]
+    fn what_was_refused_is_not_said_to_be_so() {
+        let mut report = fixture::wake();
+        let refuse = |m: &mut Measurement, id| m.lower(Reason::new(Level::Degraded, id, "no", ""));
+        refuse(&mut report.measurements[0], POLICY_REFUSED);
+        assert!(text(&report).contains("SCHED_FIFO 95, but refused in 1 of 2 rows"), "{}", text(&report));
+        for m in &mut report.measurements {
+            [POLICY_REFUSED, MEMORY_NOT_LOCKED, IDLE_NOT_HELD].iter().for_each(|id| refuse(m, id));
+        }
+        let text = text(&report);
+        for part in [
+            " · SCHED_OTHER (SCHED_FIFO 95: refused) · ",
+            " · memory not locked (memory locked: refused) · ",
+            " · idle states as they are (/dev/cpu_dma_latency held at 0 µs: refused)",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
     }
 
     #[test]

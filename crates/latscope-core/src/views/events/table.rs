@@ -6,8 +6,9 @@ use super::super::style::{BOLD, DIM, HEADING, WARNING};
 use crate::events::{Group, Row};
 use crate::histogram::Histogram;
 use crate::report::{Measurement, Summary, Support};
+use crate::transactions::RUN_ELAPSED;
 use crate::transactions::mode;
-use crate::units::{format_count, format_rate, format_time, three_digits};
+use crate::units::{format_count, format_time, format_value};
 
 /// A line of the table.
 struct Line<'a> {
@@ -119,7 +120,8 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
     };
     let mut columns = vec![
         column("events", 2, &|line| Some(format_count(line.summary.count))),
-        time("min", 4, |s| s.min),
+        // The missed ones were never measured, the least of them least of all.
+        column("min", 4, &|line| line.summary.min.filter(|_| !line.derived).map(format_time)),
         time("p50", 0, |s| s.p50),
         time("p99", 1, |s| s.p99),
         time("p99.9", 3, |s| s.p99_9),
@@ -135,7 +137,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
     names.sort_by_key(|name| (!["early", "faults"].contains(&name.as_str()), *name));
     names.dedup();
     // Findings tell of these, or another column does.
-    let elsewhere = ["misses", "sync-of", "wall-time"];
+    let elsewhere = ["misses", "sync-of", "wall-time", RUN_ELAPSED];
     names.retain(|name| {
         !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
     });
@@ -143,21 +145,10 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
         let rank = if ["meet", "sync", "throughput"].contains(&name.as_str()) { 2 } else { 6 };
         columns.push(column(name, rank, &|line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
-            Some(quantity(value.value, &value.unit))
+            Some(format_value(value.value, &value.unit))
         }));
     }
     columns
-}
-
-/// A named value with its unit.
-fn quantity(value: f64, unit: &str) -> String {
-    match unit {
-        "ns" => format_time(value),
-        "B/s" => format_rate(value),
-        "count" | "" if value.fract() == 0.0 && value >= 0.0 => format_count(value as u64),
-        "count" | "" => three_digits(value),
-        _ => format!("{} {unit}", three_digits(value)),
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::super::style::{BOLD, DIM, HEADING, WARNING};
 use super::section;
 use crate::figure;
 use crate::report::{Hop, Measurement, Report, Support};
-use crate::transactions::{Judged, Transport, mode, number, text, transports};
+use crate::transactions::{Judged, RUN_ELAPSED, Transport, mode, number, text, transports};
 use crate::units::{format_count, format_rate, format_size, format_time};
 use crate::verdict::is_merged;
 
@@ -125,9 +125,13 @@ pub(super) fn throughput(report: &Report, options: &Options) -> String {
     ];
     let mut out = section("Throughput", options);
     out += &grid(&columns, 2, options.width, options.color);
-    let about = "Time: mean of a round trip by the clock; CPU: of both processes. Throughput = payload × iterations ÷ the sum \
-                 of their times: bytes of one direction a second; as many come back, verified.";
-    out += &wrap(&Text::default(), about, DIM, options.width, options.color);
+    let several = rows.iter().any(|m| m.values.contains_key(RUN_ELAPSED));
+    let time = if several { "time in which all pairs ran" } else { "sum of their times" };
+    let about = format!(
+        "Time: mean of a round trip by the clock; CPU: of both processes. Throughput = payload × iterations ÷ the \
+         {time}: bytes of one direction a second; as many come back, verified."
+    );
+    out += &wrap(&Text::default(), &about, DIM, options.width, options.color);
     if let Some(figure) = figure::throughput_figure(report) {
         out.push('\n');
         out += &figure::terminal(&figure, options.width.min(PLOT_WIDTH) as u16, PLOT_HEIGHT);

@@ -24,6 +24,7 @@ pub fn command() -> Command {
         .args(calls())
         .args(looks())
         .args(criteria::arguments())
+        .args(criteria::of_calls())
         .args(run_arguments())
         .args(view_arguments())
         .mut_arg("count", |arg| arg.help("Calls of each caller [default: 10000 within 10 s]"))
@@ -134,6 +135,5 @@ fn looks() -> Vec<Arg> {
             "trace",
             "End at the first miss, say what took its time, and save the trace (.dat for trace-cmd)",
         ),
-        file("svg", "Draw it: with --throughput time against size, else the histograms"),
     ]
 }

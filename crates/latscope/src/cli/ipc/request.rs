@@ -1,7 +1,7 @@
 //! From the options of `latscope ipc` to what is measured.
 
 use crate::exchange::transaction::Transport;
-use crate::probe::ipc::point::{Caller, Mode, Placement, Row};
+use crate::probe::ipc::point::{Caller, Mode, Placement};
 use crate::probe::ipc::setup::{self, Setup};
 use crate::probe::ipc::{self, transports};
 use crate::probe::wake::timer::PRIORITY;
@@ -10,7 +10,6 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, Step};
-use latscope_core::report::Warning;
 use latscope_core::units::{CpuList, format_size};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -260,38 +259,6 @@ pub fn on_threshold(matches: &ArgMatches) -> Option<OnThreshold> {
     Some(OnThreshold { blame: true, worst: None, actions: vec![Action::Stop], trace_file: Some(file) })
 }
 
-/// What a reader must know before the first number.
-pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
-    let cpus = machine.allowed.0.len() as u64;
-    let mut warnings = Vec::new();
-    let mut warn = |id: &str, text: String| {
-        let remedy = match cpus {
-            0..=2 => "--pairs 1".to_owned(),
-            _ => format!("at most --pairs {}, one less than CPUs", cpus - 1),
-        };
-        warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
-    };
-    let steps = || steps.iter().filter(|step| step.name == ipc::STEP);
-    let rows = || steps().flat_map(|step| step.points.iter().map(Row::of));
-    let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
-    let real_time =
-        rows().filter(|row| row.caller != Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
-    if pairs > cpus {
-        warn(
-            "pairs",
-            format!(
-                "{pairs} pairs on {cpus} CPUs: the machine is overloaded, and the figures say little else"
-            ),
-        );
-    }
-    if real_time > cpus {
-        let text =
-            format!("{real_time} real-time callers on {cpus} CPUs: they wait for each other, and miss");
-        warn("real-time-threads", text);
-    }
-    warnings
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::arguments::command;
@@ -372,7 +339,10 @@ mod tests {
     #[test]
     fn more_pairs_than_cpus_are_warned_of() {
         let ids = |words: &str| -> Vec<String> {
-            warnings(&planned(words).unwrap(), &machine()).into_iter().map(|warning| warning.id).collect()
+            ipc::warnings(&planned(words).unwrap(), &machine())
+                .into_iter()
+                .map(|warning| warning.id)
+                .collect()
         };
         assert_eq!(ids("-t pipe --pairs 3"), ["pairs", "real-time-threads"]);
         assert_eq!(ids("-t pipe --pairs 3 --caller other"), ["pairs"]);

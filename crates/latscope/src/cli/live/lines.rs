@@ -73,8 +73,9 @@ fn state(model: &Model) -> String {
     said.push(format!("n {}", words::count(model.all.histogram.count())));
     let largest = model.rows.iter().max_by_key(|row| row.histogram.max().map(|ns| ns as u64));
     if let Some((row, max)) = largest.and_then(|row| Some((row, row.histogram.max()?))) {
-        let place = if row.label.starts_with("pair ") { "of" } else { "on CPU" };
-        said.push(format!("max {} {place} {}", format_time(max), row.label));
+        let of = words::row(&row.label);
+        let on = if of.starts_with("CPU") { "on" } else { "of" };
+        said.push(format!("max {} {on} {of}", format_time(max)));
     }
     said.extend(model.all.histogram.tail_quantile(0.99).map(|ns| format!("p99 {}", format_time(ns))));
     said.push(format!("missed {}", words::count(model.all.missed)));

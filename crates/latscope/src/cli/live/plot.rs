@@ -49,7 +49,7 @@ pub(super) fn seconds(row: &Row, threshold: Option<u64>, look: Look, area: Rect,
 }
 
 fn named(row: &Row) -> String {
-    if row.label == "all" { "all CPUs".to_owned() } else { format!("CPU {}", row.label) }
+    if row.label == "all" { "all CPUs".to_owned() } else { words::row(&row.label) }
 }
 
 fn is_above(ns: f64, threshold: Option<u64>) -> bool {

@@ -119,7 +119,7 @@ impl Observer for Screen {
         Some(Undo::RestoreTerminal(self.terminal.before()))
     }
 
-    fn wants_end(&self) -> bool {
-        self.view.ending
+    fn wants_end(&self) -> Option<&'static str> {
+        self.view.ending.then_some("key q")
     }
 }

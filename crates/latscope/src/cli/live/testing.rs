@@ -52,6 +52,7 @@ pub(super) fn step(cpus: &[u32]) -> Step {
 
 pub(super) fn plan(step: &Step) -> Plan {
     Plan {
+        rounds: 1,
         job: "wake".to_owned(),
         steps: vec![step.clone()],
         load: None,

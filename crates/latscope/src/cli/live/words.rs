@@ -2,7 +2,7 @@
 
 use latscope_core::plan::{ParamValue, Params, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
-use latscope_core::units::{CpuList, format_size, format_time, three_digits};
+use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
 
 /// Parameters that come first, in this order.
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
@@ -90,6 +90,17 @@ pub(super) fn labels(step: &Step) -> Vec<String> {
     if unique { places } else { numbered.collect() }
 }
 
+/// What a row is of, by its label: `CPU 1`, `thread 8 on CPU 0`, `pair 2 fifo`.
+pub(super) fn row(label: &str) -> String {
+    let numbered = label.strip_prefix('#').and_then(|rest| rest.split_once(' '));
+    match numbered {
+        Some((index, "-")) => format!("thread {index}"),
+        Some((index, place)) => format!("thread {index} on {}", row(place)),
+        None if label.chars().all(|c| c.is_ascii_digit()) => format!("CPU {label}"),
+        None => label.to_owned(),
+    }
+}
+
 /// A warning with its remedy.
 pub(super) fn warning(warning: &Warning) -> String {
     let remedy = warning.remedy.iter().map(|remedy| format!(" ({remedy})"));
@@ -104,13 +115,10 @@ pub(super) fn outlier(outlier: &Outlier) -> String {
 }
 
 fn share(cause: &Cause, whole: u64) -> String {
-    let percent = match cause.ns as f64 * 100.0 / whole.max(1) as f64 {
-        share if share < 0.5 => "<1".to_owned(),
-        share => format!("{share:.0}"),
-    };
+    let share = format_share(cause.ns as f64 / whole.max(1) as f64);
     let name = if cause.name.is_empty() { String::new() } else { format!(" {}", cause.name) };
     let pid = if cause.pid == 0 { String::new() } else { format!(" ({})", cause.pid) };
-    format!("{percent} % {}{name}{pid}", cause.kind)
+    format!("{share} {}{name}{pid}", cause.kind)
 }
 
 /// Names of threads are whatever somebody chose: none of it is for the terminal.
@@ -153,6 +161,12 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_on_a_cpu_or_of_a_thread() {
+        let words = ["1", "#8 0", "#3 -", "pair 2 fifo", "-"].map(row);
+        assert_eq!(words, ["CPU 1", "thread 8 on CPU 0", "thread 3", "pair 2 fifo", "-"]);
+    }
+
+    #[test]
     fn an_outlier_is_told_with_its_cause() {
         let mut told = Outlier { at: 0, cpu: 1, value: 412_000, cause: Vec::new() };
         assert_eq!(outlier(&told), "CPU 1     412 µs");
@@ -163,7 +177,7 @@ mod tests {
         ];
         assert_eq!(
             outlier(&told),
-            "CPU 1     412 µs  83 % thread stress (4711), 12 % irq, <1 % softirq timer"
+            "CPU 1     412 µs  83 % thread stress (4711), 12 % irq, 0.22 % softirq timer"
         );
     }
 

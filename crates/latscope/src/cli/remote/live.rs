@@ -108,6 +108,7 @@ mod tests {
             Ask { profile: Profile::Quick, survey: false, values: Default::default(), directories: vec![] };
         let ping = all().find(|probe| probe.id == "remote.ping").unwrap();
         Step {
+            rounds: 1,
             name: "remote".to_owned(),
             points: (ping.plan)(&ask, &Machine::default()),
             cpus: vec![0, 1],

@@ -2,13 +2,14 @@
 
 mod live;
 mod serve;
+mod window;
 
 use super::arguments::{family_command, flag};
 use super::measure::{self, Ground, Job};
 use super::output::{self, Output};
-use super::{Exit, family};
-use crate::exchange::remote::{TRANSPORTS, Transport};
-use crate::probe::remote::{LEGACY, LONG_PING, SMALLEST};
+use super::{Exit, criteria, family};
+use crate::exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
+use crate::probe::remote::{LEGACY, LONG_PING, MAILBOX, PROBES, SMALLEST};
 use crate::probe::{Family, Probe};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
@@ -34,6 +35,7 @@ pub fn command(family: &'static Family) -> Command {
         .args(options())
         .args_conflicts_with_subcommands(true)
         .subcommand(serve::command())
+        .subcommand(window::command())
 }
 
 /// Measures and shows.
@@ -41,12 +43,14 @@ pub fn command(family: &'static Family) -> Command {
 /// # Errors
 /// Options that cannot be, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    if let Some(("serve", matches)) = matches.subcommand() {
-        return serve::run(matches);
+    match matches.subcommand() {
+        Some(("serve", matches)) => return serve::run(matches),
+        Some(("window", matches)) => return window::run(matches),
+        _ => {}
     }
     let job = job(matches)?;
     let output = Output::from(matches)?;
-    let ground = Ground::survey();
+    let ground = Ground::named(matches)?;
     let mut plan = measure::plan(&job, matches, &ground.machine)?;
     if matches.get_flag("endless") {
         endless(&mut plan)?;
@@ -59,12 +63,12 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let watcher = (!output.quiet).then_some(&mut line as _);
     let report = measure::carry_out(plan, ground, &output, watcher)?;
     measure::show(&report, &output, job.in_full)?;
-    let whole = report.finished.is_some() && !report.measurements.iter().any(|m| m.incomplete);
-    Ok(if whole { Exit::Done } else { Exit::Error })
+    Ok(criteria::exit(&report))
 }
 
 fn job(matches: &ArgMatches) -> Result<Job> {
     let mut job = family::job("remote", matches)?;
+    check_meaning(&job, matches)?;
     let payloads = job.ask.numbers("payload", &[]);
     if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
         bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
@@ -117,8 +121,49 @@ pub(super) fn options() -> impl Iterator<Item = Arg> {
 
 /// The transports that have an option of this name.
 fn transports_with(name: &str) -> Vec<&'static str> {
-    let has = |transport: &&Transport| transport.options.iter().any(|option| option.name == name);
-    TRANSPORTS.iter().copied().filter(has).map(|transport| transport.name).collect()
+    TRANSPORTS.iter().filter(|transport| transport.has(name)).map(|transport| transport.name).collect()
+}
+
+/// That each option that was given is one of `used`, options of what was chosen.
+///
+/// # Errors
+/// It is one of other transports only.
+pub(super) fn check_used(matches: &ArgMatches, chosen: &str, used: impl Fn(&str) -> bool) -> Result<()> {
+    if let Some((name, _)) = given(matches).find(|(name, _)| !used(name)) {
+        bail!(
+            "--{name} is for --transport {}, and {chosen} does not use it",
+            transports_with(&name).join(" or ")
+        );
+    }
+    Ok(())
+}
+
+/// That what was given has a meaning for a transport that was chosen, and for a probe.
+fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
+    let names = job.ask.texts("transport", &[shm::SHM.name]);
+    let chosen: Vec<&Transport> =
+        TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
+    let transport = format!("--transport {}", names.join(","));
+    check_used(matches, &transport, |option| chosen.iter().any(|known| known.has(option)))?;
+    for wait in job.ask.texts("wait", &[]) {
+        if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
+            let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
+            bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));
+        }
+    }
+    let bare = |name: &String| MAILBOXES.iter().any(|(known, _)| known == name);
+    if job.probes.iter().all(|probe| std::ptr::eq(*probe, &MAILBOX)) && !names.iter().any(bare) {
+        let known: Vec<&str> = MAILBOXES.iter().map(|(name, _)| *name).collect();
+        bail!("a bare word goes over --transport {} only", known.join(" or "));
+    }
+    for parameter in job.ask.values.keys() {
+        let has = |probe: &&&Probe| probe.params.iter().any(|known| known.name == parameter);
+        let users: Vec<&str> = PROBES.iter().filter(has).map(|probe| probe.id).collect();
+        if !users.is_empty() && !job.probes.iter().any(|probe| has(&probe)) {
+            bail!("--{parameter} is for {}, which is not measured", users.join(", "));
+        }
+    }
+    Ok(())
 }
 
 /// The options that were given.
@@ -129,4 +174,89 @@ fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Vec<ParamValue>)
         let value: &String = matches.get_one(name)?;
         Some((name.to_owned(), vec![ParamValue::from(value.as_str())]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::FAMILIES;
+
+    /// What is to be measured by `latscope remote` with these words, or why it cannot be.
+    fn asked(words: &[&str]) -> Result<Job> {
+        let family = FAMILIES.iter().find(|family| family.name == "remote").unwrap();
+        let words = ["remote"].iter().chain(words);
+        job(&command(family).try_get_matches_from(words).unwrap())
+    }
+
+    #[track_caller]
+    fn refused(words: &[&str]) -> String {
+        format!("{:#}", asked(words).err().unwrap_or_else(|| panic!("{words:?} has a meaning")))
+    }
+
+    #[test]
+    fn an_option_is_of_a_transport_that_is_chosen() {
+        let options: BTreeSet<&str> =
+            TRANSPORTS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
+        for transport in TRANSPORTS {
+            for option in &options {
+                let given = format!("--{option}");
+                let words = ["ping", "--transport", transport.name, &given, "1"];
+                if transport.has(option) {
+                    assert!(asked(&words).is_ok(), "{words:?}");
+                    continue;
+                }
+                let line = refused(&words);
+                assert!(line.contains(&given) && line.contains(transport.name), "{line}");
+                let users = transports_with(option);
+                assert!(!users.is_empty() && users.iter().all(|user| line.contains(user)), "{line}");
+                // One transport that has it is enough.
+                let both = format!("{},{}", transport.name, users[0]);
+                assert!(asked(&["ping", "--transport", &both, &given, "1"]).is_ok(), "{both} {option}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_way_to_wait_is_of_a_transport_that_is_chosen() {
+        for transport in TRANSPORTS {
+            for wait in crate::exchange::remote::WAITS {
+                let words = ["ping", "--transport", transport.name, "--wait", wait];
+                if transport.waits.contains(wait) {
+                    assert!(asked(&words).is_ok(), "{words:?}");
+                } else {
+                    let line = refused(&words);
+                    assert!(transport.waits.iter().all(|known| line.contains(known)), "{line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_word_goes_over_some_transports() {
+        for transport in TRANSPORTS {
+            let possible = MAILBOXES.iter().any(|(name, _)| *name == transport.name);
+            assert_eq!(
+                asked(&["mailbox", "--transport", transport.name]).is_ok(),
+                possible,
+                "{}",
+                transport.name
+            );
+            // Where other probes are measured, too, it is left out.
+            assert!(asked(&["mailbox", "ping", "--transport", transport.name]).is_ok());
+        }
+        assert!(refused(&["mailbox", "--transport", "openamp"]).contains("shm or ivshmem"));
+    }
+
+    #[test]
+    fn a_parameter_is_of_a_probe_that_is_measured() {
+        for (words, users) in [
+            (["ping", "--mode", "lock-step"], "remote.long-ping"),
+            (["ping", "--direction", "echoed"], "remote.bandwidth"),
+            (["bandwidth", "--pace", "1s"], "remote.ping"),
+        ] {
+            let line = refused(&words);
+            assert!(line.contains(users) && line.contains(words[1]), "{line}");
+            assert!(asked(&words[1..]).is_ok(), "of all probes one has it");
+        }
+    }
 }

@@ -3,13 +3,12 @@
 mod openamp;
 mod pty;
 
-use super::options;
+use super::{check_used, options};
 use crate::cli::Exit;
-use crate::cli::arguments::flag;
+use crate::cli::arguments::{cpu_list, flag};
 use crate::exchange::remote::WAITS;
 use anyhow::Result;
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
-use latscope_core::units::CpuList;
 use std::path::{Path, PathBuf};
 
 /// The command: one argument for each that it can be.
@@ -46,7 +45,7 @@ fn both() -> [Arg; 2] {
         Arg::new("cpus")
             .long("cpus")
             .value_name("LIST")
-            .value_parser(value_parser!(CpuList))
+            .value_parser(cpu_list)
             .help("CPUs of this process and of the remote, such as 0,1"),
     ]
     .map(|arg| arg.conflicts_with("vhost-user"))
@@ -58,6 +57,7 @@ fn both() -> [Arg; 2] {
 /// What is to be served cannot be had.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(socket) = matches.get_one::<PathBuf>("vhost-user") {
+        check_used(matches, "serve --vhost-user", |_| false)?;
         return vhost_user(socket).map(|()| Exit::Done);
     }
     if matches.get_flag("pty") { pty::run(matches) } else { openamp::run(matches) }

@@ -3,7 +3,7 @@
 mod survey;
 mod wake;
 
-use super::{Exit, output};
+use super::Exit;
 use anyhow::Result;
 use clap::ArgMatches;
 
@@ -24,7 +24,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };
-        output::write_stdout(&format!("{word}  {}\n", verdict.text))?;
+        crate::stdout::write(&format!("{word}  {}\n", verdict.text))?;
     }
     Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
 }

@@ -25,9 +25,9 @@ fn measure() -> Result<Report> {
     let ask =
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
     let request = Request::new("selftest", ask);
-    let Ground { machine, timebase } = Ground::survey();
+    let Ground { machine, timebase, labels } = Ground::survey();
     let plan = planner::plan(selftest::PROBES, &request, &machine);
-    runner::run(Run { plan, machine, timebase, observers: Vec::new() })
+    runner::run(Run { plan, machine, timebase, labels, observers: Vec::new() })
 }
 
 fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {

@@ -10,7 +10,7 @@ use crate::probe::wake::timer;
 use anyhow::{Context, Result};
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
-use latscope_core::units::format_time;
+use latscope_core::units::{format_share, format_time};
 
 const THEFTS: u32 = 20;
 
@@ -33,9 +33,9 @@ pub fn verdicts() -> Result<Vec<Verdict>> {
     let cpu = *ground.machine.allowed.0.last().context("no CPU may be used")?;
     let thief = thief::start(Orders { cpu, thefts: THEFTS, pause: PAUSE, length: LENGTH })?;
     let process = thief.process();
-    let Ground { machine, timebase } = ground;
+    let Ground { machine, timebase, labels } = ground;
     let plan = plan(cpu, &machine.allowed);
-    let report = runner::run(Run { plan, machine, timebase, observers: Vec::new() })?;
+    let report = runner::run(Run { plan, machine, timebase, labels, observers: Vec::new() })?;
     let thefts = thief.confess()?;
     Ok(judge(&report, &thefts, process))
 }
@@ -53,6 +53,7 @@ fn plan(cpu: u32, allowed: &latscope_core::units::CpuList) -> Plan {
         seed: 1,
     };
     Plan {
+        rounds: 1,
         job: "selftest".to_owned(),
         steps: vec![setup.step()],
         load: None,
@@ -89,8 +90,8 @@ fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
         verdict(
             lengths,
             format!(
-                "{lengths} of them with their length within {:.0} %; the thief stamped {} in all",
-                ERROR * 100.0,
+                "{lengths} of them with their length within {}; the thief stamped {} in all",
+                format_share(ERROR),
                 format_time(stamped as f64)
             ),
         ),

@@ -98,8 +98,6 @@ fn conditions() -> Vec<Arg> {
 fn views() -> Vec<Arg> {
     let mut views = live::arguments();
     views.extend([
-        file("svg", "Draw the histograms, one curve a CPU"),
-        file("svg-percentiles", "Draw the latency at each percentile"),
         file("timeline", "Record what each thread did and write it for Perfetto"),
         Arg::new("extrapolate")
             .long("extrapolate")

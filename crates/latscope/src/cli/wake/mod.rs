@@ -11,16 +11,14 @@ use super::measure::{self, Ground};
 use super::output::Output;
 use super::{Exit, criteria, outliers};
 use crate::engine::observers::Event;
-use crate::engine::saver;
 use crate::probe::wake::timer::TIMER;
 use crate::probe::wake::timerlat;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::ArgMatches;
 use latscope_core::extremes;
-use latscope_core::figure::{self, Picture};
 use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::plan::Plan;
-use latscope_core::report::{Report, Warning};
+use latscope_core::report::Warning;
 use latscope_core::units::CpuList;
 use latscope_core::verdict::{self, Criterion};
 use std::path::PathBuf;
@@ -31,17 +29,16 @@ use std::path::PathBuf;
 /// Options that cannot be, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
-    let ground = Ground::survey();
+    let ground = Ground::named(matches)?;
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
         measure::check_cpus(&list.0, &ground.machine)?;
     }
-    let plan = plan(matches, &ground.machine)?;
+    let plan = measure::in_rounds(plan(matches, &ground.machine)?, matches)?;
     let criteria = wanted(matches, &plan)?;
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
     output.check_files()?;
-    pictures(matches).try_for_each(|(path, _)| saver::check(path))?;
     let warnings = warnings(matches, &plan, &ground.machine);
     let mut watcher = live::watcher(matches, output.quiet)?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
@@ -51,26 +48,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(activations) = matches.get_one::<u64>("extrapolate") {
         report.findings.extend(extremes::findings(&report, *activations, report.plan.steps[0].seed));
     }
-    let shown = measure::show(&report, &output, false);
-    draw(matches, &report)?;
-    shown?;
+    measure::show(&report, &output, false)?;
     Ok(criteria::exit(&report))
-}
-
-/// The options that ask for a picture, and the picture.
-const PICTURES: [(&str, Picture); 2] =
-    [("svg", Picture::Distribution), ("svg-percentiles", Picture::Percentiles)];
-
-fn pictures(matches: &ArgMatches) -> impl Iterator<Item = (&PathBuf, Picture)> {
-    PICTURES.into_iter().filter_map(|(option, picture)| Some((matches.get_one(option)?, picture)))
-}
-
-fn draw(matches: &ArgMatches, report: &Report) -> Result<()> {
-    for (path, picture) in pictures(matches) {
-        let svg = figure::event_pictures(report, &[picture]).context("there is nothing to draw")?;
-        saver::replace(path, svg.as_bytes())?;
-    }
-    Ok(())
 }
 
 fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
@@ -78,12 +57,13 @@ fn plan(matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
     let notes =
         request::profile(matches).map(|profile| format!("profile {}: {}", profile.name, profile.source));
     Ok(Plan {
+        rounds: 1,
         job: "wake".to_owned(),
         steps: vec![match matches.get_one::<String>("probe").map(String::as_str) {
             Some("timerlat") => timerlat::step(&setup),
             _ => setup.step(),
         }],
-        load: measure::load(matches),
+        load: measure::load(matches)?,
         timeline: matches.get_one::<PathBuf>("timeline").cloned(),
         on_threshold: outliers::on_threshold(matches)?,
         cpus: machine.allowed.clone(),

@@ -60,7 +60,10 @@ impl Ground {
     ) -> Result<Report> {
         common.result.as_ref().map_or(Ok(()), |path| saver::check(path))?;
         let Ground { machine, timebase, .. } = self;
+        let warnings = ipc::warnings(&steps, machine);
+        warnings.iter().for_each(|warning| note(self.name, &warning.text));
         let plan = Plan {
+            rounds: 1,
             job: self.name.to_owned(),
             steps,
             load: None,
@@ -70,7 +73,14 @@ impl Ground {
             notes: Vec::new(),
         };
         let observers = observer.into_iter().collect();
-        let report = runner::run(Run { plan, machine: machine.clone(), timebase: *timebase, observers })?;
+        let mut report = runner::run(Run {
+            plan,
+            machine: machine.clone(),
+            timebase: *timebase,
+            labels: Default::default(),
+            observers,
+        })?;
+        report.warnings.extend(warnings);
         common.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
         if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
             bail!(nothing(&report));

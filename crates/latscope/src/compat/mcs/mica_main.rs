@@ -2,13 +2,13 @@
 
 use super::super::rt::Refusal;
 use super::super::rt::arguments::{self, Given, Spec};
-use super::super::rt::console::print;
 use super::pings::{Message, Pinger};
 use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text};
 use crate::conditions::guardian::OnDemand;
 use crate::exchange::leftover::Leftover;
 use crate::exchange::remote::pty::{self, End, Terminal};
 use crate::exchange::remote::{self, Channel, Order, shm};
+use crate::stdout::print;
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::Params;
 use latscope_rpmsg::echo::Service;
@@ -184,7 +184,8 @@ fn connect(options: &Options, journal: &dyn Fn(&Leftover) -> Result<()>) -> Resu
         if (board || wanted == Service::Pty) && service != wanted {
             continue;
         }
-        let channel = (transport.open)(&Order { params: &params, service, cpus: &cpus, journal })?;
+        let channel =
+            (transport.open)(&Order { params: &params, service, cpus: &cpus, journal, waiting: &|_| () })?;
         print(&text::matched(&name_of(service), id));
         if service == wanted {
             kept = Some(channel);

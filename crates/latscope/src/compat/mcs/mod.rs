@@ -11,11 +11,11 @@ pub mod text;
 mod pings;
 
 use super::rt::arguments::{Given, Spec, number};
-use super::rt::console::print;
 use super::rt::{Refusal, Tool};
+use crate::stdout::print;
 use anyhow::{Context, Result};
 use latscope_core::units::parse_duration;
-use latscope_sys::signal::Signals;
+use latscope_sys::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fmt::Write;
@@ -82,12 +82,8 @@ fn note(name: &str, text: &str) {
     eprintln!("latscope: {name}: note: {text}");
 }
 
-const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
-
 fn signals() -> Result<Signals> {
-    Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("signals cannot be waited for")
+    Signals::block(&TERMINATION).context("signals cannot be waited for")
 }
 
 /// Waits; whether a signal ended that.

@@ -2,13 +2,13 @@
 
 use super::super::rt::Refusal;
 use super::super::rt::arguments::{self, Given, Spec};
-use super::super::rt::console::print;
 use super::pings::{Message, Pinger};
 use super::text::Rates;
 use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text};
 use crate::conditions::guardian::OnDemand;
 use crate::exchange::leftover::Leftover;
 use crate::exchange::remote::{Channel, Failure, Order, tty};
+use crate::stdout::print;
 use anyhow::Result;
 use latscope_core::plan::Params;
 use latscope_rpmsg::echo::Service;
@@ -114,7 +114,8 @@ fn carry_out(options: &Options) -> Result<u8> {
     let guardian = OnDemand::default();
     let journal = |leftover: &Leftover| guardian.journal(leftover);
     let params = Params::from([("path".to_owned(), options.path.as_str().into())]);
-    let order = Order { params: &params, service: Service::Pty, cpus: &[], journal: &journal };
+    let order =
+        Order { params: &params, service: Service::Pty, cpus: &[], journal: &journal, waiting: &|_| () };
     let mut channel = (tty::TTY.open)(&order)?;
     if options.bandwidth {
         bandwidth(&mut *channel, options.time, &signals)

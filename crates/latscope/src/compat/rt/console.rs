@@ -2,9 +2,9 @@
 
 use super::Refusal;
 use super::arguments::{self, Spec};
+use crate::stdout::print;
 use anyhow::Result;
 use latscope_core::report::{Measurement, Support};
-use std::io::{Write, stdout};
 
 /// A program as its words name it.
 pub struct Voice {
@@ -56,9 +56,4 @@ impl Voice {
         super::ground::doubts(measured).iter().for_each(|doubt| self.note(doubt));
         !measured.iter().all(|m| m.support == Support::Unsupported && m.incomplete)
     }
-}
-
-/// Prints. A closed stdout is no reason to fail.
-pub fn print(text: &str) {
-    let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
 }

@@ -4,10 +4,11 @@ use super::Refusal;
 use crate::engine::timebase::Timebase;
 use crate::machine::{self, Root};
 use latscope_core::machine::Machine;
-use latscope_core::report::{LinearRecord, Measurement, Support};
+use latscope_core::report::{LinearRecord, Measurement, Report, Status, Support};
+use latscope_core::units::fold_cpus;
+use latscope_core::verdict;
 use latscope_sys::sched;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// This machine, with a calibrated clock.
@@ -69,6 +70,17 @@ pub fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
     measured.iter().enumerate().filter_map(first).min().map(|(_, index, ns)| (index, ns))
 }
 
+/// latscope's exit code, for the programs that are asked for it: a limit is a criterion.
+pub fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
+    let doubtful = report.measurements.iter().any(|m| m.support != Support::Ok);
+    let status = match (exceeded, doubtful) {
+        (true, _) => Status::Exceeded,
+        (false, true) => Status::Inconclusive,
+        (false, false) => Status::Pass,
+    };
+    verdict::exit_code(limited.then_some(status), verdict::is_cut_short(report))
+}
+
 /// The exact histograms that were asked for, one a measurement.
 pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
     let record = |m: &Measurement| m.recordings.as_ref().and_then(|recordings| recordings.linear.clone());
@@ -76,14 +88,14 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 }
 
 /// What a reader must know of measurements that are not as they should be.
-pub fn doubts(measurements: &[Measurement]) -> BTreeSet<String> {
+pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
         let reason = m.reason.clone().filter(|_| m.support != Support::Ok)?;
         let remedy = m.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let kind = if m.support == Support::Degraded { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))
     };
-    measurements.iter().filter_map(doubt).collect()
+    fold_cpus(measurements.iter().filter_map(doubt))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `hackbench`, by [`crowd`](crate::conditions::crowd).
 
 use super::arguments::{self, Given, Spec, number};
-use super::console::{Voice, print};
+use super::console::Voice;
 use super::{Refusal, ground};
 use crate::conditions::crowd::{Crowd, Wire, open_many};
+use crate::stdout::print;
 use anyhow::{Context, Result};
 use latscope_sys::sched;
 use std::ffi::OsString;

@@ -90,10 +90,12 @@ pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
 /// # Errors
 /// The file cannot be written.
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::io::Write;
     match path.as_os_str() == "-" {
-        // A reader that went away is no reason to fail.
-        true => std::io::stdout().write_all(text.as_bytes()).or(Ok(())),
+        true => {
+            // What cannot be written there is told in the end.
+            crate::stdout::print(text);
+            Ok(())
+        }
         false => std::fs::write(path, text),
     }
 }

@@ -1,6 +1,7 @@
 use super::super::trace::Marker;
-use super::super::tracefs::testing::{possible, shared_settings};
+use super::super::tracefs::testing::shared_settings;
 use super::*;
+use crate::skipped::{has_program, traceable};
 use latscope_core::blame::{Setting, Window, causes};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched::{self, Policy};
@@ -61,7 +62,9 @@ fn robbery(cpu: u32, marker: Marker) -> (Vec<Window>, Vec<Window>) {
 
 #[test]
 fn a_thief_is_named_and_the_file_opens_in_trace_cmd() {
-    if !possible() {
+    if !traceable("a_thief_is_named_and_the_file_opens_in_trace_cmd")
+        || !has_program("a_thief_is_named_and_the_file_opens_in_trace_cmd", "trace-cmd")
+    {
         return;
     }
     let before = shared_settings();
@@ -97,14 +100,15 @@ fn a_thief_is_named_and_the_file_opens_in_trace_cmd() {
 fn check_files(tracer: &Tracer) {
     let directory = tempfile::tempdir().unwrap();
     let (dat, text) = (directory.path().join("trace.dat"), directory.path().join("trace.txt"));
-    tracer.save(&dat).unwrap();
-    tracer.save(&text).unwrap();
+    for path in [&dat, &text] {
+        fs::write(path, tracer.content(path).unwrap()).unwrap();
+    }
     let events = tracer.around(0, u64::MAX);
     let switches = events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count();
     assert!(switches >= 24, "{switches}");
     let text = fs::read_to_string(text).unwrap();
     let report = Command::new("trace-cmd").arg("report").arg(&dat).output();
-    let report = report.expect("trace-cmd is installed: `cargo xtask test` does that");
+    let report = report.unwrap();
     let errors = String::from_utf8_lossy(&report.stderr);
     assert!(report.status.success(), "{errors}");
     let report = String::from_utf8(report.stdout).unwrap();
@@ -126,7 +130,7 @@ fn check_files(tracer: &Tracer) {
 
 #[test]
 fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
-    if !possible() {
+    if !traceable("memory_is_bounded_and_what_was_dropped_is_not_guessed") {
         return;
     }
     let mut tracer = Tracer::start(&mut |_| Ok(())).unwrap();
@@ -139,6 +143,10 @@ fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
     assert!(tracer.cpus.iter().all(|cpu| cpu.events.len() <= 8 && cpu.pages.len() <= 2));
     let window = robbed[0];
     let found = causes(&tracer.around(window.from, window.until), &window, &Setting::default());
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!((found[0].kind.as_str(), found[0].ns), ("unknown", window.until - window.from));
+    assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
+    // On a busy machine the window may last until the few events that are kept.
+    let kept = tracer.cpus.iter().filter_map(|cpu| cpu.events.iter().next().map(|event| event.at)).min();
+    let known = found.iter().filter(|cause| cause.kind != "unknown").map(|cause| cause.ns).sum::<u64>();
+    assert!(known <= window.until.saturating_sub(kept.unwrap()), "{found:#?}");
+    assert_eq!(found[0].kind, "unknown", "{found:#?}");
 }

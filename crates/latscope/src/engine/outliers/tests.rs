@@ -6,11 +6,13 @@ use latscope_core::report::Sampling;
 fn step(points: usize, threshold: u64) -> Step {
     let point = |cpu: u64| Point {
         probe: "wake.timer".to_owned(),
+        revision: 1,
         params: params([("cpu", (10 + cpu).into())]),
         title: String::new(),
         row: false,
     };
     Step {
+        rounds: 1,
         name: "wake.timer".to_owned(),
         points: (0..points as u64).map(point).collect(),
         cpus: vec![10],

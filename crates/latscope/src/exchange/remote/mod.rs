@@ -130,6 +130,8 @@ pub struct Order<'a> {
     pub cpus: &'a [u32],
     /// Hears of what will have to be undone, before it is made.
     pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
+    /// Hears what is waited for, if that takes long.
+    pub waiting: &'a dyn Fn(&str),
 }
 
 impl Order<'_> {
@@ -170,6 +172,8 @@ pub struct Transport {
     pub name: &'static str,
     /// The ways in which it can wait; a run measures each of them.
     pub waits: &'static [&'static str],
+    /// Whether we start the remote, which waits as we do then. Of another one it is not known.
+    pub ours: bool,
     /// Its options.
     pub options: &'static [Opt],
     /// Connects to a service.
@@ -177,6 +181,11 @@ pub struct Transport {
 }
 
 impl Transport {
+    /// Whether it has an option of this name.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|known| known.name == option)
+    }
+
     /// Its way to wait for whoever waits for other things as well: asleep on a
     /// descriptor, where it has that.
     pub fn beside_others(&self) -> &'static str {
@@ -210,6 +219,7 @@ pub fn transport(name: &str) -> Option<&'static Transport> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::events::FOREIGN_REMOTES;
 
     #[test]
     fn names_are_those_of_the_transports() {
@@ -218,5 +228,7 @@ mod tests {
         for transport in TRANSPORTS {
             assert!(!transport.waits.is_empty() && transport.waits.iter().all(|wait| WAITS.contains(wait)));
         }
+        let foreign = TRANSPORTS.iter().filter(|transport| !transport.ours).map(|transport| transport.name);
+        assert!(foreign.eq(FOREIGN_REMOTES.iter().copied()), "views say of these that nothing is known");
     }
 }

@@ -5,11 +5,13 @@
 
 use super::kicks::{FOREVER, Kicks, Next, Wait};
 use super::{Alarm, Channel, Failure};
+use anyhow::ensure;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
 use latscope_rpmsg::link::{Event, Message, Unsent};
 use latscope_rpmsg::name_service::{Announcement, Name};
+use latscope_rpmsg::table::{NAME_SERVICE as NAMES, Table};
 use latscope_rpmsg::{Fault, Faults, Link, Window};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::window::Window as Memory;
@@ -52,6 +54,9 @@ pub trait Far {
 /// The host's end, the virtio driver, connected to a service.
 pub struct Rings {
     host: Near,
+    /// Where the status is that tells the other side whether we are there.
+    table: Table,
+    memory: Memory,
     kicks: Box<dyn Kicks>,
     patience: u64,
     far: Box<dyn Far>,
@@ -98,19 +103,25 @@ impl Rings {
         service: Name,
         until: u64,
     ) -> anyhow::Result<Rings> {
-        let mut host = Near::start(window, memory, || ())?;
+        ensure!(
+            window.table.features & NAMES != 0,
+            "the remote does not offer to announce names (feature bit 0)"
+        );
+        let mut host = Near::start(window, memory.clone(), || ())?;
         host.mute(Event::Message)?;
         let mut endpoints = Endpoints::default();
         let ours = endpoints.open(service).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
         let mut rings = Rings {
             host,
+            table: window.table,
+            memory,
             patience: kicks.patience(),
             kicks,
             far,
             endpoints,
             faults: Faults::default(),
             limit: window.pools[1].buffer as usize - Header::SIZE,
-            window: usize::from(window.pools[1].count / 2),
+            window: usize::from(window.pools[1].count / 2).max(1),
             between: (ours, 0),
             holds: false,
             unkicked: false,
@@ -216,6 +227,8 @@ impl Rings {
 impl Drop for Rings {
     fn drop(&mut self) {
         self.leave();
+        // The device is reset: it may serve the next driver. Memory that cannot be written to has no other side.
+        let _ = self.table.set_status(&self.memory, 0);
     }
 }
 

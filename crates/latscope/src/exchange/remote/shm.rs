@@ -15,7 +15,7 @@ use rustix::fd::OwnedFd;
 use std::process::Child;
 
 /// The transport.
-pub static SHM: Transport = Transport { name: "shm", waits: WAITS, options: &[], open };
+pub static SHM: Transport = Transport { name: "shm", waits: WAITS, ours: true, options: &[], open };
 
 const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 
@@ -92,7 +92,7 @@ impl Process {
         let there = match order.cpus {
             [_, there, ..] => *there,
             [only] if !wait.starts_with("spin") => *only,
-            _ => bail!("two parties that spin need two CPUs"),
+            _ => bail!("two parties that spin need two CPUs: allow a second one, or --wait futex"),
         };
         let shared = shared(wait)?;
         let kicks = kicks(wait, 0, &shared)?;

@@ -25,6 +25,7 @@ use std::path::Path;
 pub static TTY: Transport = Transport {
     name: "tty",
     waits: &["poll"],
+    ours: false,
     options: &[PATH],
     open: |order| open(order, Framing::Lengths),
 };
@@ -33,6 +34,7 @@ pub static TTY: Transport = Transport {
 pub static LINES: Transport = Transport {
     name: "tty-line",
     waits: &["poll"],
+    ours: false,
     options: &[PATH],
     open: |order| open(order, Framing::Lines),
 };

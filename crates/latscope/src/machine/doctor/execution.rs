@@ -5,7 +5,7 @@ use super::control_group;
 use super::{Context, EVERYTHING, bad, good, note, unknown};
 use crate::machine::snapshot::load_average;
 use latscope_core::machine::Check;
-use latscope_core::units::format_time;
+use latscope_core::units::{format_share, format_time};
 
 /// Probes that need two CPUs at a time.
 const TWO_CPUS: &[&str] = &["sync.*", "thread.pool", "memory.bandwidth", "memory.stream", "memory.loaded"];
@@ -51,7 +51,7 @@ pub(super) fn steal(context: &Context) -> Check {
         return unknown(id, "/proc/stat does not count it");
     };
     let share = stolen / total;
-    let found = format!("{:.2} % of CPU time since boot went to other guests", share * 100.0);
+    let found = format!("{} of CPU time since boot went to other guests", format_share(share));
     let remedy = "on the host, give this guest's CPUs cores of their own: virsh vcpupin".to_owned();
     match share {
         none if none < 0.0005 => good(id, found),
@@ -102,7 +102,16 @@ pub(super) fn cpus(context: &Context) -> Check {
         return note(id, "this machine has one CPU: nothing can run on two", TWO_CPUS);
     }
     if online.0.iter().all(|cpu| allowed.0.contains(cpu)) {
-        return good(id, format!("may run on all {} CPUs", online.0.len()));
+        return good(
+            id,
+            format!(
+                "may run on {}",
+                match online.0.len() {
+                    1 => "the only CPU".to_owned(),
+                    all => format!("all {all} CPUs"),
+                }
+            ),
+        );
     }
     let cpuset = control_group::cpuset(context.root).filter(|(cpus, _)| cpus == allowed);
     let (by, remedy) = match cpuset {

@@ -65,9 +65,9 @@ fn emulation_spoils_everything() {
 
 #[test]
 fn stolen_time_counts_by_its_share() {
-    expect("steal", &[("/proc/stat", "cpu 90 0 0 0 0 0 0 10 0 0")], Bad, "10.00 %");
-    expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 5 100 0")], Note, "0.50 %");
-    expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 0")], Good, "0.00 %");
+    expect("steal", &[("/proc/stat", "cpu 90 0 0 0 0 0 0 10 0 0")], Bad, "10 %");
+    expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 5 100 0")], Note, "0.5 %");
+    expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 0")], Good, "0 %");
     expect("steal", &[("/proc/stat", "cpu 995 0 0")], Unknown, "not count");
     expect("steal", &[("/proc/stat", "cpu 0 0 0 0 0 0 0 0")], Unknown, "not count");
 }

@@ -42,6 +42,7 @@ macro_rules! probe {
             source: "the instruction tables of the processor's maker; the kernels are assembly",
             params: PARAMS,
             experiment: &EXPERIMENT,
+            revision: 1,
             plan: |ask, machine| plan(&$name, $op, ask, machine),
         };
     };

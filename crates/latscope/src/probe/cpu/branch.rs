@@ -23,6 +23,7 @@ pub static BRANCH: Probe = Probe {
         axis: false,
     }],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

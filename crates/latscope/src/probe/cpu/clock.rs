@@ -20,6 +20,7 @@ macro_rules! probe {
             source: $source,
             params: &[],
             experiment: &EXPERIMENT,
+            revision: 1,
             plan: |_: &Ask, _: &Machine| -> Vec<Point> { vec![$name.point(Params::new(), $title, true)] },
         };
     };
@@ -74,7 +75,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         && vdso > syscall * 0.7
     {
         let reason = "the vDSO takes as long as the system call: the kernel's clock source cannot be read in user space";
-        bench.degrade(index, reason, "choose another clock source: see latscope doctor");
+        bench.degrade(index, "slow-clock-source", reason, "choose another clock source: see latscope doctor");
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ pub static CYCLE: Probe = Probe {
     source: "the processor's optimisation manual: latency of add register, register",
     params: &[],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

@@ -33,6 +33,7 @@ pub static READ_DIRECT: Probe = Probe {
         DEVICE,
     ],
     experiment: &DIRECT,
+    revision: 1,
     plan: |ask, _| plan(ask),
 };
 
@@ -130,7 +131,12 @@ fn time(
     if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
         let reason =
             format!("{} answered from its page cache although it was told not to", point.text("filesystem"));
-        bench.degrade(index, reason, "choose a directory on another file system (--dir)");
+        bench.degrade(
+            index,
+            "went-through-page-cache",
+            reason,
+            "choose a directory on another file system (--dir)",
+        );
     }
     Ok(())
 }

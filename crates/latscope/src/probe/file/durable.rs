@@ -34,6 +34,7 @@ pub static FSYNC: Probe = Probe {
     source: "fsync(2)",
     params: &PARAMS,
     experiment: &DURABLE,
+    revision: 1,
     plan: |ask, _| plan(&FSYNC, ask),
 };
 
@@ -47,6 +48,7 @@ pub static FDATASYNC: Probe = Probe {
     source: "fdatasync(2)",
     params: &PARAMS,
     experiment: &DURABLE,
+    revision: 1,
     plan: |ask, _| plan(&FDATASYNC, ask),
 };
 

@@ -36,6 +36,7 @@ pub static CREATE: Probe = Probe {
     source: "open(2), O_CREAT",
     params: &PARAMS,
     experiment: &LIFECYCLE,
+    revision: 1,
     plan: |ask, _| plan(&CREATE, ask),
 };
 
@@ -48,6 +49,7 @@ pub static WRITE: Probe = Probe {
     source: "write(2)",
     params: &PARAMS,
     experiment: &LIFECYCLE,
+    revision: 1,
     plan: |ask, _| plan(&WRITE, ask),
 };
 
@@ -60,6 +62,7 @@ pub static CLOSE: Probe = Probe {
     source: "close(2)",
     params: &PARAMS,
     experiment: &LIFECYCLE,
+    revision: 1,
     plan: |ask, _| plan(&CLOSE, ask),
 };
 
@@ -72,6 +75,7 @@ pub static UNLINK: Probe = Probe {
     source: "unlink(2)",
     params: &PARAMS,
     experiment: &LIFECYCLE,
+    revision: 1,
     plan: |ask, _| plan(&UNLINK, ask),
 };
 

@@ -25,6 +25,7 @@ pub static RENAME: Probe = Probe {
     source: "rename(2)",
     params: &PARAMS,
     experiment: &NAMES,
+    revision: 1,
     plan: |ask, _| plan(&RENAME, ask),
 };
 
@@ -37,6 +38,7 @@ pub static STAT: Probe = Probe {
     source: "stat(2)",
     params: &PARAMS,
     experiment: &NAMES,
+    revision: 1,
     plan: |ask, _| plan(&STAT, ask),
 };
 
@@ -50,6 +52,7 @@ pub static OPEN_CLOSE: Probe = Probe {
     source: "open(2), close(2)",
     params: &PARAMS,
     experiment: &NAMES,
+    revision: 1,
     plan: |ask, _| plan(&OPEN_CLOSE, ask),
 };
 

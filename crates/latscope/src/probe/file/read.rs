@@ -8,7 +8,7 @@ use crate::probe::failure::{FirstError, explain, refuse};
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Times, Work};
-use latscope_core::units::format_size;
+use latscope_core::units::{format_share, format_size};
 use latscope_sys::page::{Mapping, page_size};
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
@@ -38,6 +38,7 @@ pub static READ: Probe = Probe {
         DEVICE,
     ],
     experiment: &READS,
+    revision: 1,
     plan: |ask, _| plan_read(ask),
 };
 
@@ -50,6 +51,7 @@ pub static READ_MMAP: Probe = Probe {
     source: "mmap(2)",
     params: &[SIZE, DIRECTORY, FILESYSTEM, DEVICE],
     experiment: &READS,
+    revision: 1,
     plan: |ask, _| plan_mmap(ask),
 };
 
@@ -151,13 +153,13 @@ fn read_point(
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
     match cached_share(file, size) {
         Ok(share) if share < 1.0 => {
-            let reason = format!("only {:.0} % of the file stayed in the page cache", share * 100.0);
-            bench.degrade(index, reason, "free memory, or choose a smaller --size");
+            let reason = format!("only {} of the file stayed in the page cache", format_share(share));
+            bench.degrade(index, "not-in-page-cache", reason, "free memory, or choose a smaller --size");
         }
         Ok(_) => {}
         Err(error) => {
             let reason = format!("whether the file was in the page cache cannot be told: {error}");
-            bench.degrade(index, reason, "");
+            bench.degrade(index, "page-cache-unknown", reason, "");
         }
     }
     Ok(())

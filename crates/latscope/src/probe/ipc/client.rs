@@ -140,18 +140,18 @@ impl Party<'_> {
         let warm_up = order.common.warm_up;
         let going = (0..warm_up).all(|_| !self.slots.stopping() && self.round(None, false));
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
-        let (servers, from) = (server(), self.sequence);
+        let (servers, first) = (server(), self.sequence);
         let faults = usage::process_counts();
         let begin = monotonic_ns();
         if going {
             self.rounds(order);
         }
-        let elapsed = monotonic_ns() - begin;
+        let until = monotonic_ns();
         let server_cpu = server().saturating_sub(servers);
-        let transactions = (self.sequence - from) / 2;
+        let transactions = (self.sequence - first) / 2;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
-        let mut called = Called { server_cpu, transactions, faults, elapsed, ..Called::default() };
+        let mut called = Called { server_cpu, transactions, faults, from: begin, until, ..Called::default() };
         if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
             self.try_inheritance(order, &mut called);
         }

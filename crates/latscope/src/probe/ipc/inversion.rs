@@ -12,6 +12,7 @@ use super::Refusal;
 use super::caller::fifo;
 use super::point::{Caller, Mode, Placement, Row, Since};
 use super::setup::{PAYLOAD, usual_rules};
+use crate::conditions::hold::real_time_remedy;
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
 use crate::exchange::transaction::Transport;
@@ -46,6 +47,7 @@ pub static INVERSION: Probe = Probe {
         stated("hog", "CPU time that the thread of middle priority takes, ns."),
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan: |_: &Ask, _: &Machine| points(),
 };
 
@@ -73,8 +75,6 @@ const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
 const LOW: u32 = 10;
 const MIDDLE: u32 = 20;
 const HIGH: u32 = 30;
-
-const PERMISSION: &str = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
 
 /// What keeps whom from what, in every round.
 pub fn work(lock: &str) -> Params {
@@ -124,6 +124,7 @@ pub fn row(transport: &str) -> Row {
 pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
     let events = rounds.unwrap_or(ROUNDS);
     Step {
+        rounds: 1,
         name: EXPERIMENT.name.to_owned(),
         points: points(),
         cpus: vec![cpu],
@@ -161,7 +162,10 @@ fn possible(pi: bool) -> Result<(), Refusal> {
     let refuse = |reason: String, remedy: &str| Err(Refusal { reason, remedy: remedy.to_owned() });
     let trial = std::thread::spawn(|| fifo(HIGH)).join().expect("a trial does not panic");
     if let Some(reason) = trial {
-        return refuse(format!("without real-time priorities nothing is inverted: {reason}"), PERMISSION);
+        return refuse(
+            format!("without real-time priorities nothing is inverted: {reason}"),
+            real_time_remedy(),
+        );
     }
     match PiLock::supported() {
         Err(error) if pi => refuse(format!("FUTEX_LOCK_PI: {error}"), "use a kernel with CONFIG_FUTEX_PI"),

@@ -4,14 +4,14 @@ use super::orders::{Called, Served, Tally, Trial};
 use super::point::{Caller, Mode, Placement, Row, Since};
 use super::session::{self, Group, Outcome};
 use super::{Refusal, passthrough, transport};
+use crate::conditions::hold::real_time_remedy;
 use crate::engine::bench::Bench;
 use crate::exchange::transaction::Transport;
 use anyhow::Result;
+use latscope_core::quality::POLICY_REFUSED;
 use latscope_core::report::{Better, Hop, Times};
-use latscope_core::units::{format_count, format_size};
-
-const PERMISSION: &str =
-    "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r` and `ulimit -e`";
+use latscope_core::transactions::RUN_ELAPSED;
+use latscope_core::units::{counted, format_size};
 
 /// Measures the points of a step, run by run.
 ///
@@ -51,7 +51,10 @@ fn measure(bench: &mut Bench, group: &Group) {
         return refuse(bench, &refusal);
     }
     match session::run(bench, transport, group, || ()) {
-        Ok(outcomes) => outcomes.into_iter().for_each(|outcome| report(bench, group, outcome)),
+        Ok(outcomes) => {
+            let run = together(&outcomes);
+            outcomes.into_iter().for_each(|outcome| report(bench, group, outcome, run));
+        }
         Err(error) => match error.downcast_ref::<Refusal>() {
             Some(refusal) => refuse(bench, refusal),
             None => refuse(bench, &Refusal { reason: format!("{error:#}"), remedy: String::new() }),
@@ -79,11 +82,13 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Ref
         return refuse(text, &format!("choose at least --payload {least}"));
     }
     let cpus = bench.cpus().len();
-    if row.placement == Placement::TwoCores && cpus < 2 {
-        return refuse(
-            "there is only one CPU to run on".to_owned(),
-            "allow a second CPU, or --placement same-core",
-        );
+    if cpus < 2 && (transport.spins || row.placement == Placement::TwoCores) {
+        // Who spins keeps the other from its one CPU, wherever they are placed.
+        let remedy = match transport.spins {
+            true => "allow a second CPU, or choose a transport that sleeps, such as --transport futex",
+            false => "allow a second CPU, or --placement same-core",
+        };
+        return refuse("there is only one CPU to run on".to_owned(), remedy);
     }
     let parties = 2 * group.iter().map(|(_, row)| row.pair + 1).max().unwrap_or(1) as usize;
     if transport.spins && (row.placement != Placement::TwoCores || parties > cpus) {
@@ -96,7 +101,16 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Ref
     None
 }
 
-fn report(bench: &mut Bench, group: &Group, outcome: Outcome) {
+/// Time from the first recorded call of any pair to the end of the last of all,
+/// ns; `None` for one pair alone.
+fn together(outcomes: &[Outcome]) -> Option<u64> {
+    let called = || outcomes.iter().filter_map(|outcome| outcome.called.as_ref().ok());
+    let from = called().map(|called| called.from).min()?;
+    let until = called().map(|called| called.until).max()?;
+    (outcomes.len() > 1).then(|| until - from)
+}
+
+fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) {
     let Outcome { pair, called, served } = outcome;
     let rows: Vec<&(usize, Row)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
     let called = match called {
@@ -115,6 +129,9 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome) {
         of_row(bench, *point, row, tally, &called, served.as_ref());
         if row.hops > 0 {
             bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
+        }
+        if let Some(run) = run.filter(|_| row.mode != Mode::Inversion) {
+            bench.value(*point, RUN_ELAPSED, run as f64, "ns", Better::Neither);
         }
         doubts(bench, *point, tally, &called, served.as_ref());
     }
@@ -175,7 +192,7 @@ fn of_row(
         (Since::Call, _) => tally.blocks.clone(),
     };
     bench.set_blocks(point, blocks);
-    bench.value(point, "elapsed", called.elapsed as f64, "ns", Better::Neither);
+    bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
     match row.mode {
         Mode::OneWay => bench.set_times(point, Times::OneWay),
         _ if row.transport == passthrough::NAME => bench.set_times(point, Times::Operation),
@@ -186,8 +203,8 @@ fn of_row(
     }
 }
 
-/// Bytes of one direction by wall time: payload times calls, by the sum of the
-/// calls' durations.
+/// Bytes of one direction by time: payload times calls, by the sum of the
+/// calls' durations. Of several pairs it is by [`RUN_ELAPSED`].
 fn throughput(bench: &mut Bench, point: usize, row: &Row) {
     let Some((calls, wall)) = bench.total(point).filter(|(_, wall)| *wall > 0.0) else { return };
     bench.value(point, "wall-time", wall, "ns", Better::Neither);
@@ -209,21 +226,21 @@ fn trial(bench: &mut Bench, point: usize, what: &str, trial: &Trial) {
 /// Says what speaks against a row.
 fn doubts(bench: &mut Bench, point: usize, tally: &Tally, called: &Called, served: Option<&Served>) {
     let shortfalls = [tally.shortfall.as_ref(), served.and_then(|served| served.shortfall.as_ref())];
-    let mut reasons: Vec<String> = shortfalls.into_iter().flatten().cloned().collect();
-    let remedy = if reasons.is_empty() { "" } else { PERMISSION };
+    for reason in shortfalls.into_iter().flatten() {
+        bench.degrade(point, POLICY_REFUSED, reason.as_str(), real_time_remedy());
+    }
     if let Some(ended) = &called.ended {
-        bench.cut_short(point, format!("ended early, after {} calls: {ended}", format_count(tally.calls)));
+        bench.cut_short(point, format!("ended early, after {}: {ended}", counted(tally.calls, "call")));
     }
     let lost = tally.failures + tally.mismatches;
     if lost > 0 {
         let first = tally.first_failure.as_deref().unwrap_or("no reason is known");
-        reasons.push(format!("{} calls failed and are in no figure: {first}", format_count(lost)));
+        let reason = format!("{} failed: in no figure: {first}", counted(lost, "call"));
+        bench.degrade(point, "calls-failed", reason, "");
     }
     let unexpected = served.map_or(0, |served| served.unexpected);
     if unexpected > 0 {
-        reasons.push(format!("the server saw {unexpected} requests out of order"));
-    }
-    if !reasons.is_empty() {
-        bench.degrade(point, reasons.join("; "), remedy);
+        let reason = format!("the server saw {unexpected} requests out of order");
+        bench.degrade(point, "out-of-order", reason, "");
     }
 }

@@ -18,9 +18,11 @@ use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use crate::exchange::transaction::{Transport, Unavailable};
 use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
-use latscope_core::report::Times;
+use latscope_core::plan::{Point, Policy, Step};
+use latscope_core::report::{Times, Warning};
+use latscope_core::units::counted;
 use orders::Control;
+use point::Placement;
 use std::fmt;
 
 /// Every transport of this binary, the floor under them last.
@@ -36,6 +38,41 @@ pub fn carriers() -> impl Iterator<Item = &'static Transport> {
 /// The transport of this name.
 pub fn transport(name: &str) -> Option<&'static Transport> {
     transports().find(|transport| transport.name == name)
+}
+
+/// What a reader must know before the first number: more pairs than the machine has room for.
+pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
+    let cpus = machine.allowed.0.len() as u64;
+    let mut warnings = Vec::new();
+    let mut warn = |id: &str, text: String| {
+        let remedy = match cpus {
+            0..=2 => "--pairs 1".to_owned(),
+            _ => format!("at most --pairs {}, one less than CPUs", cpus - 1),
+        };
+        warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
+    };
+    let steps = || steps.iter().filter(|step| step.name == STEP);
+    let rows = || steps().flat_map(|step| step.points.iter().map(point::Row::of));
+    let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
+    let real_time =
+        rows().filter(|row| row.caller != point::Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
+    if pairs > cpus {
+        warn(
+            "pairs",
+            format!(
+                "{pairs} pairs on {}: the machine is overloaded, and the figures say little else",
+                counted(cpus, "CPU")
+            ),
+        );
+    }
+    if real_time > cpus {
+        let text = format!(
+            "{real_time} real-time callers on {}: they wait for each other, and miss",
+            counted(cpus, "CPU")
+        );
+        warn("real-time-threads", text);
+    }
+    warnings
 }
 
 /// Why something cannot be measured, and what to do about it.
@@ -106,6 +143,7 @@ macro_rules! probes {
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
+            revision: 1,
             plan: |ask, machine| plan($name, ask, machine),
         }),+, &inversion::INVERSION];
     };
@@ -141,10 +179,16 @@ probes! {
 /// What a survey measures of the family, the others being there for comparison.
 pub const SURVEYED: [&str; 1] = ["ipc.unix-stream"];
 
-/// The points of a survey: one pair.
-fn plan(name: &str, _: &Ask, machine: &Machine) -> Vec<Point> {
+/// The points of a survey, or of a program that asks for others: one pair.
+fn plan(name: &str, ask: &Ask, machine: &Machine) -> Vec<Point> {
     let Some(transport) = transport(name) else { return Vec::new() };
-    let setup = setup::Setup::usual(transport, machine);
+    let usual = setup::Setup::usual(transport, machine);
+    let placement = ask.texts("placement", &[]).first().and_then(|word| Placement::named(word));
+    let setup = setup::Setup {
+        placement: placement.unwrap_or(usual.placement),
+        payloads: ask.numbers("payload", &usual.payloads),
+        ..usual
+    };
     let mut points = setup.step().points;
     for point in &mut points {
         point.row = true;

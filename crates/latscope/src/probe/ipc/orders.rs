@@ -158,8 +158,10 @@ pub struct Called {
     pub transactions: u64,
     /// Page faults of the client's process in that time.
     pub faults: u64,
-    /// That time: from before the first turn to the end of the last, ns.
-    pub elapsed: u64,
+    /// `CLOCK_MONOTONIC` before the first turn and at the end of the last, ns.
+    pub from: u64,
+    /// See `from`.
+    pub until: u64,
     /// Its thread as it began.
     pub began: Option<Hop>,
     /// Why it ended before its count, where that was a failure.

@@ -130,7 +130,9 @@ impl Row {
             Mode::Throughput => format!("{}, {}", transport.title, format_size(self.payload)),
             _ => format!("{}, {} caller, pair {}", transport.title, self.caller.word(), self.pair),
         };
-        Point { probe: format!("ipc.{}", transport.name), params: self.params(transport), title, row: false }
+        let probe = format!("ipc.{}", transport.name);
+        let revision = crate::probe::find(&probe).map_or(1, |probe| probe.revision);
+        Point { probe, revision, params: self.params(transport), title, row: false }
     }
 
     fn params(&self, transport: &Transport) -> Params {

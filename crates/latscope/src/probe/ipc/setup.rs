@@ -99,6 +99,7 @@ impl Setup {
     pub fn step(&self) -> Step {
         let points = self.rows().map(|row| row.point(self.transport)).collect();
         Step {
+            rounds: 1,
             name: super::EXPERIMENT.name.to_owned(),
             points,
             cpus: self.cpus.clone(),

@@ -48,6 +48,7 @@ pub static BANDWIDTH: Probe = Probe {
         },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

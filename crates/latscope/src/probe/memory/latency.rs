@@ -37,6 +37,7 @@ pub static LATENCY: Probe = Probe {
         PAGES,
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -110,8 +111,8 @@ fn density(ask: &Ask, order: &str, pages: &str) -> Density {
         (true, Profile::Quick) if main => Density::PerOctave(2),
         (true, Profile::Quick) if (order, pages) == ("random", "4KiB") => Density::Few,
         (true, Profile::Quick) => Density::None,
-        (true, _) if main => Density::PerOctave(8),
-        (true, Profile::Normal) if beside => Density::PerOctave(2),
+        (true, _) if main => Density::PerOctave(4),
+        (true, Profile::Normal) if beside => Density::PerOctave(1),
         (true, Profile::Full) if beside => Density::PerOctave(4),
         (true, _) => Density::None,
         (false, Profile::Quick) => Density::PerOctave(2),
@@ -218,11 +219,11 @@ mod tests {
     fn a_survey_has_one_dense_curve_and_four_coarse_ones() {
         let points = plan(&ask(Profile::Normal, true), &machine());
         let expected = named([
-            ("random", "2MiB", 129),
-            ("random", "4KiB", 33),
-            ("window", "4KiB", 33),
-            ("stride", "2MiB", 33),
-            ("page", "4KiB", 27),
+            ("random", "2MiB", 65),
+            ("random", "4KiB", 17),
+            ("window", "4KiB", 17),
+            ("stride", "2MiB", 17),
+            ("page", "4KiB", 14),
         ]);
         assert_eq!(curves(&points), expected);
         assert!(points.iter().all(|p| !p.row && p.number("size") <= 128 * MIB));

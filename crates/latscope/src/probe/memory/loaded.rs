@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Times};
-use latscope_core::units::{format_size, format_time};
+use latscope_core::units::{counted, format_size, format_time};
 use latscope_sys::clock::Clock;
 use latscope_sys::kernels::bandwidth::{self, Operation, Step};
 use latscope_sys::kernels::chase::growing::GrowingChase;
@@ -42,6 +42,7 @@ pub static LOADED: Probe = Probe {
         Param { name: "size", help: "Bytes that the chain leads through.", kind: Kind::Stated, axis: false },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -79,9 +80,10 @@ fn point(size: u64, threads: u64, delay: u64) -> Point {
     let params = params([("threads", threads.into()), ("delay", delay.into()), ("size", size.into())]);
     let title = match (threads, delay) {
         (0, _) => format!("load, memory idle, {}", format_size(size)),
-        (threads, 0) => format!("load, {threads} threads copying without pause"),
+        (threads, 0) => format!("load, {} copying without pause", counted(threads, "thread")),
         (threads, delay) => {
-            format!("load, {threads} threads copying 4 KiB every {} and its time", format_time(delay as f64))
+            let (threads, delay) = (counted(threads, "thread"), format_time(delay as f64));
+            format!("load, {threads} copying 4 KiB every {delay} and its time")
         }
     };
     LOADED.point(params, title, false)
@@ -176,7 +178,7 @@ fn measure(
         bench.value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
         if threads > 0 && after == before {
             let reason = "the copying threads had no time on their CPUs: there was no load";
-            bench.degrade(index, reason, "run it on a quieter machine, or on other CPUs (--cpus)");
+            bench.degrade(index, "no-load", reason, "run it on a quieter machine, or on other CPUs (--cpus)");
         }
         Ok(())
     })

@@ -8,7 +8,7 @@ use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Times};
-use latscope_core::units::format_size;
+use latscope_core::units::{counted, format_size};
 use latscope_sys::kernels::chase::growing::GrowingChase;
 use latscope_sys::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
@@ -25,6 +25,7 @@ pub static PARALLELISM: Probe = Probe {
         PAGES,
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -49,7 +50,7 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
                     ("size", size.into()),
                     ("pages", pages.as_str().into()),
                 ]);
-                let title = format!("load, {chains} chains at once, {}", format_size(size));
+                let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
                 points.push(PARALLELISM.point(params, title, false));
             }
         }

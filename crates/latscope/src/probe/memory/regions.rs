@@ -5,6 +5,7 @@ use crate::engine::bench::Bench;
 use crate::probe::{Kind, Param};
 use anyhow::Context;
 use latscope_core::plan::Point;
+use latscope_core::units::format_share;
 use latscope_sys::memory::{self, Pages, Region};
 use latscope_sys::sched;
 
@@ -91,7 +92,7 @@ impl Doubt {
     /// Marks points as degraded for it.
     pub fn tell(&self, bench: &mut Bench, indices: &[usize]) {
         for index in indices {
-            bench.degrade(*index, self.reason.as_str(), self.remedy);
+            bench.degrade(*index, "page-size", self.reason.as_str(), self.remedy);
         }
     }
 }
@@ -119,8 +120,8 @@ fn judge(pages: Pages, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
         }),
         (Pages::Huge, Some(share)) => (share < ENOUGH).then(|| Doubt {
             reason: format!(
-                "{:.0} % of the memory is in pages of 2 MiB, the rest in small ones that add misses of the TLB",
-                share * 100.0
+                "{} of the memory is in pages of 2 MiB, the rest in small ones that add misses of the TLB",
+                format_share(share)
             ),
             remedy: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and free or compact memory (echo 1 > /proc/sys/vm/compact_memory)",
         }),

@@ -30,6 +30,7 @@ pub static SEQUENTIAL_SUM: Probe = Probe {
         },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

@@ -41,6 +41,7 @@ pub static STREAM: Probe = Probe {
         },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

@@ -157,6 +157,7 @@ mod tests {
         source: "this test",
         params: &[],
         experiment: &EXPERIMENT,
+        revision: 1,
         plan: |_: &Ask, _: &Machine| -> Vec<Point> { vec![PROBE.point(Params::new(), "team", false)] },
     };
 

@@ -28,6 +28,7 @@ pub static TLB: Probe = Probe {
         PAGES,
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

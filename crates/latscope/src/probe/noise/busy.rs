@@ -46,6 +46,7 @@ pub static BUSY: Probe = Probe {
         Param { name: "cpu", help: "CPU of the loop; `all` is their sum.", kind: Kind::Stated, axis: true },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -205,10 +206,15 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen
             format_time(gap_ns),
             format_time(loop_ns)
         );
-        bench.degrade(point, reason, "use a faster clock source (see latscope doctor), or a longer --gap");
+        bench.degrade(
+            point,
+            "coarse-clock",
+            reason,
+            "use a faster clock source (see latscope doctor), or a longer --gap",
+        );
     }
-    if let Some((reason, remedy)) = shortfall {
-        bench.degrade(point, reason, remedy);
+    if let Some(shortfall) = shortfall {
+        bench.fell_short(point, &shortfall);
     }
     bench.recorded(point, writer);
 }

@@ -25,6 +25,7 @@ pub static HWLAT: Probe = Probe {
         axis: true,
     }],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

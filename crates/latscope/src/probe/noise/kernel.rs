@@ -85,7 +85,12 @@ pub fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
     if lost > 0 {
         let reason = format!("{lost} lines of the tracer were lost: the CPU had no time to read them");
         points.iter().for_each(|point| {
-            bench.degrade(*point, reason.as_str(), "leave a CPU free of measuring (--cpus), or measure less");
+            bench.degrade(
+                *point,
+                "trace-lost-events",
+                reason.as_str(),
+                "leave a CPU free of measuring (--cpus), or measure less",
+            );
         });
     }
 }

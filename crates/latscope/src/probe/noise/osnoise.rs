@@ -28,6 +28,7 @@ pub static OSNOISE: Probe = Probe {
         axis: true,
     }],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

@@ -2,6 +2,7 @@
 
 use super::duty::Duty;
 use super::watch::{self, Host, Rules, Watched};
+use crate::conditions::hold::{Shortfall, granted};
 use crate::engine::gate::{Gate, Reading};
 use crate::engine::recorder::Writer;
 use crate::engine::timebase::{AnyClock, Timebase};
@@ -112,7 +113,7 @@ pub struct Outcome {
     /// Page faults.
     pub faults: u64,
     /// A condition that could not be had: why, and what to do.
-    pub shortfall: Option<(String, &'static str)>,
+    pub shortfall: Option<Shortfall>,
     /// Its histogram.
     pub writer: Writer,
 }
@@ -132,7 +133,8 @@ const LOOK_NS: u64 = 5_000_000;
 /// The CPU cannot be had, or another thread did not start.
 pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<Outcome> {
     let pinned = sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
-    let shortfall = granted(order.policy);
+    let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
+    let shortfall = asked.and_then(granted);
     writer.touch();
     ensure!(*shared.started.read().expect("the starter does not panic"), "another thread did not start");
     pinned?;
@@ -143,24 +145,11 @@ pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<
     }
 }
 
-/// Sets the policy and reads it back.
-fn granted(wanted: sched::Policy) -> Option<(String, &'static str)> {
-    let remedy = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
-    if wanted == sched::Policy::Other {
-        return None;
-    }
-    match sched::set_policy(wanted).and_then(|()| sched::policy()) {
-        Ok(policy) if policy == wanted => None,
-        Ok(policy) => Some((format!("asked for {wanted:?}, but the kernel has {policy:?}"), remedy)),
-        Err(error) => Some((format!("ran as SCHED_OTHER: {error}"), remedy)),
-    }
-}
-
 fn run<C: Clock>(
     clock: C,
     order: Order,
     writer: Writer,
-    shortfall: Option<(String, &'static str)>,
+    shortfall: Option<Shortfall>,
     shared: &Shared,
 ) -> Outcome {
     let timebase = order.timebase;

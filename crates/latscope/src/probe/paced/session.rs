@@ -9,7 +9,7 @@ use crate::conditions::guardian::{Guardian, Undo};
 use crate::exchange::leftover::Leftovers;
 use anyhow::{Context, Result, bail};
 use latscope_sys::shared_cell::Scope;
-use latscope_sys::signal::Signals;
+use latscope_sys::signal::{Signals, TERMINATION};
 use latscope_sys::worker::{self, Lifetime};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -38,6 +38,8 @@ pub enum Ended {
     Time,
     /// The run is over.
     Run,
+    /// A signal ends it.
+    Told,
 }
 
 /// Time for a party to be set up.
@@ -49,10 +51,6 @@ const LEAD: Duration = Duration::from_millis(10);
 /// Memory of a thread's stack: all of it is locked.
 const STACK_BYTES: usize = 256 << 10;
 
-const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
-
 impl Session {
     /// Sets up a party for each of the rules, as threads or as processes, and
     /// lets them begin.
@@ -60,7 +58,7 @@ impl Session {
     /// # Errors
     /// One cannot be set up.
     pub fn begin(rules: Vec<Rules>, processes: bool) -> Result<Session> {
-        let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("signals cannot be waited for")?;
+        let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
         let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (children, left) = (Vec::new(), Vec::new());
@@ -166,6 +164,7 @@ impl Session {
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Ended::Time),
+            Ok(_) if fds[1].revents().is_empty() => Ok(Ended::Told),
             Ok(_) => Ok(Ended::Run),
             Err(error) => Err(error.into()),
         }

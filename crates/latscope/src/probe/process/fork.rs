@@ -29,6 +29,7 @@ pub static FORK: Probe = Probe {
         axis: true,
     }],
     experiment: &FORKS,
+    revision: 1,
     plan: |ask, _| plan_fork(ask),
 };
 
@@ -41,6 +42,7 @@ pub static VFORK: Probe = Probe {
     source: "vfork(2), wait(2)",
     params: &[],
     experiment: &FORKS,
+    revision: 1,
     plan: |_, _| vec![VFORK.point(Params::new(), VFORK.title, true)],
 };
 

@@ -27,6 +27,7 @@ pub static SPAWN: Probe = Probe {
     source: "posix_spawn(3), wait(2)",
     params: &[],
     experiment: &PROGRAMS,
+    revision: 1,
     plan: |_, _| vec![SPAWN.point(Params::new(), SPAWN.title, true)],
 };
 
@@ -45,6 +46,7 @@ pub static EXEC: Probe = Probe {
         axis: false,
     }],
     experiment: &PROGRAMS,
+    revision: 1,
     plan: |ask, _| plan_exec(ask),
 };
 
@@ -57,6 +59,7 @@ pub static SHELL: Probe = Probe {
     source: "posix_spawn(3), sh(1), wait(2)",
     params: &[],
     experiment: &PROGRAMS,
+    revision: 1,
     plan: |_, _| vec![SHELL.point(Params::new(), SHELL.title, true)],
 };
 

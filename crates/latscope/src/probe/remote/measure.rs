@@ -18,6 +18,7 @@ use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
 use latscope_sys::clock::monotonic_ns;
 use latscope_sys::sched;
+use std::cell::RefCell;
 
 /// First pings that are not recorded, back to back and paced.
 const WARM_UP: [u64; 2] = [100, 1];
@@ -43,7 +44,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Connects to the service that a point needs.
-fn connect(bench: &Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
+fn connect(bench: &mut Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
     let name = point.text("transport");
     let here = bench.cpus()[0];
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
@@ -57,7 +58,9 @@ fn connect(bench: &Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn 
         _ => Service::Pty,
     };
     let journal = |leftover: &Leftover| guardian.journal(leftover);
-    let order = Order { params: &point.params, service, cpus: bench.cpus(), journal: &journal };
+    let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
+    let waiting = |text: &str| bench.borrow_mut().waiting(text);
+    let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, waiting: &waiting };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("no bare words go over this transport")?.1)(&order)?
@@ -112,7 +115,7 @@ fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
 /// Says how a point ended, if not by itself.
 fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
     if let Some(reason) = channel.distortion() {
-        bench.degrade(index, reason, "");
+        bench.degrade(index, "messages-lost", reason, "");
     }
     match (ended, channel.ended()) {
         (Ok(()), None) => {}
@@ -256,7 +259,10 @@ fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let outcome = stream.outcome();
     outcome.tally.tell(&*stream.channel, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
-    bench.set_work(index, Work { ops: 1, bytes_touched: stretch * payload, bytes_moved: stretch * payload });
+    bench.set_work(
+        index,
+        Work { ops: stretch, bytes_touched: stretch * payload, bytes_moved: stretch * payload },
+    );
     finish(bench, index, stream.channel, ended);
     bench.recorded(index, writer);
     Ok(())

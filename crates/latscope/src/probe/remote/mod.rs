@@ -16,7 +16,7 @@ use crate::exchange::remote;
 use latscope_core::plan::{Periodic, Policy, Step};
 use latscope_core::report::Times;
 
-pub use plan::{LEGACY, LONG_PING, SMALLEST};
+pub use plan::{LEGACY, LONG_PING, MAILBOX, SMALLEST};
 
 /// The probes.
 pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
@@ -43,7 +43,7 @@ const TRANSPORT: Param = Param {
 
 const WAIT: Param = Param {
     name: "wait",
-    help: "How both sides wait: `spin` looks at the ring; `eventfd` and `futex` sleep until they are kicked, \
+    help: "How the host waits, and the remote of `shm` and `ivshmem`, too: `spin` looks at the ring; `eventfd` and `futex` sleep until they are kicked, \
            `spin-then-park` sleeps on a futex after 50 µs of looking; `socket` sleeps until a byte comes, `doorbell` and \
            `ipi` until an interrupt does; `poll`: the host sleeps in poll(2).",
     kind: Kind::Choice(remote::WAITS),
@@ -77,5 +77,5 @@ const fn probe(
     plan: fn(&Ask, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
-    Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, plan }
+    Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, revision: 1, plan }
 }

@@ -236,6 +236,8 @@ fn title(probe: &Probe, transport: &Transport, params: &Params) -> String {
     };
     let words = [over, word("direction"), word("mode"), word("wait")];
     let words: Vec<String> = words.into_iter().flatten().collect();
+    // A sample is of many blocks.
+    let payload = if probe.id == BANDWIDTH.id { format!("stretch of {payload} blocks") } else { payload };
     format!("{}, {payload} ({})", probe.title, words.join(", "))
 }
 
@@ -280,6 +282,16 @@ mod tests {
         assert!(numbers(&legacy).iter().all(|bytes| *bytes == 3776));
         let modes: Vec<&str> = legacy.iter().map(|point| point.text("mode")).collect();
         assert_eq!(modes, ["pipelined", LOCK_STEP, "pipelined", LOCK_STEP]);
+    }
+
+    #[test]
+    fn a_title_says_what_a_sample_is() {
+        let mut points = plan(&BANDWIDTH, &ask());
+        points.extend(plan(&PING, &ask()));
+        for point in points {
+            let of_many = point.title.contains("stretch of");
+            assert_eq!(of_many, point.probe == BANDWIDTH.id, "{}", point.title);
+        }
     }
 
     #[test]

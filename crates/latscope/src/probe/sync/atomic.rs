@@ -9,6 +9,7 @@ use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Times};
+use latscope_core::units::counted;
 use latscope_sys::kernels::atomics::{self, Atomic, UNROLL};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub static ATOMIC: Probe = Probe {
         },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -145,7 +147,7 @@ fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
     if threads == 2 {
         return company::lacks_a_cpu(bench, point);
     }
-    let reason = format!("it takes {threads} CPUs, and this run may use {cpus}");
+    let reason = format!("it takes {}, and this run may use {cpus}", counted(threads as u64, "CPU"));
     bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");
 }
 

@@ -2,6 +2,7 @@
 
 use crate::engine::bench::{Batch, Bench};
 use crate::engine::gate::Gate;
+use crate::engine::waits::Measuring;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
@@ -13,8 +14,18 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-static PARAMS: &[Param] =
-    &[Param { name: "size", help: "Bytes of a message: of each write.", kind: Kind::Size, axis: false }];
+static PARAMS: &[Param] = &[
+    Param { name: "size", help: "Bytes of a message: of each write.", kind: Kind::Size, axis: false },
+    Param {
+        name: "placement",
+        help: "Where asked for: both threads on one CPU, or each on one of its own, as usual.",
+        kind: Kind::Choice(&[SAME_CORE, "two-cores"]),
+        axis: false,
+    },
+];
+
+/// Reader and writer take turns on one CPU.
+const SAME_CORE: &str = "same-core";
 
 static EXPERIMENT: Experiment =
     Experiment { name: "sync.bandwidth", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
@@ -30,6 +41,7 @@ macro_rules! bandwidth {
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
+            revision: 1,
             plan: |ask, _: &Machine| plan(&$name, $what, ask),
         };
     };
@@ -52,21 +64,31 @@ bandwidth! {
 const LARGEST: u64 = 64 << 20;
 
 fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
-    let point = |size: u64| {
+    let placements = ask.choices("placement", &[], &[SAME_CORE, "two-cores"]);
+    let point = |size: u64, placement: Option<&String>| {
         let size = size.clamp(1, LARGEST);
-        let title = format!("{what}, {} messages", format_size(size));
-        probe.point(params([("size", size.into())]), title, true)
+        let mut title = format!("{what}, {} messages", format_size(size));
+        let mut params = params([("size", size.into())]);
+        if let Some(placement) = placement {
+            title += if placement == SAME_CORE { ", same core" } else { ", two cores" };
+            params.insert("placement".to_owned(), placement.as_str().into());
+        }
+        probe.point(params, title, true)
     };
-    ask.numbers("size", &[64 << 10]).into_iter().map(point).collect()
+    let sizes = ask.numbers("size", &[64 << 10]);
+    let of_size = |size: u64| match placements.is_empty() {
+        true => vec![point(size, None)],
+        false => placements.iter().map(|placement| point(size, Some(placement))).collect(),
+    };
+    sizes.into_iter().flat_map(of_size).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let size = point.number("size");
         let measured = match point.probe.as_str() {
-            "sync.pipe-bandwidth" => measure(bench, index, size, io::pipe()),
-            "sync.unix-bandwidth" => measure(bench, index, size, UnixStream::pair()),
-            _ => measure(bench, index, size, tcp_pair()),
+            "sync.pipe-bandwidth" => measure(bench, index, point, io::pipe()),
+            "sync.unix-bandwidth" => measure(bench, index, point, UnixStream::pair()),
+            _ => measure(bench, index, point, tcp_pair()),
         };
         if let Err(error) = measured {
             bench.unsupported(index, format!("{error:#}"), "");
@@ -84,17 +106,20 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
 
 fn measure<R: Read, W: Write + Send + 'static>(
     bench: &mut Bench,
-    point: usize,
-    size: u64,
+    index: usize,
+    point: &Point,
     ends: io::Result<(R, W)>,
 ) -> Result<()> {
     let (mut reader, mut writer) = ends.context("the two ends cannot be connected")?;
-    let cpu = *bench.cpus().get(1).unwrap_or(&bench.cpus()[0]);
-    if bench.cpus().len() < 2 {
+    let size = point.number("size");
+    let shared = point.params.get("placement") == Some(&SAME_CORE.into());
+    let cpu = *bench.cpus().get(usize::from(!shared)).unwrap_or(&bench.cpus()[0]);
+    if bench.cpus().len() < 2 && !shared {
         let reason = "reader and writer share the only CPU";
-        bench.degrade(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
+        bench.degrade(index, "one-cpu", reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
     }
     let writing = std::thread::Builder::new().spawn(move || {
+        let _measuring = Measuring::hold();
         let pinned = sched::pin(&[cpu]);
         let message = vec![1u8; size as usize];
         // It ends with an error, when the reader is gone.
@@ -106,7 +131,7 @@ fn measure<R: Read, W: Write + Send + 'static>(
     // Through the kernel's memory each byte is read and written twice.
     let work = Work { ops: 1, bytes_touched: size, bytes_moved: 4 * size };
     let batch = Batch { work: Some(work), gate: Gate::Open, ..Batch::default() };
-    bench.batch(point, batch, |iterations| {
+    bench.batch(index, batch, |iterations| {
         for _ in 0..iterations {
             lost = lost || reader.read_exact(&mut message).is_err();
         }
@@ -127,6 +152,12 @@ mod tests {
         let points: Vec<_> = [&PIPE, &UNIX, &TCP].into_iter().flat_map(harness::points).collect();
         let measured = harness::measure(&EXPERIMENT, points);
         assert_eq!(measured.len(), 3);
+        assert!(measured.iter().all(|m| !m.params.contains_key("placement")));
+        let mut ask = harness::ask();
+        ask.values.insert("placement".to_owned(), vec![SAME_CORE.into()]);
+        let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &ask));
+        assert_eq!((shared.len(), &shared[0].params["placement"]), (1, &SAME_CORE.into()));
+        let measured: Vec<_> = measured.into_iter().chain(shared).collect();
         for m in measured {
             harness::check(&m);
             assert_eq!(m.work.unwrap().bytes_touched, 64 << 10);

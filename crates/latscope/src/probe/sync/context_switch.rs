@@ -6,6 +6,7 @@ use super::pipes;
 use crate::engine::bench::Bench;
 use crate::engine::gate::Gate;
 use crate::engine::timebase::Timebase;
+use crate::engine::waits::Measuring;
 use crate::exchange::wait::Block;
 use crate::exchange::{Call, echo, pipe};
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
@@ -35,6 +36,7 @@ pub static CONTEXT_SWITCH: Probe = Probe {
         axis: false,
     }],
     experiment: &EXPERIMENT,
+    revision: 2,
     plan,
 };
 
@@ -55,6 +57,7 @@ pub static RING: Probe = Probe {
         Param { name: "size", help: "Memory each process sums.", kind: Kind::Size, axis: true },
     ],
     experiment: &RING_EXPERIMENT,
+    revision: 2,
     plan: plan_ring,
 };
 
@@ -139,6 +142,7 @@ fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let alone = alone(&bench.timebase(), &[])?;
     let (mut near, far) = pipe::pair::<Block>()?;
     let partner = std::thread::Builder::new().spawn(move || {
+        let _measuring = Measuring::hold();
         let settled = company::settle(Placement::SameCore, cpu);
         echo(far);
         settled

@@ -29,6 +29,7 @@ pub static CORE_TO_CORE: Probe = Probe {
         },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

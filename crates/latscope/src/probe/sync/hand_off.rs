@@ -2,6 +2,7 @@
 
 use super::company::{self, PLACEMENTS, Placement};
 use crate::engine::bench::Bench;
+use crate::engine::waits::Measuring;
 use crate::exchange::wait::Block;
 use crate::exchange::{Call, Link, condvar, echo, eventfd, futex, pipe, semaphore, unix_stream};
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
@@ -35,6 +36,7 @@ macro_rules! hand_off {
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
+            revision: 2,
             plan: |ask, _: &Machine| plan(&$name, $what, ask),
         };
     };
@@ -146,7 +148,10 @@ fn measure<L: Link + 'static>(
     let awake = company::keep_awake(bench, point, placement, cpus);
     company::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
     let partner = std::thread::Builder::new()
-        .spawn(move || answer(far, placement, cpus[1]))
+        .spawn(move || {
+            let _measuring = Measuring::hold();
+            answer(far, placement, cpus[1])
+        })
         .context("no thread can be created")?;
     let mut trips = 0u64;
     let mut lost = false;
@@ -230,7 +235,7 @@ mod tests {
             harness::check(&m);
             if m.support != Support::Unsupported {
                 let blocked = m.values["blocked"].value;
-                assert!(blocked > 0.0 && blocked <= 100.0, "{} {:?}: {blocked} %", m.probe, m.params);
+                assert!(blocked > 0.0 && blocked <= 100.0, "{} {:?}: blocked {blocked}", m.probe, m.params);
             }
         }
     }

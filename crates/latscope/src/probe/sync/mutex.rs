@@ -19,6 +19,7 @@ pub static MUTEX: Probe = Probe {
     source: "pthread_mutex_lock(3)",
     params: &[],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan: |_, _| vec![MUTEX.point(Params::new(), MUTEX.title, true)],
 };
 

@@ -10,6 +10,7 @@
 use crate::engine::bench::{Batch, Bench};
 use crate::engine::gate::{Gate, Watch};
 use crate::engine::timebase::Timebase;
+use crate::engine::waits::Measuring;
 use anyhow::{Context, Result};
 use latscope_sys::clock::Clock;
 use latscope_sys::sched;
@@ -103,6 +104,7 @@ impl Team {
                 last: 0,
             };
             let thread = std::thread::Builder::new().spawn(move || {
+                let _measuring = Measuring::hold();
                 let pinned = sched::pin(&[cpu]);
                 let on_its_cpu = pinned.is_ok();
                 // The starter waits for the answer: it cannot be gone.

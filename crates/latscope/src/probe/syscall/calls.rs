@@ -1,5 +1,6 @@
 //! Single system calls that do next to nothing in the kernel.
 
+use crate::conditions::hold::real_time_remedy;
 use crate::engine::bench::{Batch, Bench};
 use crate::probe::failure::{FirstError, refuse};
 use crate::probe::{Cpus, Experiment, Probe};
@@ -26,6 +27,7 @@ macro_rules! call {
             source: $source,
             params: &[],
             experiment: &CALLS,
+            revision: 1,
             plan: |_, _| vec![$name.point(Params::new(), $name.title, true)],
         };
     };
@@ -135,10 +137,11 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
         Ok(()) => sched::set_policy(sched::Policy::Other)?,
         Err(error) => bench.degrade(
             point,
+            "policy-refused",
             format!(
                 "SCHED_FIFO was refused ({error}): each call weighed the threads that want the CPU, if any"
             ),
-            "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`",
+            real_time_remedy(),
         ),
     }
     Ok(())

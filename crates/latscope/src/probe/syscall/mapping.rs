@@ -27,6 +27,7 @@ pub static MMAP: Probe = Probe {
     source: "mmap(2)",
     params: &PARAMS,
     experiment: &MAPPING,
+    revision: 1,
     plan: |ask, _| plan(&MMAP, ask),
 };
 
@@ -39,6 +40,7 @@ pub static MUNMAP: Probe = Probe {
     source: "munmap(2)",
     params: &PARAMS,
     experiment: &MAPPING,
+    revision: 1,
     plan: |ask, _| plan(&MUNMAP, ask),
 };
 
@@ -51,6 +53,7 @@ pub static MPROTECT: Probe = Probe {
     source: "mprotect(2)",
     params: &PARAMS,
     experiment: &MAPPING,
+    revision: 1,
     plan: |ask, _| plan(&MPROTECT, ask),
 };
 

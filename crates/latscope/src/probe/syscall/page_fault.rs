@@ -5,7 +5,8 @@ use crate::engine::gate::Gate;
 use crate::probe::failure::{FirstError, refuse};
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::{Times, Work};
+use latscope_sys::kernels::random::Random;
 use latscope_sys::page::{HUGE_PAGE, Mapping, page_size};
 use latscope_sys::usage::thread_counts;
 use rustix::fd::OwnedFd;
@@ -17,6 +18,10 @@ static PAGE_FAULTS: Experiment =
 
 const MODES: [&str; 3] = ["anonymous", "file", "copy-on-write"];
 
+/// All faults of a mapping together, as LMbench has them: only where asked for.
+const AROUND: &str = "file-around";
+const ALL_MODES: [&str; 4] = [MODES[0], MODES[1], MODES[2], AROUND];
+
 /// A minor page fault.
 pub static PAGE_FAULT: Probe = Probe {
     id: "syscall.page-fault",
@@ -24,14 +29,16 @@ pub static PAGE_FAULT: Probe = Probe {
     timed: "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears (one of 2 MiB is in no cache before). File: a load \
             from a page of a memfd in the page cache, mapped page by page so that the kernel cannot serve 16 faults at \
             once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
-            the kernel copies.",
+            the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
+            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure.",
     times: Times::Operation,
     source: "mmap(2), madvise(2); faults counted by getrusage(2)",
     params: &[
         Param { name: "pages", help: "Page size", kind: Kind::Choice(&["4KiB", "2MiB"]), axis: false },
-        Param { name: "mode", help: "What is behind the page", kind: Kind::Choice(&MODES), axis: false },
+        Param { name: "mode", help: "What is behind the page", kind: Kind::Choice(&ALL_MODES), axis: false },
     ],
     experiment: &PAGE_FAULTS,
+    revision: 1,
     plan: |ask, _| plan(ask),
 };
 
@@ -40,7 +47,7 @@ fn plan(ask: &Ask) -> Vec<Point> {
     for pages in ask.texts("pages", &["4KiB", "2MiB"]) {
         for mode in ask.texts("mode", &MODES) {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
-            let known = MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
+            let known = ALL_MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
             if known {
                 let title =
                     format!("page fault, {mode}, {}", if pages == "2MiB" { "2 MiB" } else { "4 KiB" });
@@ -56,6 +63,10 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         if point.text("pages") == "2MiB" {
             huge(bench, index)?;
+            continue;
+        }
+        if point.text("mode") == AROUND {
+            around(bench, index)?;
             continue;
         }
         match Pages::new(point.text("mode")) {
@@ -169,9 +180,52 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
         bench.unsupported(point, reason, "run it without locked memory (mlockall)");
     } else if page_size() != 4096 {
         let reason = format!("the pages of this kernel have {} bytes", page_size());
-        bench.degrade(point, reason, "");
+        bench.degrade(point, "page-size", reason, "");
     }
     Ok(())
+}
+
+/// Loads from all pages of a file, mapped anew each time, in random order.
+fn around(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
+    let mapped = cached_file().and_then(|file| Mapping::shared(file, PAGES * page_size()));
+    let mut memory = match mapped {
+        Ok(memory) => memory,
+        Err(error) => {
+            refuse(bench, point, "map memory", error);
+            return Ok(());
+        }
+    };
+    let order = shuffled(PAGES, bench.seed());
+    let mut first = FirstError::default();
+    let before = thread_counts().minor_faults;
+    bench.laps(&[point], Gate::Thread, |laps| {
+        if first.check(memory.discard()).is_none() {
+            return;
+        }
+        laps.start();
+        for page in &order {
+            memory.read(page * page_size());
+        }
+        laps.stop(0);
+    })?;
+    bench.set_work(point, Work { ops: PAGES as u64, ..Work::default() });
+    if first.happened() {
+        first.report(bench, &[point], "give pages back");
+    } else if thread_counts().minor_faults == before {
+        bench.unsupported(
+            point,
+            "no page faulted: they were there before",
+            "run it without locked memory (mlockall)",
+        );
+    }
+    Ok(())
+}
+
+/// The numbers below `count` in an order that follows from the seed.
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    Random::new(seed).shuffle(&mut order);
+    order
 }
 
 /// Huge pages in a row. Few, so that the kernel hands out the same ones again:
@@ -231,12 +285,14 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
             format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
         bench.degrade(
             point,
+            "not-huge",
             reason,
             "free memory, or compact it: echo 1 > /proc/sys/vm/compact_memory (as root)",
         );
     } else if !flushed {
         bench.degrade(
             point,
+            "in-caches",
             "part of the pages was in the caches: nothing flushes them on this processor",
             "",
         );
@@ -267,6 +323,21 @@ mod tests {
                 pages.renew().unwrap();
             }
         }
+    }
+
+    #[test]
+    fn all_pages_of_a_mapping_are_touched_once_and_make_one_figure() {
+        let mut order = shuffled(PAGES, 1);
+        assert!(order.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() < PAGES / 8);
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..PAGES));
+        let mut ask = crate::engine::harness::ask();
+        ask.values.insert("mode".to_owned(), vec![AROUND.into()]);
+        let points = plan(&ask);
+        assert_eq!(points.len(), 1);
+        let measured = measure(&PAGE_FAULTS, points);
+        check(&measured[0]);
+        assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].reason);
     }
 
     #[test]

@@ -6,9 +6,11 @@ use crate::probe::failure::refuse;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::Times;
+use latscope_core::units::counted;
 use latscope_sys::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, Result};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -22,6 +24,19 @@ static PARAMS: [Param; 1] = [Param {
     axis: true,
 }];
 
+static SELECTED: [Param; 2] = [
+    Param { name: PARAMS[0].name, help: PARAMS[0].help, kind: PARAMS[0].kind, axis: PARAMS[0].axis },
+    Param {
+        name: "mode",
+        help: "`write-file`, where asked for: whether descriptors of one file can be written to, which all can",
+        kind: Kind::Choice(&[WRITE_FILE]),
+        axis: false,
+    },
+];
+
+/// What LMbench asks.
+const WRITE_FILE: &str = "write-file";
+
 /// select(2).
 pub static SELECT: Probe = Probe {
     id: "syscall.select",
@@ -30,8 +45,9 @@ pub static SELECT: Probe = Probe {
             one is ready, with a zero timeout; filling the set is included.",
     times: Times::Operation,
     source: "select(2)",
-    params: &PARAMS,
+    params: &SELECTED,
     experiment: &READY,
+    revision: 1,
     plan: |ask, _| plan(&SELECT, ask),
 };
 
@@ -44,6 +60,7 @@ pub static POLL: Probe = Probe {
     source: "poll(2)",
     params: &PARAMS,
     experiment: &READY,
+    revision: 1,
     plan: |ask, _| plan(&POLL, ask),
 };
 
@@ -56,6 +73,7 @@ pub static EPOLL: Probe = Probe {
     source: "epoll_wait(2)",
     params: &PARAMS,
     experiment: &READY,
+    revision: 1,
     plan: |ask, _| plan(&EPOLL, ask),
 };
 
@@ -65,16 +83,22 @@ fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
         Profile::Normal => &[10, 100, 1_000],
         Profile::Full => &[10, 100, 1_000, 10_000],
     };
+    let mode = ask.texts("mode", &[]).into_iter().find(|mode| mode == WRITE_FILE && probe.id == SELECT.id);
     let point = |n: u64| {
-        let title = format!("{} on {n} descriptors", probe.title);
-        probe.point(params([("descriptors", n.into())]), title, n == 100)
+        let mut params = params([("descriptors", n.into())]);
+        let of = if mode.is_some() { " of a file" } else { "" };
+        params.extend(mode.as_ref().map(|mode| ("mode".to_owned(), mode.as_str().into())));
+        probe.point(params, format!("{} on {}{of}", probe.title, counted(n, "descriptor")), n == 100)
     };
     ask.numbers("descriptors", numbers).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let files = match open_eventfds(point.number("descriptors")) {
+        let count = point.number("descriptors");
+        let written = point.params.contains_key("mode");
+        let opened = if written { open_file(count) } else { open_eventfds(count) };
+        let files = match opened {
             Ok(files) => files,
             Err(error) => {
                 refuse(bench, index, "open that many descriptors", error);
@@ -82,6 +106,11 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             }
         };
         match point.probe.as_str() {
+            "syscall.select" if written => {
+                let mut set = Descriptors::new(&files);
+                let all = |ready: usize| if ready as u64 == count { Ok(()) } else { Err(Errno::PROTO) };
+                time_call(bench, index, "select", || set.writable_now().and_then(all))?;
+            }
             "syscall.select" => {
                 let mut set = Descriptors::new(&files);
                 time_call(bench, index, "select", || set.readable_now().and_then(one))?;
@@ -111,6 +140,13 @@ fn one(ready: usize) -> Result<()> {
 fn open_eventfds(count: u64) -> Result<Vec<OwnedFd>> {
     allow_descriptors(count)?;
     (1..=count).map(|n| eventfd(u32::from(n == count), EventfdFlags::CLOEXEC)).collect()
+}
+
+/// Opens a file so many times.
+fn open_file(count: u64) -> Result<Vec<OwnedFd>> {
+    allow_descriptors(count)?;
+    let file = memfd_create("latscope-select", MemfdFlags::CLOEXEC)?;
+    (0..count).map(|_| rustix::io::fcntl_dupfd_cloexec(&file, 0)).collect()
 }
 
 /// Raises this process's own limit on open files, as far as that is allowed.
@@ -183,6 +219,18 @@ mod tests {
         for m in measure(&READY, planned) {
             check(&m);
             assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+        }
+    }
+
+    #[test]
+    fn files_are_asked_about_where_that_is_wanted_only() {
+        let mut ask = crate::engine::harness::ask();
+        assert!(plan(&SELECT, &ask).iter().all(|point| !point.params.contains_key("mode")));
+        ask.values.insert("mode".to_owned(), vec![WRITE_FILE.into()]);
+        assert!(plan(&POLL, &ask).iter().all(|point| !point.params.contains_key("mode")));
+        for m in measure(&READY, plan(&SELECT, &ask)) {
+            check(&m);
+            assert_eq!((m.support, &m.params["mode"]), (Support::Ok, &WRITE_FILE.into()), "{:?}", m.reason);
         }
     }
 

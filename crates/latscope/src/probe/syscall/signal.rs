@@ -22,6 +22,7 @@ pub static INSTALL: Probe = Probe {
     source: "sigaction(2)",
     params: &[],
     experiment: &SIGNAL,
+    revision: 1,
     plan: |_, _| vec![INSTALL.point(Params::new(), INSTALL.title, true)],
 };
 
@@ -35,6 +36,7 @@ pub static DELIVER: Probe = Probe {
     source: "tgkill(2), signal(7)",
     params: &[],
     experiment: &SIGNAL,
+    revision: 1,
     plan: |_, _| vec![DELIVER.point(Params::new(), DELIVER.title, true)],
 };
 
@@ -48,6 +50,7 @@ pub static FAULT: Probe = Probe {
     source: "signal(7), mprotect(2)",
     params: &[],
     experiment: &SIGNAL,
+    revision: 1,
     plan: |_, _| vec![FAULT.point(Params::new(), FAULT.title, true)],
 };
 

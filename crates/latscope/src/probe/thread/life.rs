@@ -49,6 +49,7 @@ macro_rules! part {
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
+            revision: 1,
             plan: |ask, _: &Machine| plan(&$name, ask),
         };
     };

@@ -24,6 +24,7 @@ pub static STD: Probe = Probe {
     source: "std::thread",
     params: &[PLACEMENT],
     experiment: &STD_EXPERIMENT,
+    revision: 1,
     plan: plan_std,
 };
 
@@ -36,6 +37,7 @@ pub static OVERHEAD: Probe = Probe {
     source: "pthread_create(3), pthread_join(3)",
     params: &[SIZE, PLACEMENT],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 

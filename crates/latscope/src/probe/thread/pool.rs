@@ -10,7 +10,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
 use latscope_core::report::{Better, Times, Work};
 use latscope_core::statistics::quantile;
-use latscope_core::units::format_size;
+use latscope_core::units::{counted, format_size};
 use latscope_sys::child::sum;
 use latscope_sys::clock::Clock;
 use latscope_sys::semaphore::Semaphore;
@@ -44,6 +44,7 @@ pub static POOL: Probe = Probe {
         },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -64,7 +65,7 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     for size in ask.numbers("size", &[TASK]) {
         for threads in ask.numbers("threads", &usual) {
             let threads = threads.clamp(1, MOST_THREADS);
-            let title = format!("pool of {threads} threads, {} each", format_size(size));
+            let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
             let params = params([("threads", threads.into()), ("size", size.into())]);
             points.push(POOL.point(params, title, threads == 16));
         }

@@ -3,6 +3,7 @@
 use super::activations::{self, Rules, Sink, Waiter, Woken};
 use super::thread::{ClockName, Policy, Thread};
 use super::waiter::{self, Monotonic, Realtime, WithWaiter, now};
+use crate::conditions::hold::{Shortfall, granted};
 use crate::conditions::trace::Marker;
 use crate::engine::recorder::Writer;
 use anyhow::{Context, Result};
@@ -34,9 +35,6 @@ pub struct Crew {
     over: AtomicBool,
     begin: RwLock<Option<Begin>>,
 }
-
-/// What a thread did not get of what was asked for: the reason, and what to do.
-pub type Shortfall = (String, &'static str);
 
 /// How a thread that is set up was.
 type Settled = Option<Shortfall>;
@@ -80,7 +78,7 @@ pub struct Done {
     pub migrations: u64,
     /// Whether another thread ended the run before its first activation.
     pub unbegun: bool,
-    /// Why it ran otherwise than asked: the reason, and what to do.
+    /// Why it ran otherwise than asked.
     pub shortfall: Option<Shortfall>,
 }
 
@@ -249,16 +247,12 @@ fn settle(thread: &Thread) -> Result<Settled> {
             wanted
         }
     };
-    if let Err(error) = sched::set_policy(wanted) {
+    let shortfall = granted(wanted);
+    if shortfall.is_some() {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        return Ok(Some((format!("ran as SCHED_OTHER, not {wanted:?}: {error}"), PERMISSION)));
     }
-    let got = sched::policy()?;
-    let other = || (format!("asked for {wanted:?}, but the kernel has {got:?}"), PERMISSION);
-    Ok((got != wanted).then(other))
+    Ok(shortfall)
 }
-
-const PERMISSION: &str = "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`";
 
 fn refused_deadline(runtime: u64, thread: &Thread) -> String {
     format!(

@@ -38,6 +38,7 @@ impl Setup {
         cpus.sort_unstable();
         cpus.dedup();
         Step {
+            rounds: 1,
             name: TIMER.experiment.name.to_owned(),
             points: points.collect(),
             cpus,

@@ -233,8 +233,13 @@ mod tests {
         }));
         threads.push(usual);
         for thread in threads {
-            let point =
-                Point { probe: String::new(), params: thread.params(), title: String::new(), row: true };
+            let point = Point {
+                probe: String::new(),
+                revision: 1,
+                params: thread.params(),
+                title: String::new(),
+                row: true,
+            };
             assert_eq!(Thread::of(&point), thread);
         }
     }

@@ -1,9 +1,10 @@
 //! How late a periodic thread runs after its timer.
 
 use super::activations::Waiter;
-use super::crew::{Crew, Done, Member, Shortfall};
+use super::crew::{Crew, Done, Member};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
+use crate::conditions::hold::Shortfall;
 use crate::engine::bench::Bench;
 use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
 use anyhow::{Result, bail};
@@ -26,6 +27,7 @@ pub static TIMER: Probe = Probe {
     source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
     params: PARAMS,
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -38,6 +40,7 @@ pub static RESPONSE: Probe = Probe {
     source: "clock_nanosleep(2)",
     params: PARAMS,
     experiment: &EXPERIMENT,
+    revision: 1,
     // Measured beside the wake-up, and only where there is work.
     plan: |_, _| Vec::new(),
 };
@@ -139,7 +142,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let phases = random_phases(bench.seed(), members.len());
     let duration = if surveyed { u64::MAX } else { stop.limit_ns };
     let crew = Crew::new(periodic, count, duration, bench.epoch_ns(), phases);
-    let forewarn = |(reason, remedy): &Shortfall| bench.forewarn(reason, remedy);
+    let forewarn = |shortfall: &Shortfall| bench.forewarn(shortfall);
     for done in crew.measure(members, forewarn)? {
         report(bench, done);
     }
@@ -223,8 +226,8 @@ fn report(bench: &mut Bench, done: Done) {
         bench.uneventful(point, "another thread ended the run before the first activation of this one");
     }
     let points = [Some(point), done.response.as_ref().map(|(point, _)| *point)];
-    if let Some((reason, remedy)) = done.shortfall {
-        points.iter().flatten().for_each(|point| bench.degrade(*point, reason.as_str(), remedy));
+    if let Some(shortfall) = done.shortfall {
+        points.iter().flatten().for_each(|point| bench.fell_short(*point, &shortfall));
     }
     bench.recorded(point, done.writer);
     if let Some((point, writer)) = done.response {

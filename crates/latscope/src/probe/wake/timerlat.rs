@@ -35,6 +35,7 @@ pub static TIMERLAT: Probe = Probe {
         Param { name: "policy", help: "Scheduling policy of the thread.", kind: Kind::Stated, axis: false },
     ],
     experiment: &EXPERIMENT,
+    revision: 1,
     plan,
 };
 
@@ -143,7 +144,7 @@ fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<
     })?;
     kernel::check_lost(bench, &tracer, chosen);
     for (reason, remedy) in shortfalls {
-        chosen.iter().for_each(|point| bench.degrade(*point, reason.as_str(), remedy));
+        chosen.iter().for_each(|point| bench.degrade(*point, "not-as-asked", reason.as_str(), remedy));
     }
     Ok(Ok(()))
 }

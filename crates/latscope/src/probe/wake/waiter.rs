@@ -328,6 +328,7 @@ mod tests {
             for word in Method::WORDS.iter().filter(|word| **word != "yield") {
                 let point = latscope_core::plan::Point {
                     probe: String::new(),
+                    revision: 1,
                     params: latscope_core::plan::params([
                         ("method", (*word).into()),
                         ("interval", 500_000u64.into()),

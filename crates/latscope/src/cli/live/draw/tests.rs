@@ -52,11 +52,11 @@ fn selected(number: usize) -> View {
     View { selected: number, ..View::default() }
 }
 
-/// Compares with a file; `LATSCOPE_BLESS` in the environment writes it anew.
+/// Compares with a file; `LATSCOPE_RECORD` in the environment writes it anew.
 #[track_caller]
 fn golden(name: &str, shown: &str) {
     let path = format!("{}/src/cli/live/draw/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var_os("LATSCOPE_BLESS").is_some() {
+    if std::env::var_os("LATSCOPE_RECORD").is_some() {
         std::fs::write(&path, shown).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap();

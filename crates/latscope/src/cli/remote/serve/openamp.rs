@@ -1,6 +1,6 @@
 //! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
 
-use super::Exit;
+use super::{Exit, check_used};
 use crate::exchange::remote::Opt;
 use crate::exchange::remote::kicks::readable;
 use crate::exchange::remote::openamp::device::Device;
@@ -9,9 +9,8 @@ use anyhow::{Context, Result, ensure};
 use clap::ArgMatches;
 use latscope_core::units::CpuList;
 use latscope_sys::sched;
-use latscope_sys::signal::Signals;
+use latscope_sys::signal::{Signals, TERMINATION};
 use rustix::fd::AsFd;
-use rustix::process::Signal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +22,7 @@ const LOOK: u64 = 200_000_000;
 /// # Errors
 /// The memory or the socket cannot be had.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
+    check_used(matches, "serve --openamp", |option| PLACES.iter().any(|place| place.name == option))?;
     let place = |index: usize| {
         let Opt { name, default, .. } = &PLACES[index];
         Path::new(matches.get_one::<String>(name).map_or(*default, String::as_str))
@@ -30,13 +30,16 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let (memory, socket) = (place(0), place(1));
     let wait = matches.get_one("wait").map_or(WAITS[0], String::as_str);
     ensure!(WAITS.contains(&wait), "--openamp waits by: {}", WAITS.join(", "));
-    let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
-    let signals = Signals::block(&ends).context("signals cannot be waited for")?;
+    let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
     let device = Arc::new(Device::new(memory, socket, patience(wait))?);
-    anstream::println!("serving at {}, in {}; Ctrl-C ends it", socket.display(), memory.display());
+    crate::stdout::write(&format!(
+        "serving at {}, in {}; Ctrl-C ends it\n",
+        socket.display(),
+        memory.display()
+    ))?;
     let serving = Arc::clone(&device);
     // A driver may keep it at work for ever: it ends with the process.
     let thread = std::thread::spawn(move || -> Result<()> {

@@ -1,7 +1,7 @@
 //! `latscope remote serve --pty`: a terminal that leads to a remote.
 
 use super::super::given;
-use super::Exit;
+use super::{Exit, check_used};
 use crate::cli::arguments::flag;
 use crate::conditions::guardian::OnDemand;
 use crate::exchange::leftover::{Leftover, Leftovers};
@@ -13,14 +13,9 @@ use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::CpuList;
 use latscope_rpmsg::echo::Service;
 use latscope_sys::sched;
-use latscope_sys::signal::Signals;
-use std::io::Write;
+use latscope_sys::signal::{Signals, TERMINATION};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-
-const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
 
 /// Its options.
 pub fn arguments() -> Vec<Arg> {
@@ -47,11 +42,12 @@ pub fn arguments() -> Vec<Arg> {
 /// # Errors
 /// There is no terminal or no remote, or the remote ended.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let signals = Signals::block(&[SIGINT, SIGTERM, SIGHUP]).context("signals cannot be waited for")?;
+    let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
     let guardian = OnDemand::default();
     let terminal = Terminal::open()?;
     let journal = |leftover: &Leftover| guardian.journal(leftover);
     if matches.get_flag("echo") {
+        check_used(matches, "serve --pty --echo", |_| false)?;
         let _link = linked(matches, &terminal.path, &journal)?;
         say(&terminal.path)?;
         let bytes = pty::echo(&terminal, &signals)?;
@@ -73,6 +69,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 fn connect(matches: &ArgMatches, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
     let name: &String = matches.get_one("transport").context("--transport is needed")?;
     let transport = remote::transport(name).context("no such transport")?;
+    check_used(matches, &format!("--transport {name}"), |option| transport.has(option))?;
     let wait = match matches.get_one::<String>("wait").map(String::as_str) {
         None => transport.beside_others(),
         Some(wait) => {
@@ -90,7 +87,9 @@ fn connect(matches: &ArgMatches, journal: &dyn Fn(&Leftover) -> Result<()>) -> R
             list.0.clone()
         }
     };
-    (transport.open)(&Order { params: &params, service: Service::Pty, cpus: &cpus, journal })
+    let waiting = |text: &str| eprintln!("latscope: {text}");
+    let order = Order { params: &params, service: Service::Pty, cpus: &cpus, journal, waiting: &waiting };
+    (transport.open)(&order)
 }
 
 /// The symbolic link, if there is to be one.
@@ -110,9 +109,7 @@ fn linked(
 
 /// The path alone on stdout, for scripts.
 fn say(path: &Path) -> Result<()> {
-    let mut out = std::io::stdout();
-    writeln!(out, "{}", path.display())?;
-    Ok(out.flush()?)
+    Ok(crate::stdout::write(&format!("{}\n", path.display()))?)
 }
 
 /// What was relayed, in a line.

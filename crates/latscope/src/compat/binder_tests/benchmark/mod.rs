@@ -10,15 +10,16 @@ pub mod runs;
 
 use super::measure::{self, Ground, lost, note, of_pairs, value};
 use super::words;
-use crate::compat::rt::console::print;
 use crate::engine::saver;
 use crate::probe::ipc::passthrough;
 use crate::probe::ipc::point::{Caller, Mode};
 use crate::probe::ipc::setup::Setup;
+use crate::stdout::print;
 use anyhow::{Context as _, Result, ensure};
 use context::Context;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::transactions;
+use latscope_core::verdict;
 use options::{Format, Length, Options};
 use runs::{Run, Sample};
 use std::ffi::OsString;
@@ -93,7 +94,8 @@ fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
         let kept: Vec<&Run> = runs.iter().filter(|run| options.keeps(run)).collect();
         saver::replace(path, render(options.out_format, &options, &context, &kept).as_bytes())?;
     }
-    let failed = of_pairs(&report).any(|m| lost(m) > 0 || m.summary.count == 0);
+    let failed =
+        verdict::is_cut_short(&report) || of_pairs(&report).any(|m| lost(m) > 0 || m.summary.count == 0);
     if failed {
         note(bench.name, "not all of it was measured");
     }

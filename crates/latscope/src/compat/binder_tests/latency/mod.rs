@@ -7,12 +7,12 @@ pub mod text;
 
 use super::measure::{self, Ground, lost, note, of_pairs, value};
 use super::words;
-use crate::compat::rt::console::print;
 use crate::compat::rt::ground;
 use crate::engine::observers::{Event, Observer};
 use crate::probe::ipc::passthrough;
 use crate::probe::ipc::point::Caller;
 use crate::probe::ipc::setup::{Setup, usual_rules};
+use crate::stdout::print;
 use anyhow::{Context, Result};
 use hops::Main;
 use latscope_core::plan::{Action, OnThreshold, Periodic};

@@ -118,8 +118,10 @@ impl Pair {
     fn text(&self, test: &Test, layout: Layout) -> String {
         let digits = if layout == Layout::Oreo { THEIRS } else { OURS };
         let calls = self.other.calls + self.fifo.calls;
-        let ratio = self.synced as f64 / self.judged as f64;
-        let sync = match self.judged {
+        // Theirs is of all calls, which is what S and I beside it say.
+        let of = if layout == Layout::Oreo { calls } else { self.judged };
+        let ratio = self.synced as f64 / of as f64;
+        let sync = match of {
             0 => "UNKNOWN",
             _ if ratio > GOOD_SYNC => "GOOD",
             _ => "POOR",
@@ -225,6 +227,18 @@ mod tests {
             \"fifo_ms\": { \"avg\":0.15   ,\"wst\":1.8    ,\"bst\":0.067  ,\"miss\":0,\"meetR\":1}\n},\n\
             \"inheritance\": \"FAIL\"\n}\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn android_8_has_the_ratio_of_all_calls_and_current_layouts_that_of_those_that_can_be_judged() {
+        let moved = Pair { judged: 9_800, ..sample().blocks[0].clone() };
+        let page = Page { blocks: vec![moved], ..sample() };
+        let ratio = |layout| {
+            let json: serde_json::Value = serde_json::from_str(&page.text(&BINDER, layout)).unwrap();
+            json["P0"]["R"].as_f64().unwrap()
+        };
+        assert_eq!(ratio(Layout::Oreo), 0.9352);
+        assert_eq!(ratio(Layout::Current), 0.954285714);
     }
 
     #[test]

@@ -5,13 +5,14 @@ pub mod text;
 
 use super::measure::{self, Ground, lost, note, of_pairs, value};
 use super::words;
-use crate::compat::rt::console::print;
 use crate::probe::ipc::point::Caller;
 use crate::probe::ipc::setup::{Setup, usual_rules};
+use crate::stdout::print;
 use anyhow::{Context, Result};
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Periodic;
 use latscope_core::report::Report;
+use latscope_core::transactions::RUN_ELAPSED;
 use options::{Options, SPECS};
 use std::ffi::OsString;
 use text::Figures;
@@ -78,7 +79,8 @@ const LEAST: u64 = 4;
 fn figures(report: &Report) -> Figures {
     let mut histogram = Histogram::new(of_pairs(report).next().map_or(1000, |m| m.histogram.tick_ps()));
     of_pairs(report).for_each(|m| histogram.merge(&m.histogram));
-    let elapsed = of_pairs(report).map(|m| value(m, "elapsed")).fold(0.0, f64::max);
+    let longest = |name| of_pairs(report).map(|m| value(m, name)).fold(0.0, f64::max);
+    let elapsed = longest(RUN_ELAPSED).max(longest("elapsed"));
     let quantile = |q| histogram.quantile(q).unwrap_or(f64::NAN);
     Figures {
         calls: histogram.count(),

@@ -3,7 +3,7 @@
 pub mod options;
 pub mod text;
 
-use super::console::{Voice, print};
+use super::console::Voice;
 use super::cyclictest::histogram::{self, Style};
 use super::cyclictest::setup::above;
 use super::json::Head;
@@ -15,13 +15,14 @@ use crate::engine::saver;
 use crate::probe::wake::setup::Setup;
 use crate::probe::wake::thread::{Method, Policy, Thread};
 use crate::probe::wake::timer;
+use crate::stdout::{Stdout, print};
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan};
-use latscope_core::report::{Measurement, Support};
+use latscope_core::report::Measurement;
 use options::{Options, SPECS};
 use std::ffi::OsString;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use text::Reservation;
@@ -46,10 +47,9 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let plan = plan(options, &machine, trace.as_deref())?;
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
-    let mut screen = Screen::new(options, &reserved, stdout());
+    let mut screen = Screen::new(options, &reserved, Stdout);
     let observers: Vec<&mut dyn Observer> = vec![&mut screen];
-    let report = runner::run(Run { plan, machine, timebase, observers })?;
-    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    let report = runner::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
     let measured = &report.measurements[..reserved.len()];
     if !VOICE.doubt(measured) {
         return Ok(1);
@@ -67,7 +67,11 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
         eprintln!("Failed to open the JSON file: {error}");
         return Ok(2);
     }
-    Ok(exit(options, broken.is_some(), measured))
+    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    Ok(match options.strict_exit {
+        true => ground::strict_exit(options.break_above.is_some(), broken.is_some(), &report),
+        false => 0,
+    })
 }
 
 /// Where periods begin is told from the first wake-up, which is late itself.
@@ -78,15 +82,6 @@ fn early(measured: &[Measurement]) {
             "{early} wake-ups came before the begin of their period, for that is told from the first wake-up: they \
              count as 0, and the others are too small by as much"
         ));
-    }
-}
-
-fn exit(options: &Options, broken: bool, measured: &[Measurement]) -> u8 {
-    let doubtful = measured.iter().any(|m| m.support != Support::Ok);
-    match (options.strict_exit && options.break_above.is_some(), broken, doubtful) {
-        (true, true, _) => 2,
-        (true, false, true) => 3,
-        _ => 0,
     }
 }
 
@@ -129,6 +124,7 @@ fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Pl
     };
     let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
     Ok(Plan {
+        rounds: 1,
         job: VOICE.name.to_owned(),
         steps: vec![setup.step()],
         load: None,
@@ -239,8 +235,8 @@ impl<W: Write> Observer for Screen<'_, W> {
         Some(if self.quiet { Duration::from_secs(3600) } else { FRAME })
     }
 
-    fn wants_end(&self) -> bool {
-        self.gone
+    fn wants_end(&self) -> Option<&'static str> {
+        self.gone.then_some("stdout cannot be written")
     }
 }
 

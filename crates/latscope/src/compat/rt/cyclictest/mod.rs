@@ -13,17 +13,19 @@ mod places;
 mod screen;
 mod smi;
 
-use super::console::{Voice, print};
+use super::console::Voice;
 use super::json::Head;
 use super::{cpuset, ground};
-use crate::conditions::guardian::Guardian;
+use crate::conditions::guardian::{Guardian, OnDemand};
 use crate::engine::observers::Observer;
 use crate::engine::runner::{self, Run};
 use crate::engine::saver;
+use crate::exchange::leftover::Leftover;
+use crate::stdout::{Stdout, print};
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::report::Report;
 use latscope_sys::clock::monotonic_ns;
 use options::{Options, SPECS};
 use page::Outcome;
@@ -31,7 +33,7 @@ use places::{Board, Fifo};
 use screen::{Places, Screen};
 use smi::Smi;
 use std::ffi::OsString;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -59,12 +61,13 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
     let highest = fixed.iter().map(|fixed| fixed.priority).max().filter(|priority| *priority > 0);
     highest.map(ground::may_be_real_time).transpose()?;
-    let places = places(options, &fixed, &machine)?;
+    let guardian = OnDemand::default();
+    let places = places(options, &fixed, &machine, &guardian)?;
     let _restricted = restricted(options, &plan)?;
     begin(options, &fixed, &machine);
-    let mut screen = Screen::new(options, &fixed, places, stdout());
+    let mut screen = Screen::new(options, &fixed, places, Stdout);
     let observers: Vec<&mut dyn Observer> = vec![&mut screen];
-    let report = runner::run(Run { plan, machine, timebase, observers })?;
+    let report = runner::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
     screen.finish();
     let lost = screen.samples.lost;
     let outcome = outcome(options, screen, &report);
@@ -77,24 +80,34 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     }
     let written = write(options, arguments, started, &outcome, (&fixed, &report));
     options.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
-    Ok(written.unwrap_or_else(|| exit(options, &outcome, measured)))
+    Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
 }
 
 /// What has to be there before anything is printed.
-fn places(options: &Options, fixed: &[status::Fixed], machine: &Machine) -> Result<Places> {
+fn places(
+    options: &Options,
+    fixed: &[status::Fixed],
+    machine: &Machine,
+    guardian: &OnDemand,
+) -> Result<Places> {
     if options.resolution {
         resolution();
     }
     let fifo = options.fifo.as_deref().map(|path| {
         let named = || format!("the FIFO {} cannot be made", path.display());
-        Fifo::create(path).with_context(named)
+        let fifo = Fifo::create(path).with_context(named)?;
+        // Not before: what has this name already is not ours to remove.
+        guardian.journal(&Leftover::File(path.to_owned()))?;
+        Ok::<Fifo, anyhow::Error>(fifo)
     });
+    let board = Board::path(Path::new("/dev/shm"));
+    guardian.journal(&Leftover::File(board.clone()))?;
     let registers = || Smi::open(Path::new("/dev/cpu"), fixed.iter().filter_map(|fixed| fixed.cpu));
     Ok(Places {
         main: options.main_affinity.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?,
         fifo: fifo.transpose()?,
         // Without shared memory SIGUSR2 has no answer, as there.
-        board: Board::create(Path::new("/dev/shm")).ok(),
+        board: Board::create(board).ok(),
         smi: options.smi.then(registers).transpose()?,
     })
 }
@@ -193,11 +206,9 @@ fn write(
 }
 
 /// cyclictest's exit code, which says next to nothing, or ours.
-fn exit(options: &Options, outcome: &Outcome, measured: &[Measurement]) -> u8 {
-    let doubtful = measured.iter().any(|m| m.support != Support::Ok);
-    match (options.strict_exit, outcome.broken, options.break_above) {
-        (true, Some(_), _) => 2,
-        (true, None, Some(_)) if doubtful => 3,
-        _ => 0,
+fn exit(options: &Options, outcome: &Outcome, report: &Report) -> u8 {
+    match options.strict_exit {
+        true => ground::strict_exit(options.break_above.is_some(), outcome.broken.is_some(), report),
+        false => 0,
     }
 }

@@ -235,9 +235,7 @@ impl Options {
                 self.histogram = Some(self.positive(given, &text)?.min(MOST_BUCKETS));
                 self.summary_column |= given.spec.long == "histofall";
             }
-            "latency" => {
-                self.latency = number(&text).map_or(0, |(us, _)| us.clamp(0, i32::MAX.into())) as i32
-            }
+            "latency" => self.accept_latency(given, &text)?,
             "deepest-idle-state" => self.deepest_idle_state = Some(self.signed(given, &text)?),
             "duration" => self.duration = Some(duration(&text)?).filter(|ns| *ns > 0),
             "breaktrace" => self.break_above = Some(self.count(given, &text)?).filter(|limit| *limit > 0),
@@ -303,7 +301,7 @@ impl Options {
                 format!("taken as --policy={text}")
             }
             Some('e') => {
-                self.latency = number(&text).map_or(0, |(us, _)| us.clamp(0, i32::MAX.into())) as i32;
+                self.accept_latency(given, &text)?;
                 format!("taken as --latency={text}")
             }
             Some('U') => "memory is taken from the node of the thread anyway".to_owned(),
@@ -312,6 +310,11 @@ impl Options {
                 .to_owned(),
         };
         self.note(format!("{name} is retired: {why}"));
+        Ok(())
+    }
+
+    fn accept_latency(&mut self, given: &Given, text: &str) -> Result<(), Refusal> {
+        self.latency = self.signed(given, text)?.clamp(0, i32::MAX.into()) as i32;
         Ok(())
     }
 
@@ -440,6 +443,7 @@ fn policy(name: &str) -> Option<Policy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compat::rt::arguments::Takes;
     use proptest::prelude::*;
 
     fn read(line: &str) -> Result<Options, Refusal> {
@@ -469,6 +473,21 @@ mod tests {
             ..read("").unwrap()
         };
         assert_eq!(osadl, wanted);
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_refused() {
+        let numbers = |spec: &&Spec| {
+            ["US", "N", "NSEC", "PRIO"].contains(&spec.value) && matches!(spec.takes, Takes::Value)
+        };
+        // One that has no effect takes any value.
+        for spec in SPECS.iter().filter(numbers).filter(|spec| spec.short != Some('g')) {
+            let name =
+                if spec.long.is_empty() { format!("{} ", spec.name()) } else { format!("--{}=", spec.long) };
+            assert!(refused(&format!("{name}cs")).contains("cs"), "{name}");
+        }
+        assert_eq!(refused("-e cs"), "-e cs is no number");
+        assert_eq!(read("-e 5").unwrap().latency, 5);
     }
 
     #[test]

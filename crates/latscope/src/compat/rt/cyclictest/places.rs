@@ -54,12 +54,16 @@ pub struct Board {
 }
 
 impl Board {
-    /// The board of this process in a directory.
+    /// Where the board of this process is in a directory.
+    pub fn path(directory: &Path) -> PathBuf {
+        directory.join(format!("cyclictest{}", std::process::id()))
+    }
+
+    /// A board at a path.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn create(directory: &Path) -> io::Result<Board> {
-        let path = directory.join(format!("cyclictest{}", std::process::id()));
+    pub fn create(path: PathBuf) -> io::Result<Board> {
         // One of a process long dead that had this id; nobody's link is followed.
         let _ = std::fs::remove_file(&path);
         File::create_new(&path)?;
@@ -106,9 +110,9 @@ mod tests {
     #[test]
     fn a_board_replaces_a_stale_one_and_goes_away() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join(format!("cyclictest{}", std::process::id()));
+        let path = Board::path(directory.path());
         std::fs::write(&path, "stale").unwrap();
-        let board = Board::create(directory.path()).unwrap();
+        let board = Board::create(path.clone()).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
         board.put("status");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "status");

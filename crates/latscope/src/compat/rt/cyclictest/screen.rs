@@ -182,8 +182,8 @@ impl<W: Write> Observer for Screen<'_, W> {
         &[SIGUSR1, SIGUSR2]
     }
 
-    fn wants_end(&self) -> bool {
-        self.gone
+    fn wants_end(&self) -> Option<&'static str> {
+        self.gone.then_some("stdout cannot be written")
     }
 }
 
@@ -259,9 +259,9 @@ mod tests {
         }
         let options = Options::default();
         let mut screen = Screen::new(&options, &[], Places::default(), Gone);
-        assert!(!screen.wants_end());
+        assert_eq!(screen.wants_end(), None);
         screen.finish();
-        assert!(screen.wants_end());
+        assert!(screen.wants_end().is_some());
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = Options { quiet: true, ..Options::default() };
         let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
-        let places = Places { board: Board::create(directory.path()).ok(), ..Places::default() };
+        let places = Places { board: Board::create(Board::path(directory.path())).ok(), ..Places::default() };
         let mut screen = Screen::new(&options, &fixed, places, Vec::new());
         screen.observe(&Event::Signal(SIGUSR2));
         screen.snapshot();

@@ -136,6 +136,7 @@ pub fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Resul
         ..OnThreshold::default()
     });
     Ok(Plan {
+        rounds: 1,
         job: "cyclictest".to_owned(),
         steps: vec![setup(options, machine)?.step()],
         load: None,

@@ -3,7 +3,7 @@
 pub mod options;
 pub mod text;
 
-use super::console::{Voice, print};
+use super::console::Voice;
 use super::json::Head;
 use super::{Refusal, cpuset, ground};
 use crate::engine::observers::{Event, Observer};
@@ -12,10 +12,11 @@ use crate::engine::runner::{self, Run};
 use crate::engine::saver;
 use crate::probe::noise::BUSY;
 use crate::probe::{Ask, Profile};
+use crate::stdout::print;
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::report::{Measurement, Report};
 use latscope_sys::sched;
 use options::{Options, SPECS};
 use std::collections::BTreeMap;
@@ -52,16 +53,16 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let trace = options.trace_threshold.and_then(|_| ground::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
     let observers: Vec<&mut dyn Observer> = vec![&mut stopper];
-    let report = runner::run(Run { plan, machine, timebase, observers })?;
-    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    let report = runner::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
     let measured = &report.measurements[..watched];
-    if !VOICE.doubt(measured) {
-        return Ok(1);
-    }
-    match ground::first_exceedance(measured) {
-        Some((index, ns)) => Ok(stopped(options, cpu(&measured[index]), ns)),
-        None => Ok(finish(options, arguments, started, &report, measured)),
-    }
+    let there = VOICE.doubt(measured);
+    let code = match ground::first_exceedance(measured) {
+        _ if !there => 1,
+        Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
+        None => finish(options, arguments, started, &report, measured),
+    };
+    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    Ok(code)
 }
 
 /// One loop on each CPU, and what its gaps are counted by.
@@ -163,10 +164,10 @@ fn finish(
     let cores: Vec<Core> = measured.iter().map(|m| core(options, m)).collect();
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
     print(&text::after(options, megahertz, &cores));
-    let Some(path) = &options.json else { return exit(options, measured) };
+    let Some(path) = &options.json else { return exit(options, report) };
     let head = Head::here(VOICE.name, arguments, VOICE.version, started);
     match super::json::write(path, &head.file(&text::json(options, megahertz, &cores))) {
-        Ok(()) => exit(options, measured),
+        Ok(()) => exit(options, report),
         Err(error) => {
             eprintln!("Failed to open '{}': {error}", path.display());
             2
@@ -174,9 +175,12 @@ fn finish(
     }
 }
 
-fn exit(options: &Options, measured: &[Measurement]) -> u8 {
-    let doubtful = measured.iter().any(|m| m.support != Support::Ok);
-    if options.strict_exit && options.trace_threshold.is_some() && doubtful { 3 } else { 0 }
+fn exit(options: &Options, report: &Report) -> u8 {
+    if options.strict_exit {
+        ground::strict_exit(options.trace_threshold.is_some(), false, report)
+    } else {
+        0
+    }
 }
 
 /// The figures of a CPU: turns without a gap count with the shortest ones.

@@ -4,18 +4,21 @@
 pub mod options;
 pub mod text;
 
-use super::console::{Voice, print};
+use super::console::Voice;
 use super::json::{self, Head};
 use super::{Refusal, cpuset, ground};
 use crate::compat::rt::arguments::Spec;
 use crate::conditions::hold::hold;
 use crate::probe::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
+use crate::stdout::{Stdout, print};
 use anyhow::Result;
 use latscope_core::machine::Machine;
+use latscope_core::report::Status;
+use latscope_core::verdict;
 use options::Options;
 use options::spec::*;
 use std::ffi::OsString;
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 use text::Pair;
 
@@ -108,11 +111,12 @@ impl Program {
             rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
         }
         let (_held, shortfalls) = hold(&MEMORY);
-        shortfalls.iter().for_each(|(reason, remedy)| self.voice.note(&format!("{reason} ({remedy})")));
+        shortfalls
+            .iter()
+            .for_each(|shortfall| self.voice.note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
         let mut session = Session::begin(rules.clone(), options.fork)?;
-        let mut screen =
-            Screen { program: self, options, rules: &rules, out: stdout(), drawn: false, told: 0 };
-        screen.watch(&mut session)?;
+        let mut screen = Screen { program: self, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
+        let interrupted = screen.watch(&mut session)?;
         session.check()?;
         let board = session.board();
         let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
@@ -125,7 +129,13 @@ impl Program {
                 return Ok(2);
             }
         }
-        Ok(if options.strict_exit && broken.is_some() { 2 } else { 0 })
+        let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
+        // Without an end of its own it is done when it is told to end.
+        let cut_short = interrupted && (options.duration.is_some() || options.loops.is_some());
+        Ok(match options.strict_exit {
+            true => verdict::exit_code(options.break_above.map(|_| status), cut_short),
+            false => 0,
+        })
     }
 
     /// Reads a call.
@@ -196,8 +206,8 @@ struct Screen<'a, W> {
 }
 
 impl<W: Write> Screen<'_, W> {
-    /// Draws until the run is over.
-    fn watch(&mut self, session: &mut Session) -> Result<()> {
+    /// Draws until the run is over; whether it was told to end.
+    fn watch(&mut self, session: &mut Session) -> Result<bool> {
         let begun = Instant::now();
         let limit = self.options.duration.map_or(Duration::MAX, Duration::from_nanos);
         let draws = !self.options.quiet || self.options.verbose;
@@ -205,14 +215,14 @@ impl<W: Write> Screen<'_, W> {
         loop {
             let left = limit.saturating_sub(begun.elapsed());
             let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
-            if ended == Ended::Run || begun.elapsed() >= limit {
+            if ended != Ended::Time || begun.elapsed() >= limit {
                 session.end();
-                return Ok(());
+                return Ok(ended == Ended::Told);
             }
             session.check()?;
             if !self.draw(session.board()) {
                 session.end();
-                return Ok(());
+                return Ok(true);
             }
         }
     }

@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use sysfs::{Announced, Sysfs, number};
 
 /// The transport.
-pub static CHAR: Transport = Transport { name: "char", waits: &["poll"], options: OPTIONS, open };
+pub static CHAR: Transport =
+    Transport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
 
 const OPTIONS: &[Opt] = &[
     Opt {

@@ -18,8 +18,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// The transport.
-pub static IVSHMEM: Transport =
-    Transport { name: "ivshmem", waits: &["spin", "doorbell"], options: &[QEMU, ACCEL, IMAGE], open };
+pub static IVSHMEM: Transport = Transport {
+    name: "ivshmem",
+    waits: &["spin", "doorbell"],
+    ours: true,
+    options: &[QEMU, ACCEL, IMAGE],
+    open,
+};
 
 const QEMU: Opt = Opt {
     name: "qemu",

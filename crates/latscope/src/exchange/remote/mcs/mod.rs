@@ -22,8 +22,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// The transport.
-pub static MCS: Transport =
-    Transport { name: "mcs", waits: &["ipi"], options: &[CPU, IMAGE, ADDRESS, ENTRY, SHARED, DEVICE], open };
+pub static MCS: Transport = Transport {
+    name: "mcs",
+    waits: &["ipi"],
+    ours: false,
+    options: &[CPU, IMAGE, ADDRESS, ENTRY, SHARED, DEVICE],
+    open,
+};
 
 const CPU: Opt = Opt {
     name: "mcs-cpu",

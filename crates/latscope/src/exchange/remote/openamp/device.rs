@@ -90,6 +90,9 @@ impl Device {
 
 /// The name that OpenAMP's own ping looks for is that of an endpoint that echoes anything.
 fn announce_demo(remote: &mut Remote<Memory>, kicks: &Socket) -> io::Result<()> {
+    if !remote.names() {
+        return Ok(());
+    }
     let address = Service::Pty.address();
     let name = Announcement { name: DEMO, address, destroyed: false };
     match remote.send(address, NAME_SERVICE, &name.bytes()) {

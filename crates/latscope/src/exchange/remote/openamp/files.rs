@@ -37,12 +37,25 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
-/// The memory that the other side made.
+/// The memory that the other side made, of any size.
 ///
 /// # Errors
-/// There is none, it is too short, or another user's.
-pub fn existing(path: &Path, size: usize) -> Result<Memory> {
-    map(open(path, OFlags::empty())?, path, size)
+/// There is none, or it is another user's.
+pub fn existing(path: &Path) -> Result<Memory> {
+    map(open(path, OFlags::empty())?, path, 1)
+}
+
+/// New memory, which stays.
+///
+/// # Errors
+/// Something is there already, or there is no room.
+pub fn new(path: &Path, size: usize) -> Result<Memory> {
+    if path.symlink_metadata().is_ok() {
+        bail!("{} exists: remove it, if no process uses it", path.display());
+    }
+    let file = open(path, OFlags::CREATE | OFlags::EXCL)?;
+    enlarge(&file, path, size)?;
+    map(file, path, size)
 }
 
 /// The memory, made, or taken over from an earlier run.
@@ -52,10 +65,13 @@ pub fn existing(path: &Path, size: usize) -> Result<Memory> {
 pub fn made(path: &Path, size: usize) -> Result<(Memory, Own)> {
     let file = open(path, OFlags::CREATE)?;
     if fstat(&file)?.st_size == 0 {
-        let length = ftruncate(&file, size as u64);
-        length.with_context(|| format!("{}: no room for {size} bytes", path.display()))?;
+        enlarge(&file, path, size)?;
     }
     Ok((map(file, path, size)?, Own::new(path)?))
+}
+
+fn enlarge(file: &OwnedFd, path: &Path, size: usize) -> Result<()> {
+    ftruncate(file, size as u64).with_context(|| format!("{}: no room for {size} bytes", path.display()))
 }
 
 fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {

@@ -10,7 +10,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// One end of a connection.
@@ -69,22 +69,46 @@ impl Far for Socket {
     }
 }
 
-/// Connects to who listens, or will in time.
+/// No process listens.
+#[derive(Debug, thiserror::Error)]
+#[error("no process listens at {}: start one, {}", .0.display(), remedy(.0))]
+pub struct Absent(PathBuf);
+
+/// How to start what a driver connects to.
+fn remedy(socket: &Path) -> String {
+    let at = match socket == Path::new(super::SOCKET.default) {
+        true => String::new(),
+        false => format!(" --openamp-socket {}", socket.display()),
+    };
+    format!("`latscope remote serve --openamp{at}` or process 0 of OpenAMP")
+}
+
+/// For so long nothing is said of a wait.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Connects to the process that listens, or will in time. What a wait of more than a second is for is told.
 ///
 /// # Errors
-/// Nobody does, or may not be talked to.
-pub fn connect(path: &Path, patience: Duration) -> Result<UnixStream> {
+/// [`Absent`]: none does. It may not be talked to.
+pub fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Result<UnixStream> {
     let start = Instant::now();
+    let mut told = false;
     loop {
         match UnixStream::connect(path) {
             Ok(stream) => return Ok(stream),
             Err(error) if !is_absence(&error) => {
                 return Err(error).with_context(|| format!("cannot connect to {}", path.display()));
             }
-            Err(_) if start.elapsed() >= patience => bail!(
-                "nobody listens at {}: start the other side, `latscope remote serve --openamp` or OpenAMP's process 0",
-                path.display()
-            ),
+            Err(_) if start.elapsed() >= time => return Err(Absent(path.to_owned()).into()),
+            Err(_) if !told && start.elapsed() >= SILENCE => {
+                let left = (time - SILENCE).as_secs_f64().round();
+                waiting(&format!(
+                    "waiting for a process that listens at {}, at most {left} s more: start {}",
+                    path.display(),
+                    remedy(path)
+                ));
+                told = true;
+            }
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
         }
     }

@@ -72,6 +72,8 @@ pub struct Device {
     guest: Option<Guest>,
     /// From the device, to the device.
     queues: [Queue; 2],
+    /// The features that the guest's driver accepted.
+    accepted: u64,
     /// That the guest kicked since the rings began: its driver is ready.
     awake: bool,
     echo: Option<Echo<Remote<Guest>, PAYLOAD>>,
@@ -133,7 +135,8 @@ impl Device {
             request::GET_PROTOCOL => return number(PROTOCOL),
             request::GET_RINGS => return number(2),
             request::GET_BASE => return self.position(message).map(Some),
-            request::SET_FEATURES | request::SET_PROTOCOL => self.accept(message)?,
+            request::SET_FEATURES => self.accepted = accept(FEATURES, message)?,
+            request::SET_PROTOCOL => drop(accept(PROTOCOL, message)?),
             request::SET_OWNER | request::SET_ERROR => {}
             request::RESET_OWNER => self.stop(),
             request::SET_MEMORY => {
@@ -179,12 +182,6 @@ impl Device {
         Ok((queue, said))
     }
 
-    fn accept(&self, message: &Message) -> Result<()> {
-        let (known, asked) = (FEATURES | PROTOCOL, message.number()?);
-        ensure!(asked & !known == 0, "features {asked:#x} were not offered");
-        Ok(())
-    }
-
     /// Stops a ring, which stops both; where it is.
     fn position(&mut self, message: &Message) -> Result<Vec<u8>> {
         self.stop();
@@ -204,7 +201,8 @@ impl Device {
         let [transmit, receive] = &self.queues;
         let rings = [transmit.layout(guest)?, receive.layout(guest)?];
         let positions = [transmit.position, receive.position];
-        let remote = Remote::resume(guest.clone(), rings, positions)?;
+        // Bits above 31 are about virtio itself.
+        let remote = Remote::resume(guest.clone(), rings, positions)?.negotiated(self.accepted as u32);
         self.echo = Some(Echo::with(remote, &Service::LINUX));
         self.awake = false;
         Ok(())
@@ -225,6 +223,13 @@ impl Device {
         self.stop();
         format!("{} replies, {} faults of the guest", self.replied, self.faults)
     }
+}
+
+/// The features that the message accepts of those that were offered.
+fn accept(offered: u64, message: &Message) -> Result<u64> {
+    let asked = message.number()?;
+    ensure!(asked & !offered == 0, "features {asked:#x} were not offered");
+    Ok(asked)
 }
 
 /// Interrupts the guest.

@@ -14,7 +14,7 @@ mod wire;
 
 use anyhow::{Context, Result, bail};
 use device::Device;
-use latscope_sys::signal::Signals;
+use latscope_sys::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
@@ -24,21 +24,18 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use wire::Message;
 
-const SIGINT: i32 = 2;
-const SIGTERM: i32 = 15;
-
 /// How long a kick is waited for before one looks again: one may be lost.
 const WATCHDOG: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Plays the remote processor for one guest: waits at a path for its monitor,
-/// and serves until that goes, or until SIGINT or SIGTERM. Nothing is left at the path.
+/// and serves until that goes, or until a signal ends it. Nothing is left at the path.
 ///
 /// # Errors
 /// The path is taken, or the monitor speaks another protocol.
 pub fn serve(path: &Path) -> Result<()> {
-    let signals = Signals::block(&[SIGINT, SIGTERM])?;
+    let signals = Signals::block(&TERMINATION)?;
     let place = Place::bind(path)?;
     if readable(&[signals.as_fd(), place.listener.as_fd()], None)?[0] {
         return Ok(());

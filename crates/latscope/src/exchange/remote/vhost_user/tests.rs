@@ -81,9 +81,14 @@ impl Monitor {
 
     /// All that QEMU tells until the driver is ready.
     fn begin(&mut self) {
+        self.begin_with(0x1_4000_0001);
+    }
+
+    /// The same of a guest whose driver accepted these features.
+    fn begin_with(&mut self, accepted: u64) {
         assert_eq!(self.asked(1), 0x1_4000_0001);
         assert_eq!((self.asked(15), self.asked(17)), (9, 2));
-        self.tell(2, &0x1_4000_0001u64.to_ne_bytes(), &[]);
+        self.tell(2, &accepted.to_ne_bytes(), &[]);
         let memory = self.memory.descriptor().try_clone_to_owned().unwrap();
         self.tell(5, &longs(&[1, BASE, SIZE, USER, 0]), &[memory.as_fd()]);
         for (index, [descriptors, available, used]) in (0..).zip(RINGS) {
@@ -174,6 +179,20 @@ fn a_guest_hears_of_all_services_and_its_pings_come_back() {
         assert_eq!(monitor.reply::<8>(11).as_slice(), state(ring, position), "ring {ring}");
     }
     assert_eq!(monitor.ended().unwrap(), "3 replies, 0 faults of the guest");
+}
+
+#[test]
+fn a_guest_that_did_not_accept_the_name_service_hears_no_names_and_is_answered() {
+    let mut monitor = Monitor::new();
+    monitor.begin_with(0x1_4000_0000);
+    let mut host = monitor.driver();
+    if host.send(0x500, Service::Raw.address(), b"knock").unwrap() {
+        monitor.kick(1);
+    }
+    let received = receive(&mut host, &mut [0; 496]);
+    assert_eq!((received.header.destination, received.header.source), (0x500, Service::Raw.address()));
+    assert_eq!(host.receive(&mut [0; 496]), Ok(None));
+    assert_eq!(monitor.ended().unwrap(), "1 replies, 0 faults of the guest");
 }
 
 #[test]

@@ -1,0 +1,86 @@
+//! What cannot be: values that no machine can have, whatever it is. A row with
+//! one was disturbed, or what it is compared with was.
+
+use crate::plan::ParamValue;
+use crate::quality::{Level, Reason};
+use crate::report::Measurement;
+
+/// Noise takes a value so far beyond its bound at most.
+const TOLERANCE: f64 = 1.1;
+
+/// The reason that a row with an impossible value has.
+pub(crate) const IMPOSSIBLE: &str = "impossible";
+
+/// What speaks against a point for a value of it that cannot be; `None` where all can.
+pub(crate) fn impossible(m: &Measurement) -> Option<Reason> {
+    speedup(m).or_else(|| slowdown(m))
+}
+
+/// So many chains followed at once are so many times as fast as one, at most.
+fn speedup(m: &Measurement) -> Option<Reason> {
+    let Some(ParamValue::Number(chains)) = m.params.get("chains") else { return None };
+    let speedup = m.values.get("speedup")?.value;
+    (speedup > *chains as f64 * TOLERANCE).then(|| {
+        let text = format!(
+            "{chains} chains at once cannot be {speedup:.0} times as fast as one: the single one was disturbed"
+        );
+        reason(text).with("speedup", speedup).with("at_most", *chains as f64)
+    })
+}
+
+/// No pool of threads is faster than its tasks dealt out evenly.
+fn slowdown(m: &Measurement) -> Option<Reason> {
+    let slowdown = m.values.get("slowdown").filter(|slowdown| slowdown.unit == "ratio")?.value;
+    (slowdown < 1.0 / TOLERANCE).then(|| {
+        let text = format!(
+            "a pool cannot need {slowdown:.2} times the time of its tasks dealt out evenly: the single task that it is \
+             compared with was disturbed"
+        );
+        reason(text).with("slowdown", slowdown).with("at_least", 1.0)
+    })
+}
+
+fn reason(text: String) -> Reason {
+    Reason::new(Level::Degraded, IMPOSSIBLE, text, "measure again on a quieter machine")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::params;
+    use crate::report::{Better, Times, Value};
+    use crate::testing::point;
+
+    fn valued(name: &str, unit: &str, value: f64) -> Measurement {
+        let parameters = params([("chains", 16.into()), ("threads", 2.into())]);
+        let mut m = point("memory.parallelism", parameters, Times::Operation, 5.0);
+        m.values.insert(name.to_owned(), Value { value, unit: unit.to_owned(), better: Better::More });
+        m.settle();
+        m
+    }
+
+    #[test]
+    fn sixteen_chains_85_times_faster_than_one_are_disturbed() {
+        let m = valued("speedup", "x", 85.0);
+        assert_eq!(m.quality.level, Level::Degraded);
+        assert_eq!(m.quality.reasons[0].values["at_most"], 16.0);
+        assert!(m.reason.unwrap().contains("cannot be 85 times as fast"));
+        assert_eq!(valued("speedup", "x", 16.5).quality.level, Level::Ok);
+    }
+
+    #[test]
+    fn a_pool_that_needs_0_74_times_the_ideal_is_disturbed() {
+        assert!(valued("slowdown", "ratio", 0.74).reason.unwrap().contains("cannot need 0.74 times"));
+        assert_eq!(valued("slowdown", "ratio", 0.97).quality.level, Level::Ok);
+        // The slowdown of something else, in another unit.
+        assert_eq!(valued("slowdown", "%", 0.74).quality.level, Level::Ok);
+    }
+
+    #[test]
+    fn a_value_that_became_possible_is_no_reason_any_more() {
+        let mut m = valued("speedup", "x", 85.0);
+        m.values.get_mut("speedup").unwrap().value = 7.0;
+        m.settle();
+        assert_eq!((m.quality.level, m.reason), (Level::Ok, None));
+    }
+}

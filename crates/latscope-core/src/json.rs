@@ -1,0 +1,107 @@
+//! Numbers in JSON as every reader can carry them: most take each for a double,
+//! jq among them, which holds whole numbers up to 2^53 only.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter};
+use std::io;
+
+/// Whole numbers up to this one are carried by every reader.
+pub const LARGEST: u64 = 1 << 53;
+
+/// Writes a value as JSON in which each whole number is one that a double holds.
+/// One beyond [`LARGEST`], such as a sum over years, loses its last digits.
+///
+/// # Errors
+/// The writer's.
+pub fn write(to: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(to, Carried(CompactFormatter));
+    Ok(value.serialize(&mut serializer)?)
+}
+
+struct Carried(CompactFormatter);
+
+impl Formatter for Carried {
+    fn write_u64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
+        let beyond = (u64::BITS - value.leading_zeros()).saturating_sub(53);
+        self.0.write_u64(writer, value >> beyond << beyond)
+    }
+}
+
+/// A limit of which `u64::MAX` means that there is none: in JSON that is `null`.
+/// Older files have the number.
+pub mod limit {
+    use super::*;
+
+    /// Writes a limit.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(limit: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        (*limit != u64::MAX).then_some(*limit).serialize(serializer)
+    }
+
+    /// Reads a limit.
+    ///
+    /// # Errors
+    /// The deserializer's.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        Ok(Option::deserialize(deserializer)?.unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::plan::Stop;
+    use crate::report::Report;
+    use serde_json::Value;
+
+    fn written(value: &impl Serialize) -> String {
+        let mut text = Vec::new();
+        write(&mut text, value).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    /// The largest number anywhere in a value.
+    fn largest(value: &Value) -> f64 {
+        match value {
+            Value::Number(number) => number.as_f64().unwrap().abs(),
+            Value::Array(all) => all.iter().map(largest).fold(0.0, f64::max),
+            Value::Object(all) => all.values().map(largest).fold(0.0, f64::max),
+            _ => 0.0,
+        }
+    }
+
+    #[test]
+    fn a_whole_number_is_one_that_a_double_holds() {
+        for number in [0, 1, LARGEST - 1, LARGEST, LARGEST + 1, (LARGEST << 4) + 17, u64::MAX, u64::MAX - 1] {
+            let back: u64 = written(&number).parse().unwrap();
+            assert!(back as f64 as u128 == u128::from(back) && back <= number, "{number}");
+            assert!(number > LARGEST || back == number, "{number}");
+        }
+        assert_eq!(written(&(-5i64, 2.5)), "[-5,2.5]");
+    }
+
+    #[test]
+    fn no_limit_is_null_and_older_files_read_as_before() {
+        let stop =
+            Stop { samples: u64::MAX, events: 7, batch_ns: 0, budget_ns: u64::MAX, limit_ns: u64::MAX };
+        let text = written(&stop);
+        assert_eq!(text, r#"{"samples":null,"events":7,"batch_ns":0,"budget_ns":null,"limit_ns":null}"#);
+        assert_eq!(serde_json::from_str::<Stop>(&text).unwrap(), stop);
+        assert_eq!(
+            serde_json::from_str::<Stop>(&text.replace("null", "18446744073709551615")).unwrap(),
+            stop
+        );
+    }
+
+    #[test]
+    fn results_hold_no_number_that_a_reader_cannot_carry() {
+        for report in [fixture::report(), fixture::wake(), fixture::ipc::latency()] {
+            let text = report.to_json();
+            assert!(largest(&serde_json::from_str(&text).unwrap()) <= LARGEST as f64);
+            assert_eq!(Report::from_json(text.as_bytes()).unwrap(), report);
+        }
+    }
+}

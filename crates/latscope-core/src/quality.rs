@@ -1,0 +1,222 @@
+//! How far a row can be trusted: one level, and every reason against a better one.
+
+use crate::report::Support;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How far a number can be trusted on this machine, and why not further.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// The worst of what the reasons stand for.
+    pub level: Level,
+    /// Why it is not better, in the order found; empty where the level is [`Level::Ok`].
+    #[serde(default)]
+    pub reasons: Vec<Reason>,
+}
+
+/// The reason of what ended before it was measured in full: what there is, is not distorted by that.
+pub const CUT_SHORT: &str = "cut-short";
+/// Id of a reason: the scheduling policy asked for was refused.
+pub const POLICY_REFUSED: &str = "policy-refused";
+/// Id of a reason: the memory could not be locked.
+pub const MEMORY_NOT_LOCKED: &str = "memory-not-locked";
+/// Id of a reason: CPUs could not be kept out of deep idle states.
+pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
+
+/// Every reason that is given: its id, the level it leads to, what it means. `docs/result-schema.md` has
+/// the same table. The id of a reason in an older file is [`UNNAMED`].
+pub const REASONS: &[(&str, Level, &str)] = &[
+    (
+        "cut-short",
+        Level::Degraded,
+        "the run or its worker ended first; what there is, is not distorted by that",
+    ),
+    ("calls-failed", Level::Degraded, "calls failed; they are in no figure"),
+    ("coarse-clock", Level::Degraded, "the clock is too coarse for the gaps that were looked for"),
+    ("emulated", Level::Degraded, "the machine is emulated: the figure is the emulator's"),
+    (
+        "every-sample-disturbed",
+        Level::Degraded,
+        "something else ran during every sample; the disturbed ones are shown",
+    ),
+    ("few-samples", Level::Degraded, "too few samples could be taken"),
+    ("in-caches", Level::Degraded, "part of what should have come from memory was in the caches"),
+    ("messages-lost", Level::Degraded, "messages to the remote were lost"),
+    ("no-load", Level::Degraded, "the load beside the measurement had little of the machine"),
+    (
+        "not-as-asked",
+        Level::Degraded,
+        "a condition that was asked for was refused: policy, CPU, locked memory, idle states",
+    ),
+    ("not-huge", Level::Degraded, "huge pages were asked for, and some were small"),
+    ("not-in-page-cache", Level::Degraded, "part of the file was not in the page cache"),
+    ("not-kept-awake", Level::Degraded, "a CPU that was to stay awake may have idled"),
+    ("one-cpu", Level::Degraded, "both sides had to share one CPU"),
+    ("out-of-order", Level::Degraded, "the server saw requests out of order"),
+    ("page-cache-unknown", Level::Degraded, "whether the file was in the page cache cannot be found out"),
+    ("page-size", Level::Degraded, "the pages were not all of the size asked for"),
+    ("policy-refused", Level::Degraded, "the scheduling policy of the measuring thread was refused"),
+    (
+        "slow-clock-source",
+        Level::Degraded,
+        "the kernel's clock source makes a system call of reading the clock",
+    ),
+    ("trace-lost-events", Level::Degraded, "the kernel's trace lost events"),
+    ("waited-for-a-cpu", Level::Degraded, "the measuring threads waited for a CPU that other processes used"),
+    ("went-through-page-cache", Level::Degraded, "the file system served direct I/O from the page cache"),
+    ("rounds-drift", Level::Unstable, "the figure drifted over the rounds"),
+    (
+        "rounds-scatter",
+        Level::Unstable,
+        "the rounds differ so much that the next figure may be three times this one",
+    ),
+    ("rounds-in-two-groups", Level::Unstable, "the rounds fall into two groups"),
+    ("not-possible-here", Level::Unsupported, "this machine or its permissions do not allow it"),
+    ("nothing-measured", Level::Unsupported, "no sample was taken"),
+    (
+        "uneventful",
+        Level::Ok,
+        "nothing happened that would be counted: no gap of the length that was looked for",
+    ),
+];
+
+/// The id of a reason from a file of before reasons had ids, of whatever level.
+pub const UNNAMED: &str = "unnamed";
+
+/// How far a number can be trusted, from good to bad.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Measured as it should be.
+    #[default]
+    Ok,
+    /// Measured as it should be, but the rounds of the run disagree.
+    Unstable,
+    /// Measured under conditions that distort it.
+    Degraded,
+    /// Could not be measured.
+    Unsupported,
+}
+
+impl Level {
+    /// The older word for it: an unstable row counts as degraded.
+    pub fn support(self) -> Support {
+        match self {
+            Level::Ok => Support::Ok,
+            Level::Unstable | Level::Degraded => Support::Degraded,
+            Level::Unsupported => Support::Unsupported,
+        }
+    }
+}
+
+impl From<Support> for Level {
+    fn from(support: Support) -> Level {
+        match support {
+            Support::Ok => Level::Ok,
+            Support::Degraded => Level::Degraded,
+            Support::Unsupported => Level::Unsupported,
+        }
+    }
+}
+
+/// One thing that keeps a number from being trusted in full.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reason {
+    /// Stable name: `emulated`, `rounds-in-two-groups`, `waited-for-a-cpu`, …
+    pub id: String,
+    /// How far it alone lets the number be trusted.
+    #[serde(default)]
+    pub level: Level,
+    /// What happened, in words; empty where the id says all.
+    #[serde(default)]
+    pub text: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The numbers in the text, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Reason {
+    /// A reason without numbers; an empty remedy is none.
+    pub fn new(level: Level, id: &str, text: impl Into<String>, remedy: impl Into<String>) -> Reason {
+        let remedy = Some(remedy.into()).filter(|remedy| !remedy.is_empty());
+        Reason { id: id.to_owned(), level, text: text.into(), remedy, values: BTreeMap::new() }
+    }
+
+    /// The same with a number of its text.
+    pub fn with(mut self, name: &str, value: f64) -> Reason {
+        self.values.insert(name.to_owned(), value);
+        self
+    }
+}
+
+impl Quality {
+    /// Adds a reason beside those already known; the level is the worst of all.
+    pub fn lower(&mut self, reason: Reason) {
+        self.level = self.level.max(reason.level);
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// The worse of both levels, with all reasons of both.
+    pub fn merge(&mut self, other: &Quality) {
+        other.reasons.iter().for_each(|reason| self.lower(reason.clone()));
+    }
+
+    /// Takes back the reasons that `keep` says no of.
+    pub fn retain(&mut self, keep: impl FnMut(&Reason) -> bool) {
+        self.reasons.retain(keep);
+        self.level = self.reasons.iter().map(|reason| reason.level).max().unwrap_or_default();
+    }
+
+    /// All reasons as one text; `None` without any.
+    pub fn text(&self) -> Option<String> {
+        joined(self.reasons.iter().map(|reason| reason.text.as_str()))
+    }
+
+    /// All remedies as one text, each once; `None` without any.
+    pub fn remedy(&self) -> Option<String> {
+        joined(self.reasons.iter().filter_map(|reason| reason.remedy.as_deref()))
+    }
+}
+
+/// Texts one after the other, each once.
+fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut all: Vec<&str> = Vec::new();
+    for text in texts.filter(|text| !text.is_empty()) {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_level_wins_and_every_reason_stays() {
+        let mut quality = Quality::default();
+        quality.lower(Reason::new(Level::Unsupported, "a", "no such device", ""));
+        let mut other = Quality::default();
+        other.lower(Reason::new(Level::Degraded, "b", "ran as SCHED_OTHER", "run as root"));
+        quality.merge(&other);
+        quality.merge(&other);
+        assert_eq!(quality.level, Level::Unsupported);
+        assert_eq!(quality.text().unwrap(), "no such device; ran as SCHED_OTHER");
+        assert_eq!(quality.remedy().unwrap(), "run as root");
+        assert_eq!(Quality::default().text(), None);
+        quality.retain(|reason| reason.id != "a");
+        assert_eq!(quality.level, Level::Degraded);
+    }
+
+    #[test]
+    fn an_unstable_row_is_written_as_degraded_for_older_readers() {
+        assert_eq!(Level::Unstable.support(), Support::Degraded);
+        assert!(Level::Ok < Level::Unstable && Level::Unstable < Level::Degraded);
+    }
+}

@@ -1,0 +1,266 @@
+//! Rounds: each point is measured several times in a run, seconds apart. The
+//! figure is the median over the rounds, and what lies between the rounds tells
+//! where the figure of the next run will be.
+
+use crate::report::Measurement;
+use crate::statistics::median;
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
+
+/// The figures of one round of a point, ns. Quantiles with fewer than ten
+/// samples above them are `None`, as in a [`Summary`](crate::report::Summary).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)] // the names say it
+pub struct Round {
+    pub count: u64,
+    pub min: Option<f64>,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p99: Option<f64>,
+    pub p99_9: Option<f64>,
+    pub max: Option<f64>,
+    /// Core cycles of the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<f64>,
+    /// Named quantities that are no durations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Round {
+    /// The figures of a measurement that was taken in one round.
+    pub fn of(m: &Measurement) -> Round {
+        let s = &m.summary;
+        Round {
+            count: s.count,
+            min: s.min,
+            p50: s.p50,
+            p90: s.p90,
+            p99: s.p99,
+            p99_9: s.p99_9,
+            max: s.max,
+            cycles: s.cycles,
+            values: m.values.iter().map(|(name, value)| (name.clone(), value.value)).collect(),
+        }
+    }
+}
+
+/// The medians of the rounds, in order of time. A round with less than a tenth of
+/// the samples that rounds usually have says little, and is left out.
+pub fn figures(rounds: &[Round]) -> Vec<f64> {
+    let counts: Vec<f64> = rounds.iter().map(|round| round.count as f64).collect();
+    let enough = median(&counts).unwrap_or(0.0) / 10.0;
+    rounds.iter().filter(|round| round.count as f64 >= enough).filter_map(|round| round.p50).collect()
+}
+
+/// Where the figure of the next run is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Lower end, ns.
+    pub low: f64,
+    /// Upper end, ns.
+    pub high: f64,
+    /// The share of next runs that lie in it.
+    pub level: f64,
+}
+
+impl Prediction {
+    /// Whether `ns` lies in it, ends included.
+    pub fn contains(&self, ns: f64) -> bool {
+        self.low <= ns && ns <= self.high
+    }
+
+    /// Upper end by lower end.
+    pub fn width(&self) -> f64 {
+        self.high / self.low
+    }
+}
+
+/// The level of intervals from three rounds on.
+const LEVEL: f64 = 0.95;
+
+/// The prediction interval for the median over rounds of the next run of as
+/// many rounds, from the medians of this one; `resolution` is what one step of
+/// the recorded figures means at the median, ns. `None` below two rounds, or
+/// where a figure is not above 0.
+///
+/// On the log scale, since noise multiplies. From three rounds on it is
+/// Student's interval for a further mean of as many values, widened by how much
+/// more a median varies than a mean. Two rounds are shown as they are: a third
+/// figure lies between them in one of three cases.
+pub fn prediction(figures: &[f64], resolution: f64) -> Option<Prediction> {
+    if figures.len() < 2 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
+        return None;
+    }
+    let logs: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
+    let n = logs.len() as f64;
+    let (low, high, level) = if figures.len() == 2 {
+        (logs[0].min(logs[1]), logs[0].max(logs[1]), 1.0 / 3.0)
+    } else {
+        let mean = logs.iter().sum::<f64>() / n;
+        let deviation = (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.5 + LEVEL / 2.0);
+        let half = t * deviation * (2.0 / n).sqrt() * median_by_mean(figures.len());
+        let centre = median(&logs)?;
+        (centre - half, centre + half, LEVEL)
+    };
+    // What is recorded in steps of `resolution` cannot be known more exactly.
+    let (low, high) = (low.exp(), high.exp());
+    Some(Prediction { low: (low - resolution).max(low / 2.0), high: high + resolution, level })
+}
+
+/// By how much the standard error of the median of `n` normal values exceeds
+/// that of their mean: exact for small `n` (order statistics of the normal
+/// distribution), and its limit, the root of π/2.
+fn median_by_mean(n: usize) -> f64 {
+    const EXACT: [f64; 11] = [1.0, 1.0, 1.0, 1.160, 1.092, 1.198, 1.135, 1.214, 1.160, 1.223, 1.177];
+    EXACT.get(n).copied().unwrap_or_else(|| std::f64::consts::FRAC_PI_2.sqrt())
+}
+
+/// What rounds do that are not the same thing over and over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Unsteady {
+    /// They fall into two groups, with these medians.
+    Groups(f64, f64),
+    /// They lie so far apart that the next run is expected anywhere between these.
+    Scatter(f64, f64),
+    /// They move in one direction, from the median of the first half to that of the second.
+    Drift(f64, f64),
+}
+
+/// Groups whose medians differ by less than this ratio are one.
+const GROUPS_APART: f64 = 1.2;
+
+/// A drift of less than this ratio is none.
+const DRIFT_BY: f64 = 1.15;
+
+/// Whether the figures of rounds, in order of time, fall into two groups, drift, or
+/// lie too far apart; fewer than four rounds cannot tell.
+pub fn unsteady(figures: &[f64]) -> Option<Unsteady> {
+    if figures.len() < 4 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
+        return None;
+    }
+    groups(figures).or_else(|| drift(figures)).or_else(|| scatter(figures))
+}
+
+/// Intervals wider than this ratio say that the figure is not known.
+const SCATTER_OVER: f64 = 3.0;
+
+fn scatter(figures: &[f64]) -> Option<Unsteady> {
+    let next = prediction(figures, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
+    Some(Unsteady::Scatter(next.low, next.high))
+}
+
+/// Two groups of at least two rounds each, with a gap between them that is
+/// wider than each of them.
+fn groups(figures: &[f64]) -> Option<Unsteady> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let apart = |split: usize| {
+        let (low, high) = sorted.split_at(split);
+        let gap = (high[0] / low[low.len() - 1]).ln();
+        let range = |group: &[f64]| (group[group.len() - 1] / group[0]).ln();
+        gap >= GROUPS_APART.ln() && gap > range(low).max(range(high))
+    };
+    let split = (2..=sorted.len() - 2).find(|split| apart(*split))?;
+    let (low, high) = sorted.split_at(split);
+    Some(Unsteady::Groups(median(low)?, median(high)?))
+}
+
+/// A trend by Kendall's test: so many more pairs of rounds go one way than the
+/// other that chance does so in less than 1 of 100, or all do.
+fn drift(figures: &[f64]) -> Option<Unsteady> {
+    let n = figures.len();
+    if n < 5 {
+        return None;
+    }
+    let sign = |a: f64, b: f64| if b > a { 1.0 } else { -f64::from(u8::from(b < a)) };
+    let pairs = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b)));
+    let score: f64 = pairs.map(|(a, b)| sign(figures[a], figures[b])).sum();
+    let deviation = ((n * (n - 1) * (2 * n + 5)) as f64 / 18.0).sqrt();
+    let half = n / 2;
+    let (from, to) = (median(&figures[..half])?, median(&figures[n - half..])?);
+    let far = (to / from).ln().abs() >= DRIFT_BY.ln();
+    let sure = (score.abs() - 1.0) / deviation >= 2.58 || score.abs() as usize == n * (n - 1) / 2;
+    (sure && far).then_some(Unsteady::Drift(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::SplitMix;
+
+    #[test]
+    fn two_rounds_are_shown_as_they_are_and_one_tells_nothing() {
+        assert_eq!(prediction(&[5.0], 0.0), None);
+        assert_eq!(prediction(&[0.0, 5.0, 5.0], 0.0), None);
+        let two = prediction(&[203.0, 55.0], 1.0).unwrap();
+        assert!((two.low - 54.0).abs() < 1e-9 && (two.high - 204.0).abs() < 1e-9, "{two:?}");
+        assert!((two.level - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_round_of_two_samples_among_rounds_of_hundreds_says_nothing() {
+        let round = |count, ns| Round { count, p50: Some(ns), ..Round::default() };
+        assert_eq!(figures(&[round(300, 40.0), round(2, 152e6), round(250, 42.0)]), [40.0, 42.0]);
+        assert_eq!(figures(&[round(1, 7.0), round(2, 8.0)]), [7.0, 8.0]);
+    }
+
+    #[test]
+    fn equal_rounds_leave_the_resolution() {
+        let same = prediction(&[100.0; 8], 1.0).unwrap();
+        assert!((same.low - 99.0).abs() < 1e-9 && (same.high - 101.0).abs() < 1e-9, "{same:?}");
+        assert_eq!(same.level, 0.95);
+    }
+
+    /// A standard normal number.
+    fn normal(random: &mut SplitMix) -> f64 {
+        let uniform = |random: &mut SplitMix| (random.below(1 << 53) as f64 + 0.5) / (1u64 << 53) as f64;
+        let (a, b) = (uniform(random), uniform(random));
+        (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    }
+
+    #[test]
+    fn the_next_run_lies_in_the_interval_as_often_as_it_says() {
+        let mut random = SplitMix::new(7);
+        for rounds in [3, 5, 8] {
+            let mut run =
+                || -> Vec<f64> { (0..rounds).map(|_| (5.0 + 0.1 * normal(&mut random)).exp()).collect() };
+            let covered = (0..4000)
+                .filter(|_| {
+                    let (this, next) = (run(), run());
+                    prediction(&this, 0.0).unwrap().contains(median(&next).unwrap())
+                })
+                .count();
+            assert!((3740..=3860).contains(&covered), "{rounds} rounds: {covered} of 4000");
+        }
+    }
+
+    #[test]
+    fn rounds_in_two_groups_are_told_from_noise() {
+        let core_to_core = [55.0, 203.0, 56.0, 201.0, 205.0, 54.0, 55.0, 55.0];
+        assert_eq!(unsteady(&core_to_core), Some(Unsteady::Groups(55.0, 203.0)));
+        // One odd round is no group, but the next run may be anywhere.
+        let odd = unsteady(&[55.0, 55.0, 56.0, 54.0, 203.0, 55.0, 54.0, 55.0]);
+        assert!(matches!(odd, Some(Unsteady::Scatter(low, high)) if high > 3.0 * low), "{odd:?}");
+        assert_eq!(unsteady(&[55.0, 203.0, 55.0]), None);
+        let mut random = SplitMix::new(3);
+        let marked = (0..2000)
+            .filter(|_| {
+                let run: Vec<f64> = (0..8).map(|_| (0.15 * normal(&mut random)).exp()).collect();
+                unsteady(&run).is_some()
+            })
+            .count();
+        assert!(marked < 100, "{marked} of 2000 runs of plain noise are marked");
+    }
+
+    #[test]
+    fn a_drift_is_seen_and_names_both_ends() {
+        let warming = [10.0, 10.4, 10.9, 11.2, 11.9, 12.3, 12.4, 13.0];
+        assert!(matches!(unsteady(&warming), Some(Unsteady::Drift(from, to)) if from < 10.8 && to > 12.2));
+        // A trend too small to matter.
+        assert_eq!(unsteady(&[10.0, 10.01, 10.02, 10.03, 10.04, 10.05, 10.06, 10.07]), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! What the kernel would print of an event that is of no use here but to a
+//! reader (`print fmt` of its format file).
+
+use super::{Field, Format};
+use std::fmt::Write;
+
+/// How to print an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Printer(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Decimal(Field),
+    Hexadecimal(Field),
+    Text(Field),
+}
+
+impl Printer {
+    /// As the kernel prints it, where that is of plain fields; else each field
+    /// behind its name.
+    pub fn of(format: &Format) -> Printer {
+        Printer::of_kernel(format).unwrap_or_else(|| Printer::of_fields(format))
+    }
+
+    /// `"cpu=%d name=%s", REC->cpu, __get_str(name)`.
+    fn of_kernel(format: &Format) -> Option<Printer> {
+        let (pattern, arguments) = format.print.strip_prefix('"')?.split_once('"')?;
+        let mut arguments = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
+        let mut pieces = Vec::new();
+        let mut rest = pattern;
+        while let Some((literal, after)) = rest.split_once('%') {
+            pieces.push(Piece::Literal(literal.to_owned()));
+            let after = after.trim_start_matches(['l', 'h', 'z']);
+            let conversion = after.chars().next()?;
+            rest = &after[conversion.len_utf8()..];
+            if conversion == '%' {
+                pieces.push(Piece::Literal("%".to_owned()));
+                continue;
+            }
+            let field = argument(format, arguments.next()?)?.clone();
+            pieces.push(match conversion {
+                'd' | 'i' | 'u' => Piece::Decimal(field),
+                'x' => Piece::Hexadecimal(field),
+                's' => Piece::Text(field),
+                _ => return None,
+            });
+        }
+        pieces.push(Piece::Literal(rest.to_owned()));
+        arguments.next().is_none().then_some(Printer(pieces))
+    }
+
+    fn of_fields(format: &Format) -> Printer {
+        let own = format.fields.iter().filter(|field| !field.name.starts_with("common_"));
+        let pieces = own.enumerate().flat_map(|(at, field)| {
+            let space = if at > 0 { " " } else { "" };
+            let name = Piece::Literal(format!("{space}{}=", field.name));
+            [name, if field.text { Piece::Text(field.clone()) } else { Piece::Decimal(field.clone()) }]
+        });
+        Printer(pieces.collect())
+    }
+
+    /// The text of an event; what does not fit the format is a question mark.
+    pub fn print(&self, event: &[u8]) -> String {
+        let mut out = String::new();
+        for piece in &self.0 {
+            let written = match piece {
+                Piece::Literal(text) => out.write_str(text).ok(),
+                Piece::Text(field) => {
+                    field.text(event).map(|text| out += String::from_utf8_lossy(text).as_ref())
+                }
+                Piece::Decimal(field) if field.signed => {
+                    field.number(event).and_then(|number| write!(out, "{}", number as i64).ok())
+                }
+                Piece::Decimal(field) => field.number(event).and_then(|number| write!(out, "{number}").ok()),
+                Piece::Hexadecimal(field) => field.number(event).and_then(|number| {
+                    let unused = 64 - 8 * field.size.clamp(1, 8) as u32;
+                    write!(out, "{:x}", number << unused >> unused).ok()
+                }),
+            };
+            if written.is_none() {
+                out.push('?');
+            }
+        }
+        out
+    }
+}
+
+/// The field that an argument is: `REC->field`, perhaps behind a cast, or `__get_str(field)`.
+fn argument<'a>(format: &'a Format, text: &str) -> Option<&'a Field> {
+    let text = text.trim_start_matches("(unsigned long)").trim_start_matches("(unsigned long long)");
+    let string = || text.strip_prefix("__get_str(")?.strip_suffix(')');
+    format.field(text.strip_prefix("REC->").or_else(string)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(print: &str) -> Format {
+        let field = |name: &str, offset, size, signed| {
+            format!("\tfield:{name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n")
+        };
+        let fields = [
+            field("unsigned short common_type", 0, 2, 0),
+            field("int node", 8, 4, 1),
+            field("unsigned int flags", 12, 4, 0),
+            field("int code", 16, 4, 1),
+            field("char name[8]", 20, 8, 0),
+        ];
+        let text = format!("name: a\nID: 1\nformat:\n{}\nprint fmt: {print}\n", fields.concat());
+        Format::parse(&text).unwrap()
+    }
+
+    fn event() -> Vec<u8> {
+        let mut event = vec![0; 8];
+        event.extend((-5i32).to_le_bytes());
+        event.extend(0x11u32.to_le_bytes());
+        event.extend((-1i32).to_le_bytes());
+        event.extend(b"echo\0\0\0\0");
+        event
+    }
+
+    #[test]
+    fn plain_fields_are_printed_as_the_kernel_does() {
+        let print = "\"node=%d flags=0x%x code=0x%lx 100%% %s\", REC->node, REC->flags, (unsigned long)REC->code, \
+                     REC->name";
+        let printer = Printer::of(&format(print));
+        assert_eq!(printer.print(&event()), "node=-5 flags=0x11 code=0xffffffff 100% echo");
+        assert_eq!(printer.print(&event()[..14]), "node=-5 flags=0x? code=0x? 100% ?");
+    }
+
+    #[test]
+    fn others_have_each_field_behind_its_name() {
+        let computed = "\"cmd=0x%x %s\", REC->code, REC->code < 3 ? names[REC->code] : \"unknown\"";
+        for print in [computed, "", "\"%08d\", REC->node", "\"%d\"", "\"%d\", REC->node, REC->code"] {
+            let text = Printer::of(&format(print)).print(&event());
+            assert_eq!(text, "node=-5 flags=17 code=-1 name=echo", "{print}");
+        }
+    }
+}

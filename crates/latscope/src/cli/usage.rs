@@ -1,0 +1,121 @@
+//! What is said of arguments that cannot be, and of files that cannot be used:
+//! one line with the cause, what could be meant, and where to read more.
+
+use super::arguments;
+use clap::Command;
+use std::ffi::OsString;
+
+/// The message of the parser without its paragraphs.
+pub fn of_parser(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let paragraphs = message.split("\n\n").filter(|paragraph| {
+        !paragraph.starts_with("For more information") && !paragraph.starts_with("Usage: ")
+    });
+    paragraphs.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
+}
+
+/// The message with the help to read, where it is about an option of the command.
+pub fn with_help(message: String, words: &[OsString]) -> String {
+    let (path, command) = called(words);
+    let options = || command.get_arguments().filter_map(clap::Arg::get_long);
+    let about = |word: &str| word.strip_prefix("--").is_some_and(|name| options().any(|known| known == name));
+    let mut said = message.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
+    if said.any(about) { pointing(&message, &path) } else { message }
+}
+
+/// The message with the help to read: that of the subcommand that was called.
+pub fn pointing_to_help(message: &str, words: &[OsString]) -> String {
+    pointing(message, &called(words).0)
+}
+
+fn pointing(message: &str, path: &str) -> String {
+    if message.contains("--help`") { message.to_owned() } else { format!("{message} (see `{path} --help`)") }
+}
+
+/// The subcommand that is called with these words, as one writes it.
+fn called(words: &[OsString]) -> (String, Command) {
+    let (mut path, mut command) = ("latscope".to_owned(), arguments::command());
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        if let Some(found) = command.find_subcommand(word) {
+            path += &format!(" {}", found.get_name());
+            command = found.clone();
+        }
+    }
+    (path, command)
+}
+
+/// `; did you mean wake?`, where one of the choices is similar to a word.
+pub fn did_you_mean<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
+    let typos = |choice: &&str| match choice.starts_with(word) {
+        true => 0,
+        false => strsim::damerau_levenshtein(word, choice),
+    };
+    match choices.min_by_key(typos) {
+        Some(nearest) if typos(&nearest) <= word.len() / 3 => format!("; did you mean {nearest}?"),
+        _ => String::new(),
+    }
+}
+
+/// An error with its causes, in plain words: the number of a system's error
+/// says nothing beside its text.
+pub fn plain(error: &anyhow::Error) -> String {
+    let mut text = format!("{error:#}");
+    while let Some(at) = text.find(" (os error ") {
+        let end = text[at..].find(')').map_or(text.len(), |end| at + end + 1);
+        text.replace_range(at..end, "");
+    }
+    text.replace("No such file or directory", "no such file or directory")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(words: &str) -> String {
+        let words: Vec<OsString> =
+            std::iter::once("latscope").chain(words.split_whitespace()).map(OsString::from).collect();
+        let error = arguments::command().try_get_matches_from(&words).unwrap_err();
+        pointing_to_help(&of_parser(&error.to_string()), &words)
+    }
+
+    #[test]
+    fn a_message_of_the_parser_fits_in_a_line() {
+        assert_eq!(refused("--nosuch"), "unexpected argument '--nosuch' found (see `latscope --help`)");
+        let option = refused("doctor --jason x");
+        assert!(option.contains("; a similar argument exists: '--json'"), "{option}");
+        assert!(option.ends_with("(see `latscope doctor --help`)"), "{option}");
+        let value = refused("sync --placement nowhere");
+        assert!(
+            value.starts_with(
+                "invalid value 'nowhere' for '--placement <WORD,…>' [possible values: same-core"
+            )
+        );
+        assert!(value.ends_with("(see `latscope sync --help`)"), "{value}");
+        assert!(refused("remote serve --wait x").ends_with("(see `latscope remote serve --help`)"));
+        assert!(refused("show").contains("<RESULT>"));
+    }
+
+    #[test]
+    fn a_message_about_an_option_of_the_command_points_to_its_help() {
+        let words = ["latscope", "wake", "--threads", "0"].map(OsString::from);
+        let pointed = with_help("--threads 0 cannot be: choose 1 to 4096".to_owned(), &words);
+        assert!(pointed.ends_with(" 4096 (see `latscope wake --help`)"), "{pointed}");
+        let other = "the disk --nothing is full";
+        assert_eq!(with_help(other.to_owned(), &words), other);
+    }
+
+    #[test]
+    fn what_is_similar_is_named() {
+        let names = || ["cyclictest", "oslat", "hackbench"].into_iter();
+        assert_eq!(did_you_mean("cyclictset", names()), "; did you mean cyclictest?");
+        assert_eq!(did_you_mean("hack", names()), "; did you mean hackbench?");
+        assert_eq!(did_you_mean("banana", names()), "");
+    }
+
+    #[test]
+    fn causes_are_plain() {
+        let system = std::io::Error::from_raw_os_error(2);
+        let error = anyhow::Error::from(system).context("cannot read x");
+        assert_eq!(plain(&error), "cannot read x: no such file or directory");
+    }
+}

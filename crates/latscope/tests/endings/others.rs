@@ -1,0 +1,187 @@
+//! Every other command and personality, in two ways each: done, and told to end
+//! twice, as `timeout` does it; where there is nothing to tell, stdout full.
+
+use crate::support::{BINARY, Place, json, latscope, measurements, program, skipped_in_part};
+use crate::{Ending, Running};
+use latscope::compat;
+use rustix::process::Signal;
+
+const TOLD: Ending = Ending::Group(Signal::TERM);
+
+/// Runs a call to its end, or ends it in the middle; the exit code and what it printed.
+#[track_caller]
+fn ran(call: &str, files: &[&str], ending: Option<Ending>) -> (Option<i32>, String, Place) {
+    let place = Place::new();
+    let words: Vec<String> =
+        call.split_whitespace().map(|word| word.replace("PLACE", place.path().to_str().unwrap())).collect();
+    std::fs::write(place.at("file"), [0; 1 << 20]).unwrap();
+    let running = Running::start(latscope(words), place);
+    if let Some(ending) = ending {
+        running.has_measured();
+        running.end(ending);
+    }
+    let (ran, place) = running.ended(&[files, &["file"]].concat());
+    (ran.code, ran.out + &ran.err, place)
+}
+
+/// Families, and what of them is measured.
+const FAMILIES: [&str; 7] = [
+    "memory latency --size 32KiB",
+    "sync mutex",
+    "thread create",
+    "process fork",
+    "syscall getppid",
+    "file stat --dir PLACE",
+    "survey --only syscall.getppid,sync.mutex",
+];
+
+#[test]
+fn of_families() {
+    for family in FAMILIES {
+        let save = "--json PLACE/result.json";
+        let files = ["result.json"];
+        let (code, out, _) = ran(&format!("{family} --quick --duration 30ms {save}"), &files, None);
+        assert_eq!(code, Some(0), "{family}: {out}");
+        let long = format!("{family} --duration 60s --count 1000000000 {save}");
+        let (code, out, place) = ran(&long, &files, Some(TOLD));
+        assert_eq!(code, Some(1), "{family}: {out}");
+        let found = json(place.at("result.json"));
+        assert_eq!(found["interrupted"]["by"], "SIGTERM", "{family}: {found:#}");
+        assert!(out.contains("INCOMPLETE  interrupted by SIGTERM"), "{family}: {out}");
+        let some = |m: &serde_json::Value| m["summary"]["max"].as_f64() > Some(0.0);
+        assert!(measurements(&found).iter().any(some), "{family}: {found:#}");
+    }
+}
+
+/// Calls of LMbench's programs, behind `-N`.
+const LMBENCH: &[(&str, &str)] = &[
+    ("bw_file_rd", "1m io_only PLACE/file"),
+    ("bw_mem", "1m rd"),
+    ("bw_mmap_rd", "1m open2close PLACE/file"),
+    ("bw_pipe", ""),
+    ("bw_tcp", "localhost"),
+    ("bw_unix", ""),
+    ("lat_ctx", "-s 0 2"),
+    ("lat_fifo", ""),
+    ("lat_fs", "PLACE"),
+    ("lat_mem_rd", "1 512"),
+    ("lat_mmap", "1m PLACE/file"),
+    ("lat_ops", ""),
+    ("lat_pagefault", "PLACE/file"),
+    ("lat_pipe", ""),
+    ("lat_proc", "fork"),
+    ("lat_select", "file"),
+    ("lat_sem", ""),
+    ("lat_sig", "install"),
+    ("lat_syscall", "null"),
+    ("lat_tcp", "localhost"),
+    ("lat_udp", "localhost"),
+    ("lat_unix", ""),
+    ("par_mem", ""),
+    ("par_ops", ""),
+    ("stream", ""),
+    ("tlb", ""),
+];
+
+#[test]
+fn of_lmbenchs_programs() {
+    // One that takes no repetitions is over too soon to be told.
+    let called = LMBENCH.iter().map(|(name, _)| *name).chain(["mhz"]);
+    let all: Vec<&str> = compat::PERSONALITIES.iter().map(|personality| personality.name).collect();
+    let mut called: Vec<&str> = called.collect();
+    called.sort_unstable_by_key(|name| all.iter().position(|other| other == name));
+    assert_eq!(called, all, "every program has its endings");
+    for (name, operands) in LMBENCH {
+        let (code, out, _) = ran(&format!("as {name} -N 1 {operands}"), &[], None);
+        assert!(code == Some(0) && out.contains(|char: char| char.is_ascii_digit()), "{name}: {out}");
+        let (code, out, _) = ran(&format!("as {name} -N 1000000 {operands}"), &[], Some(TOLD));
+        assert_eq!(code, Some(1), "{name}: {out}");
+        assert!(out.contains("interrupted by SIGTERM"), "{name}: {out}");
+        let figures = |line: &str| {
+            !line.starts_with("latscope:") && line.contains(|char: char| ('1'..='9').contains(&char))
+        };
+        // What has no figure before it is done is named.
+        let told = out.lines().any(figures) || out.contains("not measured");
+        assert!(told, "{name}: what was measured is printed: {out}");
+    }
+}
+
+/// Calls of rt-tests' programs without an end, what ends them, and what they print in the end.
+const RT_TESTS: &[(&str, &str, &str, &str)] = &[
+    ("cyclicdeadline", "-q", "-q -D 1", "T: 0 ("),
+    ("hackbench", "-g 1 -f 2 -l 100000000", "-g 1 -f 2 -l 10", "Running in process mode"),
+    ("oslat", "-D 600", "-D 1", "Maximum:"),
+    ("ptsematest", "-q", "-q -l 50", "#1 -> #0, Min"),
+    ("signaltest", "-q", "-q -l 50", "T: 0 ("),
+    ("sigwaittest", "-q -f", "-q -f -l 50", "#1 -> #0, Min"),
+    ("svsematest", "-q -f", "-q -f -l 50", "#1 -> #0, Min"),
+];
+
+#[test]
+fn of_rt_tests_programs() {
+    // The others are subjects of all endings.
+    let all = compat::rt::TOOLS.iter().map(|tool| tool.name);
+    let others: Vec<&str> = all.filter(|name| !["cyclictest", "pmqtest"].contains(name)).collect();
+    assert_eq!(RT_TESTS.iter().map(|call| call.0).collect::<Vec<_>>(), others);
+    for (name, long, short, last) in RT_TESTS {
+        let (code, out, _) = ran(&format!("as {name} {short}"), &[], None);
+        assert!(code == Some(0) && out.contains(last), "{name}: {out}");
+        let (code, out, _) = ran(&format!("as {name} {long}"), &[], Some(TOLD));
+        // hackbench has no figure before it is done, and is ended as the real one is.
+        let ended = if *name == "hackbench" { None } else { Some(0) };
+        assert!(code == ended && out.contains(last), "{name}: {code:?} {out}");
+        for line in out.lines().filter(|line| line.contains("Max:") && line.starts_with("T:")) {
+            assert!(!line.contains("Max:       0"), "{name}: {out}");
+        }
+    }
+}
+
+#[test]
+fn of_the_programs_of_mcs_and_binder() {
+    let (code, out, _) = ran("as mica_main --ping --pace 1ms --loop 30", &[], None);
+    assert!(code == Some(0) && out.contains("30"), "{out}");
+    let (code, out, _) = ran("as mica_main --ping --pace 1ms", &[], Some(TOLD));
+    assert!(code == Some(0) && out.contains("found matched endpoint"), "{out}");
+    for tool in compat::binder_tests::TOOLS {
+        let benchmark = tool.name.ends_with("benchmark");
+        let filter = "--benchmark_filter=/4$ --benchmark_min_time";
+        let call = |long: bool| match (benchmark, long) {
+            (true, _) => format!("{filter}={}", if long { "600" } else { "0.01" }),
+            (false, true) => "-i 1000000000".to_owned(),
+            (false, false) => "-i 100".to_owned(),
+        };
+        let as_tool = |call: String| format!("as {} --transport unix-stream {call}", tool.name);
+        let (code, out, _) = ran(&as_tool(call(false)), &[], None);
+        // Over a socket no priority is inherited, which those that judge that fail for.
+        let judges = out.contains("inheritance");
+        assert_eq!(code, Some(i32::from(judges)), "{}: {out}", tool.name);
+        let (code, out, _) = ran(&as_tool(call(true)), &[], Some(TOLD));
+        assert_eq!(code, Some(1), "{}: {out}", tool.name);
+        assert!(out.contains(|char: char| ('1'..='9').contains(&char)), "{}: {out}", tool.name);
+    }
+    skipped_in_part("of_the_programs_of_mcs_and_binder", "pty_test needs a serial line");
+}
+
+#[test]
+fn of_what_only_prints() {
+    for call in ["list", "doctor", "generate man", "as --help", "--help", "as cyclictest --help"] {
+        let (code, out, _) = ran(call, &[], None);
+        assert!(code == Some(0) && !out.is_empty(), "{call}: {out}");
+        let script = "exec \"$0\" \"$@\" > /dev/full";
+        let words = ["bash", "-c", script, BINARY].into_iter().chain(call.split_whitespace());
+        let (ran, _) = Running::start(program(words), Place::new()).ended(&[]);
+        assert!(ran.code == Some(1) && ran.err.contains("No space left"), "{call}: {ran:#?}");
+    }
+}
+
+#[test]
+fn of_what_runs_until_it_is_told_to_end() {
+    let save = "--json PLACE/result.json";
+    for call in ["wake --endless --max 1h --no-live", "remote ping --wait futex --endless"] {
+        let (code, out, place) = ran(&format!("{call} {save}"), &["result.json"], Some(TOLD));
+        assert_eq!(code, Some(0), "{call}: {out}");
+        let found = json(place.at("result.json"));
+        assert!(found["finished"].is_string() && found["interrupted"].is_null(), "{call}: {found:#}");
+        assert_eq!(out.contains("Verdict: pass"), call.contains("--max"), "{call}: {out}");
+    }
+}

@@ -1,0 +1,144 @@
+//! The commands that are ended in every way: one of each kind.
+
+use crate::Ending;
+use crate::figures;
+use crate::support::{Place, Ran, latscope};
+use std::process::Command;
+
+/// How a command's figures are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Our table of events, `--json` and `--csv`.
+    Events,
+    /// Our list of points, `--json` and `--csv`.
+    Points,
+    /// The lines of rt-tests, its JSON, and ours where there is one.
+    Lines,
+}
+
+/// A command that is ended.
+pub struct Subject {
+    pub name: &'static str,
+    /// What does not end by itself as long as a test lasts.
+    pub long: &'static str,
+    /// What ends by itself.
+    pub short: &'static str,
+    pub form: Form,
+    /// Its files in its place.
+    pub files: &'static [&'static str],
+    /// Whether files cannot but be written for it to succeed.
+    pub saves: bool,
+    /// Whether there is a worker whose end costs the figures of what it was at.
+    pub has_worker: bool,
+    /// The exit code where it is told to end, and where its worker is killed.
+    pub codes: [i32; 2],
+}
+
+const OURS: &[&str] = &["result.json", "result.csv"];
+
+const USUAL: Subject = Subject {
+    name: "",
+    long: "",
+    short: "",
+    form: Form::Events,
+    files: OURS,
+    saves: true,
+    has_worker: true,
+    codes: [1, 1],
+};
+
+/// All of them.
+pub const SUBJECTS: &[Subject] = &[
+    Subject {
+        name: "wake",
+        long: "wake --duration 600s --max 1h --no-live",
+        short: "wake --duration 300ms --max 1h --no-live",
+        codes: [3, 3],
+        ..USUAL
+    },
+    // A call takes longer than a nanosecond: exceeded before the end.
+    Subject {
+        name: "ipc",
+        long: "ipc -t pipe --count 1000000000 --duration 600s --max 1ns",
+        short: "ipc -t pipe --count 300",
+        codes: [2, 2],
+        ..USUAL
+    },
+    Subject { name: "noise", long: "noise --duration 600s", short: "noise --duration 300ms", ..USUAL },
+    Subject {
+        name: "remote",
+        long: "remote ping --wait futex --duration 600s",
+        short: "remote ping --wait futex --count 300",
+        ..USUAL
+    },
+    // A worker that crashes costs its own points, and the run goes on.
+    Subject {
+        name: "cpu",
+        long: "cpu add cycle --duration 2s --count 1000000000",
+        short: "cpu add cycle --quick",
+        form: Form::Points,
+        codes: [1, 0],
+        ..USUAL
+    },
+    Subject {
+        name: "cyclictest",
+        long: "as cyclictest -t2 -D 600 --default-system",
+        short: "as cyclictest -t2 -l 200 --default-system",
+        form: Form::Lines,
+        files: &["lines.json", "result.json"],
+        saves: false,
+        codes: [0, 0],
+        ..USUAL
+    },
+    Subject {
+        name: "pmqtest",
+        long: "as pmqtest -D 600 -i 1000",
+        short: "as pmqtest -l 200 -i 1000",
+        form: Form::Lines,
+        files: &["lines.json"],
+        saves: false,
+        has_worker: false,
+        codes: [0, 0],
+    },
+];
+
+/// One of them.
+pub fn named(name: &str) -> &'static Subject {
+    SUBJECTS.iter().find(|subject| subject.name == name).unwrap()
+}
+
+impl Subject {
+    /// The words of a call that writes all files there are.
+    pub fn words(&self, place: &Place, call: &str) -> Vec<String> {
+        let mut words: Vec<String> = call.split_whitespace().map(str::to_owned).collect();
+        let option = |name: &str, file: &str| format!("--{name}={}", place.at(file));
+        match self.form {
+            Form::Events | Form::Points => {
+                words.extend([option("json", "result.json"), option("csv", "result.csv")]);
+            }
+            Form::Lines => {
+                words.push(option("json", "lines.json"));
+                words.extend(self.has_worker.then(|| option("result", "result.json")));
+            }
+        }
+        words
+    }
+
+    /// A call.
+    pub fn command(&self, place: &Place, call: &str) -> Command {
+        latscope(self.words(place, call))
+    }
+
+    /// The exit code after an ending.
+    pub fn code_of(&self, ending: Ending) -> i32 {
+        self.codes[usize::from(ending == Ending::Worker)]
+    }
+
+    /// Whether all figures are the same, and all is said of the end.
+    pub fn figures(&self, ran: &Ran, place: &Place, ending: Option<Ending>) -> Result<(), String> {
+        match self.form {
+            Form::Events | Form::Points => figures::ours(self, ran, place, ending),
+            Form::Lines => figures::lines(self, ran, place, ending),
+        }
+    }
+}
