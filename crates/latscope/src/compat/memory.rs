@@ -219,9 +219,10 @@ pub fn par_mem(call: &Call) -> Result<Job, CallError> {
 /// chains.
 fn parallelism(figures: &Figures<'_>, wish: impl Fn(u64) -> Wish) -> Result<f64, NotMeasured> {
     let alone = figures.ns(&wish(1))?;
-    // Small sizes have no room for many chains; what was measured counts.
-    let others = CHAINS.iter().filter_map(|chains| figures.ns(&wish(*chains)).ok());
-    Ok(others.map(|ns| alone / ns).fold(1.0, f64::max))
+    // Small sizes have no room for many chains; what was measured counts, if it is more than one chain.
+    let two = figures.ns(&wish(CHAINS[1]))?;
+    let others = CHAINS[2..].iter().filter_map(|chains| figures.ns(&wish(*chains)).ok());
+    Ok(others.map(|ns| alone / ns).fold(f64::max(1.0, alone / two), f64::max))
 }
 
 /// A page walk is seen when a word in each page takes this much longer than

@@ -307,6 +307,8 @@ impl<'a> Bench<'a> {
         prepare: impl FnMut(),
         event: impl FnMut(u64),
     ) -> Result<()> {
+        let work = batch.work.or(self.closing(point).work);
+        self.closing(point).work = work;
         self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
         let iterations = self.assignment.iterations.get(point).copied().flatten();
@@ -326,8 +328,6 @@ impl<'a> Bench<'a> {
             }
         };
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
-        let work = batch.work.or(self.closing(point).work);
-        self.closing(point).work = work;
         self.closing(point).iterations = Some(outcome.iterations);
         self.finish(&[point], sink, outcome, &batch.gate);
         Ok(())
@@ -406,8 +406,11 @@ impl<'a> Bench<'a> {
     }
 
     /// Says that a point is being measured, by processes of its own.
+    ///
+    /// What is stated of it before counts also if this process is ended in the middle.
     pub fn started(&mut self, point: usize) {
-        (self.tell)(Message::Started(point));
+        let known = self.closings[point].clone().unwrap_or_default();
+        (self.tell)(Message::Started(point, Box::new(known)));
         self.waits = Waits::start();
     }
 
@@ -426,8 +429,9 @@ impl<'a> Bench<'a> {
         (closing.blocks, closing.interrupted) = (blocks, interrupted);
     }
 
-    /// States what lies between the two stamps, where that is not what the probe says.
+    /// States what lies between the two stamps, where that is not what the probe says; before the point begins.
     pub fn set_times(&mut self, point: usize, times: Times) {
+        self.is_still_to_begin(point);
         self.closing(point).times = Some(times);
     }
 
@@ -442,8 +446,9 @@ impl<'a> Bench<'a> {
         Some((histogram.count(), histogram.mean()? * histogram.count() as f64))
     }
 
-    /// States the bytes behind one operation of a point.
+    /// States the bytes behind one operation of a point, before it begins.
     pub fn set_work(&mut self, point: usize, work: Work) {
+        self.is_still_to_begin(point);
         self.closing(point).work = Some(work);
     }
 
@@ -513,6 +518,11 @@ impl<'a> Bench<'a> {
                 (self.tell)(Message::Closed(point, Box::new(closing)));
             }
         }
+    }
+
+    /// What samples mean is stated before there are any: they outlive this process.
+    fn is_still_to_begin(&self, point: usize) {
+        debug_assert!(self.slots.snapshot(point).sampling.is_none(), "stated too late");
     }
 
     fn closing(&mut self, point: usize) -> &mut Closing {

@@ -23,6 +23,13 @@ pub fn measurements(
     points.map(|(point, closing)| measurement(step, point, slots, closing, failure)).collect()
 }
 
+/// Notes what is known of a point that begins; what it was forewarned of stays.
+pub fn begun(closing: &mut Option<Closing>, mut known: Closing) {
+    known.cut_short = true;
+    known.quality.merge(&closing.take().unwrap_or_default().quality);
+    *closing = Some(known);
+}
+
 /// Notes what all points are degraded for, until their worker closes them: it may not come to that.
 pub fn forewarned(closings: &mut [Option<Closing>], reason: &str, remedy: &str) {
     for closing in closings {
@@ -229,7 +236,7 @@ fn merge(all: &mut Measurement, one: &Measurement) {
 mod tests {
     use super::*;
     use latscope_core::plan::params;
-    use latscope_core::report::{Better, Support};
+    use latscope_core::report::{Better, Support, Work};
 
     fn pair(number: u64, calls: u64, sync: (f64, f64)) -> Measurement {
         let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::More };
@@ -264,6 +271,17 @@ mod tests {
             rounds: Vec::new(),
             contention: None,
         }
+    }
+
+    #[test]
+    fn what_is_known_of_a_point_that_begins_counts_beside_what_it_was_forewarned_of() {
+        let mut closings = [None];
+        forewarned(&mut closings, "no SCHED_FIFO", "");
+        let work = Work { ops: 3, bytes_touched: 64, bytes_moved: 128 };
+        begun(&mut closings[0], Closing { work: Some(work), ..Closing::default() });
+        let [Some(closing)] = closings else { panic!("it is known") };
+        assert_eq!((closing.work, closing.cut_short), (Some(work), true));
+        assert_eq!(closing.quality.text().unwrap(), "no SCHED_FIFO");
     }
 
     #[test]

@@ -47,8 +47,8 @@ pub enum Message {
     },
     /// It waits for something that somebody may have to start.
     Waiting(String),
-    /// It begins with a point.
-    Started(usize),
+    /// It begins with a point, of which it knows this much: what its samples mean, should there be no more.
+    Started(usize, Box<Closing>),
     /// A point is done: what no histogram holds.
     Closed(usize, Box<Closing>),
     /// The step as a whole failed; points not closed have this reason.

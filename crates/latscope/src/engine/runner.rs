@@ -394,7 +394,8 @@ impl Coordinator<'_> {
                     let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
                     self.tell(&Event::Warning(&warning));
                 }
-                Heard::Message(Message::Started(point)) => {
+                Heard::Message(Message::Started(point, known)) => {
+                    collect::begun(&mut closings[point], *known);
                     let place = self.begun + point;
                     self.since = Instant::now();
                     self.tell(&Event::Point { point: &step.points[point], index: place });

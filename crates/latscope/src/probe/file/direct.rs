@@ -119,6 +119,7 @@ fn time(
         bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
         return Ok(());
     }
+    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
     bench.laps(&[index], Gate::Open, |laps| {
         let offset = random.next();
         laps.start();
@@ -126,7 +127,6 @@ fn time(
         laps.stop(0);
         first.check(read);
     })?;
-    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
     let measured = first.report(bench, &[index], "read past the page cache");
     if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
         let reason =

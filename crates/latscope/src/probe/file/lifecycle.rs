@@ -149,6 +149,9 @@ fn lives(bench: &mut Bench, scratch: &Scratch, points: &[Point], size: u64) -> a
         life.close.time(laps, || drop(file));
         life.unlink.time(laps, || scratch.remove(NAME))
     };
+    let work = Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
+    let writes = points.iter().enumerate().filter(|(_, p)| p.probe == WRITE.id && p.number("size") == size);
+    writes.for_each(|(index, _)| bench.set_work(index, work));
     bench.laps(parts.points(), Gate::Open, |laps| {
         // After an error there is nothing to learn: the loop only runs out.
         if !first.happened() {
@@ -160,9 +163,6 @@ fn lives(bench: &mut Bench, scratch: &Scratch, points: &[Point], size: u64) -> a
         let _ = scratch.remove(NAME);
     }
     first.report(bench, parts.points(), "create, write and remove a file");
-    let work = Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
-    let writes = points.iter().enumerate().filter(|(_, p)| p.probe == WRITE.id && p.number("size") == size);
-    writes.for_each(|(index, _)| bench.set_work(index, work));
     Ok(())
 }
 

@@ -137,20 +137,18 @@ fn read_point(
 ) -> anyhow::Result<()> {
     let size = point.number("size");
     let mut buffer = vec![0u8; CHUNK];
-    let mut moved = 2 * size; // out of the page cache, into the buffer
+    // Out of the page cache, and into the buffer where there is one.
+    let moved = if point.probe == "file.read-mmap" { size } else { 2 * size };
+    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
     let measured = match (point.probe.as_str(), point.params.contains_key("mode").then(|| point.text("mode")))
     {
-        ("file.read-mmap", _) => {
-            moved = size;
-            time(bench, index, point, || load_all(file, size as usize))?
-        }
+        ("file.read-mmap", _) => time(bench, index, point, || load_all(file, size as usize))?,
         (_, Some("kept-open")) => time(bench, index, point, || read_all(file, size, &mut buffer))?,
         _ => time(bench, index, point, || read_all(&scratch.file(NAME, OFlags::RDONLY)?, size, &mut buffer))?,
     };
     if !measured {
         return Ok(());
     }
-    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
     match cached_share(file, size) {
         Ok(share) if share < 1.0 => {
             let reason = format!("only {} of the file stayed in the page cache", format_share(share));

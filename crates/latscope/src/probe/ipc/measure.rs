@@ -37,7 +37,14 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 
 fn measure(bench: &mut Bench, group: &Group) {
     let points: Vec<usize> = group.iter().map(|(point, _)| *point).collect();
-    points.iter().for_each(|point| bench.started(*point));
+    for (point, row) in group {
+        match row.mode {
+            Mode::OneWay => bench.set_times(*point, Times::OneWay),
+            _ if row.transport == passthrough::NAME => bench.set_times(*point, Times::Operation),
+            _ => {}
+        }
+        bench.started(*point);
+    }
     let refuse = |bench: &mut Bench, refusal: &Refusal| {
         points.iter().for_each(|point| {
             bench.unsupported(*point, refusal.reason.as_str(), refusal.remedy.as_str());
@@ -193,11 +200,6 @@ fn of_row(
     };
     bench.set_blocks(point, blocks);
     bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
-    match row.mode {
-        Mode::OneWay => bench.set_times(point, Times::OneWay),
-        _ if row.transport == passthrough::NAME => bench.set_times(point, Times::Operation),
-        _ => {}
-    }
     if row.mode == Mode::Throughput {
         throughput(bench, point, row);
     }

@@ -116,7 +116,6 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 /// The two parts of which a switch is the difference.
 fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
-    bench.value(point, "self", alone_ns, "ns", Better::Less);
     if let Some(switch) = bench.median(point) {
         bench.value(point, "round-trip", 2.0 * (switch + alone_ns), "ns", Better::Less);
     }
@@ -128,9 +127,8 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
         let _awake = company::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
         company::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
         let (processes, size) = (point.number("processes"), point.number("size"));
-        match ring(bench, index, cpu, processes as usize, size as usize) {
-            Ok(alone) => bench.value(index, "self", alone, "ns", Better::Less),
-            Err(error) => bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)"),
+        if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
+            bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)");
         }
     }
     Ok(())
@@ -147,7 +145,7 @@ fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
         echo(far);
         settled
     })?;
-    let went = laps(bench, point, Placement::SameCore.gate(), alone.ticks, 2, || near.call().is_ok())?;
+    let went = laps(bench, point, Placement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
     drop(near);
     partner.join().expect("an echo does not panic").context("the other thread")?;
     ensure!(went, "the other thread was gone");
@@ -162,7 +160,7 @@ fn ring(bench: &mut Bench, point: usize, cpu: u32, processes: usize, size: usize
     let (first, output) = pipes::open()?;
     let (_others, input) = relays(first, cpu, processes - 1, memory.len())?;
     // CPU time of other processes cannot be asked for: no gate.
-    let went = laps(bench, point, Gate::Open, alone.ticks, processes as u64, || {
+    let went = laps(bench, point, Gate::Open, &alone, processes as u64, || {
         black_box(sum(black_box(&memory)));
         pipes::give(&output) && pipes::take(&input)
     })?;
@@ -187,15 +185,16 @@ fn relays(mut input: OwnedFd, cpu: u32, count: usize, words: usize) -> Result<(V
 const WARM_UP: Duration = Duration::from_millis(8);
 
 /// Times `lap`, in which the CPU changes hands `hops` times, and records the
-/// share of one hop less `alone_ticks`. Says whether every lap went well.
+/// share of one hop less what it takes alone. Says whether every lap went well.
 fn laps(
     bench: &mut Bench,
     point: usize,
     gate: Gate,
-    alone_ticks: u64,
+    alone: &Alone,
     hops: u64,
     mut lap: impl FnMut() -> bool,
 ) -> Result<bool> {
+    bench.value(point, "self", alone.ns, "ns", Better::Less);
     let mut went = true;
     let started = Instant::now();
     while went && started.elapsed() < WARM_UP {
@@ -209,7 +208,7 @@ fn laps(
         // After a failure the rest fails at once, and the caller is told.
         went = went && lap();
         let to = laps.now();
-        let hop = ((to - from) / hops).saturating_sub(alone_ticks);
+        let hop = ((to - from) / hops).saturating_sub(alone.ticks);
         laps.between(0, to - hop, to);
     })?;
     Ok(went)

@@ -198,6 +198,7 @@ fn around(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
     let order = shuffled(PAGES, bench.seed());
     let mut first = FirstError::default();
     let before = thread_counts().minor_faults;
+    bench.set_work(point, Work { ops: PAGES as u64, ..Work::default() });
     bench.laps(&[point], Gate::Thread, |laps| {
         if first.check(memory.discard()).is_none() {
             return;
@@ -208,7 +209,6 @@ fn around(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
         }
         laps.stop(0);
     })?;
-    bench.set_work(point, Work { ops: PAGES as u64, ..Work::default() });
     if first.happened() {
         first.report(bench, &[point], "give pages back");
     } else if thread_counts().minor_faults == before {

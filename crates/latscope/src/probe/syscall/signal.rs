@@ -72,6 +72,9 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 }
 
 fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Result<()> {
+    if let Ok(ns) = baseline(signal) {
+        bench.value(point, "nothing-sent", ns, "ns", Better::Less);
+    }
     let (mut sent, before) = (0u64, signal.delivered());
     time_call(bench, point, "tgkill", || {
         sent += 1;
@@ -81,9 +84,6 @@ fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Resu
     if handled != sent {
         let reason = format!("of {sent} signals sent, {handled} were handled before the call returned");
         bench.unsupported(point, reason, "");
-    }
-    if let Ok(ns) = baseline(signal) {
-        bench.value(point, "nothing-sent", ns, "ns", Better::Less);
     }
     Ok(())
 }

@@ -129,6 +129,8 @@ fn one_task(timebase: &Timebase, size: usize) -> Result<f64> {
 fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Result<()> {
     let mut pool = Pool::start(bench.timebase(), threads, size)?;
     pool.round();
+    let bytes = (threads * size) as u64;
+    bench.set_work(point, Work { ops: threads as u64, bytes_touched: bytes, bytes_moved: bytes });
     let mut waits: Vec<f64> = Vec::with_capacity(1 << 16);
     bench.each(point, Gate::Open, || {
         pool.round();
@@ -137,8 +139,6 @@ fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Resu
     })?;
     let rounds = pool.rounds;
     let switches = pool.dismiss();
-    let bytes = (threads * size) as u64;
-    bench.set_work(point, Work { ops: threads as u64, bytes_touched: bytes, bytes_moved: bytes });
     for (name, q) in [("wait_p50", 0.5), ("wait_p99", 0.99)] {
         if let Some(wait) = quantile(&waits, q) {
             bench.value(point, name, wait, "ns", Better::Less);
