@@ -81,8 +81,8 @@ impl Running {
     }
 
     /// Waits until it has measured: a thread, but not the one that waits for the others, was on a
-    /// CPU for as often or as long as it takes to have figures.
-    fn has_measured(&self) {
+    /// CPU for so many turns, or for as long as it takes to have figures.
+    fn has_measured(&self, turns: u64) {
         let main = self.child.id();
         eventually("it measures", || {
             let threads = self.mark.processes().into_iter().flat_map(|process| {
@@ -92,7 +92,7 @@ impl Running {
             });
             let mut others = threads.filter(|path| !path.ends_with(main.to_string()));
             others
-                .any(|path| has_run(&fs::read_to_string(path.join("schedstat")).unwrap_or_default()))
+                .any(|path| has_run(&fs::read_to_string(path.join("schedstat")).unwrap_or_default(), turns))
                 .then_some(())
         });
     }
@@ -137,17 +137,20 @@ impl Running {
     }
 }
 
-/// By schedstat: on a CPU for a fifth of a second, or in 400 stretches.
-fn has_run(schedstat: &str) -> bool {
+/// Turns on a CPU after which what sleeps in between has figures.
+const TURNS: u64 = 400;
+
+/// By schedstat: on a CPU for a fifth of a second, or for so many turns.
+fn has_run(schedstat: &str, turns: u64) -> bool {
     let numbers: Vec<u64> = schedstat.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    matches!(numbers[..], [ns, _, slices] if slices > 400 || ns > 200_000_000)
+    matches!(numbers[..], [ns, _, slices] if slices > turns || ns > 200_000_000)
 }
 
 /// Ends a subject in the middle.
 fn cut(subject: &Subject, ending: Ending) {
     let place = Place::new();
     let running = Running::start(subject.command(&place, subject.long), place);
-    running.has_measured();
+    running.has_measured(TURNS);
     running.end(ending);
     let (ran, place) = running.ended(subject.files);
     let context = format!("{} {ending:?}: {ran:#?}", subject.name);
