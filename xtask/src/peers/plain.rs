@@ -5,19 +5,37 @@ use super::tools::{Here, Latscope};
 use super::{SEED, side, verdict};
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
+use latscope_core::report::Measurement;
 use latscope_core::statistics::{Interval, median, ratio_of_medians};
+use latscope_sys::futex::Tokens;
+use latscope_sys::monitor::Monitor;
 use latscope_sys::sched;
+use latscope_sys::semaphore::Semaphore;
+use latscope_sys::shared_cell::{Scope, Shareable, SharedCell};
+use latscope_sys::thread::{self, Attributes};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a loop does over and over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Loop {
-    /// One byte through a pipe to another thread on the same CPU, and one back
+    /// sem_post and sem_wait with another thread on the same CPU, both ways
+    Semaphore,
+    /// An atomic add with FUTEX_WAKE, and FUTEX_WAIT, both ways
+    Futex,
+    /// A count under a pthread mutex with its condition, both ways
+    Condvar,
+    /// One byte through a pipe to another thread, and one back
     Pipe,
     /// The same through a pair of sockets
     UnixStream,
+    /// One byte through a pipe to a process, `cat`, and one back
+    Switch,
+    /// pthread_create and pthread_join
+    Life,
     /// std::thread::spawn and join
     Thread,
 }
@@ -26,9 +44,23 @@ impl Loop {
     /// What latscope measures it with; it leaves one point.
     fn ours(self) -> &'static str {
         match self {
+            Loop::Semaphore => "sync semaphore --placement same-core --cpus {cpu}",
+            Loop::Futex => "sync futex --placement same-core --cpus {cpu}",
+            Loop::Condvar => "sync condvar --placement same-core --cpus {cpu}",
             Loop::Pipe => "sync pipe --placement same-core --cpus {cpu}",
             Loop::UnixStream => "sync unix-stream --placement same-core --cpus {cpu}",
+            Loop::Switch => "sync context-switch --mode processes --cpus {cpu}",
+            Loop::Life => "thread total --mode warm --cpus {cpu}",
             Loop::Thread => "thread std --cpus {cpu}",
+        }
+    }
+
+    /// latscope's median of a turn.
+    fn figure(self, point: &Measurement) -> Option<f64> {
+        match self {
+            // The rest of its figures have the cost of the pipe taken off.
+            Loop::Switch => point.values.get("round-trip").map(|value| value.value),
+            _ => point.typical(),
         }
     }
 }
@@ -42,7 +74,7 @@ const LIMIT: f64 = 1.05;
 /// latscope cannot be built, or a side measures nothing.
 pub fn compare(pairs: usize) -> Result<bool> {
     let (latscope, here) = (Latscope::build()?, Here::new()?);
-    println!("latscope / a plain loop, medians in turn, [95 % interval]; at most {LIMIT}.");
+    println!("latscope / a plain loop, medians of single turns, in turn, [95 % interval]; at most {LIMIT}.");
     let mut all = true;
     for kind in Loop::value_variants() {
         let mut both = Vec::new();
@@ -50,7 +82,8 @@ pub fn compare(pairs: usize) -> Result<bool> {
             eprint!("\r{kind:?} {turn}/{pairs} ");
             let plain = std::thread::scope(|scope| scope.spawn(|| run(*kind, here.cpu())).join());
             let plain = plain.map_err(|_| anyhow!("the plain loop failed"))??;
-            both.push((latscope.median(&here.words(kind.ours())?)?, plain));
+            let point = latscope.point(&here.words(kind.ours())?)?;
+            both.push((kind.figure(&point).with_context(|| format!("{kind:?}: no figure"))?, plain));
         }
         let (ratio, interval) = ratio_of_medians(&both, SEED).context("no pair has two figures")?;
         let allowed = Interval { low: 0.0, high: LIMIT };
@@ -70,19 +103,28 @@ pub fn compare(pairs: usize) -> Result<bool> {
     Ok(all)
 }
 
-/// Turns timed together: their mean is one value.
-const TURNS: u32 = 300;
-
 /// How long it goes on.
 const DURATION: Duration = Duration::from_millis(400);
 
-/// The median of the means of [`TURNS`] turns, ns, on `cpu`.
+/// The median of single turns, ns, on `cpu`.
 ///
 /// # Errors
 /// No CPU, thread or pipe can be had.
 pub fn run(kind: Loop, cpu: u32) -> Result<f64> {
     sched::pin(&[cpu]).with_context(|| format!("CPU {cpu}"))?;
     match kind {
+        Loop::Semaphore => {
+            let tokens: [SharedCell<Semaphore>; 2] = [in_memory()?, in_memory()?];
+            tokens_handed_over(|to| assert!(tokens[to].post().is_ok()), |by| tokens[by].wait())
+        }
+        Loop::Futex => {
+            let tokens: [SharedCell<Tokens>; 2] = [in_memory()?, in_memory()?];
+            tokens_handed_over(|to| tokens[to].give(), |by| tokens[by].take())
+        }
+        Loop::Condvar => {
+            let tokens: [SharedCell<Monitor>; 2] = [in_memory()?, in_memory()?];
+            tokens_handed_over(|to| tokens[to].give(), |by| tokens[by].take())
+        }
         Loop::Pipe => {
             let (input, far_output) = std::io::pipe()?;
             let (far_input, output) = std::io::pipe()?;
@@ -92,40 +134,84 @@ pub fn run(kind: Loop, cpu: u32) -> Result<f64> {
             let (near, far) = UnixStream::pair()?;
             handed_over((near.try_clone()?, near), (far.try_clone()?, far))
         }
+        Loop::Switch => {
+            let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+            let (output, input) = cat.stdin.take().zip(cat.stdout.take()).context("cat has no pipes")?;
+            let found = echoed(input, output);
+            ensure!(cat.wait()?.success(), "cat failed");
+            found
+        }
+        Loop::Life => {
+            let attributes = Attributes::new(None)?;
+            timed(|| Ok(thread::create(&attributes, &|| ())?.join().is_ok()))
+        }
         Loop::Thread => timed(|| Ok(std::thread::Builder::new().spawn(|| ())?.join().is_ok())),
     }
 }
 
 fn handed_over<R: Read, W: Write>(
-    (mut input, mut output): (R, W),
+    (input, output): (R, W),
     (mut far_input, mut far_output): (impl Read + Send + 'static, impl Write + Send + 'static),
 ) -> Result<f64> {
     let echo = std::thread::spawn(move || {
         let mut byte = [0u8];
         while far_input.read(&mut byte).is_ok_and(|n| n == 1) && far_output.write_all(&byte).is_ok() {}
     });
-    let found = timed(|| {
-        let mut byte = [1u8];
-        output.write_all(&byte)?;
-        input.read_exact(&mut byte)?;
-        Ok(true)
-    });
-    drop((input, output));
+    let found = echoed(input, output);
     ensure!(echo.join().is_ok(), "the echo failed");
     found
 }
 
+/// Closes both at the end, which ends the echo.
+fn echoed(mut input: impl Read, mut output: impl Write) -> Result<f64> {
+    timed(|| {
+        let mut byte = [1u8];
+        output.write_all(&byte)?;
+        input.read_exact(&mut byte)?;
+        Ok(true)
+    })
+}
+
+fn in_memory<T: Shareable>() -> Result<SharedCell<T>> {
+    Ok(SharedCell::create(Scope::Threads)?)
+}
+
+/// A token to the other thread and one back: `give(n)` lets `take(n)` return.
+fn tokens_handed_over(give: impl Fn(usize) + Sync, take: impl Fn(usize) + Sync) -> Result<f64> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                take(FAR);
+                give(NEAR);
+            }
+        });
+        let found = timed(|| {
+            give(FAR);
+            take(NEAR);
+            Ok(true)
+        });
+        over.store(true, Ordering::Relaxed);
+        give(FAR);
+        found
+    })
+}
+
+const NEAR: usize = 0;
+const FAR: usize = 1;
+
+/// Times each turn, as latscope does, with the clock of the standard library.
 fn timed(mut turn: impl FnMut() -> Result<bool>) -> Result<f64> {
     let begun = Instant::now();
-    let mut means = Vec::new();
-    while begun.elapsed() < DURATION {
-        let start = Instant::now();
-        for _ in 0..TURNS {
-            ensure!(turn()?, "a turn failed");
-        }
-        means.push(start.elapsed().as_nanos() as f64 / f64::from(TURNS));
+    let mut times = Vec::with_capacity(1 << 17);
+    let mut last = begun;
+    while last - begun < DURATION {
+        ensure!(turn()?, "a turn failed");
+        let now = Instant::now();
+        times.push((now - last).as_nanos() as f64);
+        last = now;
     }
-    median(&means).context("nothing was timed")
+    median(&times).context("nothing was timed")
 }
 
 #[cfg(test)]
