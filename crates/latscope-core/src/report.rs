@@ -581,6 +581,16 @@ pub struct Measurement {
     pub verdict: Option<Verdict>,
 }
 
+/// The value that says how long a CPU was watched, in seconds: its shares and rates are of this time.
+pub const WATCHED: &str = "watched";
+
+/// The mean of values with their weights; 0 of none.
+pub fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (sum, weights) =
+        values.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + weight * value, all + weight));
+    if weights > 0.0 { sum / weights } else { 0.0 }
+}
+
 impl Measurement {
     /// Lowers how far the point can be trusted, for a reason that is kept beside those already known.
     pub fn lower(&mut self, reason: Reason) {
@@ -653,16 +663,22 @@ impl Measurement {
         self.quality.merge(&next);
     }
 
-    /// What is counted adds up, and of shares and rates there is the mean, so that
-    /// they still add up to the whole; of all else the figure is the median over the rounds.
+    /// What is counted adds up, as does the time watched; of shares and rates there is the mean
+    /// over the time watched, so that they still add up to the whole; of all else the figure is
+    /// the median over the rounds.
     fn add_values(&mut self, next: BTreeMap<String, Value>) {
         for (name, value) in next {
-            let over = self.rounds.iter().filter_map(|round| round.values.get(&name).copied());
-            let over: Vec<f64> = over.collect();
+            let over = || self.rounds.iter().filter_map(|round| Some((round, *round.values.get(&name)?)));
             let figure = match value.unit.as_str() {
-                "count" => over.iter().sum(),
-                "%" | "1/s" => over.iter().sum::<f64>() / over.len().max(1) as f64,
-                _ => crate::statistics::median(&over).unwrap_or(value.value),
+                _ if name == WATCHED => over().map(|(_, value)| value).sum(),
+                "count" => over().map(|(_, value)| value).sum(),
+                "%" | "1/s" => weighted_mean(
+                    over().map(|(round, value)| (value, round.values.get(WATCHED).copied().unwrap_or(1.0))),
+                ),
+                _ => {
+                    let over: Vec<f64> = over().map(|(_, value)| value).collect();
+                    crate::statistics::median(&over).unwrap_or(value.value)
+                }
             };
             self.values.insert(name, Value { value: figure, ..value });
         }

@@ -81,6 +81,8 @@ pub fn format_value(value: f64, unit: &str) -> String {
         "ns" => format_time(value),
         "B/s" => format_rate(value),
         "%" => format_percent(value),
+        "s" => format_time(value * 1e9),
+        "1/s" => format!("{}/s", three_digits(value)),
         "count" | "" if value.fract() == 0.0 && value >= 0.0 => format_count(value as u64),
         "count" | "" => three_digits(value),
         _ => format!("{} {unit}", three_digits(value)),
@@ -292,6 +294,8 @@ mod tests {
             (3.0, "count", "3"),
             (2.4e9, "B/s", "2.40 GB/s"),
             (2.4e3, "ns", "2.40 µs"),
+            (1.5, "s", "1.50 s"),
+            (124.2, "1/s", "124/s"),
             (1.5, "ratio", "1.50 ratio"),
         ];
         for (value, unit, text) in values {

@@ -2,8 +2,9 @@
 
 use super::evidence::Told;
 use super::select::{is, listed, number, value};
-use crate::report::{Finding, Measurement, Report, Support};
-use crate::units::{format_percent, format_time};
+use crate::report::{Finding, Measurement, Report, Support, WATCHED};
+use crate::units::{counted, format_percent, format_time};
+use crate::verdict::is_part_of;
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = |m: &&Measurement| {
@@ -23,20 +24,18 @@ const CLASSES: [(&str, &str); 3] = [
 fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     let gap = value(all, "gap").or_else(|| Some(number(all, "gap")? as f64))?;
     let gap = format_time(gap);
+    let time = &time_watched(report, all)?;
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
     // What happens seldom is an account of these seconds: others have other gaps.
     let told = Told::doubt("stolen-time").points([all]);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
-        let time = format_time(watched * 1e9);
-        let text =
-            format!("In the {time} watched nothing took {gap} or more at once from a busy loop on any CPU.");
+        let text = format!("In {time} nothing took {gap} or more at once from a busy loop on any CPU.");
         return Some(told.values(values).say(text));
     };
     values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
     let mut text = format!(
-        "In the {} watched a busy loop{} on each CPU lost {} of its time in gaps of {gap} or more, the longest {}",
-        format_time(watched * 1e9),
+        "In {time} a busy loop{} on each CPU lost {} of this time in gaps of {gap} or more, the longest {}",
         number(all, "priority").map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
         format_percent(lost),
         format_time(longest)
@@ -48,8 +47,7 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
         .filter_map(|(class, words)| {
             let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
             let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
-            let plural = if gaps == 1.0 { "" } else { "s" };
-            Some(format!("{} {words} ({gaps:.0} gap{plural})", format_percent(share)))
+            Some(format!("{} {words} ({})", format_percent(share), counted(gaps as u64, "gap")))
         })
         .collect();
     text += &listed(&shares);
@@ -58,16 +56,32 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     Some(told.values(values).say(text))
 }
 
+/// `the 3.00 s watched`, where all CPUs were watched for the same time to within a tenth; else
+/// how long each was.
+fn time_watched(report: &Report, all: &Measurement) -> Option<String> {
+    let times: Vec<(u64, f64)> = cpus(report, all)
+        .map(|m| Some((number(m, "cpu")?, value(m, WATCHED).unwrap_or(0.0))))
+        .collect::<Option<_>>()?;
+    let seconds = |time: f64| format_time(time * 1e9);
+    let (least, most) = times
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(least, most), (_, time)| (least.min(*time), most.max(*time)));
+    if times.is_empty() || least > 0.9 * most {
+        return Some(format!("the {} watched", seconds(value(all, WATCHED)?)));
+    }
+    let total = seconds(times.iter().map(|(_, time)| time).sum());
+    let (least, most) = (seconds(least), seconds(most));
+    Some(format!("{total} watched in all, {least} to {most} on each CPU,"))
+}
+
+/// The measurements of single CPUs of which `all` is the sum.
+fn cpus<'a>(report: &'a Report, all: &'a Measurement) -> impl Iterator<Item = &'a Measurement> {
+    report.of_probe(&all.probe).filter(|m| is_part_of(m, all))
+}
+
 /// The CPU that lost most, if it stands out.
 fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
-    let others = |m: &Measurement| {
-        m.params
-            .iter()
-            .filter(|(name, _)| *name != "cpu")
-            .eq(all.params.iter().filter(|(name, _)| *name != "cpu"))
-    };
-    let cpus = report.of_probe(&all.probe).filter(|m| others(m));
-    let lost = cpus.filter_map(|m| Some((number(m, "cpu")?, value(m, "lost")?)));
+    let lost = cpus(report, all).filter_map(|m| Some((number(m, "cpu")?, value(m, "lost")?)));
     let (cpu, most) = lost.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({})", format_percent(most)))
 }
@@ -85,7 +99,7 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
     sources.sort_by(|a, b| b.1.total_cmp(&a.1));
     let sources: Vec<String> =
         sources.iter().take(3).map(|(name, count)| format!("{count:.0} {}", source(name))).collect();
-    let mut text = format!(" The kernel counted {count:.0} interrupts meanwhile");
+    let mut text = format!(" The kernel counted {} meanwhile", counted(count as u64, "interrupt"));
     if !sources.is_empty() {
         text += &format!(" ({})", listed(&sources));
     }
@@ -155,9 +169,10 @@ mod tests {
     fn shares_interrupts_and_the_worst_cpu_are_named() {
         let text = said(&ALL, true).text;
         for part in [
-            "lost 1 % of its time",
+            "lost 1 % of this time",
             "1.00 µs or more",
             "most of it on CPU 1 (1.9 %)",
+            "In the 3.00 s watched",
             "75 % went to other threads (4 gaps)",
             "25 % is what interrupts took",
             "100 interrupts meanwhile (80 local timer and 20 eth0)",
@@ -166,6 +181,16 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text:?}");
         }
         assert!(!text.contains("kept by the hypervisor"), "{text}");
+    }
+
+    #[test]
+    fn unequal_times_of_the_cpus_are_told() {
+        let cpus =
+            [("0", 9.0), ("1", 1.0)].map(|(cpu, time)| loops(cpu, &[("lost", 1.0), ("watched", time)]));
+        let all = ALL.map(|(name, value)| (name, if name == "watched" { 5.0 } else { value }));
+        let text = &findings(&report(cpus.into_iter().chain([loops("all", &all)]).collect()))[0].text;
+        let start = "In 10.0 s watched in all, 1.00 s to 9.00 s on each CPU, a busy loop on each CPU lost 1 % of this time";
+        assert!(text.starts_with(start), "{text}");
     }
 
     #[test]

@@ -7,7 +7,9 @@ use crate::probe;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{ParamValue, Step};
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
-use latscope_core::report::{Measurement, Recordings, Sampling, Summary, Times, Value};
+use latscope_core::report::{
+    Measurement, Recordings, Sampling, Summary, Times, Value, WATCHED, weighted_mean,
+};
 use latscope_core::transactions::RUN_ELAPSED;
 use latscope_core::verdict::is_part_of;
 use std::collections::BTreeMap;
@@ -168,25 +170,29 @@ fn merged_title(one: &Measurement, axis: &str) -> String {
     })
 }
 
-/// What is counted adds up; of shares and times there is a mean: over CPUs, which
-/// all had the same time, a plain one, over pairs by what each is a share of.
-fn values_over<'a>(members: impl Iterator<Item = &'a Measurement>) -> BTreeMap<String, Value> {
-    let mut sums: BTreeMap<String, (Value, f64)> = BTreeMap::new();
-    for one in members {
-        for (name, value) in &one.values {
-            let counted = ["count", "1/s"].contains(&value.unit.as_str());
-            let weight = if counted || axis(one) == Some("cpu") { 1.0 } else { share_of(one, name) };
-            let empty = || (Value { value: 0.0, ..value.clone() }, 0.0);
-            let (sum, n) = sums.entry(name.clone()).or_insert_with(empty);
-            sum.value += weight * value.value;
-            *n += weight;
-        }
-    }
-    let mean = |(value, n): (Value, f64)| match value.unit.as_str() {
-        "count" | "1/s" => value,
-        _ => Value { value: if n > 0.0 { value.value / n } else { 0.0 }, ..value },
+/// What is counted adds up; of all else there is a mean. Shares and rates of CPUs count by the
+/// time that each CPU was watched, so that a rate is all events by all time watched; values of
+/// pairs count by what they are shares of.
+fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BTreeMap<String, Value> {
+    let names: BTreeMap<&String, &Value> = members.clone().flat_map(|one| &one.values).collect();
+    let figure = |name: &str, unit: &str| {
+        let known =
+            members.clone().filter_map(|one| Some((one.values.get(name)?.value, weight(one, name, unit))));
+        if unit == "count" { known.map(|(value, _)| value).sum() } else { weighted_mean(known) }
     };
-    sums.into_iter().map(|(name, sum)| (name, mean(sum))).collect()
+    let value = |(name, value): (&String, &Value)| {
+        (name.clone(), Value { value: figure(name, &value.unit), ..value.clone() })
+    };
+    names.into_iter().map(value).collect()
+}
+
+/// What a member counts for in the mean of a value.
+fn weight(one: &Measurement, name: &str, unit: &str) -> f64 {
+    match (axis(one), unit) {
+        (Some("cpu"), "%" | "1/s") => one.values.get(WATCHED).map_or(1.0, |watched| watched.value),
+        (Some("cpu"), _) => 1.0,
+        _ => share_of(one, name),
+    }
 }
 
 /// What several pairs carried goes by the time in which they ran, side by side: by
@@ -294,6 +300,33 @@ mod tests {
         assert_eq!(all.values["meet"].value, 50.0);
         assert_eq!(all.title, "pipes, other caller, all pairs");
         assert_eq!(all.params["pair"], "all".into());
+    }
+
+    #[test]
+    fn rates_of_cpus_that_were_watched_for_unequal_times_are_by_the_time_of_each() {
+        let cpu = |number: u64, watched: f64, gaps: f64, lost: f64| {
+            let mut one = pair(0, 1, (0.0, 0.0));
+            one.params = params([("cpu", number.into())]);
+            let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::Less };
+            one.values = [
+                ("watched".to_owned(), value(watched, "s")),
+                ("gaps".to_owned(), value(gaps / watched, "1/s")),
+                ("lost".to_owned(), value(100.0 * lost / watched, "%")),
+                ("faults".to_owned(), value(gaps, "count")),
+            ]
+            .into();
+            one
+        };
+        // 900 gaps and 0.9 s lost in 9 s, 300 gaps and 0.3 s lost in 1 s.
+        let all = &merged(&[cpu(0, 9.0, 900.0, 0.9), cpu(1, 1.0, 300.0, 0.3)])[0];
+        let figure = |name: &str| all.values[name].value;
+        assert_eq!((figure("gaps"), figure("faults")), (120.0, 1200.0));
+        assert!((figure("lost") - 12.0).abs() < 1e-9, "{}", figure("lost"));
+        assert_eq!(figure("watched"), 5.0);
+        // The same in rounds: the time adds up.
+        let mut one = cpu(0, 9.0, 900.0, 0.9);
+        one.add_round(cpu(0, 1.0, 300.0, 0.3));
+        assert_eq!((one.values["gaps"].value, one.values["watched"].value), (120.0, 10.0));
     }
 
     #[test]

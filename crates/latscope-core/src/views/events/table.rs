@@ -5,7 +5,7 @@ use super::super::grid::{Column, Side, Text, grid, wrap};
 use super::super::style::{BOLD, DIM, HEADING, WARNING};
 use crate::events::{Group, Row};
 use crate::histogram::Histogram;
-use crate::report::{Measurement, Summary, Support};
+use crate::report::{Measurement, Summary, Support, WATCHED};
 use crate::transactions::RUN_ELAPSED;
 use crate::transactions::mode;
 use crate::units::{format_count, format_time, format_value};
@@ -54,6 +54,10 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
     if !zero.is_empty() {
         let names: Vec<&str> = zero.iter().map(|wanted| wanted.name.as_str()).collect();
         say(&format!("None in any row: {}.", names.join(", ")));
+    }
+    let rate = |row: &Row| row.m.values.values().any(|value| value.unit == "1/s");
+    if group.merged.iter().any(rate) {
+        say("Rates of all CPUs: all events divided by the watched time of all CPUs.");
     }
     if left_out {
         say("More figures in a wider terminal, and all of them with --csv or --json.");
@@ -142,7 +146,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
         !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
     });
     for name in names {
-        let rank = if ["meet", "sync", "throughput"].contains(&name.as_str()) { 2 } else { 6 };
+        let rank = if ["meet", "sync", "throughput", WATCHED].contains(&name.as_str()) { 2 } else { 6 };
         columns.push(column(name, rank, &|line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(format_value(value.value, &value.unit))
