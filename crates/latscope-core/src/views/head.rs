@@ -6,7 +6,7 @@ use super::style::{ALARM, BOLD, DIM, WARNING};
 use super::{Options, grid};
 use crate::plan::Load;
 use crate::report::{Interrupted, Progress, Report, Sampling};
-use crate::units::{fold_cpus, format_count, format_share, format_size, format_time, three_digits};
+use crate::units::{counted, fold_cpus, format_count, format_share, format_size, format_time, three_digits};
 use crate::verdict::is_merged;
 use std::time::Duration;
 
@@ -101,6 +101,9 @@ pub(super) fn run(report: &Report) -> String {
     if let Some(took) = took(report) {
         text += &format!(" · took {}", format_time(took.as_nanos() as f64));
     }
+    if report.plan.rounds > 1 {
+        text += &format!(" · {}", counted(u64::from(report.plan.rounds), "round"));
+    }
     // What is known of the run itself says more than what was before it.
     text += &match &report.activity {
         Some(activity) => format!(" · others used {} of the CPUs", format_share(activity.others)),
@@ -136,24 +139,36 @@ pub(super) fn unfinished(report: &Report) -> Option<String> {
     }
     let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
     let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
-    Some(match planned {
-        0 => format!("the run ended early, after {done} points"),
-        _ => format!("the run ended early: {done} of {planned} points are complete"),
-    })
+    let of = (planned > 0).then_some(planned as u64);
+    Some(format!("the run ended early: {}", complete(&Progress { done: done as u64, of })))
+}
+
+/// `0 of 2 points are complete`.
+fn complete(points: &Progress) -> String {
+    match points {
+        Progress { done, of: Some(1) } => {
+            format!("its only point is {}complete", if *done == 0 { "not " } else { "" })
+        }
+        Progress { done, of: Some(of) } => {
+            format!("{} of {} points are complete", format_count(*done), format_count(*of))
+        }
+        Progress { done, of: None } => format!("{} complete", counted(*done, "point")),
+    }
 }
 
 /// `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete`.
 fn told(interrupted: &Interrupted) -> String {
     let Interrupted { by, points, events, time } = interrupted;
-    let amount = |progress: &Progress, format: fn(u64) -> String| match progress.of {
-        Some(of) => format!("{} of {}", format(progress.done), format(of)),
+    let amount = |progress: &Progress, format: fn(u64) -> String, of: fn(u64) -> String| match progress.of {
+        Some(whole) => format!("{} of {}", of(progress.done), format(whole)),
         None => format(progress.done),
     };
-    let time = time.as_ref().map(|time| amount(time, |ns| format_time(ns as f64)));
-    let events = events.as_ref().map(|events| format!("{} events", amount(events, format_count)));
+    let nanoseconds = |ns| format_time(ns as f64);
+    let time = time.as_ref().map(|time| amount(time, nanoseconds, nanoseconds));
+    let events = events.as_ref().map(|events| amount(events, |count| counted(count, "event"), format_count));
     let came: Vec<String> = time.into_iter().chain(events).collect();
     let came = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
-    format!("interrupted by {by}{came}: {} points are complete", amount(points, format_count))
+    format!("interrupted by {by}{came}: {}", complete(points))
 }
 
 #[cfg(test)]
@@ -164,6 +179,7 @@ mod tests {
     #[test]
     fn the_header_names_machine_clock_and_doubts() {
         let mut report = fixture::report();
+        report.plan.rounds = 2;
         report.labels = [("board".to_owned(), "a7".to_owned())].into();
         let head = head(&report, &Options { width: 100, ..Options::default() });
         for part in [
@@ -171,9 +187,9 @@ mod tests {
             "2 CPUs",
             "virtual (KVM)",
             "L3 105 MiB",
-            "took 52.3 s",
             "warning",
             "tsc 2.60 GHz",
+            "took 52.3 s · 2 rounds · ",
             "board=a7",
         ] {
             assert!(head.contains(part), "{part} in\n{head}");
@@ -203,5 +219,11 @@ mod tests {
         );
         let interrupted = Interrupted { by: by(), points, events: None, time: None };
         assert_eq!(told(&interrupted), "interrupted by SIGTERM: 0 of 2 points are complete");
+        let one = Progress { done: 0, of: Some(1) };
+        let interrupted = Interrupted { points: one, events: all(1, None), ..interrupted };
+        assert_eq!(
+            told(&interrupted),
+            "interrupted by SIGTERM after 1 event: its only point is not complete"
+        );
     }
 }

@@ -18,7 +18,7 @@ use clap::ArgMatches;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Load, Plan, Step};
 use latscope_core::report::{Report, Support};
-use latscope_core::units::CpuList;
+use latscope_core::units::{CpuList, counted};
 use latscope_core::verdict;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ pub fn plan(job: &Job, matches: &ArgMatches, machine: &Machine) -> Result<Plan> 
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
-    Ok(plan)
+    Ok(noting_rounds(plan, matches))
 }
 
 /// Carries out a plan; the file of results is kept up meanwhile. Progress is
@@ -215,7 +215,16 @@ pub fn in_rounds(plan: Plan, matches: &ArgMatches) -> Result<Plan> {
             "--rounds {rounds} and a run that ends at the first exceedance exclude each other: add --on-threshold continue"
         );
     }
-    Ok(plan.in_rounds(rounds))
+    Ok(noting_rounds(plan.in_rounds(rounds), matches))
+}
+
+/// The plan with a note, where it has fewer rounds than were asked for.
+fn noting_rounds(mut plan: Plan, matches: &ArgMatches) -> Plan {
+    if let Some(asked) = matches.get_one::<u32>("rounds").filter(|asked| **asked > plan.rounds) {
+        let rounds = counted(plan.rounds.into(), "round");
+        plan.notes.push(format!("{rounds} and not {asked}: --count is for all rounds together"));
+    }
+    plan
 }
 
 /// Checks CPUs that were asked for.

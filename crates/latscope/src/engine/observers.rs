@@ -19,6 +19,8 @@ pub enum Event<'a> {
         point: &'a Point,
         /// Its place in the order of the whole plan.
         index: usize,
+        /// In which round it is measured.
+        round: Round,
     },
     /// How a step stands, at each observer's own pace.
     Snapshot(&'a Live<'a>),
@@ -48,13 +50,38 @@ pub enum Event<'a> {
     Finished(&'a Report),
 }
 
+/// Which of the rounds of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Its number, from 1.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl Round {
+    /// A round of a step, by its number from 0.
+    pub fn of(step: &Step, round: u32) -> Round {
+        Round { number: round + 1, of: step.rounds }
+    }
+
+    /// `round 2 of 3`, where there are several.
+    pub fn words(self) -> Option<String> {
+        (self.of > 1).then(|| format!("round {} of {}", self.number, self.of))
+    }
+}
+
 /// How a step stands while it runs.
 pub struct Live<'a> {
     /// The step.
     pub step: &'a Step,
     /// What its points have recorded, in their order.
     pub points: Vec<Snapshot>,
-    /// Nanoseconds since the epoch of the run.
+    /// Its round: what was recorded is of this one alone.
+    pub round: Round,
+    /// When the points that are measured now were begun, in nanoseconds since the epoch of the run.
+    pub began: u64,
+    /// Now, by the same clock.
     pub at: u64,
 }
 
@@ -148,7 +175,7 @@ impl Observer for Progress {
                 self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
                 self.began = Instant::now();
             }
-            Event::Point { point, index } => self.point(point, *index),
+            Event::Point { point, index, .. } => self.point(point, *index),
             Event::Warning(warning) => {
                 let clear = if self.terminal { "\r\x1b[K" } else { "" };
                 self.say(format_args!("{clear}latscope: {}\n", warning.text));

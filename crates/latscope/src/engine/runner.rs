@@ -3,7 +3,7 @@
 
 use super::collect;
 use super::link::{Heard, Link};
-use super::observers::{Event, Live, Observer};
+use super::observers::{Event, Live, Observer, Round};
 use super::outliers::Outliers;
 use super::protocol::{Assignment, Closing, Message};
 use super::recorder::{Cursor, Slots};
@@ -66,6 +66,8 @@ struct Coordinator<'a> {
     begun: usize,
     /// When the points that are measured now were begun.
     since: Instant,
+    /// The round of the present step.
+    round: Round,
     told: Option<Told>,
     /// What others use of the CPUs meanwhile.
     others: Others,
@@ -99,6 +101,7 @@ pub fn run(run: Run) -> Result<Report> {
         timeline: None,
         begun: 0,
         since: Instant::now(),
+        round: Round { number: 1, of: 1 },
         told: None,
         others,
         entered: vec![0; steps],
@@ -165,6 +168,7 @@ impl Coordinator<'_> {
                 rounds_begun = round + 1;
                 self.others.look();
             }
+            (self.round, self.since) = (Round::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
             tell(&mut self.observers, &Event::Closed(&self.report));
@@ -398,7 +402,8 @@ impl Coordinator<'_> {
                     collect::begun(&mut closings[point], *known);
                     let place = self.begun + point;
                     self.since = Instant::now();
-                    self.tell(&Event::Point { point: &step.points[point], index: place });
+                    let round = self.round;
+                    self.tell(&Event::Point { point: &step.points[point], index: place, round });
                 }
                 Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
                 Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
@@ -452,7 +457,8 @@ impl Coordinator<'_> {
         if step.periodic.is_some() && self.observers.iter().any(|observer| observer.period().is_some()) {
             let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
             let at = monotonic_ns() - self.epoch_ns;
-            self.tell(&Event::Snapshot(&Live { step, points, at }));
+            let began = at.saturating_sub(self.since.elapsed().as_nanos() as u64);
+            self.tell(&Event::Snapshot(&Live { step, points, round: self.round, began, at }));
         }
     }
 

@@ -309,3 +309,30 @@ fn labels_are_shown_and_bad_ones_refused() {
         assert!(ran.refused().contains(said), "{ran:?}");
     }
 }
+
+/// What is asked of a run is asked of all rounds together, whatever the family.
+#[test]
+fn rounds_share_the_count_and_are_told() {
+    for (words, probe) in [
+        (&["wake", "--as-is", "--policy", "other", "--warm-up", "0", "--cpus", "0"][..], "wake.timer"),
+        (&["ipc", "-t", "pipe", "--caller", "other", "--warm-up", "0"], "ipc.pipe"),
+        (&["remote", "ping", "--transport", "shm", "--wait", "eventfd"], "remote.ping"),
+        (&["sync", "mutex"], "sync.mutex"),
+    ] {
+        let run = |rounds: &str, count: &str, view: &[&str]| {
+            let asked = ["--rounds", rounds, "--count", count];
+            end(&mut latscope(words.iter().chain(&asked).chain(view))).done()
+        };
+        let found = crate::support::parsed(&run("2", "9", &["--json", "-"]));
+        assert_eq!(found["plan"]["rounds"], 2, "{words:?}");
+        for m in of_probe(&found, probe) {
+            assert_eq!(
+                (&m["summary"]["count"], m["rounds"].as_array().map(Vec::len)),
+                (&9.into(), Some(2)),
+                "{m:#}"
+            );
+        }
+        assert!(run("2", "9", &[]).contains(" · 2 rounds · "), "{words:?}");
+        assert!(run("2", "1", &[]).contains("note  1 round and not 2: "), "{words:?}");
+    }
+}

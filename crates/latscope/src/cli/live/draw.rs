@@ -137,7 +137,8 @@ fn head(model: &Model, view: &View, look: Look, area: Rect, buffer: &mut Buffer)
         _ => "",
     };
     let whole = model.duration().map(|ns| format!(" of {}", words::span(ns))).unwrap_or_default();
-    let time = format!("{state}{}{whole}", words::span(model.elapsed()));
+    let round = model.round().map(|round| format!("{round}  ")).unwrap_or_default();
+    let time = format!("{state}{round}{}{whole}", words::span(model.elapsed()));
     // The time is worth more than the end of a long line.
     let width = usize::from(area.width).saturating_sub(time.chars().count() + 2);
     let what: String = model.head.chars().take(width).collect();

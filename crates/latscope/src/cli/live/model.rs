@@ -3,7 +3,7 @@
 
 use super::seconds::{Seconds, fresh_max};
 use super::words;
-use crate::engine::observers::Live;
+use crate::engine::observers::{Live, Round};
 use crate::engine::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{Plan, Step};
@@ -38,10 +38,10 @@ pub(super) struct Model {
     pub outliers: VecDeque<Outlier>,
     /// Outliers of the whole run.
     pub outlier_count: u64,
-    /// ns since the epoch of the run: now, and when the present step was first seen.
+    /// ns since the epoch of the run: now, and when what is measured now was begun.
     at: u64,
     began: u64,
-    step: Option<Step>,
+    step: Option<(Step, Round)>,
 }
 
 /// One measuring thread, or all of them.
@@ -128,11 +128,11 @@ impl Model {
         self.watching = plan.on_threshold.is_some();
         self.head = format!("latscope {}", plan.job);
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
-            self.begin(&plan.job, step, 0);
+            self.begin(&plan.job, &step.in_round(0), Round::of(step, 0));
         }
     }
 
-    fn begin(&mut self, job: &str, step: &Step, at: u64) {
+    fn begin(&mut self, job: &str, step: &Step, round: Round) {
         self.head = format!("latscope {job}  {}", words::what_runs(step));
         self.rows = words::labels(step).into_iter().map(Row::new).collect();
         self.all = Row::new(match &self.rows[..] {
@@ -140,19 +140,22 @@ impl Model {
             _ => "all".to_owned(),
         });
         self.threshold = step.periodic.as_ref().and_then(|periodic| periodic.threshold);
-        (self.at, self.began) = (at, at);
-        self.step = Some(step.clone());
+        (self.at, self.began) = (0, 0);
+        self.step = Some((step.clone(), round));
     }
 
     /// How the step stands.
     pub fn take(&mut self, job: &str, live: &Live) {
-        let known = self.step.as_ref().is_some_and(|step| step.points == live.step.points);
-        if !known || self.began == 0 {
-            self.begin(job, live.step, live.at.max(1));
-        } else if live.at < self.at + LEAST_GAP {
+        let known = self
+            .step
+            .as_ref()
+            .is_some_and(|(step, round)| step.points == live.step.points && *round == live.round);
+        if !known {
+            self.begin(job, live.step, live.round);
+        } else if self.at > 0 && live.at < self.at + LEAST_GAP {
             return;
         }
-        self.at = live.at;
+        (self.at, self.began) = (live.at, live.began);
         for (row, snapshot) in self.rows.iter_mut().zip(&live.points) {
             row.take(snapshot, live.at);
         }
@@ -176,19 +179,25 @@ impl Model {
         }
     }
 
-    /// How long the step has been running, ns.
+    /// `round 2 of 3`, where the step has several: the figures are of that round.
+    pub fn round(&self) -> Option<String> {
+        self.step.as_ref()?.1.words()
+    }
+
+    /// How long the present points have been measured, ns.
     pub fn elapsed(&self) -> u64 {
-        self.at - self.began
+        self.at.saturating_sub(self.began)
     }
 
     /// How long it may run, ns; `None` without a limit.
     pub fn duration(&self) -> Option<u64> {
-        self.step.as_ref().map(|step| step.stop.limit_ns).filter(|limit| *limit != u64::MAX)
+        self.step.as_ref().map(|(step, _)| step.stop.limit_ns).filter(|limit| *limit != u64::MAX)
     }
 
     /// Events wanted of all threads together; `None` without a limit.
     pub fn events(&self) -> Option<u64> {
-        let each = self.step.as_ref().map(|step| step.stop.events).filter(|events| *events != u64::MAX)?;
+        let each =
+            self.step.as_ref().map(|(step, _)| step.stop.events).filter(|events| *events != u64::MAX)?;
         each.checked_mul(self.rows.len() as u64)
     }
 

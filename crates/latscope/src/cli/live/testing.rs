@@ -1,6 +1,6 @@
 //! A run as the tests tell it.
 
-use crate::engine::observers::Live;
+use crate::engine::observers::{Live, Round};
 use crate::engine::recorder::Snapshot;
 use crate::probe::wake::setup::Setup;
 use crate::probe::wake::thread::{ClockName, Method, Policy, Thread, Via};
@@ -84,7 +84,7 @@ pub(super) fn snapshot(values: &[(u64, usize)], missed: u64, max_at: u64) -> Sna
 }
 
 pub(super) fn live(step: &Step, at: u64, points: Vec<Snapshot>) -> Live<'_> {
-    Live { step, points, at }
+    Live { step, points, round: Round { number: 1, of: 1 }, began: SECOND.min(at), at }
 }
 
 pub(super) fn outlier(at: u64, cpu: u32, value: u64) -> Outlier {

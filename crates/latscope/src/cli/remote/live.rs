@@ -44,7 +44,7 @@ fn figures(snapshot: &Snapshot) -> String {
     let last = (histogram.count() > 0).then_some(snapshot.last as f64);
     let mut said = vec![
         format!("Count {}", format_count(histogram.count())),
-        format!("Realtime {}", time(last)),
+        format!("Last {}", time(last)),
         format!("Min {}", time(histogram.min())),
         format!("Avg {}", time(histogram.mean())),
         format!("Max {}", time(histogram.max())),
@@ -62,8 +62,9 @@ fn figures(snapshot: &Snapshot) -> String {
 impl<W: Write> Observer for Line<W> {
     fn observe(&mut self, event: &Event) {
         match event {
-            Event::Point { point, .. } => {
-                self.title = format!("{}: {}", point.probe, point.title);
+            Event::Point { point, round, .. } => {
+                let round = round.words().map(|words| format!(", {words}")).unwrap_or_default();
+                self.title = format!("{}: {}{round}", point.probe, point.title);
                 self.point = Some((*point).clone());
                 let title = self.title.clone();
                 self.say(&format!("measuring {title}"));
@@ -96,7 +97,7 @@ impl<W: Write> Observer for Line<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::observers::Live;
+    use crate::engine::observers::{Live, Round};
     use crate::engine::recorder::{Layout, Slots};
     use crate::probe::{Ask, Profile, all};
     use latscope_core::machine::Machine;
@@ -128,8 +129,9 @@ mod tests {
         (1..=100).for_each(|ns| writer.record(ns * 1000, ns));
         let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
         let mut line = Line::new(Vec::new(), terminal, width);
-        line.observe(&Event::Point { point: &step.points[1], index: 1 });
-        line.observe(&Event::Snapshot(&Live { step: &step, points, at: 1 }));
+        let round = Round { number: 2, of: 3 };
+        line.observe(&Event::Point { point: &step.points[1], index: 1, round });
+        line.observe(&Event::Snapshot(&Live { step: &step, points, round, began: 0, at: 1 }));
         let warning = Warning { id: "x".to_owned(), text: "something".to_owned(), remedy: None };
         line.observe(&Event::Warning(&warning));
         String::from_utf8(line.out).unwrap()
@@ -139,9 +141,8 @@ mod tests {
     fn the_figures_of_the_present_point_are_told() {
         let text = told(false, 80);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "measuring remote.ping: ping to a remote, 48 B (spin-then-park)");
-        for part in
-            ["Count 100", "Realtime 100 µs", "Min 1.00 µs", "Avg 50.5 µs", "Max 100 µs", "p50 ", "p90"]
+        assert_eq!(lines[0], "measuring remote.ping: ping to a remote, 48 B (spin-then-park), round 2 of 3");
+        for part in ["Count 100", "Last 100 µs", "Min 1.00 µs", "Avg 50.5 µs", "Max 100 µs", "p50 ", "p90"]
         {
             assert!(lines[1].contains(part) || part == "p90", "{part} in {text}");
         }
@@ -152,7 +153,7 @@ mod tests {
     fn a_line_on_a_terminal_is_rewritten_and_no_longer_than_that() {
         let text = told(true, 40);
         let lines: Vec<&str> = text.split("\r\x1b[K").collect();
-        assert!(lines[2].starts_with("Count 100  Realtime 100 µs"), "{lines:?}");
+        assert!(lines[2].starts_with("Count 100  Last 100 µs"), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() < 40), "{lines:?}");
     }
 }

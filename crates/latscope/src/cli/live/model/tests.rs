@@ -121,8 +121,8 @@ fn progress_is_that_of_the_nearer_limit() {
     };
     look(&mut model, &counted, 2, 10);
     look(&mut model, &counted, 17, 100);
-    assert_eq!((model.elapsed(), model.duration()), (15 * SECOND, Some(60 * SECOND)));
-    assert_eq!((model.events(), model.progress()), (None, Some(0.25)));
+    assert_eq!((model.elapsed(), model.duration()), (16 * SECOND, Some(60 * SECOND)));
+    assert_eq!((model.events(), model.progress()), (None, Some(16.0 / 60.0)));
     counted.stop.events = 100;
     let mut model = begun(&counted);
     look(&mut model, &counted, 2, 100);
@@ -151,5 +151,33 @@ fn another_step_begins_anew() {
     model.outlier(&outlier(1, 0, 1));
     model.take("wake", &live(&second, 9 * SECOND, vec![snapshot(&[(7, 2)], 0, 0)]));
     assert_eq!((model.rows[0].label.as_str(), model.all.histogram.count()), ("1", 2));
-    assert_eq!((model.elapsed(), model.outlier_count), (0, 1));
+    assert_eq!((model.elapsed(), model.outlier_count), (8 * SECOND, 1));
+}
+
+#[test]
+fn a_round_begins_anew_and_is_told() {
+    let step = Step { rounds: 3, ..step(&[0]) };
+    let mut model = begun(&step);
+    assert_eq!((model.round().as_deref(), model.duration()), (Some("round 1 of 3"), Some(20 * SECOND)));
+    let mut seen = |number: u32, at: u64, count: usize| {
+        let step = step.in_round(number - 1);
+        let points = vec![snapshot(&[(5, count)], 0, 0)];
+        let round = Round::of(&step, number - 1);
+        model.take(
+            "wake",
+            &Live { round, began: (u64::from(number) - 1) * 20 * SECOND, ..live(&step, at, points) },
+        );
+        (model.round().unwrap(), model.elapsed() / SECOND, model.all.histogram.count())
+    };
+    assert_eq!(seen(1, 19 * SECOND, 900), ("round 1 of 3".to_owned(), 19, 900));
+    assert_eq!(seen(2, 22 * SECOND, 5), ("round 2 of 3".to_owned(), 2, 5));
+    assert_eq!(seen(2, 24 * SECOND, 50), ("round 2 of 3".to_owned(), 4, 50));
+}
+
+#[test]
+fn the_first_look_at_a_step_knows_how_long_it_has_been_running() {
+    let step = step(&[0]);
+    let mut model = begun(&step);
+    model.take("wake", &live(&step, 11 * SECOND, vec![snapshot(&[(5, 10_000)], 0, 0)]));
+    assert_eq!(model.elapsed(), 10 * SECOND);
 }

@@ -190,7 +190,7 @@ impl<W: Write> Observer for Screen<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::observers::Live;
+    use crate::engine::observers::{Live, Round};
     use crate::engine::recorder::{Layout, Slots};
     use latscope_core::plan::Step;
     use latscope_core::report::Sampling;
@@ -211,7 +211,8 @@ mod tests {
         let mut screen = Screen::new(options, &fixed, Places::default(), &mut out);
         for value in values {
             writer.record(*value, 0);
-            let live = Live { step: &step, points: vec![slots.snapshot(0)], at: 0 };
+            let round = Round::of(&step, 0);
+            let live = Live { step: &step, points: vec![slots.snapshot(0)], round, began: 0, at: 0 };
             screen.drawn = screen.drawn.map(|drawn| drawn - FRAME);
             screen.observe(&Event::Snapshot(&live));
         }
