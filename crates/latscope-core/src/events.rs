@@ -132,7 +132,8 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
     match (name, value) {
         ("wait", ParamValue::Text(wait)) => waits(wait, params),
         (
-            "interval" | "work" | "runtime" | "deadline" | "hold" | "hog" | "timeout" | "pace",
+            "interval" | "work" | "runtime" | "deadline" | "hold" | "hog" | "timeout" | "pace" | "gap"
+            | "delay",
             ParamValue::Number(ns),
         ) => {
             format!("{name} {}", format_time(*ns as f64))
@@ -147,7 +148,7 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
         ("rate", ParamValue::Number(rate)) => format!("{rate} a second"),
-        ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
+        ("size" | "payload" | "touch" | "stride", ParamValue::Number(bytes)) => {
             format!("{name} {}", format_size(*bytes))
         }
         (_, ParamValue::Number(number)) => format!("{name} {number}"),

@@ -22,7 +22,7 @@ use crate::findings::evidence::Told;
 use crate::histogram::Histogram;
 use crate::report::{Finding, Measurement, Report, Sampling, Support};
 use crate::statistics::{Interval, SplitMix, quantile};
-use crate::units::{format_count, format_time};
+use crate::units::{counted, format_count, format_time};
 use std::collections::BTreeMap;
 
 /// The tail begins at the highest values: so many at most, and at most this
@@ -158,10 +158,10 @@ fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
         return Err(format!("it was not measured under proper conditions ({why})"));
     }
     if n < least {
-        return Err(format!("{} activations are too few, it takes {}", format_count(n), format_count(least)));
+        return Err(format!("{} is too few, it takes {}", counted(n, "activation"), format_count(least)));
     }
     if activations <= n {
-        return Err(format!("this run itself had {} activations", format_count(n)));
+        return Err(format!("this run itself had {}", counted(n, "activation")));
     }
     if activations / FARTHEST > n {
         let (all, n) = (format_count(activations), format_count(n));

@@ -381,8 +381,15 @@ impl Plan {
     /// The plan as a list for people: a line for each step and point.
     pub fn describe(&self) -> String {
         let points: usize = self.steps.iter().map(|step| step.points.len()).sum();
-        let mut out =
-            format!("{}: {} steps, {points} points, CPUs {}\n", self.job, self.steps.len(), self.cpus);
+        let count = |number: usize, thing: &str| units::counted(number as u64, thing);
+        let rounds = if self.rounds > 1 { format!(", {} rounds", self.rounds) } else { String::new() };
+        let mut out = format!(
+            "{}: {}{rounds}, {}, CPUs {}\n",
+            self.job,
+            count(self.steps.len(), "step"),
+            count(points, "point"),
+            self.cpus
+        );
         for step in &self.steps {
             let limit = match step.stop.limit_ns {
                 u64::MAX => String::new(),

@@ -6,7 +6,7 @@
 use crate::events::{Group, Row};
 use crate::plan::ParamValue;
 use crate::report::Report;
-use crate::units::{format_count, format_time};
+use crate::units::{counted, format_time};
 
 /// A published figure or promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -155,7 +155,7 @@ impl Published {
             Some(interval) => parts.push(format!("every {}", format_time(interval as f64))),
             None => parts.push("interval not told".to_owned()),
         }
-        parts.extend(self.activations.map(|count| format!("{} activations", format_count(count))));
+        parts.extend(self.activations.map(|count| counted(count, "activation")));
         parts.join(", ")
     }
 
@@ -177,7 +177,7 @@ pub fn here(report: &Report, group: &Group) -> String {
     let mut parts: Vec<String> = kernel.map(str::to_owned).into_iter().collect();
     parts.extend(interval(group).map(|interval| format!("every {}", format_time(interval as f64))));
     let most = group.singles.iter().map(|row| row.m.summary.count).max().unwrap_or(0);
-    parts.push(format!("{} activations", format_count(most)));
+    parts.push(counted(most, "activation"));
     parts.join(", ")
 }
 

@@ -21,7 +21,7 @@ use crate::histogram::Histogram;
 use crate::plan::ParamValue;
 use crate::quality::{CUT_SHORT, Level, Reason};
 use crate::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
-use crate::units::{format_count, format_share, format_time};
+use crate::units::{counted, format_count, format_share, format_time};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -344,7 +344,7 @@ fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64)
     };
     let text = match missed {
         0 => text,
-        missed => format!("{text} (with the {} missed activations)", format_count(missed)),
+        missed => format!("{text} (with the {})", counted(missed, "missed activation")),
     };
     Found { value, status, text }
 }

@@ -127,7 +127,7 @@ fn what_is_too_little_or_doubtful_is_refused() {
     let m = drawn(1, |count| tail(0.0).exceeded_once_in(count));
     refused(&m, N, "this run itself had 64,000 activations");
     refused(&m, 2000 * N, "is too far");
-    refused(&measured((0..500).map(f64::from)), 1_000, "500 activations are too few, it takes 10,000");
+    refused(&measured((0..500).map(f64::from)), 1_000, "500 activations is too few, it takes 10,000");
     let few = Measurement { blocks: m.blocks[..8].to_vec(), ..m.clone() };
     refused(&few, 10 * N, "there are 8 blocks of time, and it takes 32");
     let reason = Some("ran as SCHED_OTHER".to_owned());

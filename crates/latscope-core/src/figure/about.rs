@@ -4,7 +4,7 @@
 use crate::events::Group;
 use crate::plan::{Load, ParamValue};
 use crate::report::{Report, Support};
-use crate::units::{format_count, format_time};
+use crate::units::{counted, format_count, format_time};
 
 /// The lines below the title.
 pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
@@ -55,7 +55,7 @@ fn run(report: &Report, group: &Group) -> String {
         parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
     }
     let events: u64 = group.singles.iter().map(|row| row.m.summary.count).sum();
-    parts.push(format!("{} events", format_count(events)));
+    parts.push(counted(events, "event"));
     let missed: u64 = group.singles.iter().map(|row| row.m.summary.missed).sum();
     if missed > 0 {
         parts.push(format!("{} missed", format_count(missed)));

@@ -3,6 +3,7 @@
 use super::evidence::{Figure, Ratio, Told, alike, compare};
 use super::select::{is, measured, number, value};
 use crate::report::{Finding, Measurement, Report, Times};
+use crate::units::counted;
 
 /// The ways to hand over that are compared, the one of the talk first.
 const MECHANISMS: [(&str, &str); 6] = [
@@ -163,8 +164,9 @@ fn oversubscription(report: &Report) -> Option<Finding> {
         return None;
     }
     let mut text = format!(
-        "A pool of {threads} threads on {cpus} CPU{} needs {} times the time of its tasks dealt out evenly",
-        if cpus == 1 { "" } else { "s" },
+        "A pool of {} on {} needs {} times the time of its tasks dealt out evenly",
+        counted(threads, "thread"),
+        counted(cpus, "CPU"),
         slowdown.count()
     );
     let mut told = Told::claim("oversubscription")

@@ -9,6 +9,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Warning};
+use latscope_core::units::counted;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -285,7 +286,10 @@ impl Outliers {
         }
         let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
         if lost > 0 {
-            let text = format!("{lost} events above the threshold came too fast to be taken: only counted");
+            let text = format!(
+                "{} came too fast to be taken: only counted",
+                counted(lost, "event above the threshold")
+            );
             self.warn("outliers-lost", text, Some("choose a higher threshold"));
         }
         if self.budget.refused > 0 {

@@ -361,6 +361,19 @@ mod tests {
     }
 
     #[test]
+    fn a_time_and_a_size_stand_with_their_unit_beside_other_parameters() {
+        for param in all().flat_map(|probe| probe.params) {
+            let written = latscope_core::events::written(param.name, &1000.into(), &Default::default());
+            let unit = match param.kind {
+                Kind::Time => "µs",
+                Kind::Size => "B",
+                _ => continue,
+            };
+            assert!(written.ends_with(unit), "{written}");
+        }
+    }
+
+    #[test]
     fn every_probe_is_documented_and_unique() {
         let mut ids = BTreeSet::new();
         for probe in all() {

@@ -242,7 +242,7 @@ fn doubts(bench: &mut Bench, point: usize, tally: &Tally, called: &Called, serve
     }
     let unexpected = served.map_or(0, |served| served.unexpected);
     if unexpected > 0 {
-        let reason = format!("the server saw {unexpected} requests out of order");
+        let reason = format!("the server saw {} out of order", counted(unexpected, "request"));
         bench.degrade(point, "out-of-order", reason, "");
     }
 }

@@ -4,6 +4,7 @@ use crate::conditions::kernel_tracer::{Line, Tracer, Wanted};
 use crate::engine::bench::Bench;
 use crate::engine::recorder::Writer;
 use anyhow::Result;
+use latscope_core::units::counted;
 use latscope_sys::sched;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -83,7 +84,8 @@ pub fn follow(
 pub fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
     let lost = tracer.lost();
     if lost > 0 {
-        let reason = format!("{lost} lines of the tracer were lost: the CPU had no time to read them");
+        let reason =
+            format!("lost {} of the tracer: the CPU had no time to read them", counted(lost, "line"));
         points.iter().for_each(|point| {
             bench.degrade(
                 *point,
