@@ -8,6 +8,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -140,10 +141,26 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
 #[derive(Debug)]
 pub struct Place(tempfile::TempDir);
 
+/// What the names of places begin with; the process that made one follows.
+const PLACE: &str = "latscope-cli-";
+
+/// Removes the places of tests that were killed.
+fn clean() {
+    for name in names(std::env::temp_dir()) {
+        let maker = name.strip_prefix(PLACE).and_then(|rest| rest.split('-').next());
+        let is_alive = |pid: &str| Path::new("/proc").join(pid).exists();
+        if maker.is_some_and(|pid| !is_alive(pid)) {
+            let _ = fs::remove_dir_all(std::env::temp_dir().join(name));
+        }
+    }
+}
+
 impl Place {
     pub fn new() -> Place {
-        let place =
-            tempfile::Builder::new().prefix("latscope-cli-").tempdir().expect("a temporary directory");
+        static CLEANED: Once = Once::new();
+        CLEANED.call_once(clean);
+        let prefix = format!("{PLACE}{}-", std::process::id());
+        let place = tempfile::Builder::new().prefix(&prefix).tempdir().expect("a temporary directory");
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         Place(place)
     }

@@ -80,9 +80,9 @@ impl Running {
         Running { place, child, mark }
     }
 
-    /// Waits until it has measured: a thread, but not the one that waits for the others, was on a
-    /// CPU for so many turns, or for as long as it takes to have figures.
-    fn has_measured(&self, turns: u64) {
+    /// Waits until it has measured: a thread was on a CPU for so many turns, or for as long as it takes
+    /// to have figures; not the main thread, unless that measures `itself`.
+    fn has_measured(&self, turns: u64, itself: bool) {
         let main = self.child.id();
         eventually("it measures", || {
             let threads = self.mark.processes().into_iter().flat_map(|process| {
@@ -90,7 +90,7 @@ impl Running {
                     fs::read_dir(format!("/proc/{}/task", process.pid)).into_iter().flatten().flatten();
                 tasks.map(|task| task.path()).collect::<Vec<_>>()
             });
-            let mut others = threads.filter(|path| !path.ends_with(main.to_string()));
+            let mut others = threads.filter(|path| itself || !path.ends_with(main.to_string()));
             others
                 .any(|path| has_run(&fs::read_to_string(path.join("schedstat")).unwrap_or_default(), turns))
                 .then_some(())
@@ -150,7 +150,7 @@ fn has_run(schedstat: &str, turns: u64) -> bool {
 fn cut(subject: &Subject, ending: Ending) {
     let place = Place::new();
     let running = Running::start(subject.command(&place, subject.long), place);
-    running.has_measured(TURNS);
+    running.has_measured(TURNS, false);
     running.end(ending);
     let (ran, place) = running.ended(subject.files);
     let context = format!("{} {ending:?}: {ran:#?}", subject.name);

@@ -1,7 +1,7 @@
 //! Every other command and personality, in two ways each: done, and told to end
 //! twice, as `timeout` does it; where there is nothing to tell, stdout full.
 
-use crate::support::{BINARY, Place, json, latscope, measurements, program, skipped_in_part};
+use crate::support::{BINARY, Place, eventually, json, latscope, measurements, program, run};
 use crate::{Ending, Running, TURNS};
 use latscope::compat;
 use rustix::process::Signal;
@@ -18,7 +18,8 @@ fn ran(call: &str, files: &[&str], ending: Option<Ending>) -> (Option<i32>, Stri
     let running = Running::start(latscope(words), place);
     if let Some(ending) = ending {
         // Programs of LMbench that hand over warm up for thousands of turns.
-        running.has_measured(if call.contains(" -N ") { 10_000 } else { TURNS });
+        let turns = if call.contains(" -N ") { 10_000 } else { TURNS };
+        running.has_measured(turns, call.contains("pty_test"));
         running.end(ending);
     }
     let (ran, place) = running.ended(&[files, &["file"]].concat());
@@ -167,12 +168,53 @@ fn of_the_programs_of_mcs_and_binder() {
         assert_eq!(code, Some(1), "{}: {out}", tool.name);
         assert!(out.contains(|char: char| ('1'..='9').contains(&char)), "{}: {out}", tool.name);
     }
-    skipped_in_part("of_the_programs_of_mcs_and_binder", "pty_test needs a serial line");
+}
+
+/// A terminal that leads to an echo, which is what `serve` is for.
+#[test]
+fn of_what_serves_and_of_pty_test() {
+    let serve = |ending: Ending, meanwhile: &dyn Fn(&str)| {
+        let place = Place::new();
+        let link = place.at("tty");
+        let served = Running::start(latscope(["remote", "serve", "--pty", "--echo", "--link", &link]), place);
+        eventually("a terminal", || std::fs::metadata(&link).ok());
+        meanwhile(&link);
+        served.end(ending);
+        let (ran, _) = served.ended(&[]);
+        assert!(ran.code == Some(0) && ran.err.contains("echoed"), "{ending:?}: {ran:#?}");
+    };
+    serve(TOLD, &|link| {
+        for (words, over) in [("", "was interrupted"), ("-l 30", "test over"), ("-b", "was interrupted")] {
+            let told = over.contains("interrupted").then_some(TOLD);
+            let (code, out, _) = ran(&format!("as pty_test --pace 1ms -P {link} {words}"), &[], told);
+            assert!(code == Some(0) && out.contains(over), "{words}: {out}");
+            assert!(out.contains("Count:") && !out.contains("Count:     0"), "{words}: {out}");
+        }
+    });
+    serve(Ending::Twice(Signal::INT), &|_| ());
+    let script = "exec \"$0\" remote serve --pty --echo > /dev/full";
+    let (ran, _) = Running::start(program(["bash", "-c", script, BINARY]), Place::new()).ended(&[]);
+    assert!(ran.code == Some(1) && ran.err.contains("No space left"), "{ran:#?}");
+}
+
+#[test]
+fn of_selftests() {
+    let (code, out, _) = ran("selftest", &[], None);
+    assert_eq!(code, Some(i32::from(out.contains("FAIL"))), "{out}");
+    assert_eq!(out.lines().filter(|line| line.starts_with(['p', 'F'])).count(), 3, "{out}");
+    let (code, out, _) = ran("selftest wake", &[], Some(TOLD));
+    assert!(code == Some(1) && out.contains("interrupted by SIGTERM"), "{out}");
+    assert!(!out.contains("FAIL") && !out.contains("pass"), "what was cut short is not judged: {out}");
 }
 
 #[test]
 fn of_what_only_prints() {
-    for call in ["list", "doctor", "generate man", "as --help", "--help", "as cyclictest --help"] {
+    let place = Place::new();
+    let saved = place.at("result.json");
+    run(&["cpu", "cycle", "--quick", "--json", &saved]).done();
+    let show = format!("show {saved}");
+    let calls = ["list", "doctor", "generate man", "as --help", "--help", "as cyclictest --help"];
+    for call in calls.into_iter().chain([show.as_str()]) {
         let (code, out, _) = ran(call, &[], None);
         assert!(code == Some(0) && !out.is_empty(), "{call}: {out}");
         let script = "exec \"$0\" \"$@\" > /dev/full";

@@ -4,8 +4,10 @@ mod survey;
 mod wake;
 
 use super::Exit;
-use anyhow::Result;
+use crate::engine::runner::{self, Run};
+use anyhow::{Result, bail};
 use clap::ArgMatches;
+use latscope_core::report::Report;
 
 /// One known truth and what was found.
 struct Verdict {
@@ -27,4 +29,16 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         crate::stdout::write(&format!("{word}  {}\n", verdict.text))?;
     }
     Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
+}
+
+/// Measures all of a plan: what was cut short proves nothing.
+///
+/// # Errors
+/// No worker can be started, or the run was told to end.
+fn measured(run: Run) -> Result<Report> {
+    let report = runner::run(run)?;
+    match &report.interrupted {
+        Some(told) => bail!("interrupted by {}: nothing is judged", told.by),
+        None => Ok(report),
+    }
 }

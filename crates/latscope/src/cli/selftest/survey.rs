@@ -1,10 +1,10 @@
 //! Nothing takes no time, an injected delay is found, and two runs of one
 //! thing do not differ.
 
-use super::Verdict;
+use super::{Verdict, measured};
 use crate::cli::measure::Ground;
 use crate::engine::planner::{self, Request};
-use crate::engine::runner::{self, Run};
+use crate::engine::runner::Run;
 use crate::probe::selftest::{self, DELAY_NS};
 use crate::probe::{Ask, Profile};
 use anyhow::{Context, Result};
@@ -27,7 +27,7 @@ fn measure() -> Result<Report> {
     let request = Request::new("selftest", ask);
     let Ground { machine, timebase, labels } = Ground::survey();
     let plan = planner::plan(selftest::PROBES, &request, &machine);
-    runner::run(Run { plan, machine, timebase, labels, observers: Vec::new() })
+    measured(Run { plan, machine, timebase, labels, observers: Vec::new() })
 }
 
 fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {

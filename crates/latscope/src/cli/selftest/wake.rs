@@ -1,10 +1,10 @@
 //! A thread of the highest priority steals known times from the measured CPU:
 //! the report must find each theft, its length, and the thief.
 
-use super::Verdict;
+use super::{Verdict, measured};
 use crate::cli::measure::Ground;
 use crate::conditions::thief::{self, NAME, Orders, Theft};
-use crate::engine::runner::{self, Run};
+use crate::engine::runner::Run;
 use crate::probe::wake::setup::Setup;
 use crate::probe::wake::timer;
 use anyhow::{Context, Result};
@@ -35,7 +35,7 @@ pub fn verdicts() -> Result<Vec<Verdict>> {
     let process = thief.process();
     let Ground { machine, timebase, labels } = ground;
     let plan = plan(cpu, &machine.allowed);
-    let report = runner::run(Run { plan, machine, timebase, labels, observers: Vec::new() })?;
+    let report = measured(Run { plan, machine, timebase, labels, observers: Vec::new() })?;
     let thefts = thief.confess()?;
     Ok(judge(&report, &thefts, process))
 }
