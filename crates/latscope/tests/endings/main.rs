@@ -23,6 +23,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::sync::Mutex;
+use std::thread;
 use subjects::Subject;
 use support::{Place, Ran, eventually, names, start, wait};
 
@@ -197,10 +199,14 @@ fn all(name: &str) {
     let subject = subjects::named(name);
     done(subject);
     unwritable(subject);
-    Ending::all()
-        .into_iter()
-        .filter(|ending| subject.has_worker || *ending != Ending::Worker)
-        .for_each(|ending| cut(subject, ending));
+    let endings = Ending::all().into_iter();
+    let endings = Mutex::new(endings.filter(|ending| subject.has_worker || *ending != Ending::Worker).fuse());
+    let next = || endings.lock().ok()?.next();
+    thread::scope(|scope| {
+        for _ in 0..if subject.sleeps { 4 } else { 1 } {
+            scope.spawn(|| std::iter::from_fn(next).for_each(|ending| cut(subject, ending)));
+        }
+    });
 }
 
 #[test]

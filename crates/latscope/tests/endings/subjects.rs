@@ -30,6 +30,8 @@ pub struct Subject {
     pub saves: bool,
     /// Whether there is a worker whose end costs the figures of what it was at.
     pub has_worker: bool,
+    /// Whether it sleeps most of the time: several can run at once.
+    pub sleeps: bool,
     /// The exit code where it is told to end, and where its worker is killed.
     pub codes: [i32; 2],
 }
@@ -44,6 +46,7 @@ const USUAL: Subject = Subject {
     files: OURS,
     saves: true,
     has_worker: true,
+    sleeps: true,
     codes: [1, 1],
 };
 
@@ -64,7 +67,13 @@ pub const SUBJECTS: &[Subject] = &[
         codes: [2, 2],
         ..USUAL
     },
-    Subject { name: "noise", long: "noise --duration 600s", short: "noise --duration 300ms", ..USUAL },
+    Subject {
+        name: "noise",
+        long: "noise --duration 600s",
+        short: "noise --duration 300ms",
+        sleeps: false,
+        ..USUAL
+    },
     Subject {
         name: "remote",
         long: "remote ping --wait futex --duration 600s",
@@ -77,6 +86,7 @@ pub const SUBJECTS: &[Subject] = &[
         long: "cpu add cycle --duration 2s --count 1000000000",
         short: "cpu add cycle --quick",
         form: Form::Points,
+        sleeps: false,
         codes: [1, 0],
         ..USUAL
     },
@@ -99,6 +109,7 @@ pub const SUBJECTS: &[Subject] = &[
         saves: false,
         has_worker: false,
         codes: [0, 0],
+        ..USUAL
     },
 ];
 
