@@ -48,8 +48,11 @@ impl Mark {
         let read = |name: &str| fs::read(format!("/proc/{pid}/{name}")).ok();
         let environment = read("environ")?;
         let marked = environment.split(|byte| *byte == 0).any(|entry| entry == self.0.as_bytes());
+        if !marked {
+            return None;
+        }
         let command = String::from_utf8_lossy(&read("cmdline")?).replace('\0', " ");
-        marked.then_some(Process { pid, command })
+        Some(Process { pid, command })
     }
 
     /// Waits for the process whose command line has this word.
