@@ -297,8 +297,8 @@ const DEAR: [(&str, [u32; 2], &str); 10] = [
     ("memory.tlb", [3, 1], LARGE),
     ("sync.hand-off", [4, 2], AWAKE),
     ("sync.core-to-core", [4, 2], AWAKE),
-    ("sync.atomic", [4, 2], AWAKE),
-    ("sync.ring", [4, 2], AWAKE),
+    ("sync.atomic", [4, 1], AWAKE),
+    ("sync.ring", [4, 1], AWAKE),
 ];
 const LARGE: &str = "memory larger than the caches is filled first";
 const AWAKE: &str = "all CPUs are kept busy first";
