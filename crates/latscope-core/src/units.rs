@@ -105,7 +105,10 @@ pub fn three_digits(value: f64) -> String {
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     humantime::parse_duration(text).map_err(|_| ParseError {
         text: text.to_owned(),
-        expected: "a duration such as 100ns, 250us, 1ms, 10s, 5m or 2h",
+        expected: match text.starts_with('-') {
+            true => "a duration: it cannot be negative",
+            false => "a duration such as 100ns, 250us, 1ms, 10s, 5m or 2h",
+        },
     })
 }
 

@@ -40,7 +40,7 @@ fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
 /// The first failure to write, but for a reader that went away.
 pub fn failure() -> Option<io::Error> {
     let failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    failed.map(io::Error::from_raw_os_error)
+    failed.map(io::Error::from_raw_os_error).map(named)
 }
 
 /// Writes a text at once.
@@ -48,7 +48,12 @@ pub fn failure() -> Option<io::Error> {
 /// # Errors
 /// It cannot be written.
 pub fn write(text: &str) -> io::Result<()> {
-    Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush())
+    Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush()).map_err(named)
+}
+
+/// The same error, with the name of what could not be written.
+fn named(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write to stdout: {error}"))
 }
 
 /// Writes a text whose colours are left out where nobody sees them, or `NO_COLOR` is set.

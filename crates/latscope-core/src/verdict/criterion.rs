@@ -85,6 +85,9 @@ pub enum CriterionError {
     /// The limit is not one.
     #[error("the limit of {0}: {1}")]
     Duration(String, ParseError),
+    /// Every event takes longer than this limit.
+    #[error("the limit of {0} must be longer than 0")]
+    Zero(String),
     /// The limit is not one.
     #[error("the limit of {0}: {1:?} is not a number from 0 up")]
     Number(String, String),
@@ -154,6 +157,9 @@ impl Criterion {
         let metric = Metric::named(name)?;
         let limit = if metric.is_duration() {
             let duration = parse_duration(limit).map_err(|e| CriterionError::Duration(name.to_owned(), e))?;
+            if duration.is_zero() {
+                return Err(CriterionError::Zero(name.to_owned()));
+            }
             duration.as_nanos() as f64
         } else {
             let wrong = || CriterionError::Number(name.to_owned(), limit.to_owned());

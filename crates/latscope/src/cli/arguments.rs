@@ -206,7 +206,7 @@ pub(super) fn cpu_list(text: &str) -> Result<CpuList, String> {
 /// It is none.
 pub(super) fn some_time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("it leaves no time to measure".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("it must be longer than 0".to_owned()) } else { Ok(time) }
 }
 
 /// The values given for the parameters of a family.

@@ -1,7 +1,7 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
 use super::Exit;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches};
 use latscope_core::report::Report;
 use latscope_core::units::format_share;
@@ -76,7 +76,7 @@ pub fn given(matches: &ArgMatches, threshold: Option<u64>) -> Result<Vec<Criteri
     let mut criteria = Vec::new();
     for name in names {
         if let Some(limit) = matches.try_get_one::<String>(name).ok().flatten() {
-            criteria.push(Criterion::parse(name, limit)?);
+            criteria.push(Criterion::parse(name, limit).with_context(|| format!("--{name} {limit}"))?);
         }
     }
     if let Some(threshold) = threshold {

@@ -26,7 +26,7 @@ use crate::engine::worker;
 use crate::exchange;
 use crate::probe;
 use crate::stdout;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::error::ErrorKind;
 use latscope_sys::signal;
 use std::ffi::OsString;
@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
         inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(|| command(&arguments));
     let outcome = outcome.and_then(|code| match stdout::failure() {
         None => Ok(code),
-        Some(error) => Err(anyhow!(error).context("stdout cannot be written")),
+        Some(error) => Err(error.into()),
     });
     outcome.unwrap_or_else(|error| {
         // A reader that went away is not an error of ours.
@@ -112,7 +112,9 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
                 stdout::write_styled(&error.render().ansi().to_string())?;
                 return Ok(ExitCode::SUCCESS);
             }
-            bail!(usage::pointing_to_help(&usage::of_parser(&error.to_string()), arguments));
+            let message = usage::better_known(arguments, compat::by_name)
+                .unwrap_or_else(|| usage::of_parser(&error.to_string()));
+            bail!(usage::pointing_to_help(&message, arguments));
         }
     };
     if matches.subcommand_name().is_some_and(|name| TRACING.contains(&name)) {

@@ -1,10 +1,9 @@
 //! Events above a threshold: what is asked to become of them.
 
-use super::arguments::{file, flag};
+use super::arguments::{file, flag, some_time};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use latscope_core::plan::{Action, OnThreshold};
-use latscope_core::units::parse_duration;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,12 +11,7 @@ use std::time::Duration;
 pub fn arguments(what: &'static str) -> Vec<Arg> {
     let heading = |arg: Arg| arg.help_heading("Outliers");
     [
-        Arg::new("threshold")
-            .long("threshold")
-            .short('b')
-            .value_name("T")
-            .value_parser(parse_duration)
-            .help(what),
+        Arg::new("threshold").long("threshold").short('b').value_name("T").value_parser(some_time).help(what),
         Arg::new("on-threshold")
             .long("on-threshold")
             .value_name("WHAT")

@@ -3,7 +3,7 @@
 
 use super::arguments;
 use clap::Command;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// The message of the parser without its paragraphs.
 pub fn of_parser(message: &str) -> String {
@@ -12,6 +12,19 @@ pub fn of_parser(message: &str) -> String {
         !paragraph.starts_with("For more information") && !paragraph.starts_with("Usage: ")
     });
     paragraphs.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
+}
+
+/// What is wrong with these words, where we know it better than the parser.
+pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>) -> Option<String> {
+    if let Some(tool) = words.get(1).and_then(|word| tool(word)) {
+        return Some(format!("'{tool}' is the name of an older tool; did you mean `latscope as {tool}`?"));
+    }
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let negative = |word: &str| {
+        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let pair = words.windows(2).find(|pair| pair[0].starts_with("--") && negative(pair[1]))?;
+    Some(format!("{} {}: it cannot be negative", pair[0], pair[1]))
 }
 
 /// The message with the help to read, where it is about an option of the command.

@@ -36,6 +36,9 @@ fn unknown_words_are_named_and_others_offered() {
     refused(&["generate", "nosuch"], &["nosuch", "man"]);
     refused(&["generate", "completions", "nosuch"], &["bash"]);
     refused(&["as", "lat_nosuch"], &["lat_nosuch"]);
+    for tool in ["cyclictest", "hackbench", "lat_mem_rd", "mica_main"] {
+        refused(&[tool, "-q"], &[&format!("did you mean `latscope as {tool}`?")]);
+    }
     refused(&["show"], &["RESULT", "latscope show --help"]);
     refused(&["survey", "--quick", "--full"], &["--quick", "--full"]);
 }
@@ -96,6 +99,23 @@ fn values_that_are_none_are_refused() {
     refused(&["sync", "mutex", "--cpus", "3-1"], &["3-1"]);
     refused(&["sync", "mutex", "--cpus", "1023"], &["1023", "not online"]);
     refused(&["wake", "timer", "--interval", "1parsec"], &["1parsec"]);
+    for words in [&["--duration", "-1s"][..], &["--duration=-1s"], &["--interval", "-250us"]] {
+        refused(&[&["wake"][..], words].concat(), &["-", "it cannot be negative", "latscope wake --help"]);
+    }
+    refused(&["noise", "--gap", "-1us"], &["--gap -1us: it cannot be negative", "latscope noise --help"]);
+    for (subcommand, option) in [
+        ("wake", "--max"),
+        ("wake", "--p99_9"),
+        ("wake", "--threshold"),
+        ("wake", "--runtime"),
+        ("noise", "--max"),
+        ("noise", "--threshold"),
+        ("ipc", "--p99"),
+        ("ipc", "--deadline"),
+    ] {
+        let help = format!("latscope {subcommand} --help");
+        refused(&[subcommand, option, "0s"], &[option, "must be longer than 0", &help]);
+    }
 }
 
 #[test]

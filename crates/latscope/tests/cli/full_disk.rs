@@ -24,9 +24,18 @@ fn a_full_device_costs_the_file_and_not_the_table() {
 
 #[test]
 fn a_full_stdout_is_an_error() {
-    let script = "exec \"$0\" list > /dev/full";
-    let ran = end(&mut crate::support::program(["sh", "-c", script, crate::support::BINARY]));
-    assert!(ran.refused().contains("No space left"), "{ran:?}");
+    let result = crate::result::survey().path.as_str();
+    for words in
+        ["list", "doctor", "--help", "show $1", "show $1 --json -", "cpu add --count 2", "as hackbench -h"]
+    {
+        for (to, reason) in [("> /dev/full", "No space left"), (">&-", "Bad file descriptor")] {
+            let script = format!("exec \"$0\" {words} {to}");
+            let ran =
+                end(&mut crate::support::program(["sh", "-c", &script, crate::support::BINARY, result]));
+            let line = ran.refused();
+            assert!(line.contains("cannot write to stdout: ") && line.contains(reason), "{words}: {line}");
+        }
+    }
 }
 
 #[test]

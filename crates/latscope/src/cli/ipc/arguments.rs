@@ -1,12 +1,12 @@
 //! The options of `latscope ipc`.
 
-use crate::cli::arguments::{file, flag, run_arguments, view_arguments};
+use crate::cli::arguments::{file, flag, run_arguments, some_time, view_arguments};
 use crate::cli::criteria;
 use crate::probe::ipc::point::{Caller, Placement};
 use crate::probe::ipc::transports;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, value_parser};
-use latscope_core::units::{parse_duration, parse_size};
+use latscope_core::units::parse_size;
 
 /// The command.
 pub fn command() -> Command {
@@ -108,7 +108,7 @@ fn calls() -> Vec<Arg> {
     let heading = |arg: Arg| arg.help_heading("Calls");
     [
         option("deadline", "T", "A call that takes longer is a miss")
-            .value_parser(parse_duration)
+            .value_parser(some_time)
             .default_value("2500us"),
         option("payload", "SIZE,…", "Bytes of a request and of its reply [default: 32]")
             .value_delimiter(',')

@@ -1,7 +1,7 @@
 //! The options of `latscope wake`.
 
 use super::profile::PROFILES;
-use crate::cli::arguments::{file, flag, run_arguments, view_arguments};
+use crate::cli::arguments::{file, flag, run_arguments, some_time, view_arguments};
 use crate::cli::{criteria, live, outliers};
 use crate::probe::wake::thread::{ClockName, Method, Policy, Via};
 use clap::builder::PossibleValuesParser;
@@ -62,7 +62,8 @@ fn threads() -> Vec<Arg> {
             .short('p')
             .value_parser(value_parser!(u32)),
         flag("spread", "Each further thread's priority is lower by one"),
-        time("runtime", "CPU time in each period for --policy deadline [default: a tenth of the interval]"),
+        time("runtime", "CPU time in each period for --policy deadline [default: a tenth of the interval]")
+            .value_parser(some_time),
         option("method", "M", "How threads wait; system is nanosleep(2), yield is for --policy deadline")
             .value_parser(words(Method::WORDS))
             .default_value("nanosleep"),
