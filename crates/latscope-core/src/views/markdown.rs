@@ -3,7 +3,7 @@
 use super::cells::{aside, between, cycles, doubt, published, remark, times_as_long, times_mark};
 use super::footnotes::Footnotes;
 use super::grid::clean;
-use super::rows::{ReferenceCell, Row, Spread, reference_names, rows};
+use super::rows::{ReferenceCell, Row, Spread, nothing_in_common, reference_names, rows};
 use super::{Options, Scale, head, human, unmeasured, verdicts};
 use crate::devices::DEVICES;
 use crate::report::{Report, Support};
@@ -32,6 +32,9 @@ pub fn markdown(report: &Report, beside: &[&Report], options: &Options) -> Strin
     match options.scale {
         Scale::Time => out += &table(&rows, &reference_names(report, beside)),
         Scale::Human => out += &human_table(report, &rows),
+    }
+    for text in nothing_in_common(&rows, beside) {
+        out += &format!("\n- note: {}\n", escape(&text));
     }
     if let Some(status) = report_status(report) {
         out += &format!("\n### Verdict: {}\n\n", verdicts::word(status));

@@ -89,6 +89,19 @@ pub fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, Stri
     names
 }
 
+/// What is said of each report beside that has nothing in common with these rows.
+pub fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String> {
+    let empty = |at: usize| rows.iter().all(|row| row.references[DEVICES.len() + at].is_none());
+    let others = beside.iter().enumerate().filter(|(at, _)| empty(*at));
+    let said = |(_, other): (usize, &&Report)| {
+        format!(
+            "no point is both here and in latscope {} of {}: nothing to compare",
+            other.plan.job, other.started
+        )
+    };
+    others.map(said).collect()
+}
+
 /// The rows of a report: its memory levels, and each measurement that wants a
 /// row and has a number; fastest first.
 pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {

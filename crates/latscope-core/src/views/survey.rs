@@ -74,6 +74,20 @@ mod tests {
     }
 
     #[test]
+    fn a_report_that_has_no_point_in_common_is_named_and_has_no_column() {
+        let (wake, report) = (fixture::wake(), fixture::report());
+        let wide = Options { width: 200, ..Options::default() };
+        for (one, other) in [(&wake, &report), (&report, &wake)] {
+            let text = survey(one, &[other], &wide);
+            let said =
+                format!("no point is both here and in latscope {} of {}", other.plan.job, other.started);
+            let (notes, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains(&said));
+            assert_eq!((notes.len(), rest), (1, survey(one, &[], &wide).lines().collect()), "{text}");
+            assert!(!survey(one, &[one], &wide).contains("nothing to compare"));
+        }
+    }
+
+    #[test]
     fn colour_changes_no_character() {
         let report = fixture::report();
         let plain = survey(&report, &[], &Options { width: 120, ..Options::default() });

@@ -6,8 +6,8 @@ use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
 use super::footnotes::{Footnotes, superscript};
 use super::grid::{Text, grid, wrap};
-use super::rows::{Row, Spread, reference_names, rows};
-use super::style::DIM;
+use super::rows::{Row, Spread, nothing_in_common, reference_names, rows};
+use super::style::{DIM, PLAIN, WARNING};
 use super::{Options, Scale, human, unmeasured};
 use crate::devices::DEVICES;
 use crate::report::{Report, Support, Times};
@@ -26,6 +26,9 @@ pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
         out += &human::table(report, &rows, options);
     } else {
         out += &measured(&rows, &reference_names(report, beside), options);
+    }
+    for text in nothing_in_common(&rows, beside) {
+        out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options.width, options.color);
     }
     out += &unmeasured::lists(report, options);
     out
@@ -59,6 +62,9 @@ fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
         chosen.push(Slot::Marks);
     }
     for wish in wishes(cells.references.len()) {
+        if matches!(wish, Wish::Add(slot @ Slot::Reference { .. }) if cells.column(slot).is_empty()) {
+            continue;
+        }
         let wished = wish.granted(&chosen);
         if longest.min(LABEL) + total(&wished, cells) <= width {
             chosen = wished;
