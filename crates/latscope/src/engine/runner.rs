@@ -377,7 +377,9 @@ impl Coordinator<'_> {
                     let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
                     self.end_early(link, &mut pace, signal::name(signal));
                     // What was recorded outlives the worker.
-                    if step.periodic.is_none() || again {
+                    let recorded =
+                        (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
+                    if again || !has_more_to_say(step, recorded) {
                         return Ok(());
                     }
                 }
@@ -562,6 +564,12 @@ struct Pace {
     grace: Duration,
 }
 
+/// Whether a worker that is asked to end is waited for: its threads say what they did beside their
+/// samples. Those that still warm up have nothing to say, however long they sleep.
+fn has_more_to_say(step: &Step, recorded: bool) -> bool {
+    step.periodic.as_ref().is_some_and(|periodic| recorded || periodic.warm_up == 0)
+}
+
 /// A thread that sleeps sees that it was asked to end when it wakes up.
 fn grace(step: &Step) -> Duration {
     let interval = |point: &Point| match point.params.get("interval") {
@@ -683,6 +691,22 @@ mod tests {
         let mut pace = Pace { ended: true, ..over() };
         pace.heard();
         assert!(pace.is_over().unwrap());
+    }
+
+    #[test]
+    fn a_worker_that_warms_up_is_not_waited_for() {
+        use crate::engine::{harness, planner};
+        let request = planner::Request::new("noise", harness::ask());
+        let mut step =
+            planner::plan(&[&crate::probe::noise::BUSY], &request, &harness::machine()).steps.remove(0);
+        let rules = crate::probe::wake::timer::usual_rules();
+        step.periodic = Some(latscope_core::plan::Periodic { warm_up: 100, ..rules });
+        assert_eq!([true, false].map(|recorded| has_more_to_say(&step, recorded)), [true, false]);
+        // Where there is no warm-up, that nothing came is a result.
+        step.periodic.as_mut().unwrap().warm_up = 0;
+        assert!(has_more_to_say(&step, false));
+        step.periodic = None;
+        assert!(!has_more_to_say(&step, true));
     }
 
     #[test]
