@@ -5,7 +5,7 @@ mod criteria;
 mod doctor;
 mod family;
 mod generate;
-mod identity;
+pub(crate) mod identity;
 mod ipc;
 mod list;
 pub mod live;

@@ -17,6 +17,7 @@ mod file;
 mod handover;
 mod kernel;
 mod memory;
+mod names;
 mod processor;
 mod refused;
 mod runner;
@@ -245,7 +246,8 @@ pub fn listing() -> String {
     let lines = all().map(|(name, summary)| format!("  {name:<22} {summary}\n"));
     format!(
         "Behave as an older tool: its arguments, its output, our numbers\n\n\
-         Usage: latscope as NAME [ARGS]…, or a link of that name to latscope\n\n{}",
+         Usage: latscope as NAME [ARGS]…, or a link of that name to latscope\n\n{}\n\
+         All of them take --label KEY=VALUE and --machine-id TEXT|none, which are saved with latscope's result.\n",
         lines.collect::<String>()
     )
 }

@@ -1,11 +1,11 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
-use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, find_tool};
+use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, find_tool, names};
 use crate::cli::usage::did_you_mean;
 use crate::engine::observers::{Observer, Progress};
 use crate::engine::planner::{self, Request};
-use crate::engine::runner::{self, Run};
+use crate::engine::runner::Run;
 use crate::engine::saver;
 use crate::engine::timebase::Timebase;
 use crate::machine::{self, Root};
@@ -53,7 +53,7 @@ struct Ours {
 
 /// Runs the program `name` with these arguments. For those of LMbench
 /// `--strict-exit` asks for latscope's exit codes, `--json FILE` saves the
-/// result as well.
+/// result as well. All take what is in [`names`].
 ///
 /// Returns the exit code; the text has been written.
 ///
@@ -61,10 +61,11 @@ struct Ours {
 /// There is no such program, nothing could be started, or the result could
 /// not be saved.
 pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
+    let arguments = names::keep(arguments)?;
     if let Some(tool) = find_tool(name) {
-        return (tool.run)(arguments);
+        return (tool.run)(&arguments);
     }
-    run_on(name, arguments, Ground::prepare)
+    run_on(name, &arguments, Ground::prepare)
 }
 
 /// [`run`], with a ground that is called for when something is to be measured.
@@ -150,7 +151,7 @@ fn measure(plan: Plan, ground: Ground) -> Result<Report> {
     if std::io::stderr().is_terminal() {
         observers.push(&mut progress);
     }
-    runner::run(Run {
+    names::run(Run {
         plan,
         machine: ground.machine,
         timebase: ground.timebase,

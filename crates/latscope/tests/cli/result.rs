@@ -336,3 +336,24 @@ fn rounds_share_the_count_and_are_told() {
         assert!(run("2", "1", &[]).contains("note  1 round and not 2: "), "{words:?}");
     }
 }
+
+/// The personalities save the same names as latscope's own commands.
+#[test]
+fn older_tools_save_labels_and_the_machine() {
+    let place = crate::support::Place::new();
+    for words in [
+        &["oslat", "--duration=1", "--cpu-list=0", "--result"][..],
+        &["cyclictest", "-t1", "-l5", "-q", "--result"],
+        &["lat_pipe", "--json"],
+        &["binderThroughputTest", "-w", "2", "-i", "10", "--transport", "pipe", "--result"],
+    ] {
+        let path = place.at(words[0]);
+        let names = ["--label", "board=a7", "--machine-id=rack 3", "--label=boot=cold"];
+        end(latscope(["as"]).args(words).arg(&path).args(names)).done();
+        let found = json(&path);
+        assert_eq!(found["labels"], serde_json::json!({"board": "a7", "boot": "cold"}), "{words:?}");
+        assert_eq!(found["machine"]["id"], "rack 3", "{words:?}");
+        let refused = end(latscope(["as"]).args(words).arg(&path).args(["--label", "board"])).refused();
+        assert!(refused.contains("KEY=VALUE"), "{refused}");
+    }
+}

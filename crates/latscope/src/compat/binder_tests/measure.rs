@@ -1,9 +1,10 @@
 //! From steps to a report: the part that touches the machine.
 
 use super::words::Common;
+use crate::compat::names;
 use crate::compat::rt::ground;
 use crate::engine::observers::Observer;
-use crate::engine::runner::{self, Run};
+use crate::engine::runner::Run;
 use crate::engine::saver;
 use crate::engine::timebase::Timebase;
 use crate::exchange::transaction::Transport;
@@ -73,7 +74,7 @@ impl Ground {
             notes: Vec::new(),
         };
         let observers = observer.into_iter().collect();
-        let mut report = runner::run(Run {
+        let mut report = names::run(Run {
             plan,
             machine: machine.clone(),
             timebase: *timebase,

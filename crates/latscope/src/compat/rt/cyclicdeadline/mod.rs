@@ -9,8 +9,9 @@ use super::cyclictest::setup::above;
 use super::json::Head;
 use super::row::{Row, Unit};
 use super::{Refusal, cpuset, ground};
+use crate::compat::names;
 use crate::engine::observers::{Event, Observer};
-use crate::engine::runner::{self, Run};
+use crate::engine::runner::Run;
 use crate::engine::saver;
 use crate::probe::wake::setup::Setup;
 use crate::probe::wake::thread::{Method, Policy, Thread};
@@ -49,7 +50,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
     let mut screen = Screen::new(options, &reserved, Stdout);
     let observers: Vec<&mut dyn Observer> = vec![&mut screen];
-    let report = runner::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
+    let report = names::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
     let measured = &report.measurements[..reserved.len()];
     if !VOICE.doubt(measured) {
         return Ok(1);

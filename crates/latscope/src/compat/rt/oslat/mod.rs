@@ -6,9 +6,10 @@ pub mod text;
 use super::console::Voice;
 use super::json::Head;
 use super::{Refusal, cpuset, ground};
+use crate::compat::names;
 use crate::engine::observers::{Event, Observer};
 use crate::engine::planner::{self, Request};
-use crate::engine::runner::{self, Run};
+use crate::engine::runner::Run;
 use crate::engine::saver;
 use crate::probe::noise::BUSY;
 use crate::probe::{Ask, Profile};
@@ -53,7 +54,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let trace = options.trace_threshold.and_then(|_| ground::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
     let observers: Vec<&mut dyn Observer> = vec![&mut stopper];
-    let report = runner::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
+    let report = names::run(Run { plan, machine, timebase, labels: Default::default(), observers })?;
     let measured = &report.measurements[..watched];
     let there = VOICE.doubt(measured);
     let code = match ground::first_exceedance(measured) {
