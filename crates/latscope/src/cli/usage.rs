@@ -5,11 +5,13 @@ use super::arguments;
 use clap::Command;
 use std::ffi::{OsStr, OsString};
 
-/// The message of the parser without its paragraphs.
+/// The message of the parser without its paragraphs, and without the tip to pass a misspelt
+/// option as a value.
 pub fn of_parser(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let paragraphs = message.split("\n\n").filter(|paragraph| {
-        !paragraph.starts_with("For more information") && !paragraph.starts_with("Usage: ")
+        let beginnings = ["For more information", "Usage: ", "tip: to pass"];
+        !beginnings.iter().any(|beginning| paragraph.trim_start().starts_with(beginning))
     });
     paragraphs.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
 }
@@ -97,6 +99,7 @@ mod tests {
         let option = refused("doctor --jason x");
         assert!(option.contains("; a similar argument exists: '--json'"), "{option}");
         assert!(option.ends_with("(see `latscope doctor --help`)"), "{option}");
+        assert!(refused("sync --nosuch 1").starts_with("unexpected argument '--nosuch' found (see"));
         let value = refused("sync --placement nowhere");
         assert!(
             value.starts_with(
