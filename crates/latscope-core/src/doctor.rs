@@ -71,9 +71,9 @@ fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
     let room = width.saturating_sub(indent).max(20);
     let mut lines = wrap(&check.found, room);
     if !check.affects.is_empty() {
-        lines.extend(wrap(&format!("touches {}", touched(&check.affects)), room));
+        lines.extend(wrap(&format!("affects {}", touched(&check.affects)), room));
     }
-    lines.extend(check.remedy.iter().map(|remedy| format!("mend: {remedy}")));
+    lines.extend(check.remedy.iter().map(|remedy| format!("fix: {remedy}")));
     let state = word(check.state);
     let gap = " ".repeat(7 - state.len());
     let mut out = format!("{}{gap}  {:column$}  ", paint(check.state, state, color), check.id);
@@ -84,7 +84,7 @@ fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
 
 fn touched(affects: &[String]) -> String {
     let everything = FAMILIES.iter().all(|family| affects.iter().any(|probe| probe == family));
-    if everything { "every probe".to_owned() } else { affects.join(", ") }
+    if everything { "all probes".to_owned() } else { affects.join(", ") }
 }
 
 fn word(state: CheckState) -> &'static str {
@@ -184,10 +184,10 @@ GiB, Linux 6.12.1 x86_64, under KVM
 
 bad      governor  powersave on CPUs 0-1: the clock follows
                    the load
-                   touches cpu.*, memory.*
-                   mend: echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor
+                   affects cpu.*, memory.*
+                   fix: echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor
 note     steal     0.20 % went to others
-                   touches every probe
+                   affects all probes
 good     load      load average 0.00 on 2 CPUs
 
 1 bad, 1 note, 0 unknown, 1 good

@@ -153,7 +153,7 @@ impl Published {
         let mut parts = vec![self.conditions.to_owned()];
         match self.interval {
             Some(interval) => parts.push(format!("every {}", format_time(interval as f64))),
-            None => parts.push("interval not told".to_owned()),
+            None => parts.push("interval unknown".to_owned()),
         }
         parts.extend(self.activations.map(|count| counted(count, "activation")));
         parts.join(", ")
@@ -214,7 +214,7 @@ mod tests {
             WAKE_UPS[5].described(),
             "FIFO 98, 1 min, whatever runs beside, every 1.00 ms, 60,000 activations"
         );
-        assert_eq!(WAKE_UPS[2].described(), "PREEMPT_RT, 1 min, interval not told");
+        assert_eq!(WAKE_UPS[2].described(), "PREEMPT_RT, 1 min, interval unknown");
     }
 
     #[test]

@@ -338,7 +338,7 @@ fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64)
     } else {
         let needed = format_count(samples_needed(above.most, share).saturating_sub(n));
         let text = format!(
-            "{seen}, where {allowed} may be: too few to tell. It takes {needed} more, none of them above"
+            "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
         );
         (Status::Inconclusive, text)
     };

@@ -262,7 +262,7 @@ impl<'a> Chase<'a> {
         let pages = self.pages.replace("MiB", " MiB").replace("KiB", " KiB");
         let mut text = format!("A random chase on {pages} pages: {}.", described.join(", "));
         if once {
-            text += " Measured once: too little to tell how steady that is.";
+            text += " Measured once: too little to judge how steady that is.";
         }
         let of = self.rounds.len();
         let unreached =

@@ -73,7 +73,7 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
     let way = hand_off.round_trip()?.scaled(0.5);
     let ratio = compare(&way, &lock)?;
     let text = format!(
-        "A mutex that nobody else holds takes {}, a blocking hand-off by {} {} {} one way ({}). They are not the same \
+        "An uncontended mutex takes {}, a blocking hand-off by {} {} {} one way ({}). They are not the same \
          thing: the mutex never leaves the program, the hand-off puts one thread to sleep in the kernel and wakes another. \
          Compare like with like.",
         lock.time(),

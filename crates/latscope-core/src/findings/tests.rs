@@ -197,7 +197,7 @@ fn a_mutex_is_no_blocking_hand_off() {
     let fast = with_value(hand_off("sync.semaphore", "same-core", 1100.0), "blocked", 3.0);
     let slept = with_value(hand_off("sync.futex", "same-core", 2400.0), "blocked", 99.0);
     let found = only(&report(vec![mutex.clone(), fast, slept]), "mutex-and-hand-off");
-    assert!(found.text.starts_with("A mutex that nobody else holds takes 6.9 to 7.1 ns"), "{}", found.text);
+    assert!(found.text.starts_with("An uncontended mutex takes 6.9 to 7.1 ns"), "{}", found.text);
     assert!(
         found.text.contains("by futex on one core 1.1 to 1.3 µs one way (at least ×150)"),
         "{}",

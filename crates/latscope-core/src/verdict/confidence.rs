@@ -32,7 +32,7 @@ pub fn confidence_of(m: &Measurement) -> Option<String> {
         Some(rare) => format!("{longest}: {rare} takes longer, with 95 % confidence"),
     };
     if let Some(quantile) = told {
-        text += &format!(". Quantiles up to {} can be told", quantile.name.replace('_', "."));
+        text += &format!(". Quantiles up to {} can be stated", quantile.name.replace('_', "."));
     }
     if let Some(quantile) = next {
         let needed = (TOLD_FROM / quantile.above).ceil() as u64;

@@ -57,7 +57,7 @@ fn a_quantile_is_judged_by_the_share_above() {
     );
     assert_eq!(
         judged(2_000, 0).text,
-        "0 of 2,000 were above 50.0 µs, where 0.1 % may be: too few to tell. It takes 995 more, none of them above"
+        "0 of 2,000 were above 50.0 µs, where 0.1 % may be: too few to judge. It takes 995 more, none of them above"
     );
     assert_eq!(one(&events(100, 5), "p50", 50_000.0).status, Status::Pass);
 }
@@ -243,7 +243,7 @@ fn the_number_of_samples_is_put_in_words() {
     assert_eq!(
         confidence_of(&events(60_000, 1)).unwrap(),
         "the longest of 60,000 took 80.0 µs: at most 1 in 20,000 (3/n) takes longer, with 95 % confidence. \
-         Quantiles up to p99.9 can be told, for p99.99 it takes 100,000"
+         Quantiles up to p99.9 can be stated, for p99.99 it takes 100,000"
     );
     assert_eq!(
         confidence_of(&events(5, 1)).unwrap(),

@@ -93,8 +93,10 @@ fn confidence(groups: &[Group], options: &Options) -> String {
 fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
     let mut out = section("For reference", options);
-    let here =
-        format!("Published elsewhere; here: {}. The load is always another.", published::here(report, group));
+    let here = format!(
+        "Published elsewhere; here: {}. The load is a different one in each.",
+        published::here(report, group)
+    );
     out += &wrap(&Text::plain("  "), &here, DIM, options.width, options.color);
     let (others, same): (Vec<Published>, Vec<Published>) =
         published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
@@ -104,7 +106,7 @@ fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     }
     if !others.is_empty() {
         let text = format!(
-            "{} more are of another interval, policy or kernel and not to be compared: see docs/wake.md.",
+            "{} more are of another interval, policy or kernel and cannot be compared: see docs/wake.md.",
             others.len()
         );
         out += &wrap(&Text::plain("  ").with(WARNING, "≠ "), &text, DIM, options.width, options.color);

@@ -21,8 +21,8 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     let doubtful = doubtful(report);
     Some(match doubtful.len() {
         0 => text + ".",
-        1 => text + &format!(". A row is doubtful for that: {}.", doubtful[0]),
-        n => text + &format!(". {n} rows are doubtful for that: {}.", listed(&doubtful)),
+        1 => text + &format!(". A row is doubtful for this reason: {}.", doubtful[0]),
+        n => text + &format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
     })
 }
 
@@ -108,7 +108,7 @@ mod tests {
         let title = m.title.clone();
         assert!(m.reason.as_deref().unwrap().contains("waited for a CPU 74 % of the time"), "{:?}", m.reason);
         let text = sentence(&report).unwrap();
-        assert!(text.ends_with(&format!("A row is doubtful for that: {title}.")), "{text}");
+        assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");
     }
 
     #[test]

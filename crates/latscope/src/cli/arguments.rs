@@ -43,7 +43,7 @@ pub fn command() -> Command {
     command
         .subcommand(
             Command::new("doctor")
-                .about("What on this machine distorts latency, and what mends it")
+                .about("What on this machine distorts latency, and how to fix it")
                 .arg(json()),
         )
         .subcommand(
@@ -267,7 +267,7 @@ pub(super) fn run_arguments() -> Vec<Arg> {
             .long("save-every")
             .value_name("T")
             .value_parser(some_time)
-            .help("How often --json saves a row that takes longer (default: 10m)"),
+            .help("Interval between saves of --json while a row lasts (default: 10m)"),
     ]
 }
 
@@ -321,6 +321,29 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         super::command().debug_assert();
+    }
+
+    /// Words of a story, where the manuals of the field have plain ones.
+    const NOT_PLAIN: [&str; 9] =
+        ["nobody", "somebody", "anybody", "whoever", " told", "tells", "for ever", "mend", "cannot be:"];
+
+    fn helps(command: &mut clap::Command, into: &mut Vec<String>) {
+        into.push(command.render_long_help().to_string());
+        command.get_subcommands_mut().for_each(|command| helps(command, into));
+    }
+
+    #[test]
+    fn help_and_the_probes_are_in_plain_words() {
+        let mut texts = Vec::new();
+        helps(&mut super::command(), &mut texts);
+        for probe in crate::probe::all() {
+            texts.extend([probe.title, probe.timed].map(str::to_owned));
+            texts.extend(probe.params.iter().map(|param| param.help.to_owned()));
+        }
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let wrong: Vec<&str> =
+            lines.filter(|line| NOT_PLAIN.iter().any(|word| line.contains(word))).collect();
+        assert_eq!(wrong, [""; 0]);
     }
 
     #[test]

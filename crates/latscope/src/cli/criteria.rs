@@ -52,7 +52,7 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse().ok();
     number
         .filter(|share| (0.0..=100.0).contains(share))
-        .ok_or_else(|| "it is no share from 0 to 100".to_owned())
+        .ok_or_else(|| "it must be a percentage from 0 to 100".to_owned())
 }
 
 /// The criteria of [`of_calls`] that were asked for.

@@ -54,12 +54,12 @@ pub fn on_threshold(matches: &ArgMatches) -> Result<Option<OnThreshold>> {
     let threshold = threshold(matches);
     let worst = matches.get_one::<u32>("blame").copied().filter(|_| threshold.is_none());
     if threshold.is_none() && !actions.is_empty() {
-        bail!("--on-threshold needs to know when: add --threshold T");
+        bail!("--on-threshold requires --threshold T");
     }
     let trace_file = matches.get_one::<PathBuf>("trace").cloned();
     if threshold.is_none() && worst.is_none() {
         return match trace_file {
-            Some(_) => bail!("--trace needs to know of what: add --threshold T, or --blame"),
+            Some(_) => bail!("--trace requires --threshold T or --blame"),
             None => Ok(None),
         };
     }

@@ -233,7 +233,7 @@ fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
         if rivals.contains(&current.trim()) {
             return Err(Unavailable {
                 reason: format!("the {} tracer is in use in {}", current.trim(), place.display()),
-                remedy: "wait until whoever uses it is done (`fuser`, rtla), or `echo nop > current_tracer` there",
+                remedy: "wait until its present user is done (`fuser`, rtla), or `echo nop > current_tracer` there",
             });
         }
     }

@@ -178,10 +178,10 @@ fn verbose_tells_who_had_a_part() {
 #[test]
 fn what_cannot_be_is_refused_in_a_line() {
     for (words, said) in [
-        ("-t pipe --pairs 0", "--pairs 0 cannot be"),
+        ("-t pipe --pairs 0", "--pairs 0: it must be 1 to 1024"),
         ("-t pipe --payload 3", "--payload 3 has no room"),
         ("-t pipe --payload 1GiB", "choose at most"),
-        ("-t pipe --priority 100", "--priority 100 cannot be"),
+        ("-t pipe --priority 100", "--priority 100: it must be 1 to 99"),
         ("-t telepathy", "telepathy"),
         ("-t pipe --rate 0", "--rate"),
         ("--inversion --throughput", "--throughput"),
@@ -213,7 +213,7 @@ fn more_pairs_than_cpus_are_warned_of() {
 fn a_spinning_pair_on_one_cpu_is_refused_with_the_remedy() {
     for placement in ["same-core", "free"] {
         let line = run(&["ipc", "-t", "spin", "--placement", placement, "--count", "5", "-q"]).refused();
-        assert!(line.contains("both parties spin"), "{line}");
+        assert!(line.contains("both processes spin"), "{line}");
     }
 }
 

@@ -28,14 +28,14 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 fn what_cannot_be_is_refused_in_a_line() {
     let cases = [
         ("pmqtest", "-p 100", "-p 100: a priority is 0 to 99"),
-        ("pmqtest", "-f 1", "-f needs -T: without it the receiver waits for ever"),
+        ("pmqtest", "-f 1", "-f needs -T: without it the receiver waits without end"),
         ("pmqtest", "-i x", "-i x is no number from 0 on"),
         ("pmqtest", "-i -5", "-i -5 is no number from 0 on"),
         ("pmqtest", "-t 5000", "-t 5000: 4096 are the most"),
         ("ptsematest", "-f", "invalid option -- 'f'"),
         ("ptsematest", "-T 3", "invalid option -- 'T'"),
         ("ptsematest", "-l", "option requires an argument -- 'l'"),
-        ("svsematest", "-fr0", "-f r0: which end a process is, it is not told from outside"),
+        ("svsematest", "-fr0", "-f r0: which end a process is cannot be given from outside"),
         ("sigwaittest", "--nope", "unrecognized option '--nope'"),
         ("signaltest", "-t 1", "-t 1: a circle has 2 threads at least"),
         ("signaltest", "-i 100", "invalid option -- 'i'"),

@@ -68,19 +68,8 @@ fn what() -> Vec<Arg> {
                 "verbose",
                 "trace",
             ]),
-        option(
-            "service",
-            "NAME",
-            "Ping over binder what others serve, or 0 for the context manager; needs none of ours",
-        )
-        .conflicts_with_all([
-            "transport",
-            "throughput",
-            "one-way",
-            "inversion",
-            "payload",
-            "each-call",
-        ]),
+        option("service", "NAME", "Ping an existing binder service (0: the context manager)")
+            .conflicts_with_all(["transport", "throughput", "one-way", "inversion", "payload", "each-call"]),
     ]
 }
 

@@ -134,7 +134,7 @@ fn setup(matches: &ArgMatches, transport: &'static Transport, machine: &Machine)
     let mode = mode(matches);
     let pairs = matches.get_one("pairs").copied().unwrap_or(1);
     if pairs == 0 || pairs > 1024 {
-        bail!("--pairs {pairs} cannot be: choose 1 to 1024");
+        bail!("--pairs {pairs}: it must be 1 to 1024");
     }
     let placement = matches.get_one::<String>("placement").and_then(|word| Placement::named(word));
     let cpus = matches.get_one::<CpuList>("cpus").map(|list| list.0.clone());
@@ -186,7 +186,7 @@ fn limits(matches: &ArgMatches, mode: Mode) -> (u64, u64) {
 fn callers(matches: &ArgMatches, mode: Mode) -> Result<Vec<Caller>> {
     let priority = matches.get_one("priority").copied().unwrap_or(PRIORITY);
     if !(1..=99).contains(&priority) {
-        bail!("--priority {priority} cannot be: real-time priorities go from 1 to 99");
+        bail!("--priority {priority}: it must be 1 to 99");
     }
     let words: Vec<&String> = matches.get_many("caller").into_iter().flatten().collect();
     let wanted = |caller: &Caller| match words.is_empty() {

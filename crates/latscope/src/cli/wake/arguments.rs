@@ -89,7 +89,7 @@ fn threads() -> Vec<Arg> {
 
 fn conditions() -> Vec<Arg> {
     vec![
-        flag("as-is", "Touch nothing: no locked memory, no hold on deep sleep").help_heading("Threads"),
+        flag("as-is", "Do not lock memory or restrict idle states").help_heading("Threads"),
         flag("endless", "Run until q or Ctrl-C").conflicts_with_all(["count", "duration"]),
         option("profile", "NAME", "Settings of a known practice; options given beside it win")
             .value_parser(PossibleValuesParser::new(PROFILES.iter().map(|profile| profile.name))),

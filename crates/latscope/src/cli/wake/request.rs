@@ -73,7 +73,7 @@ fn threads(matches: &ArgMatches, machine: &Machine) -> Result<Vec<Thread>> {
     };
     let count = matches.get_one::<u64>("threads").copied().unwrap_or(cpus.len() as u64);
     if count == 0 || count > 4096 {
-        bail!("--threads {count} cannot be: choose 1 to 4096");
+        bail!("--threads {count}: it must be 1 to 4096");
     }
     let distance = ns(matches, "distance").unwrap_or(0);
     let thread = |index: u64| Thread {
@@ -106,7 +106,7 @@ fn policy(matches: &ArgMatches, interval: u64) -> Result<Policy> {
     let policy = word(matches, "policy");
     if matches.contains_id("priority") {
         if !(1..=99).contains(&priority) {
-            bail!("--priority {priority} cannot be: real-time priorities go from 1 to 99");
+            bail!("--priority {priority}: it must be 1 to 99");
         }
         if matches!(policy, "other" | "deadline") {
             bail!("--policy {policy} has no priority: leave out --priority, or choose fifo or rr");

@@ -155,7 +155,7 @@ impl Peer {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err(broken("iceoryx2: nobody could be told of a sample"))
+        Err(broken("iceoryx2: no process could be notified of a sample"))
     }
 }
 

@@ -11,7 +11,7 @@ const STATE: &str = "/sys/kernel/debug/binder/state";
 pub(super) fn driver(context: &Context) -> Check {
     let id = "binder";
     if !context.root.exists("/proc/filesystems") && !context.root.exists("/proc/modules") {
-        return unknown(id, "/proc is not there to tell");
+        return unknown(id, "/proc cannot be read");
     }
     let root = context.root.path("/");
     let (module, devices) = (presence::module(&root), presence::devices(&root));
@@ -57,7 +57,7 @@ pub(super) fn context_manager(context: &Context) -> Check {
     if held.is_empty() {
         return match context.root.exists(STATE) {
             true => good(id, "every binder device is free"),
-            false => unknown(id, format!("{STATE} is not there to tell, or only for root")),
+            false => unknown(id, format!("{STATE} does not exist, or only root may read it")),
         };
     }
     let words: Vec<String> = held.iter().map(|(device, holder)| format!("{device}: {holder}")).collect();

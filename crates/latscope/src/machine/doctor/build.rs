@@ -25,7 +25,7 @@ const SLOW: [&str; 12] = [
 pub(super) fn kernel_debugging(context: &Context) -> Check {
     let id = "kernel-debugging";
     let Some((text, file)) = configuration(context) else {
-        return unknown(id, "neither /proc/config.gz nor /boot/config-* tells");
+        return unknown(id, "neither /proc/config.gz nor /boot/config-* says so");
     };
     let on: Vec<&str> = SLOW.into_iter().filter(|option| is_set(&text, option)).collect();
     if on.is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn android(context: &Context) -> Check {
     };
     let kind = text.lines().find_map(|line| line.strip_prefix("ro.build.type="));
     match kind.map(str::trim) {
-        None => unknown(id, "an Android that does not tell its build type"),
+        None => unknown(id, "an Android that does not state its build type"),
         Some(kind @ ("user" | "userdebug")) => good(id, kind),
         Some(kind) => Check {
             remedy: Some("measure a user or userdebug build".to_owned()),

@@ -14,7 +14,9 @@ pub(super) fn hypervisor(context: &Context) -> Check {
     let id = "virtualised";
     match context.machine.hypervisor.as_deref() {
         // Nothing was there to be asked.
-        None if context.machine.cpu_model.is_empty() => unknown(id, "neither CPUID nor /proc/cpuinfo tells"),
+        None if context.machine.cpu_model.is_empty() => {
+            unknown(id, "neither CPUID nor /proc/cpuinfo says so")
+        }
         None => good(id, "no hypervisor seen"),
         Some(name) if name.contains("emulated") => {
             let found = format!("{name}: instructions are translated, no number is that of a processor");
@@ -40,7 +42,7 @@ fn virtualised(id: &str, name: &str) -> Check {
 pub(super) fn steal(context: &Context) -> Check {
     let id = "steal";
     let Some(line) = context.root.text("/proc/stat") else {
-        return unknown(id, "/proc/stat is not there to tell");
+        return unknown(id, "/proc/stat cannot be read");
     };
     let first = line.lines().next().unwrap_or_default();
     // Guest time, fields 9 and 10, is part of user time already.
@@ -63,7 +65,7 @@ pub(super) fn steal(context: &Context) -> Check {
 pub(super) fn load(context: &Context) -> Check {
     let id = "load";
     let Some(load) = load_average(context.root) else {
-        return unknown(id, "/proc/loadavg is not there to tell");
+        return unknown(id, "/proc/loadavg cannot be read");
     };
     let cpus = context.machine.allowed.0.len().max(1);
     let found = format!("load average {load:.2} on {cpus} {}", if cpus == 1 { "CPU" } else { "CPUs" });
@@ -96,7 +98,7 @@ pub(super) fn cpus(context: &Context) -> Check {
     let id = "cpus";
     let (online, allowed) = (&context.machine.online, &context.machine.allowed);
     if allowed.0.is_empty() {
-        return unknown(id, "neither sysfs nor /proc tells which CPUs there are");
+        return unknown(id, "neither sysfs nor /proc lists the CPUs");
     }
     if online.0.len() == 1 {
         return note(id, "this machine has one CPU: nothing can run on two", TWO_CPUS);

@@ -18,7 +18,7 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Check {
     let Some(mut mode) = root.choice(&enabled) else {
         return match root.exists("/sys/kernel/mm") {
             true => note(id, "not in this kernel: points with pages=2MiB need reserved huge pages", PAGED),
-            false => unknown(id, "/sys/kernel/mm is not there to tell"),
+            false => unknown(id, "/sys/kernel/mm cannot be read"),
         };
     };
     // Newer kernels have a switch for each page size on top.

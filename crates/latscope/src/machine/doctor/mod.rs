@@ -82,11 +82,7 @@ impl Context<'_> {
     /// The row of a knob that is not there: nothing to mend if the tree it
     /// would stand in is there, unknown if that is missing too.
     fn absent(&self, id: &str, tree: &str, found: &str) -> Check {
-        if self.root.exists(tree) {
-            good(id, found)
-        } else {
-            unknown(id, format!("{tree} is not there to tell"))
-        }
+        if self.root.exists(tree) { good(id, found) } else { unknown(id, format!("{tree} cannot be read")) }
     }
 
     /// The value of a `name=value` word of the kernel's command line; empty for

@@ -86,7 +86,7 @@ pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
 fn no_tracing(context: &Context, id: &str) -> Check {
     let supported = context.root.text("/proc/filesystems").map(|text| text.contains("tracefs"));
     match supported {
-        None => unknown(id, "/proc/filesystems is not there to tell"),
+        None => unknown(id, "/proc/filesystems cannot be read"),
         Some(false) => note(id, "not in this kernel: spikes stay unexplained", &[]),
         Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => Check {
             remedy: context.command("mount -t tracefs nodev /sys/kernel/tracing"),

@@ -248,7 +248,7 @@ pub(super) fn clock_source(context: &Context) -> Check {
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let file = format!("{directory}/current_clocksource");
     let Some(current) = context.root.text(&file) else {
-        return context.absent(id, directory, "the kernel does not tell which one it uses");
+        return context.absent(id, directory, "the kernel does not say which one it uses");
     };
     let available = context.root.text(&format!("{directory}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|one| *one == "tsc").filter(|_| current != "tsc");

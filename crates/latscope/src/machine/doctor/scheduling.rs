@@ -32,7 +32,7 @@ pub(super) fn preemption(context: &Context) -> Check {
         },
         None if built("PREEMPT_DYNAMIC") => Check {
             remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
-            ..unknown(id, "chosen at boot (PREEMPT_DYNAMIC), and debugfs is not there to tell which")
+            ..unknown(id, "chosen at boot (PREEMPT_DYNAMIC), and debugfs, which says which, cannot be read")
         },
         None if built("PREEMPT") => good(id, "full"),
         None if version.is_empty() => unknown(id, "the kernel's version is not known"),
@@ -90,7 +90,7 @@ pub(super) fn throttling(context: &Context) -> Check {
 pub(super) fn timer_slack(context: &Context) -> Check {
     let id = "timer-slack";
     let Some(slack) = context.root.number::<u64>("/proc/self/timerslack_ns") else {
-        return context.absent(id, "/proc/self", "the kernel does not tell");
+        return context.absent(id, "/proc/self", "the kernel does not say");
     };
     let time = format_time(slack as f64);
     match slack {

@@ -150,7 +150,7 @@ fn processor_knobs_name_their_files() {
     assert_eq!(on.remedy.as_deref(), Some("echo 0 | sudo tee /sys/devices/system/cpu/cpufreq/boost"));
     expect("boost", &[(BOOST, "0")], Good, "off");
     expect("boost", &[("/sys/devices/system/cpu/online", "0-1")], Good, "no control");
-    expect("boost", &[], Unknown, "not there");
+    expect("boost", &[], Unknown, "cannot be read");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn what_cannot_be_tried_is_unknown() {
 fn binder_is_there_or_could_be_or_not() {
     const NONE: (&str, &str) = ("/proc/filesystems", "ext4");
     const LOADED: (&str, &str) = ("/proc/modules", "binder_linux 217088 0 - Live 0x0");
-    expect("binder", &[], Unknown, "/proc is not there");
+    expect("binder", &[], Unknown, "/proc cannot be read");
     expect("binder", &[NONE], Note, "not in this kernel");
     let dep = ("/lib/modules/6.1/modules.dep", "kernel/drivers/android/binder_linux.ko:");
     let loadable = expect("binder", &[NONE, ("/proc/sys/kernel/osrelease", "6.1"), dep], Note, "not loaded");
@@ -253,7 +253,7 @@ fn how_kernel_and_system_are_built_is_read() {
     expect("android-build", &[("/proc/self/status", "")], Good, "not an Android");
     expect("android-build", &[("/system/build.prop", "ro.build.type=userdebug")], Good, "userdebug");
     expect("android-build", &[("/system/build.prop", "ro.build.type=eng")], Note, "eng: ");
-    expect("android-build", &[("/system/build.prop", "ro.x=eng")], Unknown, "does not tell");
+    expect("android-build", &[("/system/build.prop", "ro.x=eng")], Unknown, "does not state");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn time(
     let measured = first.report(bench, &[index], "read past the page cache");
     if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
         let reason =
-            format!("{} answered from its page cache although it was told not to", point.text("filesystem"));
+            format!("{} answered from its page cache although it was asked not to", point.text("filesystem"));
         bench.degrade(
             index,
             "went-through-page-cache",

@@ -22,7 +22,7 @@ pub fn resolve(path: &Path) -> Result<Directory> {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let (filesystem, device) =
         mount_of(&mounts, &path).unwrap_or_else(|| (by_magic(&path), "unknown".to_owned()));
-    let space = statvfs(&path).with_context(|| format!("cannot tell the free space of {shown}"))?;
+    let space = statvfs(&path).with_context(|| format!("cannot read the free space of {shown}"))?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     Ok(Directory { path, filesystem, device, free })
 }

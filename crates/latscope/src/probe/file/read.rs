@@ -156,7 +156,7 @@ fn read_point(
         }
         Ok(_) => {}
         Err(error) => {
-            let reason = format!("whether the file was in the page cache cannot be told: {error}");
+            let reason = format!("it is unknown whether the file was in the page cache: {error}");
             bench.degrade(index, "page-cache-unknown", reason, "");
         }
     }

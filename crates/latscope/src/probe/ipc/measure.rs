@@ -99,7 +99,8 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Ref
     }
     let parties = 2 * group.iter().map(|(_, row)| row.pair + 1).max().unwrap_or(1) as usize;
     if transport.spins && (row.placement != Placement::TwoCores || parties > cpus) {
-        let text = "both parties spin: on one CPU each would burn the time the other needs, and under SCHED_FIFO for ever";
+        let text = "both processes spin: on one CPU each takes the time that the other needs, without end \
+                    under SCHED_FIFO";
         return refuse(text.to_owned(), "give each a CPU of its own: --placement two-cores, --pairs 1");
     }
     if transport.name == passthrough::NAME && row.mode == Mode::OneWay {

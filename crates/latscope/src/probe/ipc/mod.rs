@@ -121,7 +121,7 @@ const PARAMS: &[Param] = &[
     ),
     stated("rate", "Calls of each caller in a second (open loop).", false),
     stated("since", "Open loop: from the begin of the call, or from when it was due.", false),
-    stated("hops", "So many first calls are told in full.", false),
+    stated("hops", "So many first calls are printed in full.", false),
     stated("watched", "The server looks up its scheduling in each call.", false),
     stated("service", "Whom to ping: what others serve, or 0 for the context manager.", false),
 ];

@@ -74,7 +74,7 @@ pub struct Row {
     pub rate: Option<u64>,
     /// From where on it counts.
     pub since: Since,
-    /// So many first calls are told in full.
+    /// So many first calls are printed in full.
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
     pub watched: bool,

@@ -386,7 +386,7 @@ fn end(mut pair: Pair) -> Outcome {
         };
     }
     let end = pair.servers_end();
-    let called = pair.called.take().unwrap_or_else(|| Err("the client told nothing".to_owned()));
+    let called = pair.called.take().unwrap_or_else(|| Err("the client reported nothing".to_owned()));
     let called = called.map(|mut called| {
         // A client only sees that the other party is gone: how it went is known here.
         if let Some(ended) = called.ended.as_mut().filter(|_| pair.given_up.is_some()) {

@@ -33,7 +33,7 @@ pub static LONG_PING: Probe = probe(
         Param {
             name: "mode",
             help: "`pipelined`: all are sent back to back; `lock-step`: each waits for the echo of the one before, and the \
-                   times of single packets are told, too.",
+                   times of single packets are reported, too.",
             kind: Kind::Choice(MODES),
             axis: false,
         },
@@ -63,7 +63,7 @@ pub static BANDWIDTH: Probe = probe(
         Param {
             name: "direction",
             help: "`echoed`: there and back, verified by the host, order included; `to-remote`: verified by the remote, which \
-                   tells every now and then.",
+                   reports from time to time.",
             kind: Kind::Choice(DIRECTIONS),
             axis: false,
         },

@@ -14,7 +14,7 @@ use std::sync::mpsc;
 pub static MUTEX: Probe = Probe {
     id: "sync.mutex",
     title: "mutex lock + unlock, uncontended",
-    timed: "pthread_mutex_lock and pthread_mutex_unlock of a mutex that nobody else wants, in a process with two threads.",
+    timed: "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads.",
     times: Times::Operation,
     source: "pthread_mutex_lock(3)",
     params: &[],

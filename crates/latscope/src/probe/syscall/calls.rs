@@ -72,7 +72,7 @@ call!(
 call!(
     YIELD,
     "syscall.yield",
-    "sched_yield, nobody waiting",
+    "sched_yield, no other thread ready",
     "sched_yield(2)",
     "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting."
 );

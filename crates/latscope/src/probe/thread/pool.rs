@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 pub static POOL: Probe = Probe {
     id: "thread.pool",
     title: "pool of threads, one task each",
-    timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to having been told of each task that it is done: a sum over memory of the thread's own.",
+    timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
     times: Times::Operation,
     source: "sem_post(3), sem_wait(3), sched(7)",
     params: &[

@@ -110,7 +110,7 @@ fn stop(trace: &Path) -> OnThreshold {
 fn tell(test: &Test, options: &Options, main: &Main, report: &Report) {
     eprint!("{}", hops::text(test, options.common.layout, main, &pairs_of_hops(report)));
     if options.iterations > TOLD {
-        note(test.name, &format!("-v tells the first {TOLD} turns"));
+        note(test.name, &format!("-v prints the first {TOLD} turns"));
     }
 }
 

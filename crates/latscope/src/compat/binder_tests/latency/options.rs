@@ -30,7 +30,7 @@ const BINDER: [Spec; 5] = [
     option("-i", "N", "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]"),
     option("-pair", "N", "pairs of a server and a client process [1]"),
     option("-deadline_us", "US", "a call that takes longer is a miss [2500]"),
-    option("-v", "", "tell who had a part in each call, on stderr"),
+    option("-v", "", "print who took part in each call, on stderr"),
     option("-trace", "", "end at the first miss, and stop the trace that is being recorded"),
 ];
 

@@ -80,7 +80,7 @@ fn early(measured: &[Measurement]) {
     let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
     if early > 0.0 {
         VOICE.note(&format!(
-            "{early} wake-ups came before the begin of their period, for that is told from the first wake-up: they \
+            "{early} wake-ups came before the begin of their period, for that is computed from the first wake-up: they \
              count as 0, and the others are too small by as much"
         ));
     }

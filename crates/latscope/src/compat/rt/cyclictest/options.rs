@@ -177,7 +177,8 @@ pub static SPECS: &[Spec] = &[
     Spec::flag(None, "dbg_cyclictest", "no effect"),
     Spec::flag(None, "help", "this text"),
     Spec::value(None, "compat", "2.4|2.10", "whose text to print [2.4]").ours(),
-    Spec::flag(None, "strict-exit", "exit code 2 when -b ended the run, 3 when that cannot be told").ours(),
+    Spec::flag(None, "strict-exit", "exit code 2 when -b ended the run, 3 when the result is inconclusive")
+        .ours(),
     Spec::value(None, "result", "FILE", "save latscope's result too: quantiles, missed activations").ours(),
     Spec::value(None, "timeline", "FILE", "record what each thread did, for Perfetto").ours(),
     Spec::flag(Some('n'), "nanosleep", "").retired(),

@@ -149,7 +149,7 @@ fn workload(name: &str) -> Result<(), Refusal> {
     match name {
         "no" => Ok(()),
         "memmove" => Err(Refusal::Fatal(
-            "oslat: the workload memmove is not covered: gaps are told from a loop that does nothing else. \
+            "oslat: the workload memmove is not covered: gaps are those of a loop that does nothing else. \
              `latscope noise --load memory` puts it beside the loop"
                 .to_owned(),
         )),

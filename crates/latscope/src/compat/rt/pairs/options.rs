@@ -130,7 +130,7 @@ impl Options {
             options.notes.push("-t is ignored: -S has one on each CPU".to_owned());
         }
         if options.force_timeout > 0 && options.timeout == 0 {
-            return Err(Refusal::Usage("-f needs -T: without it the receiver waits for ever".to_owned()));
+            return Err(Refusal::Usage("-f needs -T: without it the receiver waits without end".to_owned()));
         }
         Ok(options)
     }
@@ -150,7 +150,7 @@ impl Options {
             "threads" => self.accept_threads(given)?,
             "timeout" => self.timeout = self.count(given)?,
             "fork" if given.value.is_some() => {
-                let text = format!("-f {text}: which end a process is, it is not told from outside");
+                let text = format!("-f {text}: which end a process is cannot be given from outside");
                 return Err(Refusal::Usage(text));
             }
             flag => return self.accept_flag(flag),

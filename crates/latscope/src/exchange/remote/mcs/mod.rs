@@ -170,7 +170,7 @@ fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, patience: u64)
     let image =
         std::fs::read(setup.image).with_context(|| format!("cannot read {}", setup.image.display()))?;
     let image = image::Image::parse(&image, setup.address)?;
-    let reserved = board.reserved().context("the module does not tell which memory is reserved")?;
+    let reserved = board.reserved().context("the module does not say which memory is reserved")?;
     within(&reserved, image.span.0, image.span.1, "the client OS")?;
     within(&reserved, shared, shared + SIZE, "the shared memory")?;
     if image.span.0 < shared + SIZE && shared < image.span.1 {

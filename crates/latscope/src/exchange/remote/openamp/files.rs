@@ -89,7 +89,7 @@ fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
 fn map(file: OwnedFd, path: &Path, size: usize) -> Result<Memory> {
     let found = fstat(&file)?.st_size;
     if found < size as i64 {
-        bail!("{} has {found} bytes and not {size}: remove it, if nobody uses it", path.display());
+        bail!("{} has {found} bytes and not {size}: remove it, if no process uses it", path.display());
     }
     Memory::map(file).with_context(|| format!("cannot map {}", path.display()))
 }

@@ -143,7 +143,7 @@ pub fn unused(path: &Path) -> Result<()> {
     let table = std::fs::read_to_string("/proc/net/unix").context("cannot see who listens where")?;
     let name = path.to_string_lossy();
     if table.lines().any(|line| path_of(line) == Some(&name)) {
-        bail!("somebody is at {name} already: end it, or give another --openamp-socket");
+        bail!("another process uses {name}: end it, or give another --openamp-socket");
     }
     Ok(())
 }
