@@ -3,7 +3,8 @@
 
 use super::{Options, Scale, csv, events, human, markdown, survey, table, text};
 use crate::fixture;
-use crate::report::{Finding, Report};
+use crate::histogram::Histogram;
+use crate::report::{Finding, Interrupted, Progress, Report, Summary};
 use crate::units::{format_rate, format_size, format_time, three_digits};
 use crate::verdict::{Criterion, judge_report};
 use std::collections::HashSet;
@@ -222,4 +223,36 @@ fn every_number_on_the_screen_is_in_the_json() {
     let csv = String::from_utf8(csv::csv(&report)).unwrap();
     all_known(csv.split_once('\n').unwrap().1, &known);
     assert!(!known.contains("77.7"), "a number from nowhere would not be noticed");
+}
+
+/// One event on one CPU, one of them missed, one point: nothing of which there is one is in the plural.
+#[test]
+fn one_of_a_thing_is_in_the_singular() {
+    let mut report = fixture::wake();
+    report.measurements.truncate(1);
+    report.plan.steps.truncate(1);
+    report.plan.steps[0].points.truncate(1);
+    let m = &mut report.measurements[0];
+    m.histogram = Histogram::new(1000);
+    m.histogram.record(5);
+    (m.outliers, m.corrected) = (Vec::new(), None);
+    m.summary = Summary::of(&m.histogram, &Summary { missed: 1, ..Summary::default() });
+    let one = Progress { done: 1, of: Some(1) };
+    report.finished = None;
+    report.interrupted =
+        Some(Interrupted { by: "SIGINT".to_owned(), points: one, events: Some(one), time: None });
+    judge_report(&mut report, &[Criterion::new("p50", 1e9).unwrap(), Criterion::new("missed", 1.0).unwrap()]);
+    let options = Options { width: 400, ..Options::default() };
+    for text in [
+        events::events(&report, &options),
+        markdown::markdown(&report, &[], &options),
+        report.plan.describe(),
+    ] {
+        let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && !".,'".contains(c)).collect();
+        let plural = |pair: &&[&str]| {
+            pair[0] == "1" && pair[1].len() > 2 && pair[1].ends_with('s') && !pair[1].ends_with("ss")
+        };
+        let wrong: Vec<&[&str]> = words.windows(2).filter(plural).collect();
+        assert!(wrong.is_empty(), "{wrong:?} in\n{text}");
+    }
 }
