@@ -418,7 +418,13 @@ impl<'a> Bench<'a> {
     /// whether that distorts it.
     fn waited(&mut self, point: usize, distorts: bool) {
         let (wall_ns, run_delay_ns) = self.waits.so_far();
-        let contention = Contention { wall_ns, run_delay_ns, others: None, distorts };
+        // How late periodic threads have a CPU is what they measure.
+        let distorts = distorts && self.periodic().is_none();
+        self.set_contention(point, Contention { wall_ns, run_delay_ns, others: None, distorts });
+    }
+
+    /// States what measuring processes waited for a CPU.
+    pub fn set_contention(&mut self, point: usize, contention: Contention) {
         self.closing(point).contention = Some(contention);
     }
 

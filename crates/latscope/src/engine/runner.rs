@@ -282,7 +282,7 @@ impl Coordinator<'_> {
         self.add_timeline(step, &mut measured);
         self.iterations[index] = iterations(&closings);
         let others = self.others.since_last();
-        let distorts = self.report.plan.load.is_none() && step.periodic.is_none();
+        let distorts = self.report.plan.load.is_none();
         measured.iter_mut().for_each(|m| add_others(m, others, distorts));
         self.enter(index, measured);
     }

@@ -1,5 +1,6 @@
 //! How long the measuring threads of this process waited for a CPU though they could run.
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -56,15 +57,33 @@ impl Drop for Measuring {
 
 /// Run delay of all measuring threads so far, ns.
 fn of_all() -> Option<u64> {
-    let own = run_delay(rustix::thread::gettid().as_raw_nonzero().get())?;
+    Some(own()? + of_measuring())
+}
+
+/// Run delay of the calling thread so far, ns; `None` where the kernel does not count it.
+pub fn own() -> Option<u64> {
+    run_delay(rustix::thread::gettid().as_raw_nonzero().get())
+}
+
+/// Run delay of all [`Measuring`] threads so far, ns.
+pub fn of_measuring() -> u64 {
     let running = RUNNING.lock().expect("no holder panics");
-    let others: u64 = running.iter().filter_map(|thread| run_delay(*thread)).sum();
-    Some(own + others + ENDED.load(Relaxed))
+    running.iter().filter_map(|thread| run_delay(*thread)).sum::<u64>() + ENDED.load(Relaxed)
+}
+
+/// Run delay of all threads of another process so far, ns.
+pub fn of_process(process: u32) -> Option<u64> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+    tasks.map(|task| delay_in(&task.path())).sum()
+}
+
+fn run_delay(thread: i32) -> Option<u64> {
+    delay_in(Path::new(&format!("/proc/self/task/{thread}")))
 }
 
 /// The second figure of a `schedstat` file: time on a run queue, ns (proc(5)).
-fn run_delay(thread: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+fn delay_in(task: &Path) -> Option<u64> {
+    let text = std::fs::read_to_string(task.join("schedstat")).ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -94,6 +113,7 @@ mod tests {
             }
         });
         let (wall, delay) = waits.so_far();
+        assert!(of_process(std::process::id()) >= own(), "this thread is one of the process");
         // Each had the CPU at most half of the time that both wanted it.
         assert!(delay.unwrap() > 10_000_000, "{delay:?} of {wall}");
     }

@@ -55,6 +55,10 @@ fn a_count_is_one_call_by_each_caller_of_each_pair() {
             // On one CPU nobody can be elsewhere.
             assert_eq!((value(m, "sync"), value(m, "migrated")), (100.0, 0.0), "{m:#}");
             assert!(value(m, "cpu-time") > 0.0);
+            let contention = &m["contention"];
+            assert!(contention["run_delay_ns"].as_u64() <= contention["wall_ns"].as_u64(), "{m:#}");
+            assert!(contention["run_delay_ns"].is_u64() && value(m, "waited") <= 100.0, "{m:#}");
+            assert_eq!(contention["distorts"], caller == "other", "{m:#}");
         }
     }
     for word in ["fifo, all pairs", "other, pair 1", "sync", "meet"] {

@@ -10,6 +10,7 @@ use super::point::{Caller, Mode};
 use super::server::{myself, settle};
 use super::trial;
 use crate::engine::recorder::{Slots, Writer};
+use crate::engine::waits::{self, Measuring};
 use crate::exchange::transaction::{Client, Failure};
 use anyhow::{Context, Result, bail};
 use latscope_core::report::Sampling;
@@ -87,8 +88,10 @@ impl Prepared {
                     let thread = kept.then(|| {
                         let (give, jobs) = sync_channel::<Job>(1);
                         let (back, take) = sync_channel(1);
-                        let work =
-                            move || jobs.iter().for_each(|job| back.send(job.done(rules)).unwrap_or(()));
+                        let work = move || {
+                            let _measuring = Measuring::hold();
+                            jobs.iter().for_each(|job| back.send(job.done(rules)).unwrap_or(()));
+                        };
                         let builder = std::thread::Builder::new().name("fifo-caller".to_owned());
                         builder.spawn_scoped(scope, work).context("no thread for the caller")?;
                         anyhow::Ok((give, take))
@@ -142,22 +145,34 @@ impl Party<'_> {
         let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
         let (servers, first) = (server(), self.sequence);
         let faults = usage::process_counts();
+        let (waited, cpu) = (Delays::so_far(order), usage::process_cpu_ns());
         let begin = monotonic_ns();
         if going {
             self.rounds(order);
         }
         let until = monotonic_ns();
         let server_cpu = server().saturating_sub(servers);
+        let client_cpu = usage::process_cpu_ns().saturating_sub(cpu);
+        let waited = Delays::so_far(order).since(&waited);
         let transactions = (self.sequence - first) / 2;
         let after = usage::process_counts();
         let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
-        let mut called = Called { server_cpu, transactions, faults, from: begin, until, ..Called::default() };
+        let mut called = Called {
+            server_cpu,
+            server_delay: waited.server,
+            client_cpu,
+            transactions,
+            faults,
+            from: begin,
+            until,
+            ..Called::default()
+        };
         if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
             self.try_inheritance(order, &mut called);
         }
         called.ended = self.ended.as_ref().map(Failure::to_string);
         let stations = self.seats.iter_mut().filter_map(|seat| seat.station.take());
-        called.tallies = stations.map(closed).collect();
+        called.tallies = stations.map(|station| closed(station, &waited)).collect();
         Ok(called)
     }
 
@@ -237,23 +252,55 @@ const LEAD_NS: u64 = 100_000;
 /// Calls from a thread that does nothing else and ends.
 fn fresh(job: Job, rules: &Rules) -> Job {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(move || match job.line.another() {
-            None => job.done(rules),
-            // An end of its own, as long as the thread lives.
-            Some(Ok(own)) => {
-                let Job { station, line, turn, outcome } = job;
-                let done = Job { station, line: own, turn, outcome }.done(rules);
-                Job { line, ..done }
+        let thread = scope.spawn(move || {
+            let _measuring = Measuring::hold();
+            match job.line.another() {
+                None => job.done(rules),
+                // An end of its own, as long as the thread lives.
+                Some(Ok(own)) => {
+                    let Job { station, line, turn, outcome } = job;
+                    let done = Job { station, line: own, turn, outcome }.done(rules);
+                    Job { line, ..done }
+                }
+                Some(Err(failure)) => Job { outcome: Outcome::Over(failure), ..job },
             }
-            Some(Err(failure)) => Job { outcome: Outcome::Over(failure), ..job },
         });
         thread.join().expect("a caller's thread does not panic")
     })
 }
 
-fn closed(station: Station) -> super::orders::Tally {
+/// What those who take part have waited for a CPU, ns.
+struct Delays {
+    /// The process' first thread: that of the SCHED_OTHER caller.
+    other: Option<u64>,
+    /// Those of the SCHED_FIFO caller.
+    fifo: Option<u64>,
+    server: Option<u64>,
+}
+
+impl Delays {
+    /// Reads files: outside of stamps only.
+    fn so_far(order: &ClientOrder) -> Delays {
+        let other = waits::own();
+        let fifo = other.map(|_| waits::of_measuring());
+        Delays { other, fifo, server: order.server.map_or(Some(0), waits::of_process) }
+    }
+
+    fn since(&self, before: &Delays) -> Delays {
+        let more = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Delays {
+            other: more(self.other, before.other),
+            fifo: more(self.fifo, before.fifo),
+            server: more(self.server, before.server),
+        }
+    }
+}
+
+fn closed(station: Station, waited: &Delays) -> super::orders::Tally {
+    let run_delay = if station.order.caller == Caller::Other { waited.other } else { waited.fifo };
     let blocks = |writer: Option<Writer>| writer.map(Writer::into_blocks).unwrap_or_default();
     let mut tally = station.tally;
+    tally.run_delay = run_delay;
     (tally.blocks, tally.due_blocks) = (blocks(station.writer), blocks(station.due));
     tally
 }

@@ -9,7 +9,7 @@ use crate::engine::bench::Bench;
 use crate::exchange::transaction::Transport;
 use anyhow::Result;
 use latscope_core::quality::POLICY_REFUSED;
-use latscope_core::report::{Better, Hop, Times};
+use latscope_core::report::{Better, Contention, Hop, Times};
 use latscope_core::transactions::RUN_ELAPSED;
 use latscope_core::units::{counted, format_size};
 
@@ -141,8 +141,29 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
         if let Some(run) = run.filter(|_| row.mode != Mode::Inversion) {
             bench.value(*point, RUN_ELAPSED, run as f64, "ns", Better::Neither);
         }
+        waited(bench, *point, row, tally, &called);
         doubts(bench, *point, tally, &called, served.as_ref());
     }
+}
+
+/// What caller and server waited for a CPU because of others: a caller under SCHED_OTHER can lose
+/// it to any process. On a common CPU each waits for the other, too: then one of them runs.
+fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Called) {
+    let distorts = row.caller == Caller::Other && row.mode != Mode::Inversion;
+    let wall_ns = called.until - called.from;
+    let none_ran = match row.placement {
+        Placement::TwoCores => u64::MAX,
+        Placement::SameCore | Placement::Free => {
+            wall_ns.saturating_sub(called.client_cpu + called.server_cpu)
+        }
+    };
+    let run_delay_ns =
+        tally.run_delay.zip(called.server_delay).map(|(caller, server)| none_ran.min(caller + server));
+    let contention = Contention { wall_ns, run_delay_ns, others: None, distorts };
+    if let Some(waited) = contention.waited() {
+        bench.value(point, "waited", 100.0 * waited, "%", Better::Less);
+    }
+    bench.set_contention(point, contention);
 }
 
 fn of_row(

@@ -154,6 +154,10 @@ pub struct Called {
     pub tallies: Vec<Tally>,
     /// CPU time of the server's process while it was measured, ns.
     pub server_cpu: u64,
+    /// What the server's threads waited for a CPU in that time, ns; see [`Tally::run_delay`].
+    pub server_delay: Option<u64>,
+    /// CPU time of the client's process in that time, ns.
+    pub client_cpu: u64,
     /// Transactions in that time.
     pub transactions: u64,
     /// Page faults of the client's process in that time.
@@ -201,6 +205,9 @@ pub struct Tally {
     pub cpu: u64,
     /// How many these are.
     pub cpu_calls: u64,
+    /// Time that the caller's threads waited for a CPU from the first turn to the last, ns;
+    /// `None` where the kernel does not count it.
+    pub run_delay: Option<u64>,
     /// What it did not get: the reason.
     pub shortfall: Option<String>,
     /// The first calls in full.
