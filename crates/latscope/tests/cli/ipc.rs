@@ -164,8 +164,10 @@ fn each_call_over_the_deadline_is_a_miss_and_criteria_judge_them() {
     let m = point(&found, &[("caller", "other"), ("pair", "all")]);
     assert_eq!((value(m, "misses"), value(m, "meet")), (50.0, 0.0));
     assert_eq!(m["summary"]["missed"], 50);
-    let (ran, _) = tried("-t pipe --count 50 --deadline 1000s --missed 0 --caller other");
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let (ran, found) = tried("-t pipe --count 50 --deadline 1000s --missed 0 --caller other");
+    // Beside others that take its CPU a pass proves nothing.
+    let is_ok = measurements(&found).iter().all(|m| m["support"] == "ok");
+    assert_eq!(ran.code, Some(if is_ok { 0 } else { 3 }), "{ran:#?}");
 }
 
 #[test]
@@ -300,7 +302,7 @@ fn an_interrupted_run_ends_with_what_there_is() {
     ran.no_panic();
     let found = json(&result);
     let m = point(&found, &[("caller", "other"), ("pair", "all")]);
-    assert!(count(m) > 0 && m["support"] == "ok", "{m:#}");
+    assert!(count(m) > 0 && m["support"] != "unsupported", "{m:#}");
     mark.wait_for_none();
 }
 
