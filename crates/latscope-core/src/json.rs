@@ -2,7 +2,7 @@
 //! jq among them, which holds whole numbers up to 2^53 only.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 use std::io;
 
 /// Whole numbers up to this one are carried by every reader.
@@ -14,16 +14,49 @@ pub const LARGEST: u64 = 1 << 53;
 /// # Errors
 /// The writer's.
 pub fn write(to: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
-    let mut serializer = serde_json::Serializer::with_formatter(to, Carried(CompactFormatter));
+    format(to, value, CompactFormatter)
+}
+
+/// The same with indentation and a line break at the end, for people.
+///
+/// # Panics
+/// The value has keys that are no texts.
+pub fn pretty(value: &impl Serialize) -> String {
+    let mut text = Vec::new();
+    format(&mut text, value, PrettyFormatter::new()).expect("memory takes what has a JSON form");
+    String::from_utf8(text).expect("JSON is UTF-8") + "\n"
+}
+
+fn format(to: &mut dyn io::Write, value: &impl Serialize, formatter: impl Formatter) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(to, Carried(formatter));
     Ok(value.serialize(&mut serializer)?)
 }
 
-struct Carried(CompactFormatter);
+/// The whole number that is written for this one.
+pub fn carried(number: u64) -> u64 {
+    let beyond = (u64::BITS - number.leading_zeros()).saturating_sub(53);
+    number >> beyond << beyond
+}
 
-impl Formatter for Carried {
+struct Carried<F>(F);
+
+macro_rules! as_before {
+    ($($name:ident($($argument:ident: $kind:ty)?))*) => {$(
+        fn $name<W: ?Sized + io::Write>(&mut self, writer: &mut W $(, $argument: $kind)?) -> io::Result<()> {
+            self.0.$name(writer $(, $argument)?)
+        }
+    )*};
+}
+
+impl<F: Formatter> Formatter for Carried<F> {
     fn write_u64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
-        let beyond = (u64::BITS - value.leading_zeros()).saturating_sub(53);
-        self.0.write_u64(writer, value >> beyond << beyond)
+        self.0.write_u64(writer, carried(value))
+    }
+
+    as_before! {
+        begin_array() end_array() begin_array_value(first: bool) end_array_value()
+        begin_object() end_object() begin_object_key(first: bool) end_object_key()
+        begin_object_value() end_object_value()
     }
 }
 
@@ -81,6 +114,9 @@ mod tests {
             assert!(number > LARGEST || back == number, "{number}");
         }
         assert_eq!(written(&(-5i64, 2.5)), "[-5,2.5]");
+        assert_eq!(pretty(&[u64::MAX]), format!("[\n  {}\n]\n", carried(u64::MAX)));
+        let indented = serde_json::to_string_pretty(&fixture::report()).unwrap();
+        assert_eq!(pretty(&fixture::report()), indented + "\n");
     }
 
     #[test]

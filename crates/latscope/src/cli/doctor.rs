@@ -5,6 +5,7 @@ use crate::machine;
 use crate::stdout;
 use anyhow::Result;
 use clap::ArgMatches;
+use latscope_core::json;
 use std::path::{Path, PathBuf};
 
 /// Checks the machine and shows what was found.
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let machine = machine::this_machine();
     if let Some(path) = matches.get_one::<PathBuf>("json") {
-        let text = serde_json::to_string_pretty(&machine)? + "\n";
+        let text = json::pretty(&machine);
         if path == Path::new("-") {
             stdout::write(&text)?;
             return Ok(Exit::Done);

@@ -6,6 +6,7 @@ use crate::stdout;
 use anyhow::{Context, Result};
 use clap::ArgMatches;
 use latscope_core::figure::{self, Picture};
+use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_core::views::{self, Options, Scale};
@@ -84,7 +85,7 @@ impl Output {
     /// Stdout is closed.
     pub fn plan(&self, plan: &Plan) -> Result<Exit> {
         let text = match &self.json {
-            Some(path) if is_stdout(path) => serde_json::to_string_pretty(plan)? + "\n",
+            Some(path) if is_stdout(path) => json::pretty(plan),
             _ => plan.describe(),
         };
         stdout::write(&text)?;
