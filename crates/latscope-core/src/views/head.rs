@@ -159,8 +159,8 @@ fn complete(points: &Progress) -> String {
 /// `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete`.
 fn told(interrupted: &Interrupted) -> String {
     let Interrupted { by, points, events, time } = interrupted;
-    let amount = |progress: &Progress, format: fn(u64) -> String, of: fn(u64) -> String| match progress.of {
-        Some(whole) => format!("{} of {}", of(progress.done), format(whole)),
+    let amount = |progress: &Progress, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {
+        Some(whole) => format!("{} of {}", bare(progress.done), format(whole)),
         None => format(progress.done),
     };
     let nanoseconds = |ns| format_time(ns as f64);

@@ -1,8 +1,9 @@
 //! How a run, its threads and its outliers are worded in a line.
 
+use latscope_core::events::written;
 use latscope_core::plan::{ParamValue, Params, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
-use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
+use latscope_core::units::{CpuList, format_share, format_time, three_digits};
 
 /// Parameters that come first, in this order.
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
@@ -48,12 +49,9 @@ fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
             None => policy.to_string(),
         },
         ("work" | "gap" | "deadline" | "runtime", ParamValue::Number(ns)) => format!("{name} {}", time(*ns)),
-        ("size" | "payload" | "touch", ParamValue::Number(bytes)) => {
-            format!("{name} {}", format_size(*bytes))
-        }
         ("via", via) => format!("via {via}"),
         (_, ParamValue::Text(text)) => text.clone(),
-        (_, number) => format!("{name} {number}"),
+        (_, number) => written(name, number, all),
     }
 }
 
