@@ -136,7 +136,7 @@ fn there_is_one_server_a_socket() {
     let server = meeting.serve();
     let words = ["remote", "serve", "--openamp"].into_iter().chain(meeting.words.iter().map(String::as_str));
     let line = run(&words.collect::<Vec<_>>()).refused();
-    assert!(line.contains("already"), "{line}");
+    assert!(line.contains("another process uses"), "{line}");
     server.end(Signal::HUP).done();
     assert_eq!(names(meeting.place.path()), [""; 0]);
 }

@@ -240,6 +240,10 @@ fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let channel = connect(bench, point, &guardian)?;
     let mut stream = Stream::new(channel, payload as usize, point.number("timeout"), timebase.clock());
     let stretch = stream.stretch();
+    bench.set_work(
+        index,
+        Work { ops: stretch, bytes_touched: stretch * payload, bytes_moved: stretch * payload },
+    );
     let mut writer = bench.writer(index);
     let (stop, epoch) = (bench.stop(), bench.epoch_ns());
     let end = monotonic_ns().saturating_add(stop.limit_ns);
@@ -259,10 +263,6 @@ fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let outcome = stream.outcome();
     outcome.tally.tell(&*stream.channel, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
-    bench.set_work(
-        index,
-        Work { ops: stretch, bytes_touched: stretch * payload, bytes_moved: stretch * payload },
-    );
     finish(bench, index, stream.channel, ended);
     bench.recorded(index, writer);
     Ok(())
