@@ -492,8 +492,8 @@ impl Contention {
         self.distorts && over(self.waited(), WAITING_MATTERS) && over(self.others, OTHERS_MATTER)
     }
 
-    /// Adds what came of a later round.
-    fn add(&mut self, other: &Contention) {
+    /// Adds that of a later round, or of another thread or pair: the time is then that of all of them.
+    pub fn add(&mut self, other: &Contention) {
         let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
         self.others =
             self.others.zip(other.others).map(|(a, b)| (a * mine + b * its) / (mine + its).max(1.0));
@@ -579,6 +579,12 @@ pub struct Measurement {
     /// Whether what was asked of it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+}
+
+/// Whether values of this unit are amounts, which add up over rounds and CPUs: events, and
+/// the time that the kernel says somebody took.
+pub fn adds_up(unit: &str) -> bool {
+    matches!(unit, "count" | "ms")
 }
 
 /// The value that says how long a CPU was watched, in seconds: its shares and rates are of this time.
@@ -671,7 +677,7 @@ impl Measurement {
             let over = || self.rounds.iter().filter_map(|round| Some((round, *round.values.get(&name)?)));
             let figure = match value.unit.as_str() {
                 _ if name == WATCHED => over().map(|(_, value)| value).sum(),
-                "count" => over().map(|(_, value)| value).sum(),
+                unit if adds_up(unit) => over().map(|(_, value)| value).sum(),
                 "%" | "1/s" => weighted_mean(
                     over().map(|(round, value)| (value, round.values.get(WATCHED).copied().unwrap_or(1.0))),
                 ),

@@ -8,7 +8,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::plan::{ParamValue, Step};
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{
-    Measurement, Recordings, Sampling, Summary, Times, Value, WATCHED, weighted_mean,
+    Measurement, Recordings, Sampling, Summary, Times, Value, WATCHED, adds_up, weighted_mean,
 };
 use latscope_core::transactions::RUN_ELAPSED;
 use latscope_core::verdict::is_part_of;
@@ -182,7 +182,7 @@ fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BT
     let figure = |name: &str, unit: &str| {
         let known =
             members.clone().filter_map(|one| Some((one.values.get(name)?.value, weight(one, name, unit))));
-        if unit == "count" { known.map(|(value, _)| value).sum() } else { weighted_mean(known) }
+        if adds_up(unit) { known.map(|(value, _)| value).sum() } else { weighted_mean(known) }
     };
     let value = |(name, value): (&String, &Value)| {
         (name.clone(), Value { value: figure(name, &value.unit), ..value.clone() })
@@ -240,6 +240,10 @@ fn merge(all: &mut Measurement, one: &Measurement) {
     all.outliers.extend_from_slice(&one.outliers);
     all.incomplete |= one.incomplete;
     all.merge_quality(&one.quality);
+    match (&mut all.contention, &one.contention) {
+        (Some(all), Some(one)) => all.add(one),
+        _ => all.contention = None,
+    }
 }
 
 #[cfg(test)]
@@ -316,6 +320,7 @@ mod tests {
                 ("watched".to_owned(), value(watched, "s")),
                 ("gaps".to_owned(), value(gaps / watched, "1/s")),
                 ("lost".to_owned(), value(100.0 * lost / watched, "%")),
+                ("steal".to_owned(), value(5.0, "ms")),
                 ("faults".to_owned(), value(gaps, "count")),
             ]
             .into();
@@ -327,6 +332,7 @@ mod tests {
         assert_eq!((figure("gaps"), figure("faults")), (120.0, 1200.0));
         assert!((figure("lost") - 12.0).abs() < 1e-9, "{}", figure("lost"));
         assert_eq!(figure("watched"), 5.0);
+        assert_eq!(figure("steal"), 10.0, "an amount");
         // The same in rounds: the time adds up.
         let mut one = cpu(0, 9.0, 900.0, 0.9);
         one.add_round(cpu(0, 1.0, 300.0, 0.3));

@@ -28,6 +28,18 @@ impl Process {
     }
 }
 
+/// A test that fails leaves nothing running beside the next ones.
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for process in self.processes() {
+                let _ = rustix::process::Pid::from_raw(process.pid)
+                    .map(|pid| rustix::process::kill_process(pid, Signal::KILL));
+            }
+        }
+    }
+}
+
 impl Mark {
     /// Marks what `command` will start.
     pub fn on(command: &mut Command) -> Mark {
