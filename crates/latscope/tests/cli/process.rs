@@ -33,8 +33,7 @@ impl Drop for Mark {
     fn drop(&mut self) {
         if std::thread::panicking() {
             for process in self.processes() {
-                let _ = rustix::process::Pid::from_raw(process.pid)
-                    .map(|pid| rustix::process::kill_process(pid, Signal::KILL));
+                let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::KILL));
             }
         }
     }
