@@ -18,7 +18,7 @@ pub struct Tokens {
 // SAFETY: atomic integers accept every bit pattern and any concurrent use;
 // foreign bits in `flags` are cut off where they are used.
 unsafe impl Shareable for Tokens {
-    fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
         let flags = match scope {
             Scope::Threads => futex::Flags::PRIVATE,
             Scope::Processes => futex::Flags::empty(),
@@ -78,7 +78,7 @@ pub struct Bell(AtomicU32);
 
 // SAFETY: as for AtomicU32.
 unsafe impl Shareable for Bell {
-    fn initialise(&self, _: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, _: Scope) -> io::Result<()> {
         Ok(())
     }
 }

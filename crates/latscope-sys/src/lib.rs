@@ -4,12 +4,14 @@
 pub mod binder;
 pub mod child;
 pub mod clock;
+mod copy;
 pub mod cpuid;
 pub mod futex;
 pub mod interruptions;
 pub mod ivshmem;
 pub mod kernels;
 pub mod mailbox;
+mod mapping;
 pub mod mcs;
 pub mod memory;
 pub mod memory_lock;

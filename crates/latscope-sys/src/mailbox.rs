@@ -7,14 +7,13 @@
 //! have to be taken from the other's cache in each turn, for writing and then
 //! for reading. A longer message lies in the lines after it, which nobody looks
 //! at before they are whole.
-//!
-//! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
 
+use crate::mapping::{self, Mapping};
+use crate::{copy, shared_cell};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::MapFlags;
 use std::io;
-use std::ptr::{NonNull, copy_nonoverlapping};
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -27,23 +26,12 @@ const WORD: usize = size_of::<AtomicU64>();
 /// half) and the length (lower half) of the message.
 const SHORT: usize = LINE - WORD;
 
-/// A slot in shared memory.
+/// A slot in shared memory, which is only accessed by atomics and copies that expect others to write.
 #[derive(Debug)]
 pub struct Mailbox {
-    start: NonNull<u8>,
+    mapping: Mapping,
     capacity: usize,
     descriptor: OwnedFd,
-}
-
-// SAFETY: the first line is only used atomically. The others are copied from and
-// to through raw pointers: no reference to them exists.
-unsafe impl Send for Mailbox {}
-
-impl Drop for Mailbox {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `map` with this size, and no pointer into it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), size(self.capacity)) };
-    }
 }
 
 /// Bytes of a slot for messages of up to `capacity` bytes.
@@ -60,10 +48,7 @@ impl Mailbox {
         if u32::try_from(capacity).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let descriptor = rustix::fs::memfd_create("latscope-mailbox", flags)?;
-        rustix::fs::ftruncate(&descriptor, size(capacity) as u64)?;
-        rustix::fs::fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let descriptor = mapping::sealed("latscope-mailbox", size(capacity))?;
         map(descriptor, capacity)
     }
 
@@ -72,9 +57,9 @@ impl Mailbox {
     /// # Errors
     /// The descriptor is not such a memory, or mapping fails.
     pub fn open(descriptor: OwnedFd, capacity: usize) -> io::Result<Mailbox> {
-        let got = rustix::fs::fstat(&descriptor)?.st_size;
-        let sealed = rustix::fs::fcntl_get_seals(&descriptor)?.contains(SealFlags::SHRINK);
-        if !sealed || u32::try_from(capacity).is_err() || got != size(capacity) as i64 {
+        shared_cell::refuse(&descriptor)?;
+        let got = mapping::sealed_length(&descriptor)?;
+        if u32::try_from(capacity).is_err() || got != size(capacity) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("not a mailbox for messages of {capacity} bytes: it has {got} bytes"),
@@ -108,10 +93,9 @@ impl Mailbox {
                 self.words()[words.len()].store(u64::from_ne_bytes(last), Relaxed);
             }
         } else {
-            // SAFETY: the slot has room for `capacity` bytes behind its first line, and
-            // nothing of ours overlaps a shared mapping. A process that breaks the
-            // rule above changes bytes, and any bytes are a message.
-            unsafe { copy(message.as_ptr(), self.bytes(), message.len()) };
+            // SAFETY: the slot has room for `capacity` bytes behind its first line, to which
+            // no reference exists.
+            unsafe { copy::within(self.bytes(), message) };
         }
         self.head().store((u64::from(stamp) << 32) | message.len() as u64, Release);
     }
@@ -154,16 +138,16 @@ impl Mailbox {
                 rest.copy_from_slice(&last[..rest.len()]);
             }
         } else {
-            // SAFETY: as in `put`, the other way round.
-            unsafe { copy(self.bytes(), buffer.as_mut_ptr(), fits) };
+            // SAFETY: as in `put`.
+            unsafe { copy::out(self.bytes(), buffer) };
         }
     }
 
     /// Where longer messages lie.
     #[inline(always)]
-    fn bytes(&self) -> *mut u8 {
-        // SAFETY: the mapping goes on behind the first line.
-        unsafe { self.start.as_ptr().add(LINE) }
+    fn bytes(&self) -> NonNull<u8> {
+        // SAFETY: the mapping goes on behind the first line, or ends with it.
+        unsafe { self.mapping.start.add(LINE) }
     }
 
     /// Where short ones lie, which are copied word by word: the call of a
@@ -173,46 +157,20 @@ impl Mailbox {
     fn words(&self) -> &[AtomicU64; SHORT / WORD] {
         // SAFETY: the mapping begins with an aligned line, which is only used
         // atomically and stays as long as `self`.
-        unsafe { &*self.start.as_ptr().add(WORD).cast() }
+        unsafe { self.mapping.start.add(WORD).cast().as_ref() }
     }
 
     #[inline(always)]
     fn head(&self) -> &AtomicU64 {
         // SAFETY: a slot begins with an aligned 64-bit head that is only used
         // atomically, and stays mapped as long as `self`.
-        unsafe { self.start.cast::<AtomicU64>().as_ref() }
-    }
-}
-
-/// Copies bytes in pieces too short for the string instructions of the processor,
-/// which the C library takes for longer ones: on Zen 4 these can take six times
-/// as long where the lines come from another core.
-///
-/// # Safety
-/// As of [`copy_nonoverlapping`].
-unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    const PIECE: usize = 1 << 10;
-    for at in (0..length).step_by(PIECE) {
-        // SAFETY: the caller's; the piece ends with the whole at the latest.
-        unsafe { copy_nonoverlapping(from.add(at), to.add(at), PIECE.min(length - at)) };
+        unsafe { self.mapping.start.cast::<AtomicU64>().as_ref() }
     }
 }
 
 fn map(descriptor: OwnedFd, capacity: usize) -> io::Result<Mailbox> {
-    // SAFETY: a new mapping at an address the kernel chooses touches no other
-    // memory; the file has the size and cannot shrink (sealed).
-    let start = unsafe {
-        rustix::mm::mmap(
-            std::ptr::null_mut(),
-            size(capacity),
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::SHARED | MapFlags::POPULATE,
-            &descriptor,
-            0,
-        )?
-    };
-    let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-    Ok(Mailbox { start, capacity, descriptor })
+    let mapping = Mapping::new(&descriptor, 0, size(capacity), MapFlags::POPULATE)?;
+    Ok(Mailbox { mapping, capacity, descriptor })
 }
 
 #[cfg(test)]

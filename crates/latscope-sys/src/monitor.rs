@@ -26,7 +26,7 @@ impl std::fmt::Debug for Mutex {
 // SAFETY: a normal mutex holds a futex word, an owner and flags; the links it
 // has room for are used by robust mutexes only, which this is not.
 unsafe impl Shareable for Mutex {
-    fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
         let mut attributes = MaybeUninit::uninit();
         // SAFETY: pthread_mutexattr_init fills the attributes before the other
         // calls use them; the mutex pointer is valid and the caller is its
@@ -97,8 +97,9 @@ impl std::fmt::Debug for Monitor {
 
 // SAFETY: as for Mutex; a condition variable holds counters only.
 unsafe impl Shareable for Monitor {
-    fn initialise(&self, scope: Scope) -> io::Result<()> {
-        self.mutex.initialise(scope)?;
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+        // SAFETY: as the caller vouches.
+        unsafe { self.mutex.initialise(scope)? };
         let mut attributes = MaybeUninit::uninit();
         // SAFETY: pthread_condattr_init fills the attributes before the other
         // calls use them; the condition is valid and the caller its only holder.

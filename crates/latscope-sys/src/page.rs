@@ -2,11 +2,12 @@
 //! mmap(2), munmap(2), mprotect(2), madvise(2), mincore(2).
 
 use crate::syscall::syscall;
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::ffi::c_void;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// Size of a huge page, bytes: what the second level of the page table maps
 /// with 4 KiB pages.
@@ -50,6 +51,16 @@ pub enum Access {
     ReadWrite,
 }
 
+/// What is behind the pages of a [`Mapping`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backing {
+    Anonymous,
+    /// A file, of which stores make private copies.
+    Private,
+    /// A file that others may write to meanwhile.
+    Shared,
+}
+
 /// A stretch of this process's address space, unmapped when dropped.
 ///
 /// A mapped file must not be made shorter meanwhile: touching a page beyond
@@ -59,7 +70,7 @@ pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
     access: Access,
-    anonymous: bool,
+    backing: Backing,
 }
 
 // SAFETY: the mapping belongs to its owner alone; nothing in it is bound to
@@ -82,7 +93,7 @@ impl Mapping {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )?
         };
-        Ok(Mapping::of(start, bytes, Access::ReadWrite, true))
+        Ok(Mapping::of(start, bytes, Access::ReadWrite, Backing::Anonymous))
     }
 
     /// Maps private anonymous memory that starts on a boundary of
@@ -91,7 +102,7 @@ impl Mapping {
     /// # Errors
     /// As [`anonymous`](Self::anonymous).
     pub fn huge_aligned(bytes: usize) -> Result<Mapping> {
-        let wide = Mapping::anonymous(bytes + HUGE_PAGE)?;
+        let wide = Mapping::anonymous(bytes.checked_add(HUGE_PAGE).ok_or(Errno::NOMEM)?)?;
         let (first, end) = (wide.start.as_ptr(), wide.bytes);
         let before = first.align_offset(HUGE_PAGE);
         std::mem::forget(wide);
@@ -107,7 +118,7 @@ impl Mapping {
             if after > 0 {
                 mm::munmap(start.add(bytes).cast(), after)?;
             }
-            Ok(Mapping::of(start.cast(), bytes, Access::ReadWrite, true))
+            Ok(Mapping::of(start.cast(), bytes, Access::ReadWrite, Backing::Anonymous))
         }
     }
 
@@ -120,7 +131,7 @@ impl Mapping {
     pub fn shared(file: impl AsFd, bytes: usize) -> Result<Mapping> {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe { mm::mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
-        Ok(Mapping::of(start, bytes, Access::Read, false))
+        Ok(Mapping::of(start, bytes, Access::Read, Backing::Shared))
     }
 
     /// Maps the first `bytes` of a file copy-on-write: a store makes a private
@@ -132,7 +143,7 @@ impl Mapping {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe { mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE, file, 0)? };
-        Ok(Mapping::of(start, bytes, Access::ReadWrite, false))
+        Ok(Mapping::of(start, bytes, Access::ReadWrite, Backing::Private))
     }
 
     /// Maps the first `pages` pages of a file for reading, each page by a
@@ -145,7 +156,8 @@ impl Mapping {
     /// mappings (`vm.max_map_count`).
     pub fn page_by_page(file: impl AsFd, pages: usize) -> Result<Mapping> {
         let page = page_size();
-        let whole = Mapping { access: Access::Read, anonymous: false, ..Mapping::anonymous(pages * page)? };
+        let bytes = pages.checked_mul(page).ok_or(Errno::NOMEM)?;
+        let whole = Mapping { access: Access::Read, backing: Backing::Shared, ..Mapping::anonymous(bytes)? };
         for slot in 0..pages {
             let offset = ((pages - 1 - slot) * page) as u64;
             let flags = MapFlags::SHARED | MapFlags::FIXED;
@@ -158,9 +170,9 @@ impl Mapping {
         Ok(whole)
     }
 
-    fn of(start: *mut c_void, bytes: usize, access: Access, anonymous: bool) -> Mapping {
+    fn of(start: *mut c_void, bytes: usize, access: Access, backing: Backing) -> Mapping {
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
-        Mapping { start, bytes, access, anonymous }
+        Mapping { start, bytes, access, backing }
     }
 
     /// Where it starts.
@@ -182,7 +194,7 @@ impl Mapping {
     pub fn write(&mut self, offset: usize) {
         assert!(offset < self.bytes && self.access == Access::ReadWrite);
         // SAFETY: inside a writable mapping that `self` borrows exclusively.
-        unsafe { self.start.as_ptr().add(offset).write_volatile(1) }
+        unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.store(1, Relaxed);
     }
 
     /// Loads the byte at `offset`.
@@ -192,9 +204,9 @@ impl Mapping {
     #[inline(always)]
     pub fn read(&self, offset: usize) -> u8 {
         assert!(offset < self.bytes);
-        // SAFETY: inside a readable mapping; volatile, because a shared file
+        // SAFETY: inside a readable mapping; atomic, because a shared file
         // may be written by others.
-        unsafe { self.start.as_ptr().add(offset).read_volatile() }
+        unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.load(Relaxed)
     }
 
     /// Loads one word of every `step` bytes and returns their sum.
@@ -207,8 +219,8 @@ impl Mapping {
         for offset in (0..self.bytes.saturating_sub(7)).step_by(step) {
             // SAFETY: a whole aligned word inside a readable mapping, which
             // starts on a page.
-            let word = unsafe { self.start.as_ptr().add(offset).cast::<u64>().read_volatile() };
-            sum = sum.wrapping_add(word);
+            let word = unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) };
+            sum = sum.wrapping_add(word.load(Relaxed));
         }
         sum
     }
@@ -240,7 +252,7 @@ impl Mapping {
     /// If it is not writable anonymous memory: nobody else may change what a
     /// slice shows.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        assert!(self.anonymous && self.access == Access::ReadWrite);
+        assert!(self.backing == Backing::Anonymous && self.access == Access::ReadWrite);
         // SAFETY: private memory of this length, zeroed by the kernel and
         // borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
@@ -249,9 +261,12 @@ impl Mapping {
     /// Changes what may be done with all pages: mprotect(2).
     ///
     /// # Errors
-    /// ENOMEM (too many mappings), EACCES (the file was not opened so).
+    /// ENOMEM (too many mappings), EACCES (a [shared](Self::shared) file is for reading only).
     #[inline]
     pub fn protect(&mut self, access: Access) -> Result<()> {
+        if self.backing == Backing::Shared && access == Access::ReadWrite {
+            return Err(Errno::ACCESS);
+        }
         let flags = match access {
             Access::Read => MprotectFlags::READ,
             Access::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
@@ -383,6 +398,14 @@ mod tests {
         mapping.write(0);
         mapping.write(2 * HUGE_PAGE - 1);
         assert_eq!(mapping.as_mut_slice().iter().map(|byte| usize::from(*byte)).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn sizes_that_wrap_around_are_refused() {
+        assert_eq!(Mapping::huge_aligned(usize::MAX).unwrap_err(), Errno::NOMEM);
+        assert_eq!(Mapping::huge_aligned(usize::MAX - HUGE_PAGE + 1).unwrap_err(), Errno::NOMEM);
+        let around = usize::MAX / page_size() + 2;
+        assert_eq!(Mapping::page_by_page(file(1), around).unwrap_err(), Errno::NOMEM);
     }
 
     #[test]

@@ -18,7 +18,7 @@ unsafe impl Send for Semaphore {}
 // on it are atomic. It is never destroyed while mapped: on Linux
 // sem_destroy(3) does nothing for an unnamed semaphore.
 unsafe impl Shareable for Semaphore {
-    fn initialise(&self, scope: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
         let shared = i32::from(scope == Scope::Processes);
         // SAFETY: the pointer is valid, and the caller is the only holder.
         check(unsafe { libc::sem_init(self.0.get(), shared, 0) })

@@ -1,25 +1,26 @@
 //! A memfd of 64-bit counters that a worker writes and the coordinator reads:
 //! what was counted survives a crash of the worker.
 
+use crate::mapping::{self, Mapping};
+use crate::shared_cell;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::MapFlags;
 use std::io;
 use std::path::Path;
-use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
 /// A shared mapping of counters, zero at first. Pages never written take no memory.
 #[derive(Debug)]
 pub struct Counters {
-    start: NonNull<AtomicU64>,
+    mapping: Mapping,
     length: usize,
 }
 
-// SAFETY: the mapping is only reached through atomics.
-unsafe impl Send for Counters {}
-// SAFETY: as above.
-unsafe impl Sync for Counters {}
+/// Bytes of so many counters.
+fn bytes(length: usize) -> io::Result<usize> {
+    Ok(length.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::InvalidInput)?)
+}
 
 /// Makes a memfd with room for `length` counters (memfd_create(2)). Where a
 /// seccomp filter refuses that, a file without a name on a tmpfs serves as well.
@@ -27,10 +28,11 @@ unsafe impl Sync for Counters {}
 /// # Errors
 /// Out of descriptors or memory, or there is no place for such a file either.
 pub fn create(length: usize) -> io::Result<OwnedFd> {
+    let bytes = bytes(length)?;
     let fd = memfd_create("latscope-histograms", MemfdFlags::CLOEXEC).or_else(|refused| {
         nameless("/dev/shm").or_else(|_| nameless(std::env::temp_dir())).map_err(|_| refused)
     })?;
-    ftruncate(&fd, (length * size_of::<AtomicU64>()) as u64)?;
+    ftruncate(&fd, bytes as u64)?;
     Ok(fd)
 }
 
@@ -46,30 +48,17 @@ impl Counters {
     /// # Errors
     /// The memfd is shorter than that, or memory is exhausted.
     pub fn map(fd: impl AsFd, length: usize) -> io::Result<Counters> {
-        let bytes = length.max(1) * size_of::<AtomicU64>();
-        if rustix::fs::fstat(&fd)?.st_size < (length * size_of::<AtomicU64>()) as i64 {
+        shared_cell::refuse(&fd)?;
+        if mapping::length(&fd)? < bytes(length)? {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the shared counters are too short"));
         }
-        // SAFETY: a new mapping at an address of the kernel's choice; the file is long enough and never shrinks.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, fd, 0)?
-        };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Counters { start, length })
+        Ok(Counters { mapping: Mapping::new(fd, 0, bytes(length.max(1))?, MapFlags::empty())?, length })
     }
 
     /// The counters.
     pub fn as_slice(&self) -> &[AtomicU64] {
         // SAFETY: the mapping holds `length` aligned 64-bit words, lives as long as `self`, and is only used atomically.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
-    }
-}
-
-impl Drop for Counters {
-    fn drop(&mut self) {
-        let bytes = self.length.max(1) * size_of::<AtomicU64>();
-        // SAFETY: this is the mapping made in `map`, and no slice of it outlives `self`.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes) };
+        unsafe { std::slice::from_raw_parts(self.mapping.start.cast().as_ptr(), self.length) }
     }
 }
 
@@ -85,6 +74,9 @@ mod tests {
         a.as_slice()[999].store(7, Relaxed);
         assert_eq!(b.as_slice()[999].load(Relaxed), 7);
         assert!(Counters::map(&fd, 1001).is_err());
+        // Sizes that wrap around to that of the file, or to less.
+        assert!(Counters::map(&fd, (1 << 61) + 1000).is_err() && Counters::map(&fd, usize::MAX).is_err());
+        assert!(create((1 << 61) + 1).is_err());
     }
 
     #[test]

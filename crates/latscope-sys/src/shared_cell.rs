@@ -1,17 +1,20 @@
 //! A value in memory that several processes may map: a memfd of its own.
 //!
-//! The descriptor is the handle: pass it to another process and [`open`](SharedCell::open)
-//! it there. The size is sealed, so that no holder of the descriptor can turn
-//! an access of another into SIGBUS.
-//!
-//! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
+//! The descriptor is the handle: pass it to another process of the same program
+//! and [`open`](SharedCell::open) it there. A stamp behind the value tells its
+//! type, and nothing else of this crate maps such a file. What a program writes
+//! there by other means (pwrite(2), a mapping made without this crate) is as
+//! /proc/self/mem: no type can protect itself from it.
 
+use crate::mapping::{self, Mapping};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::io::{pread, pwrite};
+use rustix::mm::MapFlags;
+use std::any::TypeId;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::marker::PhantomData;
 use std::ops::Deref;
-use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -32,32 +35,35 @@ pub enum Scope {
 /// one process only, and every access through `&self` is sound however other
 /// holders use it at the same time. Zeroed memory is a value of it.
 pub unsafe trait Shareable: Send + Sync + Sized + 'static {
-    /// Makes zeroed memory ready for use; called once, by the creator, before
-    /// anybody else can have the memory.
+    /// Makes zeroed memory ready for use.
     ///
     /// # Errors
     /// What the system reports for the primitives inside.
-    fn initialise(&self, scope: Scope) -> io::Result<()>;
+    ///
+    /// # Safety
+    /// Called once, by the creator, before anything else can use the memory.
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()>;
 }
 
 // SAFETY: an atomic integer accepts every bit pattern and any concurrent use.
 unsafe impl Shareable for AtomicU32 {
-    fn initialise(&self, _: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, _: Scope) -> io::Result<()> {
         Ok(())
     }
 }
 
 // SAFETY: as for AtomicU32.
 unsafe impl Shareable for AtomicU64 {
-    fn initialise(&self, _: Scope) -> io::Result<()> {
+    unsafe fn initialise(&self, _: Scope) -> io::Result<()> {
         Ok(())
     }
 }
 
 // SAFETY: an array adds nothing to its elements.
 unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
-    fn initialise(&self, scope: Scope) -> io::Result<()> {
-        self.iter().try_for_each(|each| each.initialise(scope))
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+        // SAFETY: as the caller vouches.
+        self.iter().try_for_each(|each| unsafe { each.initialise(scope) })
     }
 }
 
@@ -75,33 +81,48 @@ pub struct Lane<T> {
 
 // SAFETY: both fields are Shareable and repr(C) fixes where they are.
 unsafe impl<T: Shareable> Shareable for Lane<T> {
-    fn initialise(&self, scope: Scope) -> io::Result<()> {
-        self.signal.initialise(scope)
+    unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
+        // SAFETY: as the caller vouches.
+        unsafe { self.signal.initialise(scope) }
     }
+}
+
+/// The last bytes of a file with a value.
+const MARK: [u8; 8] = *b"latscell";
+
+/// What stands behind a value in its file: which type it is of, and the mark. Types have the same number
+/// in all processes of a program.
+fn stamp<T: 'static>() -> [u8; 16] {
+    let mut hasher = DefaultHasher::new();
+    TypeId::of::<T>().hash(&mut hasher);
+    let mut stamp = [0; 16];
+    stamp[..8].copy_from_slice(&hasher.finish().to_ne_bytes());
+    stamp[8..].copy_from_slice(&MARK);
+    stamp
+}
+
+/// Refuses a file with a value in it, for all who let their callers write what they like.
+pub(crate) fn refuse(file: impl AsFd) -> io::Result<()> {
+    // All cells are sealed. A device is not, and is not to be read for this.
+    let Ok(length) = mapping::sealed_length(&file) else { return Ok(()) };
+    let mut end = MARK.map(|_| 0);
+    pread(&file, &mut end, length.saturating_sub(MARK.len()) as u64)?;
+    if end != MARK {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "the memory of a shared cell"))
 }
 
 #[derive(Debug)]
-struct Mapping<T> {
-    address: NonNull<T>,
+struct Shared<T> {
+    mapping: Mapping,
     descriptor: OwnedFd,
-}
-
-// SAFETY: the mapping is only ever used through `&T`, and T: Shareable is Sync.
-unsafe impl<T: Shareable> Send for Mapping<T> {}
-// SAFETY: as above.
-unsafe impl<T: Shareable> Sync for Mapping<T> {}
-
-impl<T> Drop for Mapping<T> {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `map` with this size, and nobody
-        // borrows it any more. It cannot fail for a range that is mapped.
-        let _ = unsafe { rustix::mm::munmap(self.address.as_ptr().cast(), size_of::<T>()) };
-    }
+    value: PhantomData<T>,
 }
 
 /// A handle on a shared value; clones refer to the same memory.
 #[derive(Debug)]
-pub struct SharedCell<T: Shareable>(Arc<Mapping<T>>);
+pub struct SharedCell<T: Shareable>(Arc<Shared<T>>);
 
 impl<T: Shareable> Clone for SharedCell<T> {
     fn clone(&self) -> Self {
@@ -115,29 +136,27 @@ impl<T: Shareable> SharedCell<T> {
     /// # Errors
     /// No memory or descriptors left, or what `T` needs is missing.
     pub fn create(scope: Scope) -> io::Result<Self> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let descriptor = rustix::fs::memfd_create("latscope-cell", flags)?;
-        rustix::fs::ftruncate(&descriptor, size_of::<T>() as u64)?;
-        rustix::fs::fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let cell = SharedCell(Arc::new(map::<T>(descriptor)?));
-        cell.initialise(scope)?;
+        let descriptor = mapping::sealed("latscope-cell", size_of::<T>() + stamp::<T>().len())?;
+        pwrite(&descriptor, &stamp::<T>(), size_of::<T>() as u64)?;
+        let cell = map::<T>(descriptor)?;
+        // SAFETY: nothing else has the descriptor so far, nor the cell.
+        unsafe { cell.initialise(scope)? };
         Ok(cell)
     }
 
     /// Maps the value another holder has made.
     ///
     /// # Errors
-    /// The descriptor is not a cell of this type's size, or mapping fails.
+    /// The descriptor is not a cell of this type, or mapping fails.
     pub fn open(descriptor: OwnedFd) -> io::Result<Self> {
-        let size = rustix::fs::fstat(&descriptor)?.st_size;
-        let sealed = rustix::fs::fcntl_get_seals(&descriptor)?.contains(SealFlags::SHRINK);
-        if !sealed || size != size_of::<T>() as i64 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("not a shared cell of {} bytes (it has {size})", size_of::<T>()),
-            ));
+        let mut found = [0; 16];
+        let length = mapping::sealed_length(&descriptor)?;
+        pread(&descriptor, &mut found, size_of::<T>() as u64)?;
+        if length != size_of::<T>() + found.len() || found != stamp::<T>() {
+            let name = std::any::type_name::<T>();
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("not a shared cell of {name}")));
         }
-        Ok(SharedCell(Arc::new(map(descriptor)?)))
+        map(descriptor)
     }
 
     /// The memfd behind it, to hand to another process.
@@ -151,32 +170,27 @@ impl<T: Shareable> Deref for SharedCell<T> {
 
     fn deref(&self) -> &T {
         // SAFETY: the mapping is at least size_of::<T>() bytes, page-aligned,
-        // and lives as long as self; Shareable makes every content a valid T.
-        unsafe { self.0.address.as_ref() }
+        // and lives as long as self; it was made for a T, and Shareable makes
+        // every content a valid one.
+        unsafe { self.0.mapping.start.cast().as_ref() }
     }
 }
 
-fn map<T: Shareable>(descriptor: OwnedFd) -> io::Result<Mapping<T>> {
+fn map<T: Shareable>(descriptor: OwnedFd) -> io::Result<SharedCell<T>> {
     assert!(align_of::<T>() <= 4096, "a mapping is only page-aligned");
-    // SAFETY: a new mapping at an address the kernel chooses touches no other
-    // memory; the file has the size and cannot shrink (sealed).
-    let address = unsafe {
-        rustix::mm::mmap(
-            std::ptr::null_mut(),
-            size_of::<T>(),
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::SHARED | MapFlags::POPULATE,
-            &descriptor,
-            0,
-        )?
-    };
-    let address = NonNull::new(address.cast()).expect("mmap never returns address 0 without MAP_FIXED");
-    Ok(Mapping { address, descriptor })
+    let mapping = Mapping::new(&descriptor, 0, size_of::<T>(), MapFlags::POPULATE)?;
+    Ok(SharedCell(Arc::new(Shared { mapping, descriptor, value: PhantomData })))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mailbox::Mailbox;
+    use crate::monitor::Mutex;
+    use crate::page;
+    use crate::shared::Counters;
+    use crate::window::Window;
+    use rustix::fs::MemfdFlags;
     use std::sync::atomic::Ordering::Relaxed;
 
     #[test]
@@ -191,13 +205,31 @@ mod tests {
     }
 
     #[test]
-    fn another_size_or_an_unsealed_file_is_refused() {
-        let cell = SharedCell::<AtomicU64>::create(Scope::Threads).unwrap();
-        let descriptor = cell.descriptor().try_clone_to_owned().unwrap();
-        assert!(SharedCell::<AtomicU32>::open(descriptor).is_err());
+    fn another_type_or_an_unsealed_file_is_refused() {
+        let cell = SharedCell::<Mutex>::create(Scope::Threads).unwrap();
+        let descriptor = || cell.descriptor().try_clone_to_owned().unwrap();
+        assert!(SharedCell::<Mutex>::open(descriptor()).is_ok());
+        // The size is the same, the type is not.
+        const WORDS: usize = size_of::<Mutex>() / 8;
+        assert_eq!(size_of::<[AtomicU64; WORDS]>(), size_of::<Mutex>());
+        assert!(SharedCell::<[AtomicU64; WORDS]>::open(descriptor()).is_err());
+        assert!(SharedCell::<AtomicU32>::open(descriptor()).is_err());
+        let plain = SharedCell::<[AtomicU64; WORDS]>::create(Scope::Threads).unwrap();
+        assert!(SharedCell::<Mutex>::open(plain.descriptor().try_clone_to_owned().unwrap()).is_err());
         let loose = rustix::fs::memfd_create("loose", MemfdFlags::ALLOW_SEALING).unwrap();
-        rustix::fs::ftruncate(&loose, 8).unwrap();
+        pwrite(&loose, &[&[0; 8], &stamp::<AtomicU64>()[..]].concat(), 0).unwrap();
         assert!(SharedCell::<AtomicU64>::open(loose).is_err());
+    }
+
+    #[test]
+    fn nothing_else_maps_a_cell_for_writing() {
+        let cell = SharedCell::<[AtomicU64; 14]>::create(Scope::Threads).unwrap();
+        let descriptor = || cell.descriptor().try_clone_to_owned().unwrap();
+        assert_eq!(mapping::length(descriptor()).unwrap(), 128, "that of a mailbox");
+        assert!(Mailbox::open(descriptor(), 64).is_err());
+        assert!(Counters::map(descriptor(), 1).is_err());
+        assert!(Window::map(descriptor()).is_err() && Window::part(descriptor(), 0, 8).is_err());
+        assert!(page::Mapping::shared(descriptor(), 8).unwrap().protect(page::Access::ReadWrite).is_err());
     }
 
     #[test]

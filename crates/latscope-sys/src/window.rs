@@ -1,44 +1,30 @@
 //! A window of memory that is shared with another operating system or process,
 //! reached by offsets: for [`latscope_rpmsg`].
-//!
-//! Sources: memfd_create(2), fcntl(2) F_ADD_SEALS, mmap(2).
 
-mod copy;
 pub mod ends;
 
+use crate::mapping::{self, Mapping};
+use crate::{copy, shared_cell};
 use latscope_rpmsg::{Fault, Memory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::MapFlags;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
 
 /// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at).
+///
+/// Its memory is only accessed by atomics and by copies that expect others to write.
 #[derive(Debug, Clone)]
-pub struct Window(Arc<Mapping>);
+pub struct Window(Arc<Mapped>);
 
 #[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    size: usize,
+struct Mapped {
+    mapping: Mapping,
     /// The offset at which it begins.
     base: usize,
     descriptor: OwnedFd,
-}
-
-// SAFETY: the mapping is only accessed through atomics and volatile copies: no
-// other reference to its bytes exists.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `Window::map` with this size, and no pointer into it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.size) };
-    }
 }
 
 impl Window {
@@ -47,11 +33,7 @@ impl Window {
     /// # Errors
     /// No memory or descriptors left.
     pub fn create(size: usize) -> io::Result<Window> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let descriptor = rustix::fs::memfd_create("latscope-window", flags)?;
-        rustix::fs::ftruncate(&descriptor, size as u64)?;
-        rustix::fs::fcntl_add_seals(&descriptor, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Window::map(descriptor)
+        Window::map(mapping::sealed("latscope-window", size)?)
     }
 
     /// The whole of a file: that of [`create`](Window::create) in another
@@ -60,32 +42,38 @@ impl Window {
     /// SIGBUS at the next access (mmap(2)).
     ///
     /// # Errors
-    /// The file is empty, or cannot be mapped for reading and writing.
+    /// The file is empty, that of a [`SharedCell`](shared_cell::SharedCell), or cannot be
+    /// mapped for reading and writing.
     pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
-        let size = usize::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
-        Window::mapping(descriptor, 0, size, MapFlags::SHARED | MapFlags::POPULATE, 0)
+        let size = mapping::length(&descriptor)?;
+        Window::mapping(descriptor, 0, size, MapFlags::POPULATE, 0)
     }
 
-    /// A part of a device whose offsets are physical addresses. Offsets in the
-    /// window are those of the device, so that the first is `base`.
+    /// A part of a file whose offsets are physical addresses. Offsets in the
+    /// window are those of the file, so that the first is `base`.
     ///
     /// # Errors
-    /// As [`map`](Window::map); `base` is not that of a page.
+    /// As [`part`](Window::part).
     pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
-        Window::mapping(descriptor, base as u64, size, MapFlags::SHARED | MapFlags::POPULATE, base)
+        within(&descriptor, base as u64, size)?;
+        Window::device(descriptor, base, size)
+    }
+
+    /// As [`map_at`](Window::map_at), of a device, which has no size: its caller
+    /// knows that the part is memory which is there to be shared.
+    pub(crate) fn device(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
+        base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
+        Window::mapping(descriptor, base as u64, size, MapFlags::POPULATE, base)
     }
 
     /// A part of a file, such as the memory of a virtual machine, whose pages
     /// are not touched before they are used. Else as [`map`](Window::map).
     ///
     /// # Errors
-    /// The part is empty, not wholly in the file, or begins within a page.
+    /// As [`map`](Window::map); the part is not wholly in the file, or begins within a page.
     pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
-        let length = u64::try_from(rustix::fs::fstat(&descriptor)?.st_size).unwrap_or(0);
-        if offset.checked_add(size as u64).is_none_or(|end| end > length) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Window::mapping(descriptor, offset, size, MapFlags::SHARED, 0)
+        within(&descriptor, offset, size)?;
+        Window::mapping(descriptor, offset, size, MapFlags::empty(), 0)
     }
 
     fn mapping(
@@ -95,12 +83,9 @@ impl Window {
         flags: MapFlags,
         base: usize,
     ) -> io::Result<Window> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
-        let start =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, access, flags, &descriptor, offset)? };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Window(Arc::new(Mapping { start, size, base, descriptor })))
+        shared_cell::refuse(&descriptor)?;
+        let mapping = Mapping::new(&descriptor, offset, size, flags)?;
+        Ok(Window(Arc::new(Mapped { mapping, base, descriptor })))
     }
 
     /// The file behind it, to hand to another process.
@@ -113,17 +98,17 @@ impl Window {
     fn place<T>(&self, at: usize) -> Result<NonNull<T>, Fault> {
         // What is below the base is far above the size then.
         let at = at.wrapping_sub(self.0.base);
-        let fits = at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.0.size);
+        let fits = at.checked_add(size_of::<T>()).is_some_and(|end| end <= self.0.mapping.length);
         if !fits || !at.is_multiple_of(align_of::<T>()) {
             return Err(Fault::OutOfWindow);
         }
         // SAFETY: `at` is within the mapping.
-        Ok(unsafe { self.0.start.add(at) }.cast())
+        Ok(unsafe { self.0.mapping.start.add(at) }.cast())
     }
 
     #[inline(always)]
     fn byte(&self, at: usize) -> Result<&AtomicU8, Fault> {
-        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by volatile copies.
+        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by such copies.
         self.place(at).map(|place| unsafe { place.as_ref() })
     }
 
@@ -143,16 +128,25 @@ impl Window {
     #[inline(always)]
     fn range(&self, at: usize, length: usize) -> Result<NonNull<u8>, Fault> {
         let at = at.wrapping_sub(self.0.base);
-        let fits = at.checked_add(length).is_some_and(|end| end <= self.0.size);
+        let fits = at.checked_add(length).is_some_and(|end| end <= self.0.mapping.length);
         // SAFETY: `at` is within the mapping, or just behind it where the range is empty.
-        if fits { Ok(unsafe { self.0.start.add(at) }) } else { Err(Fault::OutOfWindow) }
+        if fits { Ok(unsafe { self.0.mapping.start.add(at) }) } else { Err(Fault::OutOfWindow) }
+    }
+}
+
+/// Refuses a part that is not wholly in the file.
+fn within(file: impl AsFd, offset: u64, size: usize) -> io::Result<()> {
+    let length = mapping::length(file)? as u64;
+    match offset.checked_add(size as u64) {
+        Some(end) if end <= length => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 
 impl Memory for Window {
     #[inline]
     fn size(&self) -> usize {
-        self.0.base + self.0.size
+        self.0.base + self.0.mapping.length
     }
 
     #[inline]
@@ -202,7 +196,7 @@ impl Memory for Window {
     #[inline]
     fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         let from = self.range(at, into.len())?;
-        // SAFETY: the range is in the mapping, and nothing of ours refers to its bytes.
+        // SAFETY: the range is in the mapping, and only atomics refer to its bytes.
         unsafe { copy::out(from, into) };
         Ok(())
     }
@@ -289,7 +283,13 @@ mod tests {
         let out = Err(Fault::OutOfWindow);
         assert_eq!((part.load_u32(4092).map(drop), part.load_u8(8192).map(drop)), (out, out));
         assert_eq!((part.read(4095, &mut [0; 2]), part.write(8191, &[1; 2]), part.size()), (out, out, 8192));
-        assert!(Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), 1, 4096).is_err());
+        let part = |base, size| Window::map_at(whole.descriptor().try_clone_to_owned().unwrap(), base, size);
+        for (base, size) in [(1, 4096), (4096, 2 * 4096 + 1), (usize::MAX - 4095, 8192), (0, usize::MAX)] {
+            assert!(part(base, size).is_err(), "{size} bytes at {base}");
+        }
+        // A device has no size.
+        let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/zero").unwrap();
+        assert!(Window::map_at(device.into(), 0, 4096).is_err());
     }
 
     #[test]

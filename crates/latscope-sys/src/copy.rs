@@ -2,15 +2,15 @@
 //!
 //! A plain `memcpy` would be a data race: a compiler may take for granted that what it copied is still
 //! there, and look at the shared bytes a second time, after they were checked. So the shared side is
-//! accessed by instructions that the compiler does not see through, at the speed of a `memcpy`: what is
-//! measured is the way between two CPUs.
+//! accessed by instructions that the compiler does not see through, at the speed of a `memcpy` (what is
+//! measured is the way between two CPUs), or by relaxed atomics.
 
 use std::ptr::NonNull;
 
 /// Copies out of shared memory.
 ///
 /// # Safety
-/// All of `into.len()` bytes at `from` are mapped, and no reference of ours refers to them.
+/// All of `into.len()` bytes at `from` are mapped, and no reference of ours to anything but atomics refers to them.
 #[inline]
 pub unsafe fn out(from: NonNull<u8>, into: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -90,9 +90,9 @@ mod vectors {
 /// that memory of devices stands everywhere.
 mod words {
     use std::ptr::NonNull;
+    use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
-    type Word = usize;
-    const SIZE: usize = size_of::<Word>();
+    const SIZE: usize = size_of::<AtomicUsize>();
 
     /// See [`super::out`].
     ///
@@ -106,15 +106,15 @@ mod words {
         // next ones; behind the head the place is aligned for words.
         unsafe {
             for byte in head {
-                *byte = from.read_volatile();
+                *byte = from.cast::<AtomicU8>().as_ref().load(Relaxed);
                 from = from.add(1);
             }
             for word in words {
-                *word = from.cast::<Word>().read_volatile().to_ne_bytes();
+                *word = from.cast::<AtomicUsize>().as_ref().load(Relaxed).to_ne_bytes();
                 from = from.add(SIZE);
             }
             for byte in tail {
-                *byte = from.read_volatile();
+                *byte = from.cast::<AtomicU8>().as_ref().load(Relaxed);
                 from = from.add(1);
             }
         }
@@ -131,15 +131,15 @@ mod words {
         // SAFETY: as in `out`.
         unsafe {
             for byte in head {
-                to.write_volatile(*byte);
+                to.cast::<AtomicU8>().as_ref().store(*byte, Relaxed);
                 to = to.add(1);
             }
             for word in words {
-                to.cast::<Word>().write_volatile(Word::from_ne_bytes(*word));
+                to.cast::<AtomicUsize>().as_ref().store(usize::from_ne_bytes(*word), Relaxed);
                 to = to.add(SIZE);
             }
             for byte in tail {
-                to.write_volatile(*byte);
+                to.cast::<AtomicU8>().as_ref().store(*byte, Relaxed);
                 to = to.add(1);
             }
         }
