@@ -257,7 +257,7 @@ fn a_second_device_and_a_second_driver_are_refused() {
         let server = scope.spawn(|| device.serve_one());
         let mut rings = room.drive(DEMO).unwrap();
         let line = room.device().unwrap_err().to_string();
-        assert!(line.contains("already"), "{line}");
+        assert!(line.contains("another process uses"), "{line}");
         let short = Duration::from_millis(30);
         let line = drive(&room.memory(), &room.socket(), DEMO, 0, short, &|_| ()).err().unwrap().to_string();
         assert!(line.contains("no process listens"), "{line}");
