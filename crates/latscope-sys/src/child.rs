@@ -246,12 +246,13 @@ fn own_words(words: usize) -> io::Result<&'static [u64]> {
     if words == 0 {
         return Ok(&[]);
     }
+    let bytes = words.checked_mul(size_of::<u64>()).ok_or(io::ErrorKind::OutOfMemory)?;
     // SAFETY: a new private mapping at an address the kernel chooses; it is
     // never unmapped, holds `words` zeroed words, and only this process has it.
     let memory = unsafe {
         let address = rustix::mm::mmap_anonymous(
             std::ptr::null_mut(),
-            words * size_of::<u64>(),
+            bytes,
             rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
             rustix::mm::MapFlags::PRIVATE,
         )?;
@@ -348,6 +349,17 @@ mod tests {
         assert_eq!(state.exit_status(), Some(1));
         // Reaped already: there is nothing left to kill.
         std::mem::forget(child);
+    }
+
+    #[test]
+    fn a_relay_without_room_for_its_words_ends() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let (input, _ours) = pipe().unwrap();
+        let (result, output) = pipe().unwrap();
+        // So many bytes wrap around to 8.
+        let _child = relay(cpu, Policy::Other, input.as_fd(), output.as_fd(), (1 << 61) + 1).unwrap();
+        drop(output);
+        assert_eq!(read(&result, &mut [0]), Ok(0));
     }
 
     #[test]

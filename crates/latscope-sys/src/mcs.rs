@@ -43,7 +43,16 @@ pub struct Reserved {
     pub size: u64,
 }
 
-/// The device.
+impl Reserved {
+    /// Refuses what is not wholly in it.
+    fn check(&self, address: u64, size: u64) -> io::Result<()> {
+        let place = address.checked_sub(self.address);
+        let room = place.and_then(|place| self.size.checked_sub(place));
+        if room.is_some_and(|room| size <= room) { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+}
+
+/// The device. Nothing but reserved memory is mapped through it, or run: no memory of Linux.
 #[derive(Debug)]
 pub struct Device(OwnedFd);
 
@@ -76,8 +85,9 @@ impl Device {
     /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
     ///
     /// # Errors
-    /// The firmware refuses.
+    /// The address is not reserved; the firmware refuses.
     pub fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
+        self.reserved()?.check(entry, 1)?;
         self.call(CPU_ON, &mut Cpu { cpu, entry })
     }
 
@@ -104,7 +114,8 @@ impl Device {
     /// # Errors
     /// It is not reserved, or does not begin with a page.
     pub fn map(&self, address: usize, size: usize) -> io::Result<Window> {
-        Window::map_at(self.0.try_clone()?, address, size)
+        self.reserved()?.check(address as u64, size as u64)?;
+        Window::device(self.0.try_clone()?, address, size)
     }
 
     /// Sleeps until the client interrupts, or did since the last time; whether it did.
@@ -135,6 +146,20 @@ mod tests {
         );
         assert_eq!((size_of::<Cpu>(), offset_of!(Cpu, cpu), offset_of!(Cpu, entry)), (16, 0, 8));
         assert_eq!((size_of::<Reserved>(), offset_of!(Reserved, size)), (16, 8));
+    }
+
+    #[test]
+    fn only_reserved_memory_is_for_the_client() {
+        let reserved = Reserved { address: 0x7000_0000, size: 0x1000 };
+        for (address, size) in [(0x7000_0000, 0x1000), (0x7000_0FFF, 1), (0x7000_1000, 0)] {
+            assert!(reserved.check(address, size).is_ok(), "{size} bytes at {address:#x}");
+        }
+        for (address, size) in
+            [(0x6FFF_FFFF, 2), (0x7000_0000, 0x1001), (0x7000_1000, 1), (u64::MAX, u64::MAX)]
+        {
+            assert!(reserved.check(address, size).is_err(), "{size} bytes at {address:#x}");
+        }
+        assert!(Reserved::default().check(0, 1).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! A ring is made once and [mapped](Ring::open) in the process that uses it; its
 //! descriptor can be inherited, but not sent over a socket (the kernel forbids it).
 
+use crate::mapping::Mapping;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::io_uring::{
@@ -11,9 +12,8 @@ use rustix::io_uring::{
     addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_setup, io_uring_sqe,
     io_uring_user_data, off_or_addr2_union,
 };
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::MapFlags;
 use std::io;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Submissions a ring has room for; twice as many completions.
@@ -97,40 +97,43 @@ pub struct Completion {
     pub result: i32,
 }
 
-/// A ring in the memory of this process.
+/// A ring in the memory of this process, which sends messages to one other.
 #[derive(Debug)]
 pub struct Ring {
     descriptor: OwnedFd,
+    /// The kernel looks for it by its number when it takes a submission.
+    to: OwnedFd,
     layout: Layout,
-    rings: Mapped,
-    submissions: Mapped,
+    rings: Mapping,
+    submissions: Mapping,
     waiting: u32,
 }
 
 impl Ring {
-    /// Maps a ring from [`create`]; one process at a time uses it.
+    /// Maps a ring from [`create`] whose messages go to the ring `to`. One process
+    /// at a time uses it; what is queued in it is of this program.
     ///
     /// # Errors
     /// It is none, or there is no memory left.
-    pub fn open(descriptor: OwnedFd, layout: Layout) -> io::Result<Ring> {
-        let rings = Mapped::new(&descriptor, OFFSET_OF_RINGS, layout.length())?;
+    pub fn open(descriptor: OwnedFd, layout: Layout, to: OwnedFd) -> io::Result<Ring> {
+        let rings = Mapping::new(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
         let bytes = ENTRIES as usize * size_of::<io_uring_sqe>();
-        let submissions = Mapped::new(&descriptor, OFFSET_OF_SUBMISSIONS, bytes)?;
-        Ok(Ring { descriptor, layout, rings, submissions, waiting: 0 })
+        let submissions = Mapping::new(&descriptor, OFFSET_OF_SUBMISSIONS, bytes, MapFlags::POPULATE)?;
+        Ok(Ring { descriptor, to, layout, rings, submissions, waiting: 0 })
     }
 
-    /// Prepares a message to another ring, which gets a completion with `mark`.
+    /// Prepares a message to the other ring, which gets a completion with `mark`.
     /// Nothing comes back to this ring, unless it fails: then a completion with mark 0.
     ///
     /// # Errors
     /// More is prepared than there is room for.
     #[inline]
-    pub fn prepare_message(&mut self, to: BorrowedFd, mark: u64) -> io::Result<()> {
+    pub fn prepare_message(&mut self, mark: u64) -> io::Result<()> {
         let mark = io_uring_user_data { u64_: mark };
         self.prepare(io_uring_sqe {
             opcode: IoringOp::MsgRing,
             flags: IoringSqeFlags::CQE_SKIP_SUCCESS,
-            fd: to.as_raw_fd(),
+            fd: self.to.as_raw_fd(),
             off_or_addr2: off_or_addr2_union { user_data: mark },
             addr_or_splice_off_in: addr_or_splice_off_in_union { msgring_cmd: IoringMsgringCmds::Data },
             ..io_uring_sqe::default()
@@ -161,7 +164,7 @@ impl Ring {
     #[inline]
     pub fn enter(&mut self, completions: u32) -> io::Result<()> {
         loop {
-            // SAFETY: the prepared entries name open descriptors and no memory.
+            // SAFETY: the prepared entries name the descriptor that is kept for them, and no memory.
             let entered = unsafe {
                 io_uring_enter(&self.descriptor, self.waiting, completions, IoringEnterFlags::GETEVENTS)
             };
@@ -209,36 +212,6 @@ impl AsFd for Ring {
     }
 }
 
-/// Memory shared with the kernel.
-#[derive(Debug)]
-struct Mapped {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: the memory is bound to no thread; all uses take turns through `Ring`.
-unsafe impl Send for Mapped {}
-
-impl Mapped {
-    fn new(ring: &OwnedFd, offset: u64, length: usize) -> io::Result<Mapped> {
-        // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
-        let start = unsafe {
-            let flags = MapFlags::SHARED | MapFlags::POPULATE;
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            rustix::mm::mmap(std::ptr::null_mut(), length, protection, flags, ring, offset)?
-        };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapped { start, length })
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped with this length, and nobody borrows it any more.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
-    }
-}
-
 const _: () = assert!(size_of::<io_uring_sqe>() == 64 && size_of::<io_uring_cqe>() == COMPLETION);
 
 #[cfg(test)]
@@ -246,16 +219,19 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    fn ring() -> Ring {
-        let (descriptor, layout) = create().unwrap();
-        Ring::open(descriptor, Layout::from_words(layout.words()).unwrap()).unwrap()
+    /// Two rings, each of which sends to the other.
+    fn rings() -> (Ring, Ring) {
+        let ((near, layout), (far, _)) = (create().unwrap(), create().unwrap());
+        let layout = Layout::from_words(layout.words()).unwrap();
+        let (to_near, to_far) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        (Ring::open(near, layout, to_far).unwrap(), Ring::open(far, layout, to_near).unwrap())
     }
 
     #[test]
     fn messages_arrive_in_the_other_ring_and_nothing_in_the_own() {
-        let (mut near, mut far) = (ring(), ring());
+        let (mut near, mut far) = rings();
         for mark in 0..100 {
-            near.prepare_message(far.as_fd(), mark).unwrap();
+            near.prepare_message(mark).unwrap();
             near.enter(0).unwrap();
             far.enter(1).unwrap();
             assert_eq!(far.completion(), Some(Completion { mark, result: 0 }));
@@ -266,8 +242,9 @@ mod tests {
     #[test]
     fn a_failed_message_is_told() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut ring = ring();
-        ring.prepare_message(ours.as_fd(), 1).unwrap();
+        let (descriptor, layout) = create().unwrap();
+        let mut ring = Ring::open(descriptor, layout, ours.into()).unwrap();
+        ring.prepare_message(1).unwrap();
         ring.enter(1).unwrap();
         assert!(ring.completion().unwrap().result < 0, "a socket is no ring");
     }
@@ -282,11 +259,10 @@ mod tests {
 
     #[test]
     fn more_than_there_is_room_for_is_refused() {
-        let mut ring = ring();
-        let own = ring.as_fd().try_clone_to_owned().unwrap();
+        let (mut ring, _other) = rings();
         for mark in 0..u64::from(ENTRIES) {
-            ring.prepare_message(own.as_fd(), mark).unwrap();
+            ring.prepare_message(mark).unwrap();
         }
-        assert!(ring.prepare_message(own.as_fd(), 9).is_err());
+        assert!(ring.prepare_message(9).is_err());
     }
 }

@@ -6,36 +6,39 @@
 
 use crate::syscall::syscall;
 use rustix::io::Result;
-use std::os::fd::{AsFd, AsRawFd};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 const BITS: usize = usize::BITS as usize;
 
 /// Descriptors to ask about, as select wants them: a bit for each.
 #[derive(Debug, Clone)]
-pub struct Descriptors {
+pub struct Descriptors<'a> {
     /// The bits asked for.
     wanted: Vec<usize>,
     /// The bits given to the kernel, which overwrites them with its answer.
     answer: Vec<usize>,
     /// One more than the highest descriptor.
     end: usize,
+    /// The numbers are those of the same files as long as these are open.
+    files: PhantomData<BorrowedFd<'a>>,
 }
 
-impl Descriptors {
+impl<'a> Descriptors<'a> {
     /// A set of these descriptors.
-    pub fn new<F: AsFd>(descriptors: &[F]) -> Descriptors {
+    pub fn new<F: AsFd>(descriptors: &'a [F]) -> Descriptors<'a> {
         let numbers = descriptors.iter().map(|fd| fd.as_fd().as_raw_fd() as usize);
         let end = numbers.clone().max().map_or(0, |highest| highest + 1);
         let mut wanted = vec![0; end.div_ceil(BITS)];
         numbers.for_each(|number| wanted[number / BITS] |= 1 << (number % BITS));
-        Descriptors { answer: wanted.clone(), wanted, end }
+        Descriptors { answer: wanted.clone(), wanted, end, files: PhantomData }
     }
 
     /// How many are readable now: select with a zero timeout. The set is
     /// filled anew before, as every caller of select has to.
     ///
     /// # Errors
-    /// EBADF (one of them is closed), ENOMEM.
+    /// ENOMEM.
     #[inline]
     pub fn readable_now(&mut self) -> Result<usize> {
         self.ask(|set| [set, 0])

@@ -185,12 +185,15 @@ impl FaultTrap {
         page.populate();
         page.protect(Access::Read)?;
         let address = page.as_ptr() as usize;
-        let previous = kernel_action(libc::SIGSEGV)?;
+        // First of all: the action before is none of ours then.
         TRAP.compare_exchange(0, address, Relaxed, Relaxed).map_err(|_| Errno::BUSY)?;
-        // SAFETY: `skip` takes what SA_SIGINFO gives and is async-signal-safe.
-        let set = unsafe { set_handler(libc::SIGSEGV, skip as *const () as usize, libc::SA_SIGINFO) };
-        let trap = FaultTrap { page, previous, address };
-        set.map(|()| trap)
+        let previous = kernel_action(libc::SIGSEGV).and_then(|previous| {
+            // SAFETY: `skip` takes what SA_SIGINFO gives and is async-signal-safe.
+            unsafe { set_handler(libc::SIGSEGV, skip as *const () as usize, libc::SA_SIGINFO)? };
+            Ok(previous)
+        });
+        let previous = previous.inspect_err(|_| TRAP.store(0, Relaxed))?;
+        Ok(FaultTrap { page, previous, address })
     }
 
     /// Tries to store to the page; returns after the fault was caught and the

@@ -1,9 +1,10 @@
-//! Whether standard output was open when the process began. Before `main` the
-//! runtime opens /dev/null in the place of a closed one, where all can be written.
+//! Which descriptors were open when the process began: those it inherited. Before `main` the
+//! runtime opens /dev/null in the place of a closed standard output, where all can be written.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-static CLOSED: AtomicBool = AtomicBool::new(false);
+/// A bit for each of the first descriptors that was open and belongs to nothing in this process.
+static INHERITED: AtomicU32 = AtomicU32::new(0);
 
 // SAFETY: the loader calls what is in this section before the runtime is there; `look` needs neither.
 #[used]
@@ -12,11 +13,16 @@ static LOOK: extern "C" fn() = look;
 
 extern "C" fn look() {
     // SAFETY: F_GETFD on whatever number is harmless, and tells whether it is open.
-    let open = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } >= 0;
-    CLOSED.store(!open, Ordering::Relaxed);
+    let open = |number: &i32| unsafe { libc::fcntl(*number, libc::F_GETFD) } >= 0;
+    INHERITED.store((0..32).filter(open).fold(0, |all, number| all | 1 << number), Relaxed);
 }
 
 /// Whether the process was started without a standard output.
 pub fn stdout_was_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+    INHERITED.load(Relaxed) & 1 << libc::STDOUT_FILENO == 0
+}
+
+/// Whether a descriptor was inherited, and is given to nobody yet: it is the caller's now.
+pub(crate) fn take(number: u32) -> bool {
+    1u32.checked_shl(number).is_some_and(|bit| INHERITED.fetch_and(!bit, Relaxed) & bit != 0)
 }

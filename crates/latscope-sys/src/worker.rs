@@ -1,12 +1,12 @@
 //! Starting our own binary again as a worker with inherited descriptors.
 
+use crate::stdio;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// First inherited descriptor of a worker; the others follow in order.
 pub const FIRST_DESCRIPTOR: RawFd = 3;
@@ -69,6 +69,7 @@ pub fn accompany(command: Command, descriptors: &[&OwnedFd]) -> io::Result<Child
 fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let fds: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
     assert!(fds.len() <= MOST_DESCRIPTORS);
+    let end = FIRST_DESCRIPTOR + fds.len() as RawFd;
     let parent = rustix::process::getpid();
     command.process_group(0);
     let prepare = move || {
@@ -84,6 +85,13 @@ fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> 
     };
     // SAFETY: `prepare` only makes system calls on plain integers: no allocation, no locks.
     unsafe { command.pre_exec(prepare) };
+    // The pipe by which the child tells that it could not execute the program must be none of those places.
+    let mut held: Vec<OwnedFd> = Vec::new();
+    if let Some(first) = descriptors.first() {
+        while held.last().is_none_or(|last| last.as_raw_fd() < end) {
+            held.push(first.try_clone()?);
+        }
+    }
     command.spawn()
 }
 
@@ -159,15 +167,27 @@ pub fn die_with(parent: u32) -> io::Result<()> {
 /// The process was not started by [`spawn`] with that many descriptors, or
 /// the descriptor was taken before.
 pub fn inherited(index: u32) -> io::Result<OwnedFd> {
-    static TAKEN: AtomicU32 = AtomicU32::new(0);
-    let fd = FIRST_DESCRIPTOR + index as RawFd;
-    if index > 31 || TAKEN.fetch_or(1 << index, Ordering::Relaxed) & (1 << index) != 0 {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "an inherited descriptor is taken once"));
+    let number = index.checked_add(FIRST_DESCRIPTOR as u32).filter(|number| stdio::take(*number));
+    let number = number.ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "no such descriptor was inherited, or it was taken before")
+    })?;
+    // SAFETY: the descriptor is open since before `main`, so that nothing in this process owns it, and is
+    // taken only once.
+    let descriptor = unsafe { OwnedFd::from_raw_fd(number as RawFd) };
+    rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(descriptor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_this_process_opened_is_not_inherited() {
+        let own = rustix::fs::memfd_create("own", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        for index in [own.as_raw_fd() - FIRST_DESCRIPTOR, 29, 31, 32, -1].map(|index| index as u32) {
+            assert!(inherited(index).is_err(), "{index}");
+        }
+        assert!(rustix::io::fcntl_getfd(&own).is_ok());
     }
-    // SAFETY: F_SETFD on whatever number is harmless, and tells whether it is open.
-    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is open, was inherited for us, and is taken only once.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

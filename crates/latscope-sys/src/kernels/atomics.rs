@@ -210,7 +210,7 @@ kernel!(
         "cinc {failed}, {failed}, ne",
         "csel {value}, {next}, {seen}, eq"
     ],
-    |word, expected| word.compare_exchange(expected, expected.wrapping_add(1), SeqCst, SeqCst).map(|seen| seen + 1)
+    |word, expected| word.compare_exchange(expected, expected.wrapping_add(1), SeqCst, SeqCst).map(|seen| seen.wrapping_add(1))
 );
 
 kernel!(

@@ -45,8 +45,8 @@ fn open(payload: usize) -> Result<Meeting, Unavailable> {
 
 /// Has a ring send itself a message: an older kernel knows no such operation.
 fn check_messages(descriptor: &OwnedFd, layout: Layout) -> io::Result<()> {
-    let mut ring = Ring::open(descriptor.try_clone()?, layout)?;
-    ring.prepare_message(descriptor.as_fd(), RUNG)?;
+    let mut ring = Ring::open(descriptor.try_clone()?, layout, descriptor.try_clone()?)?;
+    ring.prepare_message(RUNG)?;
     ring.enter(1)?;
     match ring.completion() {
         Some(Completion { mark: RUNG, result: 0 }) => Ok(()),
@@ -61,7 +61,6 @@ fn join(handed: Handed, side: Side) -> Result<Correspondent<Rings>, Failure> {
 
 struct Rings {
     own: Ring,
-    other: OwnedFd,
     lifeline: Lifeline,
 }
 
@@ -73,7 +72,7 @@ impl Rings {
             Side::Client => (clients, servers),
             Side::Server => (servers, clients),
         };
-        let own = Ring::open(own, layout).map_err(broken)?;
+        let own = Ring::open(own, layout, other).map_err(broken)?;
         // A ring that watched the lifeline itself would hold it, and the other
         // party holds the ring: neither would ever see the end.
         let mut alarm = alarm(&own).map_err(broken)?;
@@ -81,7 +80,7 @@ impl Rings {
             // It fails only where the ring does not work any more.
             let _ = alarm();
         };
-        Ok(Rings { own, other, lifeline: Lifeline::watch(lifeline, wake)? })
+        Ok(Rings { own, lifeline: Lifeline::watch(lifeline, wake)? })
     }
 }
 
@@ -89,9 +88,9 @@ impl Rings {
 fn alarm(to: &Ring) -> io::Result<impl FnMut() -> io::Result<()> + Send + 'static> {
     let to = to.as_fd().try_clone_to_owned()?;
     let (descriptor, layout) = ring::create()?;
-    let mut ring = Ring::open(descriptor, layout)?;
+    let mut ring = Ring::open(descriptor, layout, to)?;
     Ok(move || {
-        ring.prepare_message(to.as_fd(), RUNG)?;
+        ring.prepare_message(RUNG)?;
         ring.enter(0)
     })
 }
@@ -99,7 +98,7 @@ fn alarm(to: &Ring) -> io::Result<impl FnMut() -> io::Result<()> + Send + 'stati
 impl Bell for Rings {
     #[inline]
     fn ring(&mut self) -> Result<(), Failure> {
-        self.own.prepare_message(self.other.as_fd(), RUNG).map_err(broken)
+        self.own.prepare_message(RUNG).map_err(broken)
     }
 
     #[inline]
