@@ -19,6 +19,9 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
         text += &format!(": {by}");
     }
     let doubtful = doubtful(report);
+    if activity.is_quiet() && !doubtful.is_empty() {
+        text += " on the whole, more at times";
+    }
     Some(match doubtful.len() {
         0 => text + ".",
         1 => text + &format!(". A row is doubtful for this reason: {}.", doubtful[0]),

@@ -21,6 +21,10 @@ pub struct Others {
     began: Option<Sample>,
     last: Option<Sample>,
     processes: Processes,
+    /// CPU time of the kernel's threads when they began to serve the run, ns.
+    served_from_ns: Option<u64>,
+    /// CPU time of the kernel's threads while they served the run, ns.
+    served_ns: u64,
 }
 
 /// CPU time of each process seen, ns: at first sight and at last.
@@ -47,9 +51,22 @@ impl Others {
     /// Watches these CPUs from now on.
     pub fn watch(cpus: &[u32]) -> Others {
         let began = sample(cpus);
-        let mut others = Others { cpus: cpus.to_vec(), began, last: began, processes: Processes::default() };
+        let mut others = Others {
+            cpus: cpus.to_vec(),
+            began,
+            last: began,
+            processes: Processes::default(),
+            served_from_ns: None,
+            served_ns: 0,
+        };
         others.look();
         others
+    }
+
+    /// The kernel's threads serve the run until [`Others::since_last`] is asked next: they write
+    /// its files. Their time is then the run's own.
+    pub fn are_served(&mut self) {
+        self.served_from_ns = Some(kernel_threads_ns());
     }
 
     /// Looks who there is: those that end before the next look are not named.
@@ -61,7 +78,10 @@ impl Others {
     /// `None` where the kernel does not tell. What this program started counts
     /// as others until it has ended.
     pub fn since_last(&mut self) -> Option<f64> {
-        let now = sample(&self.cpus)?;
+        if let Some(from) = self.served_from_ns.take() {
+            self.served_ns += kernel_threads_ns().saturating_sub(from);
+        }
+        let now = self.sample()?;
         let last = self.last.replace(now)?;
         Some(share(&last, &now, self.cpus.len()))
     }
@@ -69,7 +89,7 @@ impl Others {
     /// All since the begin.
     pub fn activity(&mut self) -> Option<Activity> {
         self.look();
-        let (began, now) = (self.began?, sample(&self.cpus)?);
+        let (began, now) = (self.began?, self.sample()?);
         let wall_ns = (now.at - began.at).as_nanos() as u64;
         Some(Activity {
             wall_ns,
@@ -78,15 +98,21 @@ impl Others {
             top: self.processes.top(wall_ns),
         })
     }
+
+    fn sample(&self) -> Option<Sample> {
+        let sample = sample(&self.cpus)?;
+        Some(Sample { own_ns: sample.own_ns + self.served_ns, ..sample })
+    }
 }
 
-/// What others used between two samples, as a share of `cpus` CPUs.
+/// What others used at least between two samples, as a share of `cpus` CPUs.
 fn share(from: &Sample, to: &Sample, cpus: usize) -> f64 {
     let available = (to.at - from.at).as_nanos() as f64 * cpus as f64;
     let idle = to.idle_ns.saturating_sub(from.idle_ns) as f64;
     let own = to.own_ns.saturating_sub(from.own_ns) as f64;
-    // Idle time is counted in ticks: a short stretch can come out below nothing.
-    ((available - idle - own) / available.max(1.0)).clamp(0.0, 1.0)
+    // Idle time is cut off to ticks, so up to one of each CPU may be missing.
+    let missing = (TICK_NS * cpus as u64) as f64;
+    ((available - idle - own - missing) / available.max(1.0)).clamp(0.0, 1.0)
 }
 
 fn sample(cpus: &[u32]) -> Option<Sample> {
@@ -113,12 +139,21 @@ fn idle_ns(stat: &str, cpus: &[u32]) -> Option<u64> {
     Some(ticks? * TICK_NS)
 }
 
+fn kernel_threads_ns() -> u64 {
+    stats().filter(|(_, stat)| stat.kernel).map(|(_, stat)| stat.used_ns).sum()
+}
+
+/// What `/proc` says of each process.
+fn stats() -> impl Iterator<Item = (u32, Stat)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter_map(|pid| Some((pid, stat(pid)?)))
+}
+
 impl Processes {
     fn look(&mut self) {
         let own = std::process::id();
-        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let mut all: BTreeMap<u32, Stat> = ids.filter_map(|pid| Some((pid, stat(pid)?))).collect();
+        let mut all: BTreeMap<u32, Stat> = stats().collect();
         let parents: BTreeMap<u32, u32> = all.iter().map(|(pid, stat)| (*pid, stat.parent)).collect();
         all.retain(|pid, _| !descends(*pid, own, &parents));
         for (pid, Stat { name, started, used_ns, .. }) in all {
@@ -160,6 +195,8 @@ fn descends(mut pid: u32, ancestor: u32, parents: &BTreeMap<u32, u32>) -> bool {
 struct Stat {
     name: String,
     parent: u32,
+    /// Whether it is a thread of the kernel.
+    kernel: bool,
     /// Start, in ticks since boot: a number that is used again is another process.
     started: u64,
     used_ns: u64,
@@ -176,8 +213,12 @@ fn parse(text: &str) -> Option<Stat> {
     let words: Vec<&str> = tail.split_whitespace().collect();
     let number = |index: usize| words.get(index)?.parse::<u64>().ok();
     let used_ns = (number(11)? + number(12)?) * TICK_NS;
-    Some(Stat { name, parent: number(1)? as u32, started: number(19)?, used_ns })
+    let kernel = number(6)? & KERNEL_THREAD != 0;
+    Some(Stat { name, parent: number(1)? as u32, kernel, started: number(19)?, used_ns })
 }
+
+/// `PF_KTHREAD` of the kernel, in the flags that proc(5) shows.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 #[cfg(test)]
 mod tests {
@@ -198,6 +239,12 @@ mod tests {
         let stat = parse(text).unwrap();
         assert_eq!((stat.name.as_str(), stat.parent, stat.started), ("a) b (c)", 5, 9876));
         assert_eq!(stat.used_ns, 200 * TICK_NS);
+        assert!(
+            !stat.kernel
+                && parse("9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 62 0 0")
+                    .unwrap()
+                    .kernel
+        );
         assert_eq!(parse("77 cut"), None);
     }
 
@@ -207,7 +254,10 @@ mod tests {
         let from = Sample { at, idle_ns: 0, own_ns: 0 };
         let second = std::time::Duration::from_secs(1);
         let to = Sample { at: at + second, idle_ns: 500_000_000, own_ns: 500_000_000 };
-        assert!((share(&from, &to, 2) - 0.5).abs() < 1e-9);
+        // Two ticks may be missing of the idle time.
+        assert!((share(&from, &to, 2) - 0.49).abs() < 1e-9);
+        let short = Sample { at: at + second / 100, idle_ns: 10_000_000, own_ns: 0 };
+        assert_eq!(share(&from, &short, 2), 0.0, "half of 10 ms may be one tick");
         let idle = Sample { at: at + second, idle_ns: 2_010_000_000, own_ns: 0 };
         assert_eq!(share(&from, &idle, 2), 0.0);
     }

@@ -168,6 +168,9 @@ impl Coordinator<'_> {
                 rounds_begun = round + 1;
                 self.others.look();
             }
+            if step.points.iter().any(|point| point.probe.starts_with("file.")) {
+                self.others.are_served();
+            }
             (self.round, self.since) = (Round::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
