@@ -714,7 +714,8 @@ impl Measurement {
         self.summary.p50 = Some(median);
         self.summary.cycles = crate::statistics::median(&cycles);
         let resolution = self.histogram.resolution(median);
-        self.interval = rounds::prediction(&figures, resolution);
+        let (smallest, largest) = (self.summary.min.unwrap_or(0.0), self.summary.max.unwrap_or(f64::MAX));
+        self.interval = rounds::prediction(&figures, resolution).map(|next| next.within(smallest, largest));
         if let Some(unsteady) = rounds::unsteady(&figures) {
             self.quality.lower(unsteady_reason(unsteady));
         }
@@ -770,7 +771,7 @@ fn unsteady_reason(unsteady: Unsteady) -> Reason {
         }
         Unsteady::Scatter(low, high) => {
             let text = format!(
-                "rounds differ so much that the next run may be anywhere from {} to {}",
+                "rounds differ, from {} to {}, by too much to say where the next run will be",
                 time(low),
                 time(high)
             );

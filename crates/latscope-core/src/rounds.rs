@@ -72,6 +72,15 @@ impl Prediction {
         self.low <= ns && ns <= self.high
     }
 
+    /// What is known if it is too wide to say where the next figure lies: no further than the
+    /// samples went.
+    pub fn within(self, smallest: f64, largest: f64) -> Prediction {
+        if self.width() <= SCATTER_OVER {
+            return self;
+        }
+        Prediction { low: self.low.max(smallest), high: self.high.min(largest), ..self }
+    }
+
     /// Upper end by lower end.
     pub fn width(&self) -> f64 {
         self.high / self.low
@@ -132,7 +141,7 @@ fn median_by_mean(n: usize) -> f64 {
 pub enum Unsteady {
     /// They fall into two groups, with these medians.
     Groups(f64, f64),
-    /// They lie so far apart that the next run is expected anywhere between these.
+    /// They lie so far apart that where the next run will be is not known; the lowest and the highest.
     Scatter(f64, f64),
     /// They move in one direction, from the median of the first half to that of the second.
     Drift(f64, f64),
@@ -145,9 +154,9 @@ const GROUPS_APART: f64 = 1.2;
 const DRIFT_BY: f64 = 1.15;
 
 /// Whether the figures of rounds, in order of time, fall into two groups, drift, or
-/// lie too far apart; fewer than four rounds cannot tell.
+/// lie too far apart. Fewer than four rounds cannot tell groups or a drift, fewer than three nothing.
 pub fn unsteady(figures: &[f64]) -> Option<Unsteady> {
-    if figures.len() < 4 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
+    if figures.len() < 3 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;
     }
     groups(figures).or_else(|| drift(figures)).or_else(|| scatter(figures))
@@ -157,13 +166,18 @@ pub fn unsteady(figures: &[f64]) -> Option<Unsteady> {
 const SCATTER_OVER: f64 = 3.0;
 
 fn scatter(figures: &[f64]) -> Option<Unsteady> {
-    let next = prediction(figures, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
-    Some(Unsteady::Scatter(next.low, next.high))
+    prediction(figures, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
+    let (lowest, highest) =
+        (figures.iter().copied().reduce(f64::min)?, figures.iter().copied().reduce(f64::max)?);
+    Some(Unsteady::Scatter(lowest, highest))
 }
 
 /// Two groups of at least two rounds each, with a gap between them that is
 /// wider than each of them.
 fn groups(figures: &[f64]) -> Option<Unsteady> {
+    if figures.len() < 4 {
+        return None;
+    }
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let apart = |split: usize| {
@@ -256,8 +270,10 @@ mod tests {
         assert_eq!(unsteady(&core_to_core), Some(Unsteady::Groups(55.0, 203.0)));
         // One odd round is no group, but the next run may be anywhere.
         let odd = unsteady(&[55.0, 55.0, 56.0, 54.0, 203.0, 55.0, 54.0, 55.0]);
-        assert!(matches!(odd, Some(Unsteady::Scatter(low, high)) if high > 3.0 * low), "{odd:?}");
-        assert_eq!(unsteady(&[55.0, 203.0, 55.0]), None);
+        assert_eq!(odd, Some(Unsteady::Scatter(54.0, 203.0)));
+        assert_eq!(unsteady(&[55.0, 203.0]), None);
+        assert!(matches!(unsteady(&[55.0, 203.0, 55.0]), Some(Unsteady::Scatter(..))));
+        assert_eq!(unsteady(&[55.0, 57.0, 56.0]), None);
         let mut random = SplitMix::new(3);
         let marked = (0..2000)
             .filter(|_| {
@@ -266,6 +282,16 @@ mod tests {
             })
             .count();
         assert!(marked < 100, "{marked} of 2000 runs of plain noise are marked");
+    }
+
+    #[test]
+    fn what_is_too_wide_to_say_anything_goes_no_further_than_the_samples() {
+        let wide = prediction(&[55.0, 203.0, 55.0], 1.0).unwrap();
+        assert!(wide.low < 20.0 && wide.high > 300.0, "{wide:?}");
+        let known = wide.within(50.0, 210.0);
+        assert_eq!((known.low, known.high, known.level), (50.0, 210.0, 0.95));
+        let narrow = prediction(&[55.0, 56.0, 55.0], 0.0).unwrap();
+        assert_eq!(narrow.within(54.9, 55.1), narrow);
     }
 
     #[test]

@@ -182,12 +182,15 @@ pub fn fold_cpus(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     folded.into_iter().map(written).collect()
 }
 
-/// What stands before and behind the first CPU that a text names.
+/// What stands before and behind the first CPU that a text names; a share of time that follows
+/// the word ("waited for a CPU 7 % of the time") is none.
 fn around_cpu(text: &str) -> Option<(&str, Option<u32>, &str)> {
     let (before, rest) = text.split_once("CPU ")?;
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let cpu = rest[..digits].parse().ok()?;
-    Some((before, Some(cpu), &rest[digits..]))
+    let (cpu, after) = rest.split_at(digits);
+    let share = after.trim_start().starts_with('%')
+        || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if share { None } else { Some((before, Some(cpu.parse().ok()?), after)) }
 }
 
 impl FromStr for CpuList {
@@ -314,6 +317,8 @@ mod tests {
         assert_eq!(folded, ["degraded: not kept on CPUs 0-15: refused", "no trace", "CPU time"]);
         assert_eq!(fold_cpus([of(3), of(3)]), [of(3)]);
         assert_eq!(fold_cpus(["CPU 0: a".to_owned(), "CPU 1: b".to_owned()]).len(), 2);
+        let waited = ["48 %", "56.7 %"].map(|share| format!("waited for a CPU {share} of the time"));
+        assert_eq!(fold_cpus(waited.clone()), waited);
     }
 
     #[test]
