@@ -249,7 +249,7 @@ pub(super) fn run_arguments() -> Vec<Arg> {
             .long("rounds")
             .value_name("N")
             .value_parser(value_parser!(u32).range(1..=1000))
-            .help("Measure each point N times, seconds apart; --count and --duration are for all rounds together"),
+            .help("Go through all points N times; --count and --duration are for all rounds together"),
         Arg::new("load")
             .long("load")
             .value_name("cpu|memory|hackbench|CMD")
