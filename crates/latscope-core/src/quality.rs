@@ -16,6 +16,8 @@ pub struct Quality {
 
 /// The reason of what ended before it was measured in full: what there is, is not distorted by that.
 pub const CUT_SHORT: &str = "cut-short";
+/// Id of a reason: the load that was asked for did not last as long as the measurement.
+pub const LOAD_ENDED: &str = "load-ended";
 /// Id of a reason: the scheduling policy asked for was refused.
 pub const POLICY_REFUSED: &str = "policy-refused";
 /// Id of a reason: the memory could not be locked.
@@ -41,6 +43,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ),
     ("few-samples", Level::Degraded, "too few samples could be taken"),
     ("in-caches", Level::Degraded, "part of what should have come from memory was in the caches"),
+    ("load-ended", Level::Degraded, "the load beside the measurement ended first"),
     ("messages-lost", Level::Degraded, "messages to the remote were lost"),
     ("no-load", Level::Degraded, "the load beside the measurement had little of the machine"),
     (

@@ -19,7 +19,7 @@ pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Shar
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use crate::histogram::Histogram;
 use crate::plan::ParamValue;
-use crate::quality::{CUT_SHORT, Level, Reason};
+use crate::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
 use crate::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
 use crate::units::{counted, format_count, format_share, format_time};
 
@@ -133,6 +133,9 @@ fn check(m: &Measurement, criterion: &Criterion) -> Check {
         found.status = Status::Inconclusive;
         let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         found.text = format!("the run ended before this measurement did{why}; so far, {}", found.text);
+    } else if ended_load(m) && seen && found.status == Status::Pass {
+        found.status = Status::Inconclusive;
+        found.text = format!("not all was measured under the load; as measured, {}", found.text);
     } else if is_unstable(m) && seen && found.status == Status::Pass {
         found.status = Status::Inconclusive;
         let why = m.reason.as_deref().unwrap_or("its rounds disagree");
@@ -174,12 +177,16 @@ fn doubt(m: &Measurement) -> Option<String> {
     }
 }
 
-/// Whether anything speaks against what was seen. That a run ended early, or that its rounds disagree,
-/// takes nothing of that back: it only is no promise.
+/// Whether anything speaks against what was seen. That a run or the load beside it ended early, or that
+/// rounds disagree, takes nothing of that back: it only is no promise.
 fn is_distorted(m: &Measurement) -> bool {
-    let ended = |reason: &Reason| m.incomplete && reason.id == CUT_SHORT;
+    let ended = |reason: &Reason| m.incomplete && reason.id == CUT_SHORT || reason.id == LOAD_ENDED;
     let reasons = &m.quality.reasons;
     reasons.is_empty() || reasons.iter().any(|reason| reason.level >= Level::Degraded && !ended(reason))
+}
+
+fn ended_load(m: &Measurement) -> bool {
+    m.quality.reasons.iter().any(|reason| reason.id == LOAD_ENDED)
 }
 
 fn is_unstable(m: &Measurement) -> bool {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::params;
-use crate::quality::{CUT_SHORT, Level, Reason};
+use crate::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
 use crate::report::{Better, Summary, Times, Value};
 use crate::testing::{point, report};
 
@@ -161,6 +161,19 @@ fn an_unstable_measurement_does_not_pass_but_can_exceed() {
     assert_eq!(one(&short, "max", 90_000.0).status, Status::Inconclusive);
     short.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
     assert_eq!(one(&short, "max", 50_000.0).status, Status::Inconclusive);
+}
+
+#[test]
+fn without_all_of_its_load_a_measurement_does_not_pass_but_can_exceed() {
+    let unladen = |above| {
+        let mut m = events(60_000, above);
+        m.lower(Reason::new(Level::Degraded, LOAD_ENDED, "the load ended", ""));
+        m
+    };
+    let check = one(&unladen(0), "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("not all was measured under the load; as measured, none"), "{check:?}");
+    assert_eq!(one(&unladen(2), "max", 50_000.0).status, Status::Exceeded);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! undoes it when told to, and whatever is left when its pipe closes: one path
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
+use super::load;
 use super::terminal::Modes;
 use super::tracefs;
 use crate::exchange::leftover::Leftover;
@@ -31,6 +32,8 @@ pub enum Undo {
     Remove(Leftover),
     /// Write to a file of the kernel what it held before.
     Write(PathBuf, String),
+    /// Kill a group of processes.
+    EndGroup(u32),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -185,6 +188,8 @@ fn revert(change: &Undo) {
         }
         Undo::Remove(leftover) => leftover.remove(),
         Undo::Write(path, text) => tracefs::write(path, text),
+        // One try: a group that is not there has ended.
+        Undo::EndGroup(group) => load::end_group(*group).or(Ok(())),
     };
     for _ in 0..200 {
         match once() {

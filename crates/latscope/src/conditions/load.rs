@@ -1,27 +1,34 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
 use super::crowd::{Crowd, Wire};
+use super::guardian::{Guardian, Ticket, Undo};
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
 use latscope_core::units::CpuList;
 use latscope_sys::sched;
 use latscope_sys::worker::{self, Lifetime};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Load workers that end when this is dropped.
+/// Load workers that end when this is dropped: not before the guardian has ended, which kills their
+/// groups, whose numbers are free once they were waited for.
 #[derive(Debug)]
 pub struct Loaded(Vec<Child>);
 
 /// Starts `load` on each of `cpus` (a command: once, not pinned; hackbench: once, on all of them).
 ///
+/// The guardian ends it, too: what a command started does not die with its parent.
+///
 /// # Errors
 /// A worker cannot be started.
-pub fn start(load: &Load, cpus: &[u32]) -> Result<Loaded> {
+pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loaded> {
     let mut loaded = Loaded(Vec::new());
     let mut spawn = |args: &[&str]| -> Result<()> {
         let child = worker::spawn(args, &[], Lifetime::WithParent).context("the load does not start")?;
+        let group = child.id();
         loaded.0.push(child);
+        let _: Ticket = guardian.journal(Undo::EndGroup(group))?;
         Ok(())
     };
     match load {
@@ -44,9 +51,16 @@ pub fn is_command(command: &str) -> bool {
 }
 
 impl Loaded {
-    /// Whether a load ended by itself, and how.
-    pub fn ended(&mut self) -> Option<String> {
-        self.0.iter_mut().find_map(|child| child.try_wait().ok().flatten()).map(|status| status.to_string())
+    /// Whether a load ended by itself, and how. It is not waited for: the number of its group stays taken.
+    pub fn ended(&self) -> Option<String> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let how = |child: &Child| {
+            let process = WaitId::Pid(Pid::from_raw(child.id() as i32)?);
+            let status = rustix::process::waitid(process, options).ok()??;
+            let exited = status.exit_status().map(|code| format!("exit status: {code}"));
+            exited.or_else(|| Some(format!("signal: {}", status.terminating_signal()?)))
+        };
+        self.0.iter().find_map(how)
     }
 }
 
@@ -54,12 +68,19 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         for child in &mut self.0 {
             // Each worker leads a process group: what a command started ends with it.
-            if let Some(group) = rustix::process::Pid::from_raw(child.id() as i32) {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
+            let _ = end_group(child.id());
             let _ = child.wait();
         }
     }
+}
+
+/// Kills all processes of a group.
+///
+/// # Errors
+/// There is none.
+pub fn end_group(group: u32) -> rustix::io::Result<()> {
+    let group = Pid::from_raw(group as i32).ok_or(rustix::io::Errno::SRCH)?;
+    rustix::process::kill_process_group(group, Signal::KILL)
 }
 
 /// Bytes that a memory load copies through: more than any cache holds.

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use latscope_core::findings;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Plan, Point, Step};
-use latscope_core::quality::{Level, Reason};
+use latscope_core::quality::{LOAD_ENDED, Level, Reason};
 use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
 use latscope_core::verdict::is_merged;
 use latscope_sys::clock::{Clock, monotonic_ns};
@@ -60,6 +60,8 @@ struct Coordinator<'a> {
     epoch_ns: u64,
     observers: Vec<&'a mut dyn Observer>,
     guardian: Guardian,
+    /// Dropped after the guardian.
+    loaded: Option<Loaded>,
     signals: Signals,
     timeline: Option<timeline::Recorder>,
     /// Points begun in all steps before the present one.
@@ -97,6 +99,7 @@ pub fn run(run: Run) -> Result<Report> {
         epoch_ns: monotonic_ns(),
         observers: run.observers,
         guardian: Guardian::start()?,
+        loaded: None,
         signals,
         timeline: None,
         begun: 0,
@@ -152,7 +155,9 @@ impl Coordinator<'_> {
             let _: Ticket = self.guardian.journal(undo)?;
         }
         tell(&mut self.observers, &Event::Started(&plan));
-        let mut loaded = plan.load.as_ref().map(|load| load::start(load, &plan.cpus.0)).transpose()?;
+        if let Some(load) = &plan.load {
+            self.loaded = Some(load::start(load, &plan.cpus.0, &mut self.guardian)?);
+        }
         if let Some(path) = &plan.timeline {
             self.timeline = Some(timeline::Recorder::start(path, &mut self.guardian)?);
             self.warn(
@@ -180,7 +185,6 @@ impl Coordinator<'_> {
                 break;
             }
         }
-        self.check_load(loaded.as_mut());
         if let Some(timeline) = self.timeline.take() {
             timeline.finish(&mut self.guardian)?;
         }
@@ -191,14 +195,15 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    fn check_load(&mut self, loaded: Option<&mut Loaded>) {
-        if let Some(how) = loaded.and_then(Loaded::ended) {
-            self.warn(
-                "load-ended",
-                &format!(
-                    "the load ended before the measurement did ({how}): not all figures were taken under it"
-                ),
-            );
+    /// Lowers what was measured while the load ended, or after that.
+    fn check_load(&mut self, measured: &mut [Measurement]) {
+        let Some(how) = self.loaded.as_ref().and_then(Loaded::ended) else { return };
+        let text = format!("the load ended before the measurement did ({how})");
+        for m in measured.iter_mut().filter(|m| m.quality.level != Level::Unsupported) {
+            m.lower(Reason::new(Level::Degraded, LOAD_ENDED, &text, "use a load that runs on"));
+        }
+        if !self.report.warnings.iter().any(|warning| warning.id == LOAD_ENDED) {
+            self.warn(LOAD_ENDED, &format!("{text}: not all figures were taken under it"));
         }
     }
 
@@ -287,6 +292,7 @@ impl Coordinator<'_> {
         let others = self.others.since_last();
         let distorts = self.report.plan.load.is_none();
         measured.iter_mut().for_each(|m| add_others(m, others, distorts));
+        self.check_load(&mut measured);
         self.enter(index, measured);
     }
 

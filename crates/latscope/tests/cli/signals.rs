@@ -3,7 +3,7 @@
 
 use crate::process::{Mark, send, signal};
 use crate::support::{
-    Place, eventually, has_reason, json, latscope, measured, names, of_probe, start, traceable, wait,
+    Place, end, eventually, has_reason, json, latscope, measured, names, of_probe, start, traceable, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -247,7 +247,38 @@ fn load_ends_with_the_run_however_that_ends() {
     assert_eq!(wait(child).code, Some(1));
     mark.wait_for_none();
 
-    let ran = crate::support::run(&["cpu", "cycle", "--duration", "300ms", "--load", "exit 3"]);
+    // The shell's own children do not die with it, however the run ends.
+    for how in [Signal::KILL, Signal::INT] {
+        let mut command = latscope(["wake", "--duration", "60s", "--load", "sleep 1000; :", "--quiet"]);
+        let mark = Mark::on(&mut command);
+        let child = start(&mut command);
+        mark.wait_for("sleep 1000");
+        mark.wait_for("__worker");
+        signal(&child, how);
+        wait(child);
+        mark.wait_for_none();
+    }
+}
+
+#[test]
+fn under_a_load_that_ended_nothing_passes_and_what_exceeds_does() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let wake = ["wake", "--duration", "300ms", "--load", "false"];
+    let noise = ["noise", "--duration", "300ms", "--load", "exit 3"];
+    let ipc = ["ipc", "--count", "20", "--load", "exit 3", "--transport", "pipe"];
+    let cases = [(&wake[..], "wake.timer"), (&noise, "noise.busy"), (&ipc, "ipc.pipe")];
+    for (words, probe) in cases {
+        for (limit, code) in [("1h", 3), ("1ns", 2)] {
+            let ran = end(latscope(words).args(["--max", limit, "--json", &result]));
+            ran.no_panic();
+            assert_eq!(ran.code, Some(code), "{words:?}: {ran:?}");
+            assert!(ran.err.contains("the load ended before the measurement did"), "{ran:?}");
+            let found = json(&result);
+            has_reason(&of_probe(&found, probe), "degraded", "the load ended");
+        }
+    }
+    let ran = end(&mut latscope(["cpu", "cycle", "--duration", "300ms", "--load", "exit 3"]));
     assert!(ran.err.contains("the load ended before the measurement did"), "{ran:?}");
     ran.done();
 }
