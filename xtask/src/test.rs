@@ -49,6 +49,10 @@ pub fn run(all: bool) -> Result<bool> {
 /// What takes a virtual machine, another architecture or an optional library.
 fn beyond(tally: &mut Tally) {
     tally.step("orderings", |tally| tally.tests("orderings of the rings", orderings()));
+    tally.step("Valgrind", |tally| match setup::program("valgrind", "valgrind") {
+        Ok(()) => tally.tests("kernel interfaces under Valgrind", valgrind()),
+        Err(error) => tally.skip(Some(error)),
+    });
     // Transports that are libraries, which the usual binary does without.
     let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
     tally.step("optional transports", |tally| tally.tests("optional transports", shell::cargo(libraries)));
@@ -107,12 +111,35 @@ fn with_tracefs(command: Command) -> Command {
     unshare
 }
 
-/// The tests of every interleaving: built apart, since all crates are compiled for loom.
+/// The tests of every interleaving.
 fn orderings() -> Command {
+    apart("test --package latscope-rpmsg --test loom --locked", "loom", "loom")
+}
+
+/// The tests of the crate with unsafe code, but those that Valgrind does not carry out as Linux does, one that
+/// takes long, and the loops of a thousand instructions, which it has no room for. It hides the vDSO, where
+/// rustix expects it.
+fn valgrind() -> Command {
+    let mut cargo = apart("test --package latscope-sys --lib --locked", "valgrind", "rustix_use_libc");
+    let runner = "valgrind --quiet --error-exitcode=9 --vex-guest-max-insns=40";
+    cargo.args(["--config", &format!("target.'cfg(all())'.runner='{runner}'"), "--", "--test-threads=2"]);
+    let skipped = [
+        "kernels::arith::",
+        "window::tests::long_messages_go_round",
+        "memory_lock::tests::a_trial_is_granted",
+        "page::tests::a_page_that_is_given_back",
+        "process_probe::tests::a_missing_program",
+    ];
+    cargo.args(skipped.iter().flat_map(|name| ["--skip", name]));
+    cargo
+}
+
+/// Cargo with a directory of its own for what it builds, since all crates are compiled with a `cfg`.
+fn apart(words: &str, directory: &str, cfg: &str) -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| shell::workspace().join("target")).join("loom");
-    let mut cargo = shell::cargo("test --package latscope-rpmsg --test loom --locked");
-    cargo.arg("--target-dir").arg(target).env("RUSTFLAGS", "--cfg loom");
+    let target = target.unwrap_or_else(|| shell::workspace().join("target")).join(directory);
+    let mut cargo = shell::cargo(words);
+    cargo.arg("--target-dir").arg(target).env("RUSTFLAGS", format!("--cfg {cfg}"));
     cargo
 }
 
