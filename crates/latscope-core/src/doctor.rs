@@ -73,12 +73,17 @@ fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
     if !check.affects.is_empty() {
         lines.extend(wrap(&format!("affects {}", touched(&check.affects)), room));
     }
-    lines.extend(check.remedy.iter().map(|remedy| format!("fix: {remedy}")));
     let state = word(check.state);
     let gap = " ".repeat(7 - state.len());
     let mut out = format!("{}{gap}  {:column$}  ", paint(check.state, state, color), check.id);
     out += &lines.join(&format!("\n{}", " ".repeat(indent)));
     out.push('\n');
+    if let Some(remedy) = &check.remedy {
+        let fix = format!("fix: {remedy}");
+        // Where the column is too narrow, the whole width.
+        let indent = if fix.chars().count() > room { 2 } else { indent };
+        out += &format!("{}{fix}\n", " ".repeat(indent));
+    }
     out
 }
 
@@ -109,7 +114,7 @@ fn paint(state: CheckState, word: &str, color: bool) -> String {
 
 /// Breaks a text at spaces into lines of at most `width` characters; a longer
 /// word has a line of its own.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is always a line");
@@ -185,7 +190,7 @@ GiB, Linux 6.12.1 x86_64, under KVM
 bad      governor  powersave on CPUs 0-1: the clock follows
                    the load
                    affects cpu.*, memory.*
-                   fix: echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor
+  fix: echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor
 note     steal     0.20 % went to others
                    affects all probes
 good     load      load average 0.00 on 2 CPUs

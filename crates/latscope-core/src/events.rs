@@ -3,7 +3,7 @@
 
 use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling};
-use crate::units::{format_size, format_time};
+use crate::units::{format_count, format_size, format_time};
 use crate::verdict::{MERGED, is_merged, is_part_of};
 use std::collections::BTreeSet;
 
@@ -147,7 +147,7 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
-        ("rate", ParamValue::Number(rate)) => format!("{rate} a second"),
+        ("rate", ParamValue::Number(rate)) => format!("{} a second", format_count(*rate)),
         ("size" | "payload" | "touch" | "stride", ParamValue::Number(bytes)) => {
             format!("{name} {}", format_size(*bytes))
         }

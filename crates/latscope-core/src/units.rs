@@ -57,6 +57,11 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", format_count(count))
 }
 
+/// The verb of so many things of the past: `1 was`, `4 were`.
+pub fn were(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}
+
 /// Writes a share (1 is all) in percent; see [`format_percent`].
 pub fn format_share(share: f64) -> String {
     format_percent(share * 100.0)
@@ -115,10 +120,19 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
 const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 /// Units of sizes that are read, and never written.
-const READ_ONLY: [(&str, u64); 6] =
-    [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("KB", 1_000), ("B", 1), ("", 1)];
+const READ_ONLY: [(&str, u64); 9] = [
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("B", 1),
+    ("", 1),
+    ("G", 1 << 30),
+    ("M", 1 << 20),
+    ("K", 1 << 10),
+];
 
-/// Reads `64`, `4KiB`, `2MiB`, `1GiB`, and in decimal units `4kB`, `100MB`, `1GB`.
+/// Reads `64`, `4KiB`, `2MiB`, `1GiB`, for short `4K`, `2M`, `1G`, and in decimal units `4kB`, `100MB`, `1GB`.
 ///
 /// # Errors
 /// The text has another unit, no number, or does not fit 64 bits.
@@ -132,7 +146,7 @@ pub fn parse_size(text: &str) -> Result<u64, ParseError> {
         })
         .ok_or_else(|| ParseError {
             text: text.to_owned(),
-            expected: "a size such as 64, 4KiB, 2MiB or 100MB",
+            expected: "a size such as 64, 4KiB or 4K, 2MiB or 100MB",
         })
 }
 
@@ -342,7 +356,10 @@ mod tests {
             (Ok(4_000), Ok(4_000), Ok(1_000_000_000))
         );
         assert_eq!(parse_size("64B"), Ok(64));
-        for wrong in ["4k", "4M", "4mb", "", "-1", "B", "99999999999GiB"] {
+        for (short, long) in [("4K", "4KiB"), ("64M", "64MiB"), ("1 G", "1GiB")] {
+            assert_eq!(parse_size(short), parse_size(long));
+        }
+        for wrong in ["4k", "4m", "4mb", "", "-1", "B", "99999999999GiB"] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
         assert_eq!(format_size(48 << 10), "48 KiB");

@@ -21,7 +21,7 @@ use crate::histogram::Histogram;
 use crate::plan::ParamValue;
 use crate::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
 use crate::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
-use crate::units::{counted, format_count, format_share, format_time};
+use crate::units::{counted, format_count, format_share, format_time, were};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -300,7 +300,7 @@ impl Above {
             most => format!("{} to {}", format_count(self.least), format_count(most)),
         };
         let n = format_count(n);
-        format!("{count} of {n} were above {}", format_time(limit))
+        format!("{count} of {n} {} above {}", were(self.most), format_time(limit))
     }
 
     fn unsure(&self) -> &'static str {

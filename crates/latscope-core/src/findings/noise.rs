@@ -3,7 +3,7 @@
 use super::evidence::Told;
 use super::select::{is, listed, number, value};
 use crate::report::{Finding, Measurement, Report, Support, WATCHED};
-use crate::units::{counted, format_percent, format_time};
+use crate::units::{counted, format_count, format_percent, format_time};
 use crate::verdict::is_part_of;
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
@@ -97,8 +97,11 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
     };
     let mut sources: Vec<(String, f64)> = all.values.iter().filter_map(named).collect();
     sources.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let sources: Vec<String> =
-        sources.iter().take(3).map(|(name, count)| format!("{count:.0} {}", source(name))).collect();
+    let sources: Vec<String> = sources
+        .iter()
+        .take(3)
+        .map(|(name, count)| format!("{} {}", format_count(*count as u64), source(name)))
+        .collect();
     let mut text = format!(" The kernel counted {} meanwhile", counted(count as u64, "interrupt"));
     if !sources.is_empty() {
         text += &format!(" ({})", listed(&sources));
@@ -107,11 +110,12 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
         unexplained if unexplained > 0.0 => {
             let who = if report.machine.hypervisor.is_some() { "the hypervisor" } else { "firmware (SMI)" };
             format!(
-                ": too few. At least {unexplained:.0} of the {gaps:.0} gaps without another thread are none of its \
-                 own, so look at {who}."
+                ": too few for the {} without another thread. They leave at least {} unexplained, so look at {who}.",
+                counted(gaps as u64, "gap"),
+                format_count(unexplained as u64)
             )
         }
-        _ => format!(": enough for the {gaps:.0} gaps without another thread."),
+        _ => format!(": enough for the {} without another thread.", counted(gaps as u64, "gap")),
     };
     Some(text)
 }
@@ -198,7 +202,12 @@ mod tests {
         let mut few = ALL;
         few[7].1 = 30.0;
         let guest = said(&few, true).text;
-        assert!(guest.contains("At least 60 of the 90 gaps") && guest.contains("the hypervisor."), "{guest}");
+        assert!(
+            guest.contains("too few for the 90 gaps")
+                && guest.contains("at least 60 unexplained")
+                && guest.contains("the hypervisor."),
+            "{guest}"
+        );
         assert!(said(&few, false).text.contains("firmware"));
     }
 

@@ -265,7 +265,7 @@ fn reference_parts(cell: &ReferenceCell, device: bool, ratio: bool, notes: &mut 
     let number = if device { published(cell.ns) } else { time(cell.ns) };
     let note = remark(cell).map(|note| notes.mark(note)).unwrap_or_default();
     if !cell.same {
-        let mark = Text::styled(WARNING, format!("≠{note}"));
+        let mark = Text::styled(WARNING, format!("{}{note}", cell.sign));
         let number = Text::styled(DIM, number);
         return if ratio { [number, mark, Text::default()] } else { [number, Text::default(), mark] };
     }

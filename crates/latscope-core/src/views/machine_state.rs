@@ -10,7 +10,7 @@ const LISTED: usize = 5;
 /// The sentence; `None` where the report does not know.
 pub(super) fn sentence(report: &Report) -> Option<String> {
     let activity = report.activity.as_ref()?;
-    let mut text = state(activity);
+    let mut text = format!("The machine was {}", state(activity));
     if report.plan.load.is_some() {
         text += ", the load that was asked for among them";
     }
@@ -29,12 +29,12 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     })
 }
 
-/// `The machine was busy: other processes used 97 % of 2 CPUs`.
+/// `busy: other processes used 97 % of 2 CPUs`.
 pub(super) fn state(activity: &Activity) -> String {
     let state = if activity.is_quiet() { "quiet" } else { "busy" };
     let cpus = if activity.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", activity.cpus) };
     let share = format_share(activity.others);
-    format!("The machine was {state}: other processes used {share} of {cpus}")
+    format!("{state}: other processes used {share} of {cpus}")
 }
 
 fn consumers(activity: &Activity) -> String {

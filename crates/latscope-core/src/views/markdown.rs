@@ -121,7 +121,7 @@ fn reference(cell: &ReferenceCell, device: bool, notes: &mut Footnotes) -> Strin
     let number = if device { published(cell.ns) } else { format_time(cell.ns) };
     let note = remark(cell).map(|note| notes.mark(note)).unwrap_or_default();
     match (cell.same, cell.part == 0.5) {
-        (false, _) => format!("{number} ≠{note}"),
+        (false, _) => format!("{number} {}{note}", cell.sign),
         (true, true) => format!("{number} {}½", times_as_long(cell.ratio)),
         (true, false) => format!("{number} {}{note}", times_as_long(cell.ratio)),
     }

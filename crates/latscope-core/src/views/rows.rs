@@ -1,11 +1,13 @@
 //! The rows of the survey, fastest to slowest, with what reference devices and
 //! other reports have for the same operation.
 
+use super::head::unfinished;
+use super::machine_state;
 use crate::devices::{DEVICES, Part, Reference};
 use crate::findings::{LevelRow, is_operation, level_rows};
 use crate::levels::Agreement;
 use crate::plan::{ParamValue, Params};
-use crate::quality::Level;
+use crate::quality::{Level, Quality};
 use crate::report::{Measurement, Report, Sampling, Support, Times, Value};
 use crate::units::{format_size, format_time};
 use crate::verdict::is_merged;
@@ -69,12 +71,15 @@ pub struct ReferenceCell {
     pub ratio: f64,
     /// Whether both are the same thing; if not, the ratio means nothing.
     pub same: bool,
+    /// What marks a number that is not to be compared, or not to be trusted in full: `≠`, `!` or `~`.
+    pub sign: &'static str,
     /// In what it differs, or how it was measured.
     pub note: Option<String>,
 }
 
 /// The headings of the reference columns: short and full name of each device,
-/// then of each report beside.
+/// then of each report beside, with a sign and the reason where that is not a complete
+/// run of a quiet machine.
 pub fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, String)> {
     let mut names: Vec<(String, String)> =
         DEVICES.iter().map(|d| (d.short.to_owned(), d.name.to_owned())).collect();
@@ -84,9 +89,23 @@ pub fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, Stri
         // A result of the same machine is told apart by the time it was made.
         let short =
             if taken { other.started.replace('T', " ").chars().take(16).collect() } else { name.to_owned() };
-        names.push((short, format!("{name}, {}", other.started)));
+        let (sign, why) = doubts(other);
+        names.push((short + sign, format!("{name}, {}{why}", other.started)));
     }
     names
+}
+
+/// Why a report beside is to be doubted as a whole, and the sign for it.
+fn doubts(other: &Report) -> (&'static str, String) {
+    let early = unfinished(other).map(|text| format!("; INCOMPLETE: {text}"));
+    let busy = other.activity.as_ref().filter(|activity| !activity.is_quiet());
+    let busy = busy.map(|activity| format!("; {}", machine_state::state(activity)));
+    let sign = match (&early, &busy) {
+        (Some(_), _) => "~",
+        (None, Some(_)) => "!",
+        (None, None) => "",
+    };
+    (sign, early.into_iter().chain(busy).collect())
 }
 
 /// What is said of each report beside that has nothing in common with these rows.
@@ -130,7 +149,8 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
     let beside = others.iter().map(|other| {
         let theirs = other.levels.iter().find(|theirs| theirs.name == level.name)?;
         let differs = differs_by_revision(chase, other.chase);
-        Some(compared(theirs.ns, level.ns, differs.into_iter().collect()))
+        let doubt = doubt(&theirs.quality, false);
+        Some(compared(theirs.ns, level.ns, differs.into_iter().collect(), doubt))
     });
     Row {
         family: "memory".to_owned(),
@@ -226,20 +246,33 @@ fn published(reference: &Reference, ours: f64, bytes: Option<u64>) -> ReferenceC
         Part::Bytes(wanted) => bytes.filter(|b| *b > 0).map_or(1.0, |b| wanted as f64 / b as f64),
     };
     let known = reference.part == Part::Whole || reference.part == Part::Half || bytes.is_some_and(|b| b > 0);
+    let same = reference.same && known;
     ReferenceCell {
         ns: reference.ns,
         part,
         ratio: ratio(reference.ns, ours * part),
-        same: reference.same && known,
+        same,
+        sign: if same { "" } else { "≠" },
         note: Some(reference.note).filter(|note| !note.is_empty()).map(str::to_owned),
     }
 }
 
 /// Another report's number for a point, and in what that point differs from ours.
-fn compared(theirs: f64, ours: f64, differs: Vec<String>) -> ReferenceCell {
-    let same = differs.is_empty();
-    let note = (!same).then(|| differs.join("; "));
-    ReferenceCell { ns: theirs, part: 1.0, ratio: ratio(theirs, ours), same, note }
+/// Where it is in doubt there is no ratio either.
+fn compared(
+    theirs: f64,
+    ours: f64,
+    mut differs: Vec<String>,
+    doubt: Option<(&'static str, String)>,
+) -> ReferenceCell {
+    let sign = match &doubt {
+        _ if !differs.is_empty() => "≠",
+        Some((sign, _)) => sign,
+        None => "",
+    };
+    differs.extend(doubt.map(|(_, why)| why));
+    let note = (!differs.is_empty()).then(|| differs.join("; "));
+    ReferenceCell { ns: theirs, part: 1.0, ratio: ratio(theirs, ours), same: sign.is_empty(), sign, note }
 }
 
 /// The probe whose points make up the levels of memory.
@@ -295,9 +328,9 @@ impl<'a> Beside<'a> {
             differs_by_revision(ours.revision, theirs.revision),
             differs_by_batch(report.batch_target(ours), self.report.batch_target(theirs)),
             exact.is_none().then(elsewhere),
-            doubt(theirs),
         ];
-        Some(compared(theirs.typical()?, ns, differs.into_iter().flatten().collect()))
+        let doubt = doubt(&theirs.quality, theirs.incomplete);
+        Some(compared(theirs.typical()?, ns, differs.into_iter().flatten().collect(), doubt))
     }
 }
 
@@ -309,14 +342,14 @@ fn differs_by_batch(ours: Option<u64>, theirs: Option<u64>) -> Option<String> {
     Some(format!("batches of {theirs} there, of {ours} here"))
 }
 
-/// Why the figure of another report is not to be trusted in full.
-fn doubt(theirs: &Measurement) -> Option<String> {
-    let word = match theirs.quality.level {
-        Level::Unstable => "unstable",
-        _ if theirs.support == Support::Degraded => "degraded",
-        _ => return None,
-    };
-    Some(format!("{word} there: {}", theirs.reason.as_deref().unwrap_or("no reason is given")))
+/// Why the figure of another report is not to be trusted in full, and the sign for it.
+fn doubt(theirs: &Quality, incomplete: bool) -> Option<(&'static str, String)> {
+    let reason = || theirs.text().unwrap_or_else(|| "no reason is given".to_owned());
+    match theirs.level {
+        Level::Unstable => Some(("!", format!("unstable there: {}", reason()))),
+        Level::Degraded => Some(("!", format!("degraded there: {}", reason()))),
+        _ => incomplete.then(|| ("~", "the run ended before it was measured in full there".to_owned())),
+    }
 }
 
 /// Where a file point was measured.
@@ -350,6 +383,9 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::levels::Edge;
+    use crate::quality::Reason;
+    use crate::report::{Activity, Interrupted, Progress};
+    use crate::views::Options;
 
     #[test]
     fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
@@ -398,6 +434,41 @@ mod tests {
         assert_eq!((phone.ns, phone.part), (3.2e3, 0.5));
         assert!((phone.ratio - 3.2e3 / (row.ns / 2.0)).abs() < 1e-9);
         assert!(!row.references[0].as_ref().unwrap().same);
+    }
+
+    #[test]
+    fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
+        let report = fixture::report();
+        let shown = |other: &Report| {
+            let options = Options { width: 400, ..Options::default() };
+            let markdown = super::super::markdown::markdown(&report, &[other], &options);
+            assert!(markdown.contains("| thinker"), "{markdown}");
+            super::super::table::table(&report, &[other], &options)
+        };
+        let mut other = fixture::other();
+        assert!(!shown(&other).contains("thinker~"));
+        let time = Progress { done: 1_890_000_000, of: Some(10_000_000_000) };
+        let points = Progress { done: 0, of: Some(2) };
+        other.finished = None;
+        other.interrupted =
+            Some(Interrupted { by: "SIGINT".to_owned(), points, events: None, time: Some(time) });
+        other.measurements.iter_mut().for_each(|m| m.incomplete = true);
+        let text = shown(&other);
+        for part in ["thinker~ = thinker, ", "; INCOMPLETE: ", "after 1.89 s of 10.0 s", "~ ended early"] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        let mut other = fixture::other();
+        other.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.97, top: Vec::new() });
+        let text = shown(&other);
+        assert!(text.contains("thinker! = ") && text.contains("; busy: other processes used 97 %"), "{text}");
+        for (level, word) in [(Level::Unstable, "unstable"), (Level::Degraded, "degraded")] {
+            let mut other = fixture::other();
+            other.measurements.iter_mut().for_each(|m| m.lower(Reason::new(level, "x", "shaken", "")));
+            let rows = rows(&report, &[&other]);
+            let row = rows.iter().find(|row| row.label.starts_with("add i64")).unwrap();
+            let cell = row.references[4].as_ref().unwrap();
+            assert_eq!((cell.sign, cell.note.as_deref()), ("!", Some(&*format!("{word} there: shaken"))));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
 use super::footnotes::{Footnotes, superscript};
 use super::grid::{Text, grid, wrap};
-use super::rows::{Row, Spread, nothing_in_common, reference_names, rows};
+use super::rows::{ReferenceCell, Row, Spread, nothing_in_common, reference_names, rows};
 use super::style::{DIM, PLAIN, WARNING};
 use super::{Options, Scale, human, unmeasured};
 use crate::devices::DEVICES;
@@ -161,6 +161,12 @@ fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
 
 fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
     let any = |holds: &dyn Fn(&Row) -> bool| cells.rows.iter().any(holds);
+    let shown = cells.shown(slots);
+    let cell = |holds: &dyn Fn(&ReferenceCell) -> bool| {
+        any(&|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
+    };
+    let headed = |sign: char| shown.iter().any(|at| cells.references[*at].0.ends_with(sign));
+    let signed = |sign: &str| cell(&|cell| cell.sign == sign) || sign.parse().is_ok_and(headed);
     let mut signs = Vec::new();
     let mut say = |holds: bool, text: &str| {
         if holds {
@@ -169,8 +175,8 @@ fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
     };
     say(any(&|row| row.times == Times::RoundTrip), "RT round trip");
     say(any(&|row| row.times == Times::OneWay), "→ one way");
-    say(any(&|row| row.support == Support::Degraded), "! degraded or unstable");
-    say(any(&|row| row.incomplete), "~ ended early");
+    say(any(&|row| row.support == Support::Degraded) || signed("!"), "! degraded or unstable");
+    say(any(&|row| row.incomplete) || signed("~"), "~ ended early");
     let spread = slots.contains(&Slot::Spread);
     let batches = any(&|row| matches!(row.spread, Some(Spread::Between(..))));
     let rounds = any(&|row| matches!(row.spread, Some(Spread::NextRun(..))));
@@ -185,15 +191,11 @@ fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
     say(spread && batches, text);
     say(slots.contains(&Slot::Cycles), "cycles of the core");
     say(slots.iter().any(|slot| matches!(slot, Slot::Bar(_))), "bars: log scale");
-    let shown = cells.shown(slots);
     let names = |at: &usize| format!("{} = {}", cells.references[*at].0, cells.references[*at].1);
     let odd = |at: &&usize| cells.references[**at].0 != cells.references[**at].1;
     let ratio = slots.iter().any(|slot| matches!(slot, Slot::Reference { ratio: true, .. }));
     say(ratio, "× times as long as here");
-    let cell = |holds: &dyn Fn(&super::rows::ReferenceCell) -> bool| {
-        any(&|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
-    };
-    say(cell(&|cell| !cell.same), "≠ not the same thing");
+    say(signed("≠"), "≠ not the same thing");
     say(cell(&|cell| cell.same && cell.part == 0.5), "½ one way, to compare with half the round trip");
     signs.extend(shown.iter().filter(odd).map(names));
     signs

@@ -53,7 +53,10 @@ pub fn details(report: &Report, family: &str, options: &Options) -> String {
         }
     }
     let (sweeps, listed): (Vec<_>, Vec<_>) = probes.into_iter().partition(|(_, points)| is_sweep(points));
-    let mut out = format!("\n{}", single(&Text::styled(BOLD, family), options.width, options.color));
+    let mut out = String::new();
+    if !(listed.is_empty() && sweeps.is_empty()) {
+        out += &format!("\n{}", single(&Text::styled(BOLD, family), options.width, options.color));
+    }
     if !listed.is_empty() {
         let points: Vec<&Measurement> = listed.into_iter().flat_map(|(_, points)| points).collect();
         out += &list(&points, options);

@@ -59,7 +59,8 @@ pub fn command() -> Command {
                     Arg::new("result")
                         .value_name("RESULT")
                         .required(true)
-                        .value_parser(value_parser!(PathBuf)),
+                        .value_parser(value_parser!(PathBuf))
+                        .help("The file of a result; - for stdin"),
                 )
                 .arg(flag("all", "Every point in full, not only the table"))
                 .args(view_arguments()),
@@ -178,12 +179,14 @@ fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> 
             ("WORD,…", words.into())
         }
     };
+    let units =
+        if matches!(param.kind, Kind::Size) { "\n4K and 4KiB are 4096 bytes, 4kB is 4000" } else { "" };
     Arg::new(param.name)
         .long(param.name)
         .value_name(value_name)
         .value_delimiter(',')
         .value_parser(parser)
-        .help(param.help)
+        .help(format!("{}{units}", param.help))
         .help_heading("Parameters")
 }
 

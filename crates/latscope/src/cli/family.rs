@@ -7,6 +7,7 @@ use crate::probe::{self, Ask, Directory, FAMILIES, Probe, Profile};
 use anyhow::{Result, anyhow, bail};
 use clap::ArgMatches;
 use latscope_core::plan::ParamValue;
+use latscope_sys::kernels::chase::MAX_CHAINS;
 use std::path::PathBuf;
 
 /// Measures a family.
@@ -42,6 +43,9 @@ pub fn job(name: &str, matches: &ArgMatches) -> Result<Job> {
 const MAY_BE_ZERO: [(&str, &str); 4] =
     [("memory", "delay"), ("memory", "threads"), ("sync", "size"), ("file", "size")];
 
+/// The largest number of a parameter that can be measured on any machine, by family.
+const MOST: [(&str, &str, u64); 1] = [("memory", "chains", MAX_CHAINS as u64)];
+
 /// What cannot be on any machine, or not on this one, is told before anything
 /// is measured.
 fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
@@ -51,6 +55,12 @@ fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
     let beyond = |value: &&ParamValue| matches!(value, ParamValue::Number(priority) if *priority > 99);
     if let Some(priority) = values.iter().find(|value| parameter == "priority" && beyond(value)) {
         bail!("--priority {priority} does not exist: real-time priorities are 1 to 99");
+    }
+    for (_, _, most) in MOST.iter().filter(|(f, p, _)| (*f, *p) == (family, parameter)) {
+        let beyond = |value: &&ParamValue| matches!(value, ParamValue::Number(number) if number > most);
+        if let Some(number) = values.iter().find(beyond) {
+            bail!("--{parameter} {number}: it must be 1 to {most}");
+        }
     }
     if parameter != "size" {
         return Ok(());

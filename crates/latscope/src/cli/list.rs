@@ -1,8 +1,8 @@
 //! `latscope list`: every probe, what exactly it times, and with `--check`
 //! whether this machine can run it.
 
-use super::Exit;
 use super::usage::did_you_mean;
+use super::{Exit, output};
 use crate::engine::planner::{self, Request};
 use crate::engine::runner::{self, Run};
 use crate::engine::timebase::Timebase;
@@ -11,6 +11,7 @@ use crate::probe::file::directory;
 use crate::probe::{self, Ask, FAMILIES, Probe, Profile};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
+use latscope_core::doctor;
 use latscope_core::report::{Report, Support, Times};
 
 /// Lists the probes.
@@ -33,7 +34,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let checked = matches.get_flag("check").then(|| check(&probes)).transpose()?;
     let mut text = String::new();
     for family in FAMILIES.iter().filter(|family| probes.iter().any(|probe| probe.family() == family.name)) {
-        text += &format!("{}: {}\n", family.name, family.about);
+        text += &wrapped("", "", &format!("{}: {}", family.name, family.about));
         for probe in family.probes {
             text += &entry(probe, checked.as_ref());
         }
@@ -49,22 +50,39 @@ fn entry(probe: &Probe, checked: Option<&Report>) -> String {
         Times::RoundTrip => "round trip",
         Times::Operation => "operation",
     };
-    let mut text = format!("  {:<28} {} ({times})\n", probe.id, probe.title);
-    text += &format!("      {}\n", probe.timed);
+    let name = format!("  {:<28} ", probe.id);
+    let mut text = wrapped(&name, &" ".repeat(name.len()), &format!("{} ({times})", probe.title));
+    let mut say = |line: &str| text += &wrapped("      ", "      ", line);
+    say(probe.timed);
     let params: Vec<_> = probe.params.iter().map(|param| param.name).collect();
     if !params.is_empty() {
-        text += &format!("      parameters: {}\n", params.join(", "));
+        say(&format!("parameters: {}", params.join(", ")));
     }
     for (state, reason) in checked.map(|report| verdicts(report, probe)).unwrap_or_default() {
-        text += &format!("      {state}{reason}\n");
+        say(&format!("{state}{reason}"));
     }
     text
 }
 
-/// What the trial said of a probe: one line for each different answer.
+/// A text in lines as wide as the terminal, behind `first` and then behind `others`.
+fn wrapped(first: &str, others: &str, text: &str) -> String {
+    let lines = doctor::wrap(text, output::width().saturating_sub(others.len()));
+    format!("{first}{}\n", lines.join(&format!("\n{others}")))
+}
+
+/// What the trial said of a probe: one line for each different answer. A probe without points of its
+/// own is measured beside those of its experiment.
 fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     let mut answers: Vec<(&'static str, String)> = Vec::new();
-    for m in report.of_probe(probe.id) {
+    let alike = |other: &&Probe| {
+        std::ptr::eq(other.experiment, probe.experiment) && report.of_probe(other.id).next().is_some()
+    };
+    let tried =
+        if report.of_probe(probe.id).next().is_some() { Some(probe) } else { probe::all().find(alike) };
+    let Some(tried) = tried else {
+        return vec![("not tried: ", "it has no points with the usual parameters".to_owned())];
+    };
+    for m in report.of_probe(tried.id) {
         let state = match m.support {
             Support::Ok => "ok",
             Support::Degraded => "degraded: ",

@@ -82,7 +82,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
-    output.check_files()?;
+    output.check_files(&plan)?;
     let report = carry_out(plan, ground, &output, None)?;
     show(&report, &output, job.in_full)?;
     Ok(criteria::exit(&report))
@@ -99,7 +99,36 @@ pub fn plan(job: &Job, matches: &ArgMatches, machine: &Machine) -> Result<Plan> 
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
+    if job.ask.gave("threads") {
+        check_threads(&plan)?;
+    }
     Ok(noting_rounds(plan, matches))
+}
+
+/// Probes whose threads take a CPU each.
+const A_CPU_EACH: [&str; 4] = ["sync.atomic", "memory.bandwidth", "memory.stream", "memory.loaded"];
+
+/// Checks threads that were asked for.
+///
+/// # Errors
+/// There are more than CPUs.
+fn check_threads(plan: &Plan) -> Result<()> {
+    for step in &plan.steps {
+        for point in step.points.iter().filter(|point| A_CPU_EACH.contains(&point.probe.as_str())) {
+            // Those that are a load run beside the thread that measures.
+            let beside = usize::from(point.probe == "memory.loaded");
+            let most = step.cpus.len() - beside;
+            let threads = point.number("threads");
+            if threads > most as u64 {
+                bail!(
+                    "--threads {threads}: {} takes a CPU for each, and this run may use {}: choose at most {most}, or allow more CPUs (--cpus, taskset)",
+                    point.probe,
+                    counted(step.cpus.len() as u64, "CPU")
+                );
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Carries out a plan; the file of results is kept up meanwhile. Progress is

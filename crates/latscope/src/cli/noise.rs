@@ -32,7 +32,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
-    output.check_files()?;
+    output.check_files(&plan)?;
     let mut watcher = live::watcher(matches, output.quiet)?;
     let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     verdict::judge_report(&mut report, &criteria);

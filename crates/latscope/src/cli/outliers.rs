@@ -17,7 +17,7 @@ pub fn arguments(what: &'static str) -> Vec<Arg> {
             .value_name("WHAT")
             .action(ArgAction::Append)
             .value_parser(action)
-            .help("stop, continue, save-trace, exec:CMD or signal:PID (SIGUSR1); may be repeated"),
+            .help("stop, continue, save-trace, exec:CMD or signal:PID (SIGUSR1); may be repeated [default: continue]"),
         Arg::new("blame")
             .long("blame")
             .value_name("N")
@@ -28,7 +28,7 @@ pub fn arguments(what: &'static str) -> Vec<Arg> {
         flag("no-blame", "Do not trace, also with --threshold").conflicts_with("blame"),
         file(
             "trace",
-            "Where the trace around an outlier is saved: .dat for trace-cmd, else text for Perfetto",
+            "Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for Perfetto",
         ),
     ]
     .map(heading)
@@ -50,7 +50,7 @@ pub fn stops(matches: &ArgMatches) -> bool {
 /// # Errors
 /// An action without a threshold.
 pub fn on_threshold(matches: &ArgMatches) -> Result<Option<OnThreshold>> {
-    let actions: Vec<Action> = matches.get_many("on-threshold").into_iter().flatten().cloned().collect();
+    let mut actions: Vec<Action> = matches.get_many("on-threshold").into_iter().flatten().cloned().collect();
     let threshold = threshold(matches);
     let worst = matches.get_one::<u32>("blame").copied().filter(|_| threshold.is_none());
     if threshold.is_none() && !actions.is_empty() {
@@ -64,6 +64,10 @@ pub fn on_threshold(matches: &ArgMatches) -> Result<Option<OnThreshold>> {
         };
     }
     let saves = actions.contains(&Action::SaveTrace);
+    // A file for the trace asks for the trace; `stop` saves it, too.
+    if trace_file.is_some() && !saves && !actions.contains(&Action::Stop) {
+        actions.push(Action::SaveTrace);
+    }
     let trace_file = trace_file.or_else(|| saves.then(|| PathBuf::from("latscope-trace.dat")));
     Ok(Some(OnThreshold { blame: !matches.get_flag("no-blame"), worst, actions, trace_file }))
 }
@@ -104,6 +108,14 @@ mod tests {
         assert_eq!(of("--blame").unwrap().unwrap().worst, Some(10));
         let full = of("-b 50us --on-threshold stop --on-threshold save-trace").unwrap().unwrap();
         assert_eq!((full.worst, full.trace_file), (None, Some("latscope-trace.dat".into())));
+        for (words, actions) in [
+            ("-b 50us --trace x.dat", [Action::SaveTrace].as_slice()),
+            ("--blame --trace x.dat", &[Action::SaveTrace]),
+            ("-b 50us --trace x.dat --on-threshold continue", &[Action::Continue, Action::SaveTrace]),
+            ("-b 50us --trace x.dat --on-threshold stop", &[Action::Stop]),
+        ] {
+            assert_eq!(of(words).unwrap().unwrap().actions, actions, "{words}");
+        }
         assert!(stops(&matches("-b 50us --on-threshold stop")) && !stops(&matches("-b 50us")));
         for none in ["signal:0", "signal:-1", "signal:4294967295", "exec:", "dance"] {
             assert!(action(none).is_err(), "{none}");

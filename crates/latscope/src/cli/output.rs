@@ -3,14 +3,14 @@
 use super::Exit;
 use crate::engine::saver;
 use crate::stdout;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
 use latscope_core::figure::{self, Picture};
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_core::views::{self, Options, Scale};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,8 +40,9 @@ impl Output {
     /// Reads the arguments, and the results to show beside.
     ///
     /// # Errors
-    /// A result beside cannot be read.
+    /// A result beside cannot be read, or two outputs are to go to the same file.
     pub fn from(matches: &ArgMatches) -> Result<Output> {
+        check_distinct(matches)?;
         let path = |name| matches.get_one::<PathBuf>(name).cloned();
         let beside = matches.get_many::<PathBuf>("beside").into_iter().flatten();
         Ok(Output {
@@ -68,12 +69,20 @@ impl Output {
         self.json.as_deref().filter(|path| !is_stdout(path))
     }
 
-    /// Tries whether all files can be written, so that nobody measures for a
-    /// minute to learn it then.
+    /// Tries whether all files can be written, and whether the plan has something for
+    /// them, so that nobody measures for a minute to learn it then.
     ///
     /// # Errors
-    /// One of them cannot; the text names it.
-    pub fn check_files(&self) -> Result<()> {
+    /// One of them cannot, or is to hold what is not measured; the text names it.
+    pub fn check_files(&self, plan: &Plan) -> Result<()> {
+        let points = || plan.steps.iter().flat_map(|step| &step.points);
+        let events = points().any(|point| !BATCHES.iter().any(|probe| point.probe.starts_with(probe)));
+        let curve = points().filter(|point| point.probe == "memory.latency").count() > 1;
+        let drawn = |picture: &Picture| events || curve && *picture == Picture::Distribution;
+        let empty = self.pictures.iter().find(|(_, picture)| !drawn(picture)).map(|(path, _)| path);
+        if let Some(path) = empty.or(self.buckets.as_ref().filter(|_| !events)) {
+            bail!("{}", nothing_for(path));
+        }
         let files = [&self.json, &self.csv, &self.buckets, &self.markdown].into_iter().flatten();
         let files = files.chain(self.pictures.iter().map(|(path, _)| path));
         files.filter(|path| !is_stdout(path)).try_for_each(|path| saver::check(path))
@@ -128,7 +137,7 @@ impl Output {
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
         let text = if views::events::is_of_events(report) && !compared {
             views::events::events(report, &options)
-        } else if in_full && !(compared && rows) {
+        } else if in_full && !(compared && rows) || without_rows(report) {
             views::text::all(report, &options)
         } else {
             views::survey::survey(report, beside, &options)
@@ -137,12 +146,15 @@ impl Output {
     }
 }
 
+/// Whether all that was measured is in curves, of which a table of rows has nothing.
+fn without_rows(report: &Report) -> bool {
+    report.measurements.iter().any(|m| m.typical().is_some()) && views::rows::rows(report, &[]).is_empty()
+}
+
 /// Writes a view that was asked for; a report may have nothing for it.
 fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
-    let nothing =
-        || format!("nothing to write to {}: the result has no single events and no curve", path.display());
-    let content = view().with_context(nothing)?;
+    let content = view().with_context(|| nothing_for(path))?;
     if is_stdout(path) {
         Ok(stdout::write(&String::from_utf8_lossy(&content))?)
     } else {
@@ -150,17 +162,52 @@ fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<
     }
 }
 
+fn nothing_for(path: &Path) -> String {
+    format!("nothing to write to {}: there are no single events, and no curve for it", path.display())
+}
+
+/// Probes, by the begin of their ids, that time many operations at once: they have no single events.
+const BATCHES: [&str; 5] = ["cpu.", "memory.", "sync.mutex", "sync.atomic", "sync.core-to-core"];
+
+/// Every option that names a file to write.
+const FILES: [&str; 8] =
+    ["json", "csv", "csv-buckets", "markdown", "svg", "svg-percentiles", "trace", "timeline"];
+
+/// Checks that no output replaces another one.
+fn check_distinct(matches: &ArgMatches) -> Result<()> {
+    let given = |name| Some((name, matches.try_get_one::<PathBuf>(name).ok()??));
+    let mut known: Vec<(&str, PathBuf)> = Vec::new();
+    for (name, path) in FILES.into_iter().filter_map(given) {
+        let place = if is_stdout(path) { path.clone() } else { saver::place(path) };
+        match known.iter().find(|(_, other)| *other == place) {
+            Some((other, _)) if !saver::is_special(path) => {
+                let to =
+                    if is_stdout(path) { "standard output".to_owned() } else { path.display().to_string() };
+                bail!("--{other} and --{name} both write to {to}: choose another file for one of them")
+            }
+            _ => known.push((name, place)),
+        }
+    }
+    Ok(())
+}
+
 fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads a saved result.
+/// Reads a saved result, `-` from standard input.
 ///
 /// # Errors
 /// The file cannot be read, or is not a result of ours; the text names it.
 pub fn load(path: &Path) -> Result<Report> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Report::from_json(&text).with_context(|| format!("cannot use {}", path.display()))
+    let (text, name) = if is_stdout(path) {
+        let mut text = Vec::new();
+        (std::io::stdin().lock().read_to_end(&mut text).map(|_| text), "standard input".to_owned())
+    } else {
+        (std::fs::read(path), path.display().to_string())
+    };
+    let text = text.with_context(|| format!("cannot read {name}"))?;
+    Report::from_json(&text).with_context(|| format!("cannot use {name}"))
 }
 
 /// Columns of the terminal; 100 where there is none.

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// It cannot be read or is not a result, or a view cannot be written.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let path: &PathBuf = matches.get_one("result").expect("clap requires it");
-    let report = output::load(path)?;
     let output = Output::from(matches)?;
+    let report = output::load(path)?;
     output.show(&report, matches.get_flag("all"))?;
     if let Some(path) = output.json_file() {
         crate::engine::saver::save(path, &report)?;

@@ -2,7 +2,7 @@
 //! report.
 
 use super::arguments::Options;
-use super::page::Page;
+use super::page::{self, Page};
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::report::{Measurement, Report, Support, Times};
 use std::fmt;
@@ -169,7 +169,7 @@ impl<'a> Figures<'a> {
             return Ok(found);
         }
         let reason = found.reason.clone().unwrap_or_else(|| "no clean sample".to_owned());
-        Err(failed(match &found.remedy {
+        Err(failed(match page::remedy(found) {
             Some(remedy) => format!("{reason}; {remedy}"),
             None => reason,
         }))

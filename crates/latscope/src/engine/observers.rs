@@ -131,6 +131,8 @@ pub struct Progress {
     total: usize,
     began: Instant,
     family: String,
+    /// The most points that were begun: what is done again is done already.
+    reached: usize,
     drawn: Option<Instant>,
 }
 
@@ -138,10 +140,20 @@ impl Progress {
     /// Progress for the stderr of this process, `width` columns wide.
     pub fn new(width: usize) -> Progress {
         let terminal = std::io::stderr().is_terminal();
-        Progress { terminal, width, total: 0, began: Instant::now(), family: String::new(), drawn: None }
+        Progress {
+            terminal,
+            width,
+            total: 0,
+            began: Instant::now(),
+            family: String::new(),
+            reached: 0,
+            drawn: None,
+        }
     }
 
     fn point(&mut self, point: &Point, index: usize) {
+        self.reached = self.reached.max(index).min(self.total);
+        let index = self.reached;
         let family = point.probe.split('.').next().unwrap_or_default();
         if self.terminal {
             // Ten times a second is enough for eyes.
@@ -183,5 +195,28 @@ impl Observer for Progress {
             Event::Finished(_) if self.terminal => self.say(format_args!("\r\x1b[K")),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::params;
+
+    #[test]
+    fn progress_never_goes_back() {
+        let point = Point {
+            probe: "cpu.add".to_owned(),
+            revision: 1,
+            params: params([]),
+            title: String::new(),
+            row: false,
+        };
+        let mut progress = Progress { terminal: false, total: 144, ..Progress::new(80) };
+        let seen = [3, 39, 32, 40, 200].map(|index| {
+            progress.point(&point, index);
+            progress.reached
+        });
+        assert_eq!(seen, [3, 39, 39, 40, 144]);
     }
 }

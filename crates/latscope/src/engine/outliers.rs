@@ -9,7 +9,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Warning};
-use latscope_core::units::counted;
+use latscope_core::units::{counted, were};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,8 @@ pub struct Outliers {
     blame: Option<Blame>,
     /// Whether the trace is stopped by the first exceedance.
     stops: bool,
-    saved: bool,
+    /// How long the event was whose trace is saved.
+    saved: Option<u64>,
     budget: Budget,
     /// When the threshold follows the worst next.
     follow_at: Option<Instant>,
@@ -91,7 +92,7 @@ impl Outliers {
             points: step.points.iter().map(watched).collect(),
             blame: None,
             stops: step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold),
-            saved: false,
+            saved: None,
             budget: Budget::default(),
             follow_at: None,
             warnings: Vec::new(),
@@ -207,19 +208,20 @@ impl Outliers {
         for action in self.plan.actions.clone() {
             match action {
                 Action::Continue | Action::MarkTrace(_) => {}
-                Action::Stop | Action::SaveTrace => self.save(),
+                Action::Stop | Action::SaveTrace => self.save(outlier.value),
                 Action::Exec(command) => self.execute(&command, outlier),
                 Action::Signal(process) => signal(process),
             }
         }
     }
 
-    /// Saves the trace of the first exceedance.
-    fn save(&mut self) {
-        let (Some(path), Some(blame), false) = (&self.plan.trace_file, &self.blame, self.saved) else {
+    /// Saves the trace of the first exceedance; where the worst are looked for, of the longest.
+    fn save(&mut self, value: u64) {
+        let wanted = self.saved.is_none_or(|saved| self.plan.worst.is_some() && saved < value);
+        let (Some(path), Some(blame), true) = (&self.plan.trace_file, &self.blame, wanted) else {
             return;
         };
-        self.saved = true;
+        self.saved = Some(value);
         if let Err(error) = blame.save(path) {
             let remedy = "choose a file in a directory with room that you may write to";
             self.warn(TRACE_LOST, format!("the trace is not saved: {error:#}"), Some(remedy));
@@ -280,22 +282,27 @@ impl Outliers {
     }
 
     fn sum_up(&mut self) {
-        if let (Some(path), Some(_), false) = (&self.plan.trace_file, &self.blame, self.saved) {
-            let text = format!("no event was above the threshold: there is no trace in {}", path.display());
+        if let (Some(path), Some(_), None) = (&self.plan.trace_file, &self.blame, self.saved) {
+            let why = match self.plan.worst {
+                None => "no event was above the threshold",
+                Some(_) => "no event after the first second was among the longest",
+            };
+            let text = format!("{why}: there is no trace in {}", path.display());
             self.warn("no-trace", text, None);
         }
         let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
         if lost > 0 {
             let text = format!(
-                "{} came too fast to be taken: only counted",
-                counted(lost, "event above the threshold")
+                "{} above the threshold came too fast to be taken: only counted",
+                counted(lost, "event")
             );
             self.warn("outliers-lost", text, Some("choose a higher threshold"));
         }
         if self.budget.refused > 0 {
             let text = format!(
-                "{} events above the threshold were neither explained nor acted upon: more than {ATTENDED} in a second",
-                self.budget.refused
+                "{} above the threshold {} neither explained nor acted upon: more than {ATTENDED} in a second",
+                counted(self.budget.refused, "event"),
+                were(self.budget.refused)
             );
             self.warn("outliers-unattended", text, Some("choose a higher threshold"));
         }

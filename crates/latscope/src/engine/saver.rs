@@ -98,8 +98,15 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Where a file is, however its directory is written; a link is replaced itself.
+pub fn place(path: &Path) -> PathBuf {
+    let directory = directory_of(path);
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    path.file_name().map_or(directory.clone(), |name| directory.join(name))
+}
+
 /// A device or pipe is written to; replacing it would destroy it.
-fn is_special(path: &Path) -> bool {
+pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 

@@ -77,6 +77,33 @@ fn every_error_of_usage_points_to_the_help_of_its_subcommand() {
 }
 
 #[test]
+fn what_the_plan_cannot_give_is_refused_before_it_is_measured() {
+    let place = Place::new();
+    let (svg, more) = (place.at("m.svg"), place.at("p.svg"));
+    let latency = ["memory", "latency", "--quick", "--svg", &svg, "--svg-percentiles", &more];
+    refused(&latency, &["nothing to write to", "p.svg"]);
+    refused(&["cpu", "add", "--csv-buckets", &more], &["nothing to write to", "p.svg"]);
+    refused(&["memory", "parallelism", "--chains", "1,99"], &["--chains 99", "1 to 32"]);
+    refused(&["sync", "atomic", "--threads", "1,70000"], &["--threads 70000", "choose at most"]);
+    refused(&["memory", "loaded", "--threads", "70000"], &["--threads 70000"]);
+    assert!(names(place.path()).is_empty());
+}
+
+#[test]
+fn two_outputs_to_one_file_are_refused() {
+    let place = Place::new();
+    let (file, again) = (place.at("out"), place.at("./out"));
+    for command in [["survey", "--quick"], ["wake", "--as-is"], ["ipc", "--one-way"], ["show", "-"]] {
+        let of = |more: [&'static str; 4]| [&command[..], &more[..]].concat();
+        refused(&of(["--json", "-", "--csv", "-"]), &["--json and --csv", "standard output"]);
+        let words = [&command[..], &["--csv", &file, "--markdown", &again]].concat();
+        refused(&words, &["--csv and --markdown both write to"]);
+    }
+    refused(&["wake", "-b", "1ms", "--trace", &file, "--timeline", &file], &["--trace and --timeline"]);
+    assert!(names(place.path()).is_empty());
+}
+
+#[test]
 fn the_older_tools_are_listed() {
     let listed = run(&["as"]).done();
     for words in [&["as", "--help"][..], &["as", "-h"]] {

@@ -130,7 +130,7 @@ fn where_the_current_directory_is_closed_another_one_is_used() {
     let found = crate::support::parsed(&out);
     measured(&found, "file.stat");
     let notes = found["plan"]["notes"].to_string();
-    assert!(notes.contains("another directory is used"), "{notes}");
+    assert!(notes.contains("tmp is used"), "{notes}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! not measure for a result.
 
 use crate::support::{
-    BINARY, NOBODY, Place, end, has_program, is_installed, program, public_binary, root, run, skipped_in_part,
+    BINARY, NOBODY, Place, end, has_program, is_installed, latscope, program, public_binary, root, run,
+    skipped_in_part,
 };
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -86,7 +87,21 @@ fn the_list_can_be_narrowed_and_checked() {
     let checked = run(&["list", "wake", "--check"]).done();
     let verdict =
         |line: &str| ["ok", "degraded: ", "unsupported: "].iter().any(|word| line.trim().starts_with(word));
-    assert!(checked.lines().any(verdict), "{checked}");
+    // `wake.response` has no points of its own.
+    for probe in ["wake.timer", "wake.response", "wake.timerlat"] {
+        let mut entry = checked.lines().skip_while(|line| !line.starts_with(&format!("  {probe} ")));
+        let has = entry.by_ref().skip(1).take_while(|line| line.starts_with("      ")).any(verdict);
+        assert!(has, "{probe} in\n{checked}");
+    }
+}
+
+#[test]
+fn lists_fit_the_terminal() {
+    for command in ["list", "doctor"] {
+        let out = end(latscope([command]).env("COLUMNS", "60")).done();
+        let long = |line: &&str| line.chars().count() > 60 && !line.starts_with("  fix: ");
+        assert_eq!(out.lines().find(long), None, "{out}");
+    }
 }
 
 #[test]

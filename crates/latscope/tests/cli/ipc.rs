@@ -374,3 +374,21 @@ fn the_first_miss_ends_a_traced_run_and_the_trace_is_saved() {
     assert!(ran.err.contains("the trace is not saved"), "{ran:#?}");
     assert!(of_probe(&found, "ipc.pipe").iter().any(|m| count(m) > 0), "{found:#}");
 }
+
+#[test]
+fn of_all_transports_those_that_are_not_here_are_listed_and_not_judged() {
+    // A busy machine may make others inconclusive.
+    let judged = |words: &str| {
+        let (ran, found) = tried(words);
+        for m in measurements(&found).iter().filter(|m| m["support"] == "unsupported") {
+            assert!(ran.out.contains(m["params"]["transport"].as_str().unwrap()), "{}", ran.out);
+        }
+        let is = |m: &Value| m["support"] == "unsupported" && !m["verdict"].is_null();
+        let lacking = measurements(&found).iter().filter(|m| m["support"] == "unsupported").count();
+        (measurements(&found).iter().any(is), lacking > 0)
+    };
+    let (of_all, _) = judged("-t all --count 20 --caller other --missed 1000000");
+    assert!(!of_all);
+    let (by_name, lacking) = judged("-t binder,pipe --count 20 --caller other --missed 1000000");
+    assert_eq!(by_name, lacking);
+}

@@ -20,6 +20,20 @@ fn a_saved_result_shows_what_the_run_showed() {
 }
 
 #[test]
+fn a_result_is_read_from_standard_input_too() {
+    let survey = survey();
+    let mut command = latscope(["show", "-"]);
+    command.stdin(fs::File::open(&survey.path).unwrap());
+    assert_eq!(end(&mut command).done(), survey.ran.out);
+}
+
+#[test]
+fn points_that_are_no_rows_are_shown_where_there_is_no_row() {
+    let out = run(&["survey", "--quick", "--only", "memory.tlb", "--count", "3"]).done();
+    assert!(out.contains("memory.tlb") && !out.contains("No row has a number"), "{out}");
+}
+
+#[test]
 fn every_row_of_the_table_is_in_the_result() {
     let survey = survey();
     let table = &survey.ran.out;

@@ -28,7 +28,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
         measure::check_cpus(&list.0, &ground.machine)?;
     }
-    let (steps, notes) = steps(matches, &ground.machine)?;
+    let (steps, notes, absent) = steps(matches, &ground.machine)?;
     let threshold = steps[0].periodic.as_ref().and_then(|rules| rules.threshold);
     let mut criteria = criteria::given(matches, threshold)?;
     criteria.extend(criteria::given_of_calls(matches)?);
@@ -47,21 +47,27 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
-    output.check_files()?;
+    output.check_files(&plan)?;
     let mut watcher = live::observer(if output.quiet { Wanted::Nothing } else { Wanted::Lines })?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
     let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
     verdict::judge_report(&mut report, &criteria);
+    for m in &mut report.measurements {
+        let of = |name: &&str| m.params.get("transport") == Some(&(*name).into());
+        if absent.iter().any(of) {
+            m.verdict = None;
+        }
+    }
     measure::show(&report, &output, false)?;
     Ok(criteria::exit(&report))
 }
 
-/// What is measured, and what is left out of what is usual.
-fn steps(matches: &ArgMatches, machine: &Machine) -> Result<(Vec<Step>, Vec<String>)> {
+/// What is measured, what is left out of what is usual, and the transports that are not judged.
+fn steps(matches: &ArgMatches, machine: &Machine) -> Result<(Vec<Step>, Vec<String>, Vec<&'static str>)> {
     if matches.get_flag("inversion") {
-        return Ok((request::inversion(matches, machine)?, Vec::new()));
+        return Ok((request::inversion(matches, machine)?, Vec::new(), Vec::new()));
     }
     let chosen = request::chosen(matches)?;
-    Ok((request::steps(matches, &chosen, machine)?, chosen.notes))
+    Ok((request::steps(matches, &chosen, machine)?, chosen.notes, chosen.absent))
 }

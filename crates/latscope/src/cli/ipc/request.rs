@@ -20,6 +20,9 @@ pub struct Chosen {
     pub transports: Vec<&'static Transport>,
     /// What is left out of what is usual.
     pub notes: Vec<String>,
+    /// Those that were not asked for by name and are not available here: they are listed,
+    /// and not judged.
+    pub absent: Vec<&'static str>,
 }
 
 /// The usual limit of a run, ns.
@@ -44,13 +47,15 @@ pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
     let names: Vec<&String> = matches.get_many("transport").into_iter().flatten().collect();
     if matches.contains_id("service") {
         let binder = ipc::transport("binder").context("this binary has no binder")?;
-        return Ok(Chosen { transports: vec![binder], notes: Vec::new() });
+        return Ok(Chosen { transports: vec![binder], notes: Vec::new(), absent: Vec::new() });
     }
     if names.is_empty() {
         return usual();
     }
     if names.iter().any(|name| *name == "all") {
-        return Ok(Chosen { transports: transports().collect(), notes: Vec::new() });
+        let lacks = |transport: &&Transport| transport.meet(ipc::message::STAMPED).is_err();
+        let absent = transports().filter(lacks).map(|transport| transport.name).collect();
+        return Ok(Chosen { transports: transports().collect(), notes: Vec::new(), absent });
     }
     let mut chosen: Vec<&'static Transport> = Vec::new();
     for name in names {
@@ -59,7 +64,7 @@ pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
             chosen.push(transport);
         }
     }
-    Ok(Chosen { transports: chosen, notes: Vec::new() })
+    Ok(Chosen { transports: chosen, notes: Vec::new(), absent: Vec::new() })
 }
 
 /// Binder, where it can be opened.
@@ -67,12 +72,14 @@ fn usual() -> Result<Chosen> {
     let other = ipc::transport("unix-stream").context("this binary has no transport unix-stream")?;
     let binder = ipc::transport("binder");
     match binder.map(|binder| (binder, binder.meet(ipc::message::STAMPED))) {
-        Some((binder, Ok(_))) => Ok(Chosen { transports: vec![binder], notes: Vec::new() }),
+        Some((binder, Ok(_))) => {
+            Ok(Chosen { transports: vec![binder], notes: Vec::new(), absent: Vec::new() })
+        }
         Some((_, Err(unavailable))) => {
             let note = format!("measured over unix-stream, for there is no binder: {}", unavailable.reason);
-            Ok(Chosen { transports: vec![other], notes: vec![note] })
+            Ok(Chosen { transports: vec![other], notes: vec![note], absent: Vec::new() })
         }
-        None => Ok(Chosen { transports: vec![other], notes: Vec::new() }),
+        None => Ok(Chosen { transports: vec![other], notes: Vec::new(), absent: Vec::new() }),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
-    output.check_files()?;
+    output.check_files(&plan)?;
     let mut line = Line::new(stderr(), stderr().is_terminal(), output::width());
     let watcher = (!output.quiet).then_some(&mut line as _);
     let report = measure::carry_out(plan, ground, &output, watcher)?;

@@ -38,7 +38,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
-    output.check_files()?;
+    output.check_files(&plan)?;
     let warnings = warnings(matches, &plan, &ground.machine);
     let mut watcher = live::watcher(matches, output.quiet)?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));

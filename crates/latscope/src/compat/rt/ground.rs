@@ -1,6 +1,7 @@
 //! What a run stands on, and what it may do.
 
 use super::Refusal;
+use crate::compat::page;
 use crate::engine::timebase::Timebase;
 use crate::machine::{self, Root};
 use latscope_core::machine::Machine;
@@ -91,7 +92,7 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
         let reason = m.reason.clone().filter(|_| m.support != Support::Ok)?;
-        let remedy = m.remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        let remedy = page::remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let kind = if m.support == Support::Degraded { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))
     };

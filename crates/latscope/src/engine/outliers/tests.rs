@@ -74,7 +74,8 @@ fn what_came_too_fast_is_counted() {
     (0..3000).for_each(|turn| writers[0].exceed(sample(turn, 9)));
     let taken = outliers.take(&slots).len() as u64;
     outliers.sum_up();
-    assert!(outliers.warnings[0].text.starts_with(&format!("{} events", 3000 - taken)));
+    let text = &outliers.warnings[0].text;
+    assert!(text.starts_with(&counted(3000 - taken, "event")), "{taken} taken: {text}");
 }
 
 #[test]

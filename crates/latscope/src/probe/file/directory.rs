@@ -50,15 +50,21 @@ pub fn defaults() -> Defaults {
 fn choose(disk: &[PathBuf], memory: &[PathBuf], resolve: impl Fn(&Path) -> Result<Directory>) -> Defaults {
     let given = |path: &&PathBuf| !path.as_os_str().is_empty();
     let mut chosen = Defaults::default();
+    let mut refused = Vec::new();
     for path in disk.iter().filter(given) {
         match resolve(path) {
             Ok(directory) => {
                 chosen.directories.push(directory);
                 break;
             }
-            Err(error) => chosen.notes.push(format!("file: {error:#}; another directory is used")),
+            Err(error) => refused.push(error),
         }
     }
+    let instead = match chosen.directories.first() {
+        Some(directory) => format!("{} is used", directory.path.display()),
+        None => "no disk is measured".to_owned(),
+    };
+    chosen.notes.extend(refused.iter().map(|error| format!("file: {error:#}; {instead}")));
     if chosen.directories.iter().any(|directory| directory.filesystem == "tmpfs") {
         chosen
             .notes
@@ -209,6 +215,8 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(chosen(&["/disk", "/other"], &["/none", "/memory"]), (names(&["ext4", "tmpfs"]), 0));
         assert_eq!(chosen(&["/ro", "", "/disk"], &["/memory"]), (names(&["ext4", "tmpfs"]), 1));
+        let notes = choose(&paths(&["/ro", "/disk"]), &paths(&["/memory"]), known).notes;
+        assert_eq!(notes, ["file: no /ro; /disk is used"]);
         assert_eq!(chosen(&["/memory"], &["/memory"]), (names(&["tmpfs"]), 1));
         assert_eq!(chosen(&["/ro"], &["/disk"]), (names(&[]), 2));
     }

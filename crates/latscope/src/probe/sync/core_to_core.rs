@@ -58,7 +58,8 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     for mode in ask.texts("mode", MODES) {
         for (a, b) in &pairs {
             let pair = format!("{a}-{b}");
-            let title = format!("core to core {pair}, {}{left_out}", mode.replace('-', " "));
+            let named = if a == b { String::new() } else { format!(" {pair}") };
+            let title = format!("core to core{named}, {}{left_out}", mode.replace('-', " "));
             let params = params([("pair", pair.as_str().into()), ("mode", mode.as_str().into())]);
             points.push(CORE_TO_CORE.point(params, title, (*a, *b) == pairs[0]));
         }
