@@ -37,12 +37,12 @@ pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
     unsafe { words::within(to, from) }
 }
 
-/// By vectors of SSE, which every x86-64 has.
+/// By vectors of AVX where the processor has them, else of SSE, which every x86-64 has.
 #[cfg(target_arch = "x86_64")]
 mod vectors {
-    use std::arch::asm;
+    use std::arch::{asm, is_x86_feature_detected};
 
-    /// Bytes of a vector; fewer cannot be copied.
+    /// Bytes of the shortest vector; fewer cannot be copied.
     pub const SIZE: usize = 16;
 
     /// Copies `length` bytes. The last vector may overlap the one before, whose bytes are copied twice then.
@@ -51,39 +51,79 @@ mod vectors {
     /// At least [`SIZE`] bytes, that do not overlap: `from` is readable, `to` writable.
     #[inline]
     pub unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-        // SAFETY: the first loop ends before `length - 16`, rounded down to pairs of vectors, the second
-        // one before it, and the last vector begins there, which is not before the beginning.
-        unsafe {
-            asm!(
-                "lea {pairs}, [{last} - 16]",
-                "jmp 3f",
-                "2:",
-                "movups {a}, [{from} + {at}]",
-                "movups {b}, [{from} + {at} + 16]",
-                "movups [{to} + {at}], {a}",
-                "movups [{to} + {at} + 16], {b}",
-                "add {at}, 32",
-                "3:",
-                "cmp {at}, {pairs}",
-                "jl 2b",
-                "cmp {at}, {last}",
-                "jge 4f",
-                "movups {a}, [{from} + {at}]",
-                "movups [{to} + {at}], {a}",
-                "4:",
-                "movups {a}, [{from} + {last}]",
-                "movups [{to} + {last}], {a}",
-                from = in(reg) from,
-                to = in(reg) to,
-                last = in(reg) length - SIZE,
-                pairs = out(reg) _,
-                at = inout(reg) 0_usize => _,
-                a = out(xmm_reg) _,
-                b = out(xmm_reg) _,
-                options(nostack),
-            );
-        }
+        let way = if length >= 2 * SIZE && is_x86_feature_detected!("avx") { avx } else { sse };
+        // SAFETY: as the caller vouches; there are enough for a vector, and the processor has the instructions.
+        unsafe { way(from, to, length) };
     }
+
+    /// Defines a copy by vectors of a size, by an instruction and its registers.
+    macro_rules! copy {
+        ($name:ident, $size:literal, $move:literal, $vector:literal, $finish:literal) => {
+            /// # Safety
+            /// As of `copy`, with at least a vector of bytes, and the processor has the instructions.
+            pub(super) unsafe fn $name(from: *const u8, to: *mut u8, length: usize) {
+                // SAFETY: the first loop ends before the last four vectors, the second one before the last, and
+                // the last vector begins there, which is not before the beginning.
+                unsafe {
+                    asm!(
+                        "lea {fours}, [{last} - 3 * {size}]",
+                        "jmp 3f",
+                        "2:",
+                        concat!($move, " ", $vector, "0, [{from} + {at}]"),
+                        concat!($move, " ", $vector, "1, [{from} + {at} + {size}]"),
+                        concat!($move, " ", $vector, "2, [{from} + {at} + 2 * {size}]"),
+                        concat!($move, " ", $vector, "3, [{from} + {at} + 3 * {size}]"),
+                        concat!($move, " [{to} + {at}], ", $vector, "0"),
+                        concat!($move, " [{to} + {at} + {size}], ", $vector, "1"),
+                        concat!($move, " [{to} + {at} + 2 * {size}], ", $vector, "2"),
+                        concat!($move, " [{to} + {at} + 3 * {size}], ", $vector, "3"),
+                        "add {at}, 4 * {size}",
+                        "3:",
+                        "cmp {at}, {fours}",
+                        "jl 2b",
+                        "jmp 5f",
+                        "4:",
+                        concat!($move, " ", $vector, "0, [{from} + {at}]"),
+                        concat!($move, " [{to} + {at}], ", $vector, "0"),
+                        "add {at}, {size}",
+                        "5:",
+                        "cmp {at}, {last}",
+                        "jl 4b",
+                        concat!($move, " ", $vector, "0, [{from} + {last}]"),
+                        concat!($move, " [{to} + {last}], ", $vector, "0"),
+                        $finish,
+                        size = const $size,
+                        from = in(reg) from,
+                        to = in(reg) to,
+                        last = in(reg) length - $size,
+                        fours = out(reg) _,
+                        at = inout(reg) 0_usize => _,
+                        out("xmm0") _,
+                        out("xmm1") _,
+                        out("xmm2") _,
+                        out("xmm3") _,
+                        out("xmm4") _,
+                        out("xmm5") _,
+                        out("xmm6") _,
+                        out("xmm7") _,
+                        out("xmm8") _,
+                        out("xmm9") _,
+                        out("xmm10") _,
+                        out("xmm11") _,
+                        out("xmm12") _,
+                        out("xmm13") _,
+                        out("xmm14") _,
+                        out("xmm15") _,
+                        options(nostack),
+                    );
+                }
+            }
+        };
+    }
+
+    copy!(sse, 16, "movups", "xmm", "");
+    // `vzeroupper` changes all vector registers.
+    copy!(avx, 32, "vmovups", "ymm", "vzeroupper");
 }
 
 /// By machine words where the shared side is aligned to them: the only accesses, but those of bytes,
@@ -153,11 +193,22 @@ mod tests {
     type Out = unsafe fn(NonNull<u8>, &mut [u8]);
     type Within = unsafe fn(NonNull<u8>, &[u8]);
 
+    /// The way of a processor without AVX.
+    unsafe fn sse(from: NonNull<u8>, into: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if into.len() >= vectors::SIZE {
+            // SAFETY: the caller vouches for both ranges.
+            return unsafe { vectors::sse(from.as_ptr(), into.as_mut_ptr(), into.len()) };
+        }
+        // SAFETY: as above.
+        unsafe { words::out(from, into) }
+    }
+
     /// Every length and place of a piece: exactly its bytes are copied, whatever the way.
     #[test]
     fn exactly_the_bytes_are_copied() {
         let from: Vec<u8> = (0..=255).collect();
-        let ways: [Out; 2] = [out, words::out];
+        let ways: [Out; 3] = [out, sse, words::out];
         let back: [Within; 2] = [within, words::within];
         for (at, length) in (0..17).flat_map(|at| (0..200).map(move |length| (at, length))) {
             let expected = [&[0; 20][..], &from[at..at + length], &[0; 20]].concat();
