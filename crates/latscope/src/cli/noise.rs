@@ -3,9 +3,11 @@
 use super::live;
 use super::output::Output;
 use super::{Exit, criteria, family, measure, outliers};
+use crate::probe::noise::Duty;
 use anyhow::Result;
 use clap::{ArgMatches, Command};
-use latscope_core::plan::Plan;
+use latscope_core::plan::{Plan, Step};
+use latscope_core::units::format_time;
 use latscope_core::verdict;
 
 /// Adds to the command of the family what is asked of a result.
@@ -28,6 +30,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let ground = measure::Ground::named(matches)?;
     let mut plan = measure::plan(&job, matches, &ground.machine)?;
     look_for_outliers(&mut plan, matches)?;
+    note_rests(&mut plan);
     let criteria = criteria::given(matches, outliers::threshold(matches))?;
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
@@ -38,6 +41,18 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     verdict::judge_report(&mut report, &criteria);
     measure::show(&report, &output, job.in_full)?;
     Ok(criteria::exit(&report))
+}
+
+/// A real-time loop does not watch all of the time.
+fn note_rests(plan: &mut Plan) {
+    let real_time = |step: &Step| step.points.iter().any(|point| point.params.contains_key("priority"));
+    let duty = Duty::here().filter(|_| plan.steps.iter().any(real_time));
+    plan.notes.extend(duty.map(|duty| {
+        let rest = format_time(duty.rest.as_nanos() as f64);
+        format!(
+            "real-time loops rest for {rest} of every 100 ms, in --duration and outside of the time watched"
+        )
+    }));
 }
 
 fn look_for_outliers(plan: &mut Plan, matches: &ArgMatches) -> Result<()> {

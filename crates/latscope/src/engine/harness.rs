@@ -14,7 +14,7 @@ use latscope_sys::clock::{Clock, monotonic_ns};
 use latscope_sys::sched;
 
 /// Enough to see that a probe works; says nothing about time.
-const STOP: Stop =
+pub const STOP: Stop =
     Stop { samples: 3, events: 20, batch_ns: 20_000, budget_ns: 20_000_000, limit_ns: 200_000_000 };
 
 /// A request as a quick survey makes it.

@@ -168,18 +168,21 @@ fn watch_all(
 }
 
 fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen: &Seen) {
-    let Outcome { watched, classes, loop_ns, gap_ns, switches, faults, shortfall, writer } = outcome;
-    let ns = |ticks: u64| order.timebase.span(ticks);
-    let under_watch = ns(watched.watched).max(1.0);
+    let Outcome { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
+    let Outcome { loop_ns, gap_ns, switches, faults, shortfall, writer, .. } = outcome;
+    let under_watch = watched_ns.max(1.0);
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
     let mut value =
         |name: &str, value: f64, unit: &str, better| bench.value(point, name, value, unit, better);
     value("watched", under_watch / 1e9, "s", Better::Neither);
+    if order.duty.is_some() {
+        value("rested", rested_ns / 1e6, "ms", Better::Neither);
+    }
     value("loop", loop_ns, "ns", Better::Neither);
     value("gap", gap_ns, "ns", Better::Neither);
     value("lost", 100.0 * lost / under_watch, "%", Better::Less);
-    value("turns", watched.turns as f64, "count", Better::Neither);
-    value("gaps", watched.gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
+    value("turns", turns as f64, "count", Better::Neither);
+    value("gaps", gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
     for class in Class::ALL {
         let share = &classes[class as usize];
         let name = class.word();
@@ -196,8 +199,8 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen
             value(&format!("{kind}:{name}"), *count as f64, "count", Better::Less);
         }
     }
-    if watched.gaps == 0 {
-        let (least, longest) = (format_time(gap_ns), format_time(ns(watched.longest)));
+    if gaps == 0 {
+        let (least, longest) = (format_time(gap_ns), format_time(longest_ns));
         bench.uneventful(point, format!("no gap of {least} or more: the longest was {longest}"));
     }
     if gap_ns > order.gap_ns as f64 {
@@ -267,19 +270,34 @@ mod tests {
             assert_eq!((m.support, m.summary.count), (latscope_core::report::Support::Ok, 0), "{m:?}");
             assert!(m.reason.as_ref().unwrap().contains("no gap"), "{m:?}");
             assert_eq!(m.values["lost"].value, 0.0);
+            all_of_the_time(&m);
         }
+    }
+
+    /// Busy, lost or resting: nothing of the time asked for is left out.
+    fn all_of_the_time(m: &latscope_core::report::Measurement) {
+        let value = |name: &str| m.values.get(name).map_or(0.0, |value| value.value);
+        let (watched, rested) = (value("watched") * 1e9, value("rested") * 1e6);
+        let asked = harness::STOP.limit_ns as f64;
+        // To the digits of a clock that ticks in fractions of a nanosecond.
+        assert!(
+            m.support == latscope_core::report::Support::Unsupported || watched + rested >= 0.999 * asked,
+            "{m:?}"
+        );
     }
 
     #[test]
     fn a_real_time_loop_rests() {
         let mut points = harness::points(&BUSY);
         for point in &mut points {
+            point.params.insert("gap".to_owned(), 3_600_000_000_000.into());
             point.params.insert("policy".to_owned(), "fifo".into());
             point.params.insert("priority".to_owned(), 1.into());
         }
         for m in harness::measure(&EXPERIMENT, points) {
             let refused = m.reason.as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
             assert!(!m.incomplete && (refused || m.support != latscope_core::report::Support::Unsupported));
+            all_of_the_time(&m);
         }
     }
 }

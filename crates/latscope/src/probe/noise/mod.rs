@@ -10,6 +10,7 @@ mod station;
 mod watch;
 
 pub use busy::BUSY;
+pub use duty::Duty;
 pub use hwlat::HWLAT;
 pub use osnoise::OSNOISE;
 

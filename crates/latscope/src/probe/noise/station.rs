@@ -1,7 +1,7 @@
 //! A watching thread: what it notes of each gap, and when it rests and ends.
 
 use super::duty::Duty;
-use super::watch::{self, Host, Rules, Watched};
+use super::watch::{self, Host, Rules};
 use crate::conditions::hold::{Shortfall, granted};
 use crate::engine::gate::{Gate, Reading};
 use crate::engine::recorder::Writer;
@@ -100,8 +100,16 @@ pub struct Share {
 /// What a thread saw.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What the loop counted.
-    pub watched: Watched,
+    /// Turns of the loop, and what came between two stretches of them.
+    pub turns: u64,
+    /// Time from the first reading to the last without rests, ns: busy or lost.
+    pub watched_ns: f64,
+    /// Time in which it slept, ns.
+    pub rested_ns: f64,
+    /// Gaps.
+    pub gaps: u64,
+    /// The longest distance of two readings beyond the usual one, ns.
+    pub longest_ns: f64,
     /// The gaps of each [`Class`].
     pub classes: [Share; 3],
     /// The loop's own time, ns.
@@ -126,6 +134,12 @@ const FACTOR: f64 = 10.0;
 
 /// From one look at the host to the next, ns: how late an end may be noticed.
 const LOOK_NS: u64 = 5_000_000;
+
+/// Longer than a thread takes between two stretches of the loop, ns.
+const HOST_NS: f64 = 20_000.0;
+
+/// So often it is looked what came between two stretches, before the loop goes on in any case.
+const TRIES: usize = 3;
 
 /// Watches on one CPU.
 ///
@@ -165,17 +179,26 @@ fn run<C: Clock>(
         shared,
         classes: Default::default(),
         gaps: 0,
+        unseen: 0,
+        least_ns: gap_ns,
         reading: Gate::Thread.read(),
         read_at: now,
+        switched: false,
+        last: now,
         end: now.saturating_add(timebase.ticks(order.stop.limit_ns)),
         rest_at: now + timebase.ticks(order.duty.map_or(0, |duty| duty.watch_ns)),
         rests: 0,
+        rested: 0,
     };
     let watched = watch::watch(clock, rules, &mut station);
     let Counts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
     let own_turns = (watched.turns - watched.gaps).max(1) as f64;
     Outcome {
-        watched,
+        turns: watched.turns + station.unseen,
+        watched_ns: timebase.span((station.last - now).saturating_sub(station.rested)),
+        rested_ns: timebase.span(station.rested),
+        gaps: station.gaps,
+        longest_ns: timebase.span(watched.longest),
         classes: station.classes,
         loop_ns: (timebase.span(watched.watched) - timebase.span(watched.lost)) / own_turns,
         gap_ns,
@@ -187,6 +210,12 @@ fn run<C: Clock>(
     }
 }
 
+/// Whether time that is missing from a stretch, apart from the gap that the loop saw, was another thread's.
+/// A switch `before` the stretch may have ended in it; where there was none, interrupts may have taken it.
+fn is_gap(missing_ns: f64, least_ns: f64, switched: bool, before: bool) -> bool {
+    missing_ns >= least_ns && (switched || before && missing_ns >= HOST_NS)
+}
+
 /// A thread around its loop.
 struct Station<'a, C> {
     clock: C,
@@ -195,36 +224,56 @@ struct Station<'a, C> {
     shared: &'a Shared,
     classes: [Share; 3],
     gaps: u64,
-    /// What the kernel last said of this thread, and when.
+    /// Those of them that were not seen by the loop.
+    unseen: u64,
+    /// Shortest gap looked for, ns.
+    least_ns: f64,
+    /// What the kernel last said of this thread, and a reading of the clock just before.
     reading: Reading,
     read_at: u64,
+    /// Whether there was a switch before that reading since the one before.
+    switched: bool,
+    /// The loop's last reading of the clock.
+    last: u64,
     end: u64,
     rest_at: u64,
     rests: u64,
+    /// Ticks.
+    rested: u64,
 }
 
 impl<C: Clock> Station<'_, C> {
-    fn read(&mut self) -> (Reading, u64) {
-        let before = (self.reading, self.read_at);
-        (self.reading, self.read_at) = (Gate::Thread.read(), self.clock.end());
-        before
+    /// Reads anew: whether there was a switch since the last time, and how much of the time was not the
+    /// thread's, ns. The clock is read first, each time: a switch at the end of a system call is then
+    /// missing from the stretch that begins with it.
+    fn read(&mut self) -> (bool, f64) {
+        let (before, since) = (self.reading, self.read_at);
+        self.read_at = self.clock.end();
+        self.reading = Gate::Thread.read();
+        let passed = self.order.timebase.span(self.read_at - since);
+        (self.reading.switches != before.switches, passed - (self.reading.cpu_ns - before.cpu_ns) as f64)
     }
 
     fn rest(&mut self, rest: std::time::Duration) {
+        let since = self.read_at;
         std::thread::sleep(rest);
         self.rests += 1;
         self.read();
+        self.switched = false;
+        self.rested += self.read_at - since;
     }
-}
 
-impl<C: Clock> Host for Station<'_, C> {
-    fn gap(&mut self, ticks: u64) {
-        let at = monotonic_ns();
-        let (before, since) = self.read();
-        let timebase = self.order.timebase;
-        let (gap_ns, passed) = (timebase.span(ticks), timebase.span(self.read_at - since));
-        let missing = passed - (self.reading.cpu_ns - before.cpu_ns) as f64;
-        let class = Class::of(gap_ns, self.reading.switches != before.switches, missing);
+    /// Takes time that the thread did not have and that no gap of the loop accounts for: while it is
+    /// outside of the loop, too, others may be put in its place, and they are, at the end of its system calls.
+    fn account(&mut self, switched: bool, missing_ns: f64) {
+        let before = std::mem::replace(&mut self.switched, switched);
+        if is_gap(missing_ns, self.least_ns, switched, before) && self.gaps < self.order.stop.events {
+            self.unseen += 1;
+            self.note(Class::Preemption, missing_ns, monotonic_ns());
+        }
+    }
+
+    fn note(&mut self, class: Class, gap_ns: f64, at: u64) {
         let share = &mut self.classes[class as usize];
         share.gaps += 1;
         share.lost_ns += gap_ns;
@@ -239,10 +288,22 @@ impl<C: Clock> Host for Station<'_, C> {
             self.shared.over.fetch_or(self.order.ends, Relaxed);
         }
     }
+}
+
+impl<C: Clock> Host for Station<'_, C> {
+    fn gap(&mut self, ticks: u64) {
+        let at = monotonic_ns();
+        let gap_ns = self.order.timebase.span(ticks);
+        let (switched, missing) = self.read();
+        self.note(Class::of(gap_ns, switched, missing), gap_ns, at);
+        self.account(switched, missing - gap_ns);
+    }
 
     fn look(&mut self, now: u64) -> bool {
+        self.last = now;
         if now > self.read_at {
-            self.read();
+            let (switched, missing) = self.read();
+            self.account(switched, missing);
         }
         if let Some(duty) = self.order.duty
             && now >= self.rest_at
@@ -252,6 +313,18 @@ impl<C: Clock> Host for Station<'_, C> {
         }
         let enough = now >= self.end || self.gaps >= self.order.stop.events;
         !(enough || self.writer.stopping() || self.shared.over.load(Relaxed))
+    }
+
+    fn back(&mut self) -> u64 {
+        for _ in 0..TRIES {
+            let now = self.clock.end();
+            if self.order.timebase.span(now - self.read_at) < HOST_NS {
+                return now;
+            }
+            let (switched, missing) = self.read();
+            self.account(switched, missing);
+        }
+        self.clock.end()
     }
 }
 
@@ -264,6 +337,10 @@ mod tests {
         assert_eq!(Class::of(4e6, true, 4e6), Class::Preemption);
         assert_eq!(Class::of(4e6, false, 3.9e6), Class::Steal);
         assert_eq!(Class::of(4e3, false, 150.0), Class::Interrupt);
+        assert!(
+            !is_gap(4e6, 1e3, false, false) && is_gap(4e6, 1e3, false, true) && is_gap(4e3, 1e3, true, false)
+        );
+        assert!(!is_gap(900.0, 1e3, true, true) && !is_gap(4e3, 1e3, false, true));
         assert!(Class::ALL.iter().enumerate().all(|(place, class)| place == *class as usize));
     }
 }

@@ -19,7 +19,7 @@ pub struct Rules {
 pub struct Watched {
     /// Readings of the clock.
     pub turns: u64,
-    /// Time under watch, gaps included.
+    /// Time in the loop, gaps included.
     pub watched: u64,
     /// The sum of the gaps.
     pub lost: u64,
@@ -29,13 +29,15 @@ pub struct Watched {
     pub longest: u64,
 }
 
-/// What is around the loop. Time spent here is not under watch.
+/// What is around the loop, where the host itself finds what comes between.
 pub trait Host {
     /// Takes a gap of so many ticks beyond the loop's own.
     fn gap(&mut self, ticks: u64);
     /// Looks around, also after a gap: whether to go on. The stamp is the last
     /// reading.
     fn look(&mut self, now: u64) -> bool;
+    /// The reading with which the loop goes on.
+    fn back(&mut self) -> u64;
 }
 
 /// Watches until the host has had enough.
@@ -63,7 +65,7 @@ pub fn watch<C: Clock>(clock: C, rules: Rules, host: &mut impl Host) -> Watched 
             seen.longest = seen.longest.saturating_sub(rules.own);
             return seen;
         }
-        began = clock.end();
+        began = host.back();
         (last, look) = (began, began + rules.look);
     }
 }
@@ -108,13 +110,14 @@ mod tests {
         }
     }
 
-    struct Noted {
+    struct Noted<'a> {
+        clock: Scripted<'a>,
         gaps: Vec<u64>,
         looks: u64,
         until: u64,
     }
 
-    impl Host for Noted {
+    impl Host for Noted<'_> {
         fn gap(&mut self, ticks: u64) {
             self.gaps.push(ticks);
         }
@@ -123,20 +126,27 @@ mod tests {
             self.looks += 1;
             now < self.until
         }
+
+        fn back(&mut self) -> u64 {
+            self.clock.end()
+        }
     }
 
-    fn run(script: &[u64], until: u64) -> (Watched, Noted) {
+    /// What was seen, the gaps, the looks.
+    fn run(script: &[u64], until: u64) -> (Watched, Vec<u64>, u64) {
         let (time, steps) = (Cell::new(0), Cell::new(script));
-        let mut noted = Noted { gaps: Vec::new(), looks: 0, until };
+        let clock = Scripted(&time, &steps);
+        let mut noted = Noted { clock, gaps: Vec::new(), looks: 0, until };
         let rules = Rules { own: 20, threshold: 100, look: 1000 };
-        (watch(Scripted(&time, &steps), rules, &mut noted), noted)
+        let seen = watch(clock, rules, &mut noted);
+        (seen, noted.gaps, noted.looks)
     }
 
     #[test]
     fn gaps_are_what_is_beyond_the_loops_own_time() {
-        // The reading after a gap begins anew: what the host does there is not watched.
-        let (seen, noted) = run(&[0, 20, 520, 7_000, 20, 119, 120, 9_000], 20_000);
-        assert_eq!(noted.gaps, [500, 100]);
+        // The reading after a gap begins anew: what the host does there is not in the loop.
+        let (seen, gaps, _) = run(&[0, 20, 520, 7_000, 20, 119, 120, 9_000], 20_000);
+        assert_eq!(gaps, [500, 100]);
         assert_eq!((seen.gaps, seen.lost, seen.longest), (2, 600, 500));
         let first = 20 + 520;
         let second = 20 + 119 + 120;
@@ -147,9 +157,9 @@ mod tests {
 
     #[test]
     fn a_quiet_loop_still_looks_around_and_ends() {
-        let (seen, noted) = run(&[], 10_000);
+        let (seen, _, looks) = run(&[], 10_000);
         assert_eq!((seen.gaps, seen.lost, seen.longest), (0, 0, 0));
-        assert!(noted.looks >= 9 && noted.looks <= 11, "{}", noted.looks);
+        assert!((9..=11).contains(&looks), "{looks}");
         assert_eq!(seen.turns, seen.watched / 20);
     }
 
