@@ -5,6 +5,7 @@
 //! descriptor can be inherited, but not sent over a socket (the kernel forbids it).
 
 use crate::mapping::Mapping;
+use crate::shared_cell;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::io_uring::{
@@ -116,6 +117,7 @@ impl Ring {
     /// # Errors
     /// It is none, or there is no memory left.
     pub fn open(descriptor: OwnedFd, layout: Layout, to: OwnedFd) -> io::Result<Ring> {
+        shared_cell::refuse(&descriptor)?;
         let rings = Mapping::new(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
         let bytes = ENTRIES as usize * size_of::<io_uring_sqe>();
         let submissions = Mapping::new(&descriptor, OFFSET_OF_SUBMISSIONS, bytes, MapFlags::POPULATE)?;

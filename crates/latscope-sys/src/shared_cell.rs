@@ -188,6 +188,7 @@ mod tests {
     use crate::mailbox::Mailbox;
     use crate::monitor::Mutex;
     use crate::page;
+    use crate::ring::{Layout, Ring};
     use crate::shared::Counters;
     use crate::window::Window;
     use rustix::fs::MemfdFlags;
@@ -229,6 +230,8 @@ mod tests {
         assert!(Mailbox::open(descriptor(), 64).is_err());
         assert!(Counters::map(descriptor(), 1).is_err());
         assert!(Window::map(descriptor()).is_err() && Window::part(descriptor(), 0, 8).is_err());
+        let layout = Layout::from_words([0, 4, 8, 12, 16]).unwrap();
+        assert!(Ring::open(descriptor(), layout, descriptor()).is_err());
         assert!(page::Mapping::shared(descriptor(), 8).unwrap().protect(page::Access::ReadWrite).is_err());
     }
 
