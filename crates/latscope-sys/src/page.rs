@@ -100,8 +100,11 @@ impl Mapping {
     /// [`HUGE_PAGE`], so that huge pages fit in.
     ///
     /// # Errors
-    /// As [`anonymous`](Self::anonymous).
+    /// As [`anonymous`](Self::anonymous); EINVAL also where `bytes` are no whole pages.
     pub fn huge_aligned(bytes: usize) -> Result<Mapping> {
+        if bytes == 0 || !bytes.is_multiple_of(page_size()) {
+            return Err(Errno::INVAL);
+        }
         let wide = Mapping::anonymous(bytes.checked_add(HUGE_PAGE).ok_or(Errno::NOMEM)?)?;
         let (first, end) = (wide.start.as_ptr(), wide.bytes);
         let before = first.align_offset(HUGE_PAGE);
@@ -401,8 +404,11 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_wrap_around_are_refused() {
-        assert_eq!(Mapping::huge_aligned(usize::MAX).unwrap_err(), Errno::NOMEM);
+    fn sizes_that_wrap_around_or_are_no_pages_are_refused() {
+        let last = usize::MAX - page_size() + 1;
+        for (bytes, error) in [(0, Errno::INVAL), (usize::MAX, Errno::INVAL), (last, Errno::NOMEM)] {
+            assert_eq!(Mapping::huge_aligned(bytes).unwrap_err(), error, "{bytes}");
+        }
         assert_eq!(Mapping::huge_aligned(usize::MAX - HUGE_PAGE + 1).unwrap_err(), Errno::NOMEM);
         let around = usize::MAX / page_size() + 2;
         assert_eq!(Mapping::page_by_page(file(1), around).unwrap_err(), Errno::NOMEM);
