@@ -15,6 +15,7 @@ use crate::probe::noise::BUSY;
 use crate::probe::{Ask, Profile};
 use crate::stdout::print;
 use anyhow::Result;
+use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
 use latscope_core::report::{Measurement, Report};
@@ -200,10 +201,25 @@ fn core(options: &Options, m: &Measurement) -> Core {
         cpu: cpu(m),
         min: if counts[0] > 0 { 1 } else { reached(m.histogram.min()) },
         max: reached(m.histogram.max()),
-        mean: if turns > 0.0 { value("watched") * 1e6 / turns } else { 0.0 },
+        mean: mean(&counts, beyond(&m.histogram, options.buckets)),
         seconds: value("watched"),
         counts,
     }
+}
+
+/// The mean as oslat has it: a turn is as long as the upper edge of its bucket, in µs, and those
+/// `beyond` the last one add what they are longer.
+fn mean(counts: &[u64], beyond: f64) -> f64 {
+    let sum =
+        |of: &dyn Fn(u64, u64) -> u64| (1..).zip(counts).map(|(edge, n)| of(edge, *n)).sum::<u64>() as f64;
+    (sum(&|edge, n| edge * n) + beyond) / sum(&|_, n| n).max(1.0)
+}
+
+/// By how much gaps are longer than the last bucket, together, µs.
+fn beyond(gaps: &Histogram, buckets: u64) -> f64 {
+    let excess = |ns: f64, n: u64| ((ns / 1000.0).floor() + 1.0 - buckets as f64).max(0.0) * n as f64;
+    let known: f64 = gaps.buckets_ns().map(|(low, high, n)| excess(f64::midpoint(low, high), n)).sum();
+    known + excess(gaps.max().unwrap_or(0.0), gaps.overflow())
 }
 
 #[cfg(test)]
@@ -228,6 +244,19 @@ mod tests {
         let rules = step.periodic.as_ref().unwrap();
         assert_eq!((rules.linear, rules.threshold), (Some(Linear { buckets: 8, tick_ns: 1000 }), None));
         assert_eq!(planned("").steps[0].points.len(), 4);
+    }
+
+    #[test]
+    fn the_average_is_never_below_the_minimum() {
+        assert_eq!(mean(&[1000, 0, 0, 0], 0.0), 1.0);
+        assert_eq!(mean(&[0, 3, 0, 1], 0.0), 2.5);
+        assert_eq!(mean(&[0, 0], 0.0), 0.0);
+        // Of 4 and 12 µs begun: the last bucket's edge, and 8 µs more.
+        let mut gaps = Histogram::new(1000);
+        [3_500, 11_500].into_iter().for_each(|ns| gaps.record(ns));
+        let beyond = beyond(&gaps, 4);
+        assert!((beyond - 8.0).abs() < 0.1, "{beyond}");
+        assert_eq!(mean(&[0, 0, 0, 2], 8.0), 8.0);
     }
 
     #[test]

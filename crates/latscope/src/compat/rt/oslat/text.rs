@@ -16,7 +16,7 @@ pub struct Core {
     pub min: u64,
     /// The largest, µs.
     pub max: u64,
-    /// The exact mean, µs.
+    /// The mean of the upper edges of the buckets, µs.
     pub mean: f64,
     /// Time under watch, s.
     pub seconds: f64,
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn core() -> Core {
-        Core { cpu: 3, counts: vec![1000, 0, 2, 7], min: 1, max: 812, mean: 0.0604, seconds: 0.9996 }
+        Core { cpu: 3, counts: vec![1000, 0, 2, 7], min: 1, max: 812, mean: 1.0604, seconds: 0.9996 }
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             after(&options, 2597, &[core(), Core { cpu: 4, ..core() }]),
             "        Core:\t 3 4\nCounter Freq:\t 2597 2597 (Mhz)\n    001 (us):\t 1000 1000\n    002 (us):\t 0 0\n    \
              003 (us):\t 2 2\n    004 (us):\t 7 7 (including overflows)\n     Minimum:\t 1 1 (us)\n     \
-             Average:\t 0.060 0.060 (us)\n     Maximum:\t 812 812 (us)\n     Max-Min:\t 811 811 (us)\n    \
+             Average:\t 1.060 1.060 (us)\n     Maximum:\t 812 812 (us)\n     Max-Min:\t 811 811 (us)\n    \
              Duration:\t 1.000 1.000 (sec)\n\n"
         );
     }
@@ -128,7 +128,7 @@ mod tests {
             text.contains("    002 (us):\t 1000\n    004 (us):\t 2\n    005 (us):\t 7 (including"),
             "{text}"
         );
-        assert!(text.contains("Average:\t 1.060 (us)"), "{text}");
+        assert!(text.contains("Average:\t 2.060 (us)"), "{text}");
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let one = &json["thread"]["0"];
         assert_eq!(
             (&one["cpu"], &one["histogram"]["4"], &one["avg"]),
-            (&3.into(), &7.into(), &0.0604.into())
+            (&3.into(), &7.into(), &1.0604.into())
         );
         assert!(one["histogram"].get("2").is_none());
     }
