@@ -1,6 +1,7 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
 use super::Exit;
+use crate::engine::outliers::FAILED_ACTIONS;
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches};
 use latscope_core::report::Report;
@@ -88,6 +89,8 @@ pub fn given(matches: &ArgMatches, threshold: Option<u64>) -> Result<Vec<Criteri
 /// The exit code of a run, judged or not.
 pub fn exit(report: &Report) -> Exit {
     let code = verdict::exit_code(verdict::report_status(report), verdict::is_cut_short(report));
+    let failed = report.warnings.iter().any(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
+    let code = if failed && code == 0 { Exit::Error as u8 } else { code };
     let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
     exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes")
 }

@@ -17,7 +17,7 @@ pub fn arguments(what: &'static str) -> Vec<Arg> {
             .value_name("WHAT")
             .action(ArgAction::Append)
             .value_parser(action)
-            .help("stop, continue, save-trace, exec:CMD or signal:PID (SIGUSR1); may be repeated [default: continue]"),
+            .help("stop, continue, save-trace, exec:CMD (output discarded) or signal:PID (SIGUSR1); may be repeated [default: continue]"),
         Arg::new("blame")
             .long("blame")
             .value_name("N")

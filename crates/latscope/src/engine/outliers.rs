@@ -10,11 +10,20 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Warning};
 use latscope_core::units::{counted, were};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
+use std::process::Child;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// The warning that a trace that was asked for could not be saved.
 pub const TRACE_LOST: &str = "trace-lost";
+
+/// The warnings that an action that was asked for could not be carried out.
+pub const FAILED_ACTIONS: [&str; 2] = ["no-command", "action-failed"];
+
+/// How long commands that still run at the end of a step are waited for.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Outliers of a point that are kept: the worst ones.
 const KEPT: usize = 64;
@@ -40,6 +49,7 @@ pub struct Outliers {
     budget: Budget,
     /// When the threshold follows the worst next.
     follow_at: Option<Instant>,
+    commands: Commands,
     /// What went wrong on the way.
     pub warnings: Vec<Warning>,
 }
@@ -95,6 +105,7 @@ impl Outliers {
             saved: None,
             budget: Budget::default(),
             follow_at: None,
+            commands: Commands::default(),
             warnings: Vec::new(),
         }
     }
@@ -210,7 +221,7 @@ impl Outliers {
                 Action::Continue | Action::MarkTrace(_) => {}
                 Action::Stop | Action::SaveTrace => self.save(outlier.value),
                 Action::Exec(command) => self.execute(&command, outlier),
-                Action::Signal(process) => signal(process),
+                Action::Signal(process) => self.signal(process),
             }
         }
     }
@@ -229,8 +240,30 @@ impl Outliers {
     }
 
     fn execute(&mut self, command: &str, outlier: &Outlier) {
-        if let Err(error) = execute(command, outlier) {
-            self.warn("no-command", format!("{command:?} does not start: {error}"), None);
+        if let Err(error) = self.commands.execute(command, outlier) {
+            self.failed(FAILED_ACTIONS[0], format!("{command:?} does not start: {error}"));
+        }
+        self.hear(Duration::ZERO);
+    }
+
+    fn signal(&mut self, process: u32) {
+        let Some(pid) = Pid::from_raw(process as i32) else { return };
+        if let Err(error) = kill_process(pid, Signal::USR1) {
+            self.failed(FAILED_ACTIONS[1], format!("no signal was sent to process {process}: {error}"));
+        }
+    }
+
+    /// Hears of commands that ended, and waits so long for the others.
+    fn hear(&mut self, patience: Duration) {
+        for (command, how) in self.commands.ended(patience) {
+            self.failed(FAILED_ACTIONS[1], format!("{command:?} failed: {how}"));
+        }
+    }
+
+    /// The same failure is told once.
+    fn failed(&mut self, id: &str, text: String) {
+        if !self.warnings.iter().any(|warning| warning.text == text) {
+            self.warn(id, text, None);
         }
     }
 
@@ -275,6 +308,7 @@ impl Outliers {
 
     /// Ends the trace, and says what was not looked into.
     pub fn finish(&mut self, guardian: &mut Guardian) {
+        self.hear(GRACE);
         self.sum_up();
         if let Some(Err(error)) = self.blame.take().map(|blame| blame.finish(guardian)) {
             self.warn("trace-left", format!("{error:#}"), None);
@@ -363,9 +397,50 @@ impl Budget {
     }
 }
 
-/// Starts a command. What becomes of it, and what it prints, is its own
-/// business: the measurement goes on, and the screen stays as it is.
-fn execute(command: &str, outlier: &Outlier) -> std::io::Result<()> {
+/// Commands that were started. The measurement goes on meanwhile, and the screen stays as it is.
+#[derive(Default)]
+struct Commands {
+    running: usize,
+    channel: Option<(Sender<Ended>, Receiver<Ended>)>,
+}
+
+/// A command, and what was wrong with its end.
+type Ended = (String, Option<String>);
+
+impl Commands {
+    fn execute(&mut self, command: &str, outlier: &Outlier) -> std::io::Result<()> {
+        let mut child = start(command, outlier)?;
+        let sender = self.channel.get_or_insert_with(channel).0.clone();
+        let command = command.to_owned();
+        // Only waits: a command that ended must not stay as a zombie.
+        std::thread::Builder::new().spawn(move || {
+            let how = match child.wait() {
+                Ok(status) => (!status.success()).then(|| status.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
+            // Whoever does not wait any more is not told.
+            let _ = sender.send((command, how));
+        })?;
+        self.running += 1;
+        Ok(())
+    }
+
+    /// Those that failed since the last time, or do so while they are waited for.
+    fn ended(&mut self, patience: Duration) -> Vec<(String, String)> {
+        let until = Instant::now() + patience;
+        let mut failed = Vec::new();
+        let Some((_, receiver)) = &self.channel else { return failed };
+        while self.running > 0
+            && let Ok((command, how)) = receiver.recv_timeout(until.saturating_duration_since(Instant::now()))
+        {
+            self.running -= 1;
+            failed.extend(how.map(|how| (command, how)));
+        }
+        failed
+    }
+}
+
+fn start(command: &str, outlier: &Outlier) -> std::io::Result<Child> {
     let causes: Vec<String> =
         outlier.cause.iter().map(|c| format!("{} {} {}", c.kind, c.name, c.ns)).collect();
     let environment = [
@@ -373,16 +448,7 @@ fn execute(command: &str, outlier: &Outlier) -> std::io::Result<()> {
         ("LATSCOPE_NS", outlier.value.to_string()),
         ("LATSCOPE_CAUSE", causes.join("; ")),
     ];
-    let mut child = latscope_sys::worker::shell(command, environment)?;
-    // Only waits: a command that ended must not stay as a zombie.
-    std::thread::Builder::new().spawn(move || child.wait())?;
-    Ok(())
-}
-
-fn signal(process: u32) {
-    if let Some(pid) = rustix::process::Pid::from_raw(process as i32) {
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::USR1);
-    }
+    latscope_sys::worker::shell(command, environment)
 }
 
 #[cfg(test)]

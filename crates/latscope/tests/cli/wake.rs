@@ -292,6 +292,29 @@ fn commands_and_signals_are_carried_out_and_write_to_nobodys_screen() {
 }
 
 #[test]
+fn an_action_that_fails_is_reported() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let command = ["wake", "--duration", "200ms", "--threshold", "1ns", "--no-blame", "--json", &result];
+    for (action, said) in [
+        ("exec:/nonexistent/program", "\"/nonexistent/program\" failed: exit status: 127"),
+        ("exec:exit 3", "\"exit 3\" failed: exit status: 3"),
+        // Above the largest number that a process can have.
+        ("signal:2147483647", "no signal was sent to process 2147483647"),
+    ] {
+        let ran = end(latscope(command).args(["--on-threshold", action]));
+        ran.no_panic();
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains(said), "{ran:?}");
+        let found = json(&result);
+        let warnings = found["warnings"].as_array().unwrap().iter();
+        let told =
+            warnings.filter(|warning| warning["text"].as_str().is_some_and(|text| text.contains(said)));
+        assert_eq!(told.map(|warning| &warning["id"]).collect::<Vec<_>>(), ["action-failed"]);
+    }
+}
+
+#[test]
 fn every_kind_of_thread_is_measured() {
     let other = ["--policy", "other"];
     for words in [
