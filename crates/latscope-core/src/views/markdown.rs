@@ -80,6 +80,10 @@ fn table(rows: &[Row], references: &[(String, String)]) -> String {
     out += "\nRT: round trip. →: one way. Spread: where the median of the next run is expected (95 %), else p10 to p90 of batch means, or a high quantile of single events. \
             ×: how many times as long as on this machine. ½: one way, compared with half the round trip. \
             ≠: not the same thing. !: degraded or unstable. ~: ended early.\n";
+    // What speaks against a report as a whole; see the sign in its heading.
+    for (short, full) in references.iter().filter(|(short, _)| short.ends_with(['~', '!'])) {
+        out += &format!("\n{}: {}\n", escape(short), escape(full));
+    }
     for (number, text) in notes.iter() {
         out += &format!("\n{number}. {}", escape(text));
     }

@@ -301,6 +301,14 @@ mod tests {
     }
 
     #[test]
+    fn a_family_without_a_number_has_no_heading() {
+        let mut report = fixture::report();
+        report.measurements.retain(|m| m.support == Support::Unsupported);
+        let text = details(&report, "memory", &Options::default());
+        assert!(text.starts_with("\nNot measured"), "{text}");
+    }
+
+    #[test]
     fn every_sweep_has_its_heading_and_nothing_is_silent() {
         let report = fixture::report();
         let text = details(&report, "memory", &wide());

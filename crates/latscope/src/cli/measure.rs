@@ -18,7 +18,7 @@ use clap::ArgMatches;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Load, Plan, Step};
 use latscope_core::report::{Report, Support};
-use latscope_core::units::{CpuList, counted};
+use latscope_core::units::{CpuList, counted, format_count};
 use latscope_core::verdict;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -251,7 +251,10 @@ pub fn in_rounds(plan: Plan, matches: &ArgMatches) -> Result<Plan> {
 fn noting_rounds(mut plan: Plan, matches: &ArgMatches) -> Plan {
     if let Some(asked) = matches.get_one::<u32>("rounds").filter(|asked| **asked > plan.rounds) {
         let rounds = counted(plan.rounds.into(), "round");
-        plan.notes.push(format!("{rounds} and not {asked}: --count is for all rounds together"));
+        plan.notes.push(format!(
+            "{rounds} and not {}: --count is for all rounds together",
+            format_count((*asked).into())
+        ));
     }
     plan
 }

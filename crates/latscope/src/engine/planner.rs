@@ -3,6 +3,7 @@
 use crate::probe::{self, Ask, Cpus, Experiment, Probe, Profile};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
+use latscope_core::units::counted;
 use std::path::PathBuf;
 
 /// What was asked of a run as a whole.
@@ -129,7 +130,7 @@ fn with_fewer_rounds(mut plan: Plan, profile: Profile) -> Plan {
         }
     }
     let note = |(rounds, why, steps): (u32, &str, Vec<&str>)| {
-        format!("{} in {rounds} rounds of {}: {why}", steps.join(", "), plan.rounds)
+        format!("{} in {} of {}: {why}", steps.join(", "), counted(rounds.into(), "round"), plan.rounds)
     };
     let notes: Vec<String> = said.into_iter().map(note).collect();
     plan.notes.extend(notes);

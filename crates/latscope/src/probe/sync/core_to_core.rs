@@ -168,6 +168,7 @@ mod tests {
         let pairs: Vec<_> = planned("0,2-3", true).iter().map(|p| p.text("pair").to_owned()).collect();
         assert_eq!(pairs, ["0-2", "0-3", "2-3", "0-2", "0-3", "2-3"]);
         assert_eq!(planned("5", true)[0].text("pair"), "5-5");
+        assert_eq!(planned("5", true)[0].title, "core to core, cas");
     }
 
     #[test]

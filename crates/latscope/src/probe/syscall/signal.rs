@@ -6,7 +6,7 @@ use crate::probe::failure::refuse;
 use crate::probe::{Cpus, Experiment, Probe};
 use latscope_core::plan::{Params, Policy};
 use latscope_core::report::{Better, Times};
-use latscope_core::units::counted;
+use latscope_core::units::{counted, format_count};
 use latscope_sys::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
 use std::time::Instant;
@@ -83,8 +83,11 @@ fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Resu
     })?;
     let handled = signal.delivered() - before;
     if handled != sent {
-        let reason =
-            format!("{handled} of {} sent had been handled when the call returned", counted(sent, "signal"));
+        let reason = format!(
+            "{} of {} sent had been handled when the call returned",
+            format_count(handled),
+            counted(sent, "signal")
+        );
         bench.unsupported(point, reason, "");
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::exchange::remote::{self, Channel, NAMES, Order, shm};
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches, value_parser};
 use latscope_core::plan::{ParamValue, Params};
-use latscope_core::units::CpuList;
+use latscope_core::units::{CpuList, counted};
 use latscope_rpmsg::echo::Service;
 use latscope_sys::sched;
 use latscope_sys::signal::{Signals, TERMINATION};
@@ -114,11 +114,14 @@ fn say(path: &Path) -> Result<()> {
 
 /// What was relayed, in a line.
 fn told(tally: &Tally) -> String {
-    let flow = |flow: &Flow| format!("{} bytes in {} messages", flow.bytes, flow.messages);
+    let flow =
+        |flow: &Flow| format!("{} in {}", counted(flow.bytes, "byte"), counted(flow.messages, "message"));
     let Tally { there, back, unsent, unread } = tally;
     format!(
-        "to the remote: {}, {unsent} bytes not sent; from the remote: {}, {unread} bytes not delivered",
+        "to the remote: {}, {} not sent; from the remote: {}, {} not delivered",
         flow(there),
-        flow(back)
+        counted(*unsent, "byte"),
+        flow(back),
+        counted(*unread, "byte")
     )
 }
