@@ -111,24 +111,25 @@ const A_CPU_EACH: [&str; 4] = ["sync.atomic", "memory.bandwidth", "memory.stream
 /// Checks threads that were asked for.
 ///
 /// # Errors
-/// There are more than CPUs.
+/// Every point takes more CPUs than there are.
 fn check_threads(plan: &Plan) -> Result<()> {
-    for step in &plan.steps {
-        for point in step.points.iter().filter(|point| A_CPU_EACH.contains(&point.probe.as_str())) {
-            // Those that are a load run beside the thread that measures.
-            let beside = usize::from(point.probe == "memory.loaded");
-            let most = step.cpus.len() - beside;
-            let threads = point.number("threads");
-            if threads > most as u64 {
-                bail!(
-                    "--threads {threads}: {} takes a CPU for each, and this run may use {}: choose at most {most}, or allow more CPUs (--cpus, taskset)",
-                    point.probe,
-                    counted(step.cpus.len() as u64, "CPU")
-                );
-            }
+    let mut refused = None;
+    for (step, point) in plan.steps.iter().flat_map(|step| step.points.iter().map(move |point| (step, point)))
+    {
+        // Those that are a load run beside the thread that measures.
+        let most = step.cpus.len() - usize::from(point.probe == "memory.loaded");
+        if !A_CPU_EACH.contains(&point.probe.as_str()) || point.number("threads") <= most as u64 {
+            return Ok(());
         }
+        refused.get_or_insert((step, point, most));
     }
-    Ok(())
+    let Some((step, point, most)) = refused else { return Ok(()) };
+    bail!(
+        "--threads {}: {} takes a CPU for each, and this run may use {}: choose at most {most}, or allow more CPUs (--cpus, taskset)",
+        point.number("threads"),
+        point.probe,
+        counted(step.cpus.len() as u64, "CPU")
+    )
 }
 
 /// Carries out a plan; the file of results is kept up meanwhile. Progress is
