@@ -29,19 +29,9 @@ impl Signals {
     /// # Errors
     /// Out of descriptors, or refused by a seccomp filter.
     pub fn block(signals: &[i32]) -> io::Result<Signals> {
-        // SAFETY: sigset_t is plain data; the calls below only write to `set`, and read it.
-        let fd = unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            for signal in signals {
-                libc::sigaddset(&mut set, *signal);
-            }
-            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-            if failed != 0 {
-                return Err(io::Error::from_raw_os_error(failed));
-            }
-            libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-        };
+        hold(signals)?;
+        // SAFETY: the call only reads the set.
+        let fd = unsafe { libc::signalfd(-1, &set(signals), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -73,6 +63,42 @@ impl AsRawFd for Signals {
     fn as_raw_fd(&self) -> i32 {
         self.0.as_raw_fd()
     }
+}
+
+fn set(signals: &[i32]) -> libc::sigset_t {
+    // SAFETY: sigset_t is plain data; the calls only write to `set`.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        set
+    }
+}
+
+fn mask(how: i32, signals: &[i32]) -> io::Result<()> {
+    // SAFETY: the call only reads the set.
+    match unsafe { libc::pthread_sigmask(how, &set(signals), std::ptr::null_mut()) } {
+        0 => Ok(()),
+        failed => Err(io::Error::from_raw_os_error(failed)),
+    }
+}
+
+/// Blocks signals in the calling thread and those it will create: they wait for [`Signals`], or for [`release`].
+///
+/// # Errors
+/// Refused by a seccomp filter.
+pub fn hold(signals: &[i32]) -> io::Result<()> {
+    mask(libc::SIG_BLOCK, signals)
+}
+
+/// Delivers signals again, and those that were [held](hold).
+///
+/// # Errors
+/// Refused by a seccomp filter.
+pub fn release(signals: &[i32]) -> io::Result<()> {
+    mask(libc::SIG_UNBLOCK, signals)
 }
 
 /// Ignores a signal in the whole process; children that are executed inherit that.

@@ -173,6 +173,9 @@ pub fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
     }
     let judged = report.interrupted.is_some() && verdict::report_status(report).is_some();
     if !judged && report.measurements.iter().all(|m| m.support == Support::Unsupported) {
+        if let Some(interrupted) = &report.interrupted {
+            bail!("interrupted by {} before anything was measured", interrupted.by);
+        }
         let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
         bail!("nothing could be measured: {reason}");
     }

@@ -27,6 +27,7 @@ use crate::exchange;
 use crate::probe;
 use crate::stdout;
 use anyhow::{Result, bail};
+use clap::ArgMatches;
 use clap::error::ErrorKind;
 use latscope_sys::signal;
 use std::ffi::OsString;
@@ -101,11 +102,21 @@ fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     Some(compat::run(name, &arguments[1..]).map(ExitCode::from))
 }
 
+/// Commands whose signals wait for no run.
+const WITHOUT_RUN: [&str; 8] = ["doctor", "show", "remote", "list", "selftest", "generate", "as", "help"];
+
 /// Commands that may record a trace of the kernel.
 const TRACING: [&str; 7] = ["wake", "noise", "ipc", "thread", "sync", "selftest", "list"];
 
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    let matches = match arguments::command().try_get_matches_from(arguments) {
+    // Until the run listens, which says what there is when it is told to end.
+    let _ = signal::hold(&signal::TERMINATION);
+    let parsed = arguments::command().try_get_matches_from(arguments);
+    let name = parsed.as_ref().map(ArgMatches::subcommand_name);
+    if name.is_ok_and(|name| name.is_some_and(|name| WITHOUT_RUN.contains(&name))) {
+        let _ = signal::release(&signal::TERMINATION);
+    }
+    let matches = match parsed {
         Ok(matches) => matches,
         Err(error) => {
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {

@@ -8,6 +8,7 @@ use crate::support::{
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 
@@ -258,6 +259,24 @@ fn load_ends_with_the_run_however_that_ends() {
         wait(child);
         mark.wait_for_none();
     }
+}
+
+#[test]
+fn a_signal_before_the_run_listens_is_heard() {
+    let place = Place::new();
+    // The shell is asked whether there is such a load: long before the run.
+    let shell = place.file("sh", "#!/bin/sh\nkill -INT $PPID\nexec /bin/sh \"$@\"\n");
+    fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
+    let cpu = ["cpu", "cycle", "--duration", "20s", "--load", "sleep 1000"];
+    let ran = end(latscope(cpu).env("PATH", &path));
+    ran.no_panic();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("interrupted by SIGINT before anything was measured"), "{ran:?}");
+    let wake = ["wake", "--duration", "60s", "--load", "sleep 1000", "--max", "1h"];
+    let ran = end(latscope(wake).env("PATH", &path));
+    ran.no_panic();
+    assert_eq!(ran.code, Some(3), "{ran:?}");
 }
 
 #[test]
