@@ -230,6 +230,13 @@ pub fn measurements(result: &Value) -> &[Value] {
     result["measurements"].as_array().expect("a result has measurements")
 }
 
+/// Whether nothing distorts a measurement, or nothing but others that took its CPU: that says
+/// something of the machine that tests, not of what is tested.
+pub fn is_ok(m: &Value) -> bool {
+    let reasons = m["quality"]["reasons"].as_array().expect("a measurement has reasons");
+    reasons.iter().all(|reason| reason["id"] == "waited-for-a-cpu")
+}
+
 /// The measurements of a probe.
 pub fn of_probe<'a>(result: &'a Value, probe: &'a str) -> Vec<&'a Value> {
     measurements(result).iter().filter(|m| m["probe"] == probe).collect()
