@@ -365,7 +365,7 @@ fn the_first_miss_ends_a_traced_run_and_the_trace_is_saved() {
     assert!(ran.out.contains("Longest events") && ran.out.contains("Verdict: exceeded"), "{}", ran.out);
     // Without a miss that is said, and there is no file.
     let none = place.at("none.dat");
-    let (_, shown) = measured(&format!("-t pipe --count 100 --deadline 100s --trace {none}"));
+    let (_, shown) = measured(&format!("-t pipe --caller fifo --count 100 --deadline 100s --trace {none}"));
     assert!(shown.contains("there is no trace in"), "{shown}");
     assert!(!fs::exists(none).unwrap());
     // Where it cannot be saved, that is an error, and no part of it is left.
