@@ -53,7 +53,7 @@ struct Ours {
 
 /// Runs the program `name` with these arguments. For those of LMbench
 /// `--strict-exit` asks for latscope's exit codes, `--json FILE` saves the
-/// result as well. All take what is in [`names`].
+/// result as well. All take what is in `names.rs`.
 ///
 /// Returns the exit code; the text has been written.
 ///
