@@ -46,7 +46,7 @@ pub static BUSY: Probe = Probe {
         Param { name: "cpu", help: "CPU of the loop; `all` is their sum.", kind: Kind::Stated, axis: true },
     ],
     experiment: &EXPERIMENT,
-    revision: 1,
+    revision: 2,
     plan,
 };
 
