@@ -21,9 +21,9 @@ pub struct Others {
     began: Option<Sample>,
     last: Option<Sample>,
     processes: Processes,
-    /// CPU time of the kernel's threads when they began to serve the run, ns.
+    /// CPU time of the kernel's writers when they began to serve the run, ns.
     served_from_ns: Option<u64>,
-    /// CPU time of the kernel's threads while they served the run, ns.
+    /// CPU time of the kernel's writers while they served the run, ns.
     served_ns: u64,
 }
 
@@ -35,6 +35,12 @@ struct Seen {
     name: String,
     first_ns: u64,
     last_ns: u64,
+}
+
+impl Seen {
+    fn used_ns(&self) -> u64 {
+        self.last_ns.saturating_sub(self.first_ns)
+    }
 }
 
 /// Processes named at most.
@@ -63,10 +69,10 @@ impl Others {
         others
     }
 
-    /// The kernel's threads serve the run until [`Others::since_last`] is asked next: they write
+    /// The kernel's writers serve the run until [`Others::since_last`] is asked next: they write
     /// its files. Their time is then the run's own.
     pub fn are_served(&mut self) {
-        self.served_from_ns = Some(kernel_threads_ns());
+        self.served_from_ns = Some(writers_ns());
     }
 
     /// Looks who there is: those that end before the next look are not named.
@@ -79,7 +85,7 @@ impl Others {
     /// as others until it has ended.
     pub fn since_last(&mut self) -> Option<f64> {
         if let Some(from) = self.served_from_ns.take() {
-            self.served_ns += kernel_threads_ns().saturating_sub(from);
+            self.served_ns += writers_ns().saturating_sub(from);
         }
         let now = self.sample()?;
         let last = self.last.replace(now)?;
@@ -94,9 +100,21 @@ impl Others {
         Some(Activity {
             wall_ns,
             cpus: self.cpus.len() as u32,
-            others: share(&began, &now, self.cpus.len()),
+            others: share(&began, &now, self.cpus.len()).max(self.seen(wall_ns)),
             top: self.processes.top(wall_ns),
         })
+    }
+
+    /// What the processes that were seen used, as a share of the CPUs; 0 where the run has not
+    /// all CPUs, since they may have run on another one. It is a second lower bound: the kernel
+    /// counts short interruptions as idle time, and a quiet machine has little else.
+    fn seen(&self, wall_ns: u64) -> f64 {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        if online(&stat) > self.cpus.len() {
+            return 0.0;
+        }
+        let used_ns = self.processes.used_ns().saturating_sub(self.served_ns);
+        used_ns as f64 / (wall_ns as f64 * self.cpus.len() as f64).max(1.0)
     }
 
     fn sample(&self) -> Option<Sample> {
@@ -139,8 +157,18 @@ fn idle_ns(stat: &str, cpus: &[u32]) -> Option<u64> {
     Some(ticks? * TICK_NS)
 }
 
-fn kernel_threads_ns() -> u64 {
-    stats().filter(|(_, stat)| stat.kernel).map(|(_, stat)| stat.used_ns).sum()
+/// CPUs of the machine that are on, of `/proc/stat`: a line each, after that of all.
+fn online(stat: &str) -> usize {
+    stat.lines().filter(|line| line.starts_with("cpu")).count().saturating_sub(1)
+}
+
+/// What the kernel's threads that write files are called, at the start: its general workers and
+/// those of file systems and block devices.
+const WRITERS: [&str; 7] = ["kworker/", "jbd2/", "xfs", "btrfs", "f2fs", "loop", "md"];
+
+fn writers_ns() -> u64 {
+    let writes = |stat: &Stat| stat.kernel && WRITERS.iter().any(|name| stat.name.starts_with(name));
+    stats().filter(|(_, stat)| writes(stat)).map(|(_, stat)| stat.used_ns).sum()
 }
 
 /// What `/proc` says of each process.
@@ -163,10 +191,14 @@ impl Processes {
         }
     }
 
+    /// What all of them used, ns.
+    fn used_ns(&self) -> u64 {
+        self.0.values().map(Seen::used_ns).sum()
+    }
+
     /// Those that used most, most first.
     fn top(&self, wall_ns: u64) -> Vec<Consumer> {
-        let share =
-            |seen: &Seen| (seen.last_ns - seen.first_ns.min(seen.last_ns)) as f64 / wall_ns.max(1) as f64;
+        let share = |seen: &Seen| seen.used_ns() as f64 / wall_ns.max(1) as f64;
         let mut all: Vec<Consumer> = self
             .0
             .iter()
@@ -231,6 +263,7 @@ mod tests {
         assert_eq!(idle_ns(STAT, &[0]), Some(307 * TICK_NS));
         assert_eq!(idle_ns(STAT, &[0, 1]), Some((307 + 408) * TICK_NS));
         assert_eq!(idle_ns(STAT, &[2]), None);
+        assert_eq!(online(STAT), 3);
     }
 
     #[test]
@@ -271,5 +304,16 @@ mod tests {
         assert!(activity.top.iter().all(|consumer| consumer.pid != std::process::id()));
         assert!((0.0..=1.0).contains(&activity.others));
         assert!(others.since_last().is_some());
+    }
+    #[test]
+    fn what_was_seen_of_others_counts_where_the_run_has_all_cpus() {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap();
+        let all: Vec<u32> = (0..online(&stat) as u32).collect();
+        let seen = Seen { name: "other".to_owned(), first_ns: 1_000, last_ns: 1_000_001_000 };
+        let processes = Processes(BTreeMap::from([((1, 1), seen)]));
+        let others = Others { processes, ..Others::watch(&all) };
+        let share = others.seen(1_000_000_000);
+        assert!((share - 1.0 / all.len() as f64).abs() < 1e-9, "a second of one CPU: {share}");
+        assert_eq!(Others { cpus: Vec::new(), ..others }.seen(1_000_000_000), 0.0);
     }
 }

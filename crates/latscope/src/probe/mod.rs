@@ -295,8 +295,8 @@ const DEAR: [(&str, [u32; 2], &str); 10] = [
     ("memory.bandwidth", [3, 1], LARGE),
     ("memory.loaded", [3, 1], LARGE),
     ("memory.tlb", [3, 1], LARGE),
-    ("sync.hand-off", [4, 2], AWAKE),
-    ("sync.core-to-core", [4, 2], AWAKE),
+    ("sync.hand-off", [4, 1], AWAKE),
+    ("sync.core-to-core", [4, 1], AWAKE),
     ("sync.atomic", [4, 1], AWAKE),
     ("sync.ring", [4, 1], AWAKE),
 ];

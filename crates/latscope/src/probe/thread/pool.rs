@@ -4,7 +4,7 @@ use super::place;
 use crate::engine::bench::Bench;
 use crate::engine::gate::Gate;
 use crate::engine::timebase::Timebase;
-use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::probe::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
@@ -59,7 +59,11 @@ const MOST_THREADS: u64 = 1024;
 
 fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
     let cores = machine.allowed.0.len().max(1) as u64;
-    let usual: BTreeSet<u64> = [1, cores, 2 * cores, 3 * cores, 4 * cores, 16].into();
+    let quick = ask.survey && ask.profile == Profile::Quick;
+    let mut usual: BTreeSet<u64> = [1, cores, 16].into();
+    if !quick {
+        usual.extend([2 * cores, 3 * cores, 4 * cores]);
+    }
     let usual: Vec<u64> = usual.into_iter().filter(|threads| fits(*threads, machine)).collect();
     let mut points = Vec::new();
     for size in ask.numbers("size", &[TASK]) {
