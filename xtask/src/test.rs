@@ -86,8 +86,8 @@ fn documentation() -> Result<()> {
 
 /// The tests of the workspace; ignored are those that fetch something.
 fn workspace(ignored: bool) -> Command {
-    // No more at once than CPUs, for some measure.
-    let mut cargo = shell::cargo("test --workspace --locked --no-fail-fast -- --test-threads=2");
+    // Two for each of two CPUs: most tests wait for processes, and none judges what it measures by time.
+    let mut cargo = shell::cargo("test --workspace --locked --no-fail-fast -- --test-threads=4");
     if ignored {
         cargo.arg("--include-ignored");
     }

@@ -9,6 +9,7 @@ mod figures;
 mod others;
 mod subjects;
 
+// The tests of the command use more of it.
 #[allow(dead_code)]
 #[path = "../cli/process.rs"]
 mod process;

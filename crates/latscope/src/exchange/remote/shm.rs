@@ -146,6 +146,8 @@ mod tests {
     use latscope_rpmsg::link::Unsent;
     use latscope_rpmsg::name_service::Announcement;
     use latscope_rpmsg::{Link, Memory as _, Window as LinkWindow};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -175,24 +177,90 @@ mod tests {
         Rings::connect(window, memory, kicks, Box::new(Nobody), service, monotonic_ns() + 20 * SECOND)
     }
 
-    /// A remote in a thread that ends with the process; it makes its kicks there.
-    fn remote(wait: &'static str, payload: usize) -> Rings {
+    /// The other side, in a thread: ends when this is dropped. One that looks busily would
+    /// otherwise take a CPU from all tests that follow.
+    struct OtherSide {
+        memory: Window,
+        size: usize,
+        over: Arc<AtomicBool>,
+    }
+
+    impl OtherSide {
+        /// `answer` makes use of the memory and the kicks until one of these fails.
+        fn start<A>(
+            memory: &Window,
+            size: usize,
+            kicks: impl Fn() -> Box<dyn Kicks> + Send + 'static,
+            answer: A,
+        ) -> OtherSide
+        where
+            A: FnOnce(&Window, &dyn Kicks) -> Result<()> + Send + 'static,
+        {
+            let over = Arc::new(AtomicBool::new(false));
+            let (there, until) = (memory.clone(), Arc::clone(&over));
+            std::thread::spawn(move || answer(&there, &Until { kicks: kicks(), over: until }));
+            OtherSide { memory: memory.clone(), size, over }
+        }
+    }
+
+    impl Drop for OtherSide {
+        fn drop(&mut self) {
+            self.over.store(true, Ordering::Relaxed);
+            // Nothing is there any more: the other side sleeps, or answers, and is told.
+            self.memory.write(0, &vec![0; self.size]).unwrap();
+        }
+    }
+
+    /// Kicks that fail once it is over.
+    struct Until {
+        kicks: Box<dyn Kicks>,
+        over: Arc<AtomicBool>,
+    }
+
+    impl Until {
+        fn check(&self) -> std::io::Result<()> {
+            if self.over.load(Ordering::Relaxed) {
+                Err(std::io::ErrorKind::Interrupted.into())
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    impl Kicks for Until {
+        fn kick(&self) -> std::io::Result<()> {
+            self.check()?;
+            self.kicks.kick()
+        }
+
+        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
+            self.check()?;
+            self.kicks.sleep(ns)
+        }
+
+        fn patience(&self) -> u64 {
+            self.kicks.patience()
+        }
+    }
+
+    /// Rings, and the remote that answers there.
+    fn remote(wait: &'static str, payload: usize) -> (Rings, OtherSide) {
         let window = rings::layout(payload).unwrap();
         let memory = Window::create(window.size).unwrap();
         let shared = shared(wait).unwrap();
         let ours = kicks(wait, 0, &shared).unwrap();
-        let there = memory.clone();
-        std::thread::spawn(move || {
-            echo::answer(&window, &there, &*kicks(wait, 1, &shared).unwrap()).unwrap()
+        let theirs = move || kicks(wait, 1, &shared).unwrap();
+        let remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
+            echo::answer(&window, memory, kicks)
         });
-        connect(&window, memory, ours, Service::Pty).unwrap()
+        (connect(&window, memory, ours, Service::Pty).unwrap(), remote)
     }
 
     #[test]
     fn a_remote_answers_however_both_wait() {
         for wait in WAITS {
             for longest in [rings::PAYLOAD, LONGEST] {
-                let mut rings = remote(wait, longest);
+                let (mut rings, _remote) = remote(wait, longest);
                 assert_eq!(rings.limit(), longest);
                 let until = monotonic_ns() + 20 * SECOND;
                 let mut payload = vec![0; longest];
@@ -215,7 +283,7 @@ mod tests {
     #[test]
     fn as_many_messages_as_the_window_has_find_room() {
         for wait in WAITS {
-            let mut rings = remote(wait, LONGEST);
+            let (mut rings, _remote) = remote(wait, LONGEST);
             let until = monotonic_ns() + 20 * SECOND;
             let mut payload = vec![0; LONGEST];
             for round in 0..20u8 {
@@ -233,9 +301,9 @@ mod tests {
         for &wait in WAITS {
             let memory = Window::create(mailbox::SIZE).unwrap();
             let shared = shared(wait).unwrap();
-            let (ours, there) = (kicks(wait, 0, &shared).unwrap(), memory.clone());
-            // Ends with the process.
-            std::thread::spawn(move || mailbox::answer(&there, &*kicks(wait, 1, &shared).unwrap()).unwrap());
+            let ours = kicks(wait, 0, &shared).unwrap();
+            let theirs = move || kicks(wait, 1, &shared).unwrap();
+            let _remote = OtherSide::start(&memory, mailbox::SIZE, theirs, mailbox::answer);
             let mut mailbox = Mailbox::new(memory, ours, Box::new(Nobody));
             for word in [1u32, 2, u32::MAX] {
                 mailbox.send(&word.to_le_bytes()).unwrap();
@@ -279,9 +347,10 @@ mod tests {
         for wait in ["futex", "eventfd"] {
             let (window, memory, _) = pair(wait, 48);
             let both = shared(wait).unwrap();
-            let (ours, there) = (kicks(wait, 0, &both).unwrap(), memory.clone());
-            std::thread::spawn(move || {
-                echo::answer(&window, &there, &Mute(kicks(wait, 1, &both).unwrap())).unwrap()
+            let ours = kicks(wait, 0, &both).unwrap();
+            let theirs = move || -> Box<dyn Kicks> { Box::new(Mute(kicks(wait, 1, &both).unwrap())) };
+            let _remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
+                echo::answer(&window, memory, kicks)
             });
             let mut rings = connect(&window, memory, ours, Service::Pty).unwrap();
             let before = rings.recovered();
@@ -302,7 +371,7 @@ mod tests {
     fn a_flood_to_another_address_does_not_outlast_the_wait() {
         let (window, memory, [ours, _]) = pair("spin", 48);
         let there = memory.clone();
-        // Announces itself as a remote does, then sends to nobody for ever.
+        // Announces itself as a remote does, then sends to nobody until the ring is broken.
         std::thread::spawn(move || {
             let mut link = loop {
                 if let Ok(Some(link)) = window.remote(&there) {
@@ -314,9 +383,11 @@ mod tests {
             link.send(address, NAME_SERVICE, &name.bytes()).unwrap();
             while !matches!(link.send(address, 99, b"flood"), Err(Unsent::Fault(_))) {}
         });
-        let mut rings = connect(&window, memory, ours, Service::Ping).unwrap();
+        let mut rings = connect(&window, memory.clone(), ours, Service::Ping).unwrap();
         let found = rings.receive(&mut [0; 100], monotonic_ns() + SECOND / 50);
         assert!(matches!(found, Err(Failure::Timeout)), "{found:?}");
+        // Nonsense in all of it, the indices included, ends the flood.
+        memory.write(0, &vec![0xA5; window.size]).unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::skipped::{skipped, skipped_in_part};
 use parties::*;
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -223,7 +224,12 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+/// Two processes that wait for each other, busily at first, take turns of milliseconds beside
+/// others of their kind: one pair at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn conforms(name: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let transport = named(name).unwrap();
     if let Err(unavailable) = transport.meet(1) {
         assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());

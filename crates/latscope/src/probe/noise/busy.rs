@@ -251,7 +251,8 @@ mod tests {
     fn every_cpu_is_watched_and_its_time_adds_up() {
         for m in harness::measure(&EXPERIMENT, harness::points(&BUSY)) {
             let value = |name: &str| m.values[name].value;
-            assert!(!m.incomplete && m.histogram.count() <= 20, "{m:?}");
+            // Others may run while the kernel's counts are read for the last time: one gap more.
+            assert!(!m.incomplete && m.histogram.count() <= harness::STOP.events + 1, "{m:?}");
             assert!(value("watched") > 0.0 && value("loop") > 0.0, "{m:?}");
             let classes: f64 = Class::ALL.iter().map(|class| value(&format!("gaps-{}", class.word()))).sum();
             assert_eq!(classes, m.histogram.count() as f64);

@@ -275,13 +275,16 @@ mod tests {
 
     #[test]
     fn pools_grow_to_four_times_the_cores_and_sixteen() {
+        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
         let threads = |cpus: &str, memory_available| -> Vec<u64> {
             let machine = Machine { allowed: cpus.parse().unwrap(), memory_available, ..Machine::default() };
-            plan(&harness::ask(), &machine).iter().map(|p| p.number("threads")).collect()
+            plan(&ask, &machine).iter().map(|p| p.number("threads")).collect()
         };
         assert_eq!(threads("0-1", 0), [1, 2, 4, 6, 8, 16]);
         assert_eq!(threads("0", 0), [1, 2, 3, 4, 16]);
         assert_eq!(threads("0", 8 * TASK), [1, 2, 3, 4], "what fits into half of the free memory");
+        let quick = plan(&harness::ask(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
+        assert_eq!(quick.iter().map(|point| point.number("threads")).collect::<Vec<_>>(), [1, 2, 16]);
     }
 
     #[test]
