@@ -325,6 +325,23 @@ mod tests {
         }
     }
 
+    /// A side that sleeps at once, so that answers come meanwhile.
+    struct Impatient(Box<dyn Kicks>);
+
+    impl Kicks for Impatient {
+        fn kick(&self) -> std::io::Result<()> {
+            self.0.kick()
+        }
+
+        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
+            self.0.sleep(ns)
+        }
+
+        fn patience(&self) -> u64 {
+            0
+        }
+    }
+
     /// A side whose kicks go nowhere.
     struct Mute(Box<dyn Kicks>);
 
@@ -347,7 +364,7 @@ mod tests {
         for wait in ["futex", "eventfd"] {
             let (window, memory, _) = pair(wait, 48);
             let both = shared(wait).unwrap();
-            let ours = kicks(wait, 0, &both).unwrap();
+            let ours = Box::new(Impatient(kicks(wait, 0, &both).unwrap()));
             let theirs = move || -> Box<dyn Kicks> { Box::new(Mute(kicks(wait, 1, &both).unwrap())) };
             let _remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
                 echo::answer(&window, memory, kicks)
@@ -356,7 +373,7 @@ mod tests {
             let before = rings.recovered();
             let mut payload = [0; 100];
             // The answer may be there before this side sleeps, but not each time.
-            for _ in 0..200 {
+            for _ in 0..10_000 {
                 rings.send(b"knock").unwrap();
                 assert_eq!(rings.receive(&mut payload, monotonic_ns() + 20 * SECOND).unwrap(), 5, "{wait}");
                 if rings.recovered() > before {
