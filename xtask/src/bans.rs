@@ -25,7 +25,7 @@ pub fn run() -> Result<()> {
     for line in tree.lines() {
         let name = line.split_whitespace().next().unwrap_or_default();
         if banned.contains(&name)
-            || name.ends_with("-sys") && name != "latscope-sys" && name != "linux-raw-sys"
+            || name.ends_with("-sys") && name != "latscope-os" && name != "linux-raw-sys"
         {
             bail!("{name} is in the default dependency tree: `cargo tree --invert {name}` says who needs it");
         }

@@ -54,7 +54,7 @@ fn beyond(tally: &mut Tally) {
         Err(error) => tally.skip(Some(error)),
     });
     // Transports that are libraries, which the usual binary does without.
-    let libraries = "test --package latscope --locked --features dbus,iceoryx2,vhost-user --lib --test cli -- transports:: probe::ipc:: every_transport vhost_user::";
+    let libraries = "test --package latscope --package latscope-exchange --package latscope-probes --locked --features latscope/dbus,latscope/iceoryx2,latscope/vhost-user --lib --test cli -- transports:: ipc:: every_transport vhost_user::";
     tally.step("optional transports", |tally| tally.tests("optional transports", shell::cargo(libraries)));
     tally.step("static binaries", |tally| match dist::run() {
         Ok(binaries) => {
@@ -120,7 +120,7 @@ fn orderings() -> Command {
 /// takes long, and the loops of a thousand instructions, which it has no room for. It hides the vDSO, where
 /// rustix expects it.
 fn valgrind() -> Command {
-    let mut cargo = apart("test --package latscope-sys --lib --locked", "valgrind", "rustix_use_libc");
+    let mut cargo = apart("test --package latscope-os --lib --locked", "valgrind", "rustix_use_libc");
     let runner = "valgrind --quiet --error-exitcode=9 --vex-guest-max-insns=40";
     cargo.args(["--config", &format!("target.'cfg(all())'.runner='{runner}'"), "--", "--test-threads=2"]);
     let skipped = [

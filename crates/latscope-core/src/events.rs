@@ -1,10 +1,10 @@
 //! The measurements of single events in a report, as a reader looks at them: by
 //! probe, a row for each thread or pair, and the sum of all.
 
+use crate::merged::{MERGED, is_merged, is_part_of};
 use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling};
 use crate::units::{format_count, format_size, format_time};
-use crate::verdict::{MERGED, is_merged, is_part_of};
 use std::collections::BTreeSet;
 
 /// The measurements of one probe.

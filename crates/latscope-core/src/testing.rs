@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// A report of these points from a machine of two CPUs, 32 KiB, 1 MiB and
 /// 32 MiB of cache.
-pub(crate) fn report(measurements: Vec<Measurement>) -> Report {
+pub fn report(measurements: Vec<Measurement>) -> Report {
     let cache = |(level, size)| Cache { level, size, kind: "Unified".to_owned(), ..Cache::default() };
     Report {
         schema: SCHEMA.to_owned(),
@@ -48,7 +48,7 @@ pub(crate) fn report(measurements: Vec<Measurement>) -> Report {
 const STEADY: [f64; 8] = [1.0, 0.99, 1.005, 1.0, 1.01, 0.995, 1.0, 1.0];
 
 /// The same point with these medians of its rounds.
-pub(crate) fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
+pub fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
     let cycles = m.summary.cycles.zip(m.summary.p50).map(|(cycles, ns)| cycles / ns);
     let of_round = |ns: &f64| {
         let mut round = Round { p50: Some(*ns), ..Round::of(&m) };
@@ -61,13 +61,13 @@ pub(crate) fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
 }
 
 /// The same point as if it had been measured once.
-pub(crate) fn once(mut m: Measurement) -> Measurement {
+pub fn once(mut m: Measurement) -> Measurement {
     (m.rounds, m.interval) = (Vec::new(), None);
     m
 }
 
 /// A point whose samples spread by 1 % around `ns`, and so do its rounds.
-pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> Measurement {
+pub fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> Measurement {
     let mut histogram = Histogram::new(1);
     for sample in 0..200u32 {
         let spread = 0.99 + 0.0001 * f64::from(sample);
@@ -106,7 +106,7 @@ pub(crate) fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> M
 }
 
 /// The same with a named value, which scatters as little as the medians.
-pub(crate) fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
+pub fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
     for (round, factor) in m.rounds.iter_mut().zip(STEADY) {
         round.values.insert(name.to_owned(), value * factor);
     }
@@ -115,13 +115,13 @@ pub(crate) fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurem
 }
 
 /// The same with this many bytes touched by an operation.
-pub(crate) fn with_bytes(mut m: Measurement, bytes: u64) -> Measurement {
+pub fn with_bytes(mut m: Measurement, bytes: u64) -> Measurement {
     m.work = Some(Work { ops: 1, bytes_touched: bytes, bytes_moved: bytes });
     m
 }
 
 /// A load at random in so many bytes, ns, on a machine with caches of these capacities.
-pub(crate) fn load(size: u64, capacities: [u64; 3]) -> f64 {
+pub fn load(size: u64, capacities: [u64; 3]) -> f64 {
     let (mut left, mut ns) = (1.0, 0.0);
     for (capacity, hit) in capacities.into_iter().zip([1.0, 4.0, 13.0]) {
         let hits = (1.0 - (size as f64 / capacity as f64).log2() / 0.6).clamp(0.0, 1.0);
@@ -133,7 +133,7 @@ pub(crate) fn load(size: u64, capacities: [u64; 3]) -> f64 {
 
 /// A chase over sizes of 2 KiB to 512 MiB through caches of 32 KiB, 1 MiB and
 /// `last` bytes; `walk` ns are added beyond 2 MiB. Cycles are those of 4 GHz.
-pub(crate) fn chase(order: &str, pages: &str, per_octave: u32, last: u64, walk: f64) -> Vec<Measurement> {
+pub fn chase(order: &str, pages: &str, per_octave: u32, last: u64, walk: f64) -> Vec<Measurement> {
     let latency = |size| load(size, [32 << 10, 1 << 20, last]) + if size > 2 << 20 { walk } else { 0.0 };
     (0..=18 * per_octave)
         .map(|step| {

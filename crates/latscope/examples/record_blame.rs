@@ -8,14 +8,14 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Context;
-use latscope::conditions::trace::Marker;
-use latscope::conditions::tracer::Tracer;
-use latscope_core::blame::{Setting, Window, causes};
 use latscope_core::report::Outlier;
-use latscope_core::trace::{self, Decoder};
-use latscope_core::views::blame::line;
-use latscope_sys::clock::monotonic_ns;
-use latscope_sys::sched::{self, Policy};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::sched::{self, Policy};
+use latscope_trace::blame::{Setting, Window, causes};
+use latscope_trace::events::{self, Decoder};
+use latscope_trace::instance::Marker;
+use latscope_trace::tracer::Tracer;
+use latscope_views::blame::line;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute, gettid};
 use std::thread::{Builder, JoinHandle};
 
@@ -91,7 +91,7 @@ fn thief(epoch: u64) {
 /// The pages around a window as a file, without the names of strangers.
 fn excerpt(tracer: &Tracer, window: &Window) -> Option<Vec<u8>> {
     let events = tracer.around(0, u64::MAX);
-    let (known, strangers): (Vec<_>, Vec<_>) = trace::names(&events)
+    let (known, strangers): (Vec<_>, Vec<_>) = events::names(&events)
         .into_iter()
         .partition(|(_, name)| KNOWN.iter().any(|known| name.starts_with(known)));
     let mut decoder = Decoder::new(tracer.catalogue());
@@ -112,7 +112,7 @@ fn excerpt(tracer: &Tracer, window: &Window) -> Option<Vec<u8>> {
         kept.iter_mut().flatten().for_each(|page| hide(page, &name));
     }
     let pages: Vec<Vec<&[u8]>> = kept.iter().map(|pages| pages.iter().map(Vec::as_slice).collect()).collect();
-    trace::dat(tracer.catalogue(), "mono", &known.into_iter().collect(), &pages)
+    events::dat(tracer.catalogue(), "mono", &known.into_iter().collect(), &pages)
 }
 
 /// Replaces a thread's name wherever it stands.

@@ -6,7 +6,7 @@
 //! the golden files anew.
 #![forbid(unsafe_code)]
 
-use latscope::compat::{Call, CallError, Job, Output, PERSONALITIES, REFUSED, Wish, by_name, find};
+use latscope_compat::{Call, CallError, Job, Output, PERSONALITIES, REFUSED, Wish, by_name, find};
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Plan};

@@ -128,7 +128,7 @@ fn every_page_is_in_the_index() {
 #[test]
 fn published_figures_are_all_told() {
     let page = fs::read_to_string(root().join("docs/wake.md")).unwrap();
-    for published in latscope_core::published::WAKE_UPS {
+    for published in latscope_views::published::WAKE_UPS {
         let row = format!("| {} | {} | {} |", published.name, published.figure, published.conditions);
         assert!(page.contains(&row), "{row}");
     }
@@ -138,6 +138,10 @@ fn published_figures_are_all_told() {
 fn sources(directory: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
+        // Tests make up ids of their own.
+        if path.file_stem().is_some_and(|stem| ["tests", "testing"].iter().any(|test| stem == *test)) {
+            continue;
+        }
         if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
@@ -159,12 +163,10 @@ fn ids(text: &str) -> impl Iterator<Item = &str> {
 fn every_reason_is_in_the_table_and_on_the_page() {
     let crates = root().join("crates");
     let mut texts = Vec::new();
-    for part in ["latscope/src", "latscope-core/src/report.rs"] {
-        let path = crates.join(part);
-        match path.is_dir() {
-            true => sources(&path, &mut texts),
-            false => texts.push(fs::read_to_string(path).unwrap()),
-        }
+    // Levels of memory have a reason of their own, which is in no result.
+    let paths = fs::read_dir(crates).unwrap().map(|one| one.unwrap().path());
+    for path in paths.filter(|path| !path.ends_with("latscope-judge")) {
+        sources(&path.join("src"), &mut texts);
     }
     let given: std::collections::BTreeSet<&str> = texts.iter().flat_map(|text| ids(text)).collect();
     assert!(given.len() > 15, "the test does not see them: {given:?}");

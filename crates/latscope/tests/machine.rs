@@ -2,8 +2,8 @@
 //! description expected of it in tests/machines/NAME.json.
 #![forbid(unsafe_code)]
 
-use latscope::machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
 use latscope_core::machine::{CheckState, Machine};
+use latscope_host::machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -146,7 +146,7 @@ fn this_machine_is_described_consistently() {
     assert_eq!(ids.len(), machine.checks.len(), "each row has a name of its own");
     assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
     assert!(machine.checks.iter().all(|check| check.state != CheckState::Bad || !check.affects.is_empty()));
-    let text = latscope_core::doctor::text(&machine, false, 100);
+    let text = latscope_views::doctor::text(&machine, false, 100);
     assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
 }
 
@@ -198,6 +198,6 @@ proptest! {
         let machine = examine(&root, &Facts::of(&root), Scripted::default());
         prop_assert!(machine.cpus.len() == machine.online.0.len());
         prop_assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
-        prop_assert!(!latscope_core::doctor::text(&machine, true, 80).is_empty());
+        prop_assert!(!latscope_views::doctor::text(&machine, true, 80).is_empty());
     }
 }

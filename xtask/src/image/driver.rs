@@ -2,13 +2,13 @@
 
 use super::machine::{Machine, PATIENCE};
 use anyhow::{Context, Result, ensure};
+use latscope_os::window::Window;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::header::{Address, NAME_SERVICE};
 use latscope_rpmsg::image::LAYOUT;
 use latscope_rpmsg::link::{Event, Unsent};
 use latscope_rpmsg::name_service::Announcement;
 use latscope_rpmsg::{Host, Link, Window as Layout};
-use latscope_sys::window::Window;
 
 /// Where replies are to come.
 const OURS: Address = 0x2000;

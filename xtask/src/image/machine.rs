@@ -1,10 +1,10 @@
 //! QEMU with the image in it, and our mapping of its window.
 
 use anyhow::{Context, Result, bail};
+use latscope_os::ivshmem::{Doorbell, Server};
+use latscope_os::window::Window;
 use latscope_rpmsg::control::{Command, Control, Order};
 use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, QEMU, Socket, WINDOW};
-use latscope_sys::ivshmem::{Doorbell, Server};
-use latscope_sys::window::Window;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::Path;

@@ -3,9 +3,9 @@
 
 use super::tools::{Here, Latscope};
 use anyhow::{Context, Result, ensure};
-use latscope_core::repeatability::{self, Assessment, Rows};
 use latscope_core::report::Report;
 use latscope_core::units::format_time;
+use latscope_judge::repeatability::{self, Assessment, Rows};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,10 @@
 
 use crate::stage::{COUNTED, handed, transport};
 use anyhow::{Context, Result, bail, ensure};
-use latscope::exchange::transaction::{Client, Failure};
-use latscope_sys::sched::{self, Policy};
-use latscope_sys::signal_probe::SelfSignal;
-use latscope_sys::worker;
+use latscope_exchange::transaction::{Client, Failure};
+use latscope_os::sched::{self, Policy};
+use latscope_os::signal_probe::SelfSignal;
+use latscope_os::worker;
 use std::fs::File;
 use std::io::{Read, Write};
 

@@ -1,8 +1,8 @@
 //! Faults that need the driver without a transport.
 
 use anyhow::{Context, Result, ensure};
-use latscope::exchange::binder::BINDER;
-use latscope_sys::binder::{Driver, Incoming, MANAGER, PROTOCOL, Payload, Port, Return};
+use latscope_exchange::binder::BINDER;
+use latscope_os::binder::{Driver, Incoming, MANAGER, PROTOCOL, Payload, Port, Return};
 use rustix::io::Errno;
 use std::path::Path;
 use std::process::Command;

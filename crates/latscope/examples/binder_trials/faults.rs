@@ -2,8 +2,8 @@
 
 use crate::stage::{BOTH, Pair, node_of};
 use anyhow::{Context, Result, ensure};
-use latscope::exchange::binder::BINDER;
-use latscope_sys::binder::Driver;
+use latscope_exchange::binder::BINDER;
+use latscope_os::binder::Driver;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::Child;

@@ -1,8 +1,8 @@
 //! Who may use a device, and who has it.
 
 use anyhow::{Context, Result, ensure};
-use latscope::exchange::binder::service::Pinger;
-use latscope::exchange::binder::{Device, Manager};
+use latscope_exchange::binder::service::Pinger;
+use latscope_exchange::binder::{Device, Manager};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

@@ -2,9 +2,9 @@
 
 use crate::stage::{handed, transport};
 use anyhow::Result;
-use latscope::exchange::transaction::{Answer, Service};
-use latscope_sys::sched::{self, Policy};
-use latscope_sys::signal_probe::SelfSignal;
+use latscope_exchange::transaction::{Answer, Service};
+use latscope_os::sched::{self, Policy};
+use latscope_os::signal_probe::SelfSignal;
 use std::time::Duration;
 
 /// Serves as `kind` says until the client is gone.

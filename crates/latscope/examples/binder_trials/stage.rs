@@ -1,10 +1,10 @@
 //! Pairs of processes, and trials in which nothing goes wrong.
 
 use anyhow::{Context, Result, ensure};
-use latscope::conditions::tracefs::Instance;
-use latscope::exchange::binder::{BINDER, HWBINDER};
-use latscope::exchange::transaction::{Handed, Meeting, Transport};
-use latscope_sys::worker::{self, Lifetime};
+use latscope_exchange::binder::{BINDER, HWBINDER};
+use latscope_exchange::transaction::{Handed, Meeting, Transport};
+use latscope_os::worker::{self, Lifetime};
+use latscope_trace::tracefs::Instance;
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::{self, File};

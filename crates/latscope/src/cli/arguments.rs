@@ -1,13 +1,14 @@
 //! What the command line understands; families and their parameters come from
 //! the registry of probes.
 
-use super::{identity, ipc, noise, remote, wake};
-use crate::probe::{FAMILIES, Family, Kind, Param};
+use super::{ipc, noise, remote, wake};
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use latscope_compat::identity;
 use latscope_core::json;
 use latscope_core::plan::ParamValue;
 use latscope_core::units::{CpuList, ParseError, parse_duration, parse_size};
+use latscope_probes::{FAMILIES, Family, Kind, Param};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -339,7 +340,7 @@ mod tests {
     fn help_and_the_probes_are_in_plain_words() {
         let mut texts = Vec::new();
         helps(&mut super::command(), &mut texts);
-        for probe in crate::probe::all() {
+        for probe in latscope_probes::all() {
             texts.extend([probe.title, probe.timed].map(str::to_owned));
             texts.extend(probe.params.iter().map(|param| param.help.to_owned()));
         }
@@ -351,7 +352,7 @@ mod tests {
 
     #[test]
     fn everything_that_measures_takes_names() {
-        let families = crate::probe::FAMILIES.iter().map(|family| family.name);
+        let families = latscope_probes::FAMILIES.iter().map(|family| family.name);
         for command in families.chain(["survey"]) {
             let words = ["latscope", command, "--label", "board=a7", "--machine-id", "none"];
             let matches = super::command().try_get_matches_from(words).unwrap();

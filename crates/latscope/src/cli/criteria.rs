@@ -1,12 +1,12 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
 use super::Exit;
-use crate::engine::outliers::FAILED_ACTIONS;
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches};
 use latscope_core::report::Report;
 use latscope_core::units::format_share;
-use latscope_core::verdict::{self, Criterion, QUANTILES};
+use latscope_engine::outliers::FAILED_ACTIONS;
+use latscope_judge::verdict::{self, Criterion, QUANTILES};
 
 const HEADING: &str = "Criteria (exit code 2 or 3)";
 

@@ -1,11 +1,11 @@
 //! `latscope doctor`: what on this machine distorts latency.
 
 use super::{Exit, output};
-use crate::machine;
-use crate::stdout;
 use anyhow::Result;
 use clap::ArgMatches;
 use latscope_core::json;
+use latscope_host::machine;
+use latscope_host::stdout;
 use std::path::{Path, PathBuf};
 
 /// Checks the machine and shows what was found.
@@ -20,9 +20,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
             stdout::write(&text)?;
             return Ok(Exit::Done);
         }
-        crate::engine::saver::replace(path, text.as_bytes())?;
+        latscope_engine::saver::replace(path, text.as_bytes())?;
     }
-    let text = latscope_core::doctor::text(&machine, true, output::width());
+    let text = latscope_views::doctor::text(&machine, true, output::width());
     stdout::write_styled(&text)?;
     Ok(Exit::Done)
 }

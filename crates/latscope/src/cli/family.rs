@@ -2,12 +2,12 @@
 
 use super::measure::{self, Job};
 use super::{Exit, arguments};
-use crate::probe::file::directory::{self, Defaults};
-use crate::probe::{self, Ask, Directory, FAMILIES, Probe, Profile};
 use anyhow::{Result, anyhow, bail};
 use clap::ArgMatches;
 use latscope_core::plan::ParamValue;
-use latscope_sys::kernels::chase::MAX_CHAINS;
+use latscope_os::kernels::chase::MAX_CHAINS;
+use latscope_probes::file::directory::{self, Defaults};
+use latscope_probes::{self as probe, Ask, Directory, FAMILIES, Probe, Profile};
 use std::path::PathBuf;
 
 /// Measures a family.

@@ -3,11 +3,11 @@
 //! made from their registry.
 
 use super::{Exit, arguments};
-use crate::probe::FAMILIES;
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
 use latscope_core::report::Times;
+use latscope_probes::FAMILIES;
 
 /// Writes the man page or the completions to stdout.
 ///
@@ -26,7 +26,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
             clap_complete::generate(shell, &mut command, "latscope", &mut out);
         }
     }
-    crate::stdout::write(&String::from_utf8_lossy(&out))?;
+    latscope_host::stdout::write(&String::from_utf8_lossy(&out))?;
     Ok(Exit::Done)
 }
 

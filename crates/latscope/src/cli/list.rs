@@ -3,16 +3,17 @@
 
 use super::usage::did_you_mean;
 use super::{Exit, output};
-use crate::engine::planner::{self, Request};
-use crate::engine::runner::{self, Run};
-use crate::engine::timebase::Timebase;
-use crate::machine;
-use crate::probe::file::directory;
-use crate::probe::{self, Ask, FAMILIES, Probe, Profile};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
-use latscope_core::doctor;
+use latscope_bench::timebase::Timebase;
 use latscope_core::report::{Report, Support, Times};
+use latscope_engine::planner::{self, Request};
+use latscope_engine::runner::{self, Run};
+use latscope_host::machine;
+use latscope_probes::REGISTRY;
+use latscope_probes::file::directory;
+use latscope_probes::{self as probe, Ask, FAMILIES, Probe, Profile};
+use latscope_views::doctor;
 
 /// Lists the probes.
 ///
@@ -40,7 +41,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         }
         text.push('\n');
     }
-    crate::stdout::write(&text)?;
+    latscope_host::stdout::write(&text)?;
     Ok(Exit::Done)
 }
 
@@ -109,6 +110,13 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
     let (timebase, clock) = Timebase::calibrate();
     let mut machine = machine::this_machine();
     machine.clock = clock;
-    let plan = planner::plan(probes, &request, &machine);
-    runner::run(Run { plan, machine, timebase, labels: Default::default(), observers: Vec::new() })
+    let plan = planner::plan(&REGISTRY, probes, &request, &machine);
+    runner::run(Run {
+        registry: &REGISTRY,
+        plan,
+        machine,
+        timebase,
+        labels: Default::default(),
+        observers: Vec::new(),
+    })
 }

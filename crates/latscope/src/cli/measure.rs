@@ -1,25 +1,26 @@
 //! From a request to what is on the screen: shared by everything that measures.
 
-use super::identity;
 use super::output::{self, Output};
 use super::usage::did_you_mean;
 use super::{Exit, criteria};
-use crate::conditions::load;
-use crate::engine::observers::{Observer, Progress};
-use crate::engine::outliers::TRACE_LOST;
-use crate::engine::planner::{self, Request};
-use crate::engine::runner::{self, Run};
-use crate::engine::saver::{self, Saver};
-use crate::engine::timebase::Timebase;
-use crate::machine;
-use crate::probe::{Ask, Probe, Profile};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
+use latscope_bench::timebase::Timebase;
+use latscope_compat::identity;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Load, Plan, Step};
 use latscope_core::report::{Report, Support};
 use latscope_core::units::{CpuList, counted, format_count};
-use latscope_core::verdict;
+use latscope_engine::observers::{Observer, Progress};
+use latscope_engine::outliers::TRACE_LOST;
+use latscope_engine::planner::{self, Request};
+use latscope_engine::runner::{self, Run};
+use latscope_engine::saver::{self, Saver};
+use latscope_host::load;
+use latscope_host::machine;
+use latscope_judge::verdict;
+use latscope_probes::REGISTRY;
+use latscope_probes::{Ask, Probe, Profile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +96,7 @@ pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
 pub fn plan(job: &Job, matches: &ArgMatches, machine: &Machine) -> Result<Plan> {
     let request = request(job, matches)?;
     check_cpus(&request.cpus, machine)?;
-    let plan = planner::plan(&job.probes, &request, machine);
+    let plan = planner::plan(&REGISTRY, &job.probes, &request, machine);
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
@@ -157,7 +158,7 @@ pub fn carry_out(
         observers.push(saver);
     }
     let Ground { machine, timebase, labels } = ground;
-    runner::run(Run { plan, machine, timebase, labels, observers })
+    runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
 }
 
 /// Shows a report and writes its files.

@@ -5,7 +5,6 @@ mod criteria;
 mod doctor;
 mod family;
 mod generate;
-pub(crate) mod identity;
 mod ipc;
 mod list;
 pub mod live;
@@ -17,19 +16,23 @@ mod remote;
 mod selftest;
 mod show;
 mod survey;
-pub mod usage;
+mod usage;
 mod wake;
 
-use crate::compat;
-use crate::conditions::{guardian, load, thief, tracefs};
-use crate::engine::worker;
-use crate::exchange;
-use crate::probe;
-use crate::stdout;
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use clap::error::ErrorKind;
-use latscope_sys::signal;
+use latscope_bench::worker;
+use latscope_compat as compat;
+use latscope_exchange as exchange;
+use latscope_host::eprintln;
+use latscope_host::guardian;
+use latscope_host::load;
+use latscope_host::stdout;
+use latscope_host::thief;
+use latscope_os::signal;
+use latscope_probes as probe;
+use latscope_trace::tracefs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -84,7 +87,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
         signal::TERMINATION.into_iter().for_each(signal::ignore);
     }
     let outcome = match which {
-        "__worker" => worker::main(),
+        "__worker" => worker::main(&probe::REGISTRY),
         "__guardian" => guardian::main(),
         "__thief" => thief::main(),
         "__load" => load::main(&rest()),

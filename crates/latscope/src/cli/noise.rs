@@ -3,12 +3,12 @@
 use super::live;
 use super::output::Output;
 use super::{Exit, criteria, family, measure, outliers};
-use crate::probe::noise::Duty;
 use anyhow::Result;
 use clap::{ArgMatches, Command};
 use latscope_core::plan::{Plan, Step};
 use latscope_core::units::format_time;
-use latscope_core::verdict;
+use latscope_judge::verdict;
+use latscope_probes::noise::Duty;
 
 /// Adds to the command of the family what is asked of a result.
 pub fn command(family: Command) -> Command {

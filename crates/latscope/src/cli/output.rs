@@ -1,15 +1,15 @@
 //! Where results go: the table on stdout, files, people's words to stderr.
 
 use super::Exit;
-use crate::engine::saver;
-use crate::stdout;
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
-use latscope_core::figure::{self, Picture};
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
-use latscope_core::views::{self, Options, Scale};
+use latscope_engine::saver;
+use latscope_host::stdout;
+use latscope_views::figure::{self, Picture};
+use latscope_views::{self as views, Options, Scale};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,8 +135,8 @@ impl Output {
         // Comparisons and the human scale are columns of the table of rows.
         let compared = !beside.is_empty() || self.scale == Scale::Human;
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
-        let text = if views::events::is_of_events(report) && !compared {
-            views::events::events(report, &options)
+        let text = if views::groups::is_of_events(report) && !compared {
+            views::groups::events(report, &options)
         } else if in_full && !(compared && rows) || without_rows(report) {
             views::text::all(report, &options)
         } else {

@@ -16,7 +16,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let report = output::load(path)?;
     output.show(&report, matches.get_flag("all"))?;
     if let Some(path) = output.json_file() {
-        crate::engine::saver::save(path, &report)?;
+        latscope_engine::saver::save(path, &report)?;
     }
     Ok(Exit::Done)
 }

@@ -3,10 +3,10 @@
 use super::measure::{self, Job};
 use super::usage::did_you_mean;
 use super::{Exit, family};
-use crate::probe::file::directory::Defaults;
-use crate::probe::{self, FAMILIES, Probe};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
+use latscope_probes::file::directory::Defaults;
+use latscope_probes::{self as probe, FAMILIES, Probe};
 
 /// Runs the survey.
 ///

@@ -3,18 +3,8 @@
 
 use super::arguments;
 use clap::Command;
+pub use latscope_compat::usage::{did_you_mean, of_parser};
 use std::ffi::{OsStr, OsString};
-
-/// The message of the parser without its paragraphs, and without the tip to pass a misspelt
-/// option as a value.
-pub fn of_parser(message: &str) -> String {
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    let paragraphs = message.split("\n\n").filter(|paragraph| {
-        let beginnings = ["For more information", "Usage: ", "tip: to pass"];
-        !beginnings.iter().any(|beginning| paragraph.trim_start().starts_with(beginning))
-    });
-    paragraphs.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
-}
 
 /// What is wrong with these words, where we know it better than the parser.
 pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>) -> Option<String> {
@@ -57,18 +47,6 @@ fn called(words: &[OsString]) -> (String, Command) {
         }
     }
     (path, command)
-}
-
-/// `; did you mean wake?`, where one of the choices is similar to a word.
-pub fn did_you_mean<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
-    let typos = |choice: &&str| match choice.starts_with(word) {
-        true => 0,
-        false => strsim::damerau_levenshtein(word, choice),
-    };
-    match choices.min_by_key(typos) {
-        Some(nearest) if typos(&nearest) <= word.len() / 3 => format!("; did you mean {nearest}?"),
-        _ => String::new(),
-    }
 }
 
 /// An error with its causes, in plain words: the number of a system's error

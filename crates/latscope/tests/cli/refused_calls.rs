@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The example of latscope-sys that refuses calls, built beside the binary.
+/// The example of latscope-os that refuses calls, built beside the binary.
 fn deny() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let profile = Path::new(BINARY).parent().expect("the binary is in a directory");
         let target = profile.parent().expect("a profile is in a target directory");
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--offline", "-p", "latscope-sys", "--example", "deny"]);
+        cargo.args(["build", "--quiet", "--locked", "--offline", "-p", "latscope-os", "--example", "deny"]);
         cargo.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
         if profile.ends_with("release") {
             cargo.arg("--release");

@@ -319,7 +319,7 @@ fn masked(text: &str) -> String {
 }
 
 fn documented(name: &str) -> String {
-    let path = format!("{}/tests/golden/mcs/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../latscope-compat/tests/golden/mcs/{name}.txt", env!("CARGO_MANIFEST_DIR"));
     masked(&std::fs::read_to_string(path).expect("it is there"))
 }
 

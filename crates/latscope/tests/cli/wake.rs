@@ -48,7 +48,7 @@ fn warnings<'a>(result: &'a Value, id: &str) -> Vec<&'a Value> {
 fn the_line_that_scripts_rely_on_works() {
     let place = Place::new();
     let result = place.at("result.json");
-    let cpu = latscope_sys::sched::allowed_cpus().unwrap().last().unwrap().to_string();
+    let cpu = latscope_os::sched::allowed_cpus().unwrap().last().unwrap().to_string();
     let words = ["wake", "--cpus", &cpu, "--priority", "80", "--interval", "1ms", "--duration", "500ms"];
     let more = ["--threshold", "10s", "--on-threshold", "continue", "--json", &result, "--quiet"];
     let ran = end(latscope(words).args(more));
@@ -125,7 +125,7 @@ fn what_cannot_be_is_one_line_and_nothing_is_measured() {
         let line = ran.refused();
         assert!(line.contains(part) && ran.out.is_empty(), "{words:?}: {line}");
     }
-    let cpus = latscope_sys::sched::allowed_cpus().unwrap();
+    let cpus = latscope_os::sched::allowed_cpus().unwrap();
     if let [first, .., last] = cpus[..] {
         let words = ["wake", "--cpus", &last.to_string()];
         let ran = end(program(["taskset", "-c", &first.to_string(), BINARY]).args(words));
@@ -151,7 +151,7 @@ fn deadlines_that_are_not_admitted_are_told() {
     let words = ["wake", "--policy", "deadline", "--runtime", "999us", "--duration", "100ms", "--quiet"];
     let line = run(&words).refused();
     assert!(line.contains("SCHED_DEADLINE") && line.contains("is not granted"), "{line}");
-    let cpus = latscope_sys::sched::allowed_cpus().unwrap();
+    let cpus = latscope_os::sched::allowed_cpus().unwrap();
     if cpus.len() > 1 {
         let ran =
             end(program(["taskset", "-c", &cpus[0].to_string(), BINARY]).args(&words[..3]).arg("--quiet"));

@@ -3,7 +3,7 @@
 
 use crate::support::{BINARY, Place, eventually, json, latscope, measurements, program, run};
 use crate::{Ending, Running, TURNS};
-use latscope::compat;
+use latscope_compat as compat;
 use rustix::process::Signal;
 
 const TOLD: Ending = Ending::Group(Signal::TERM);

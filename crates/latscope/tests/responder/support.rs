@@ -1,11 +1,11 @@
 //! Compiles the responder, starts it, and is the host that it replies to.
 
 use crate::skipped::skipped_in_part;
+use latscope_os::window::Window as Mapped;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::link::{Event, Unsent};
 use latscope_rpmsg::{Host, Link, Memory, Window};
-use latscope_sys::window::Window as Mapped;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use std::collections::BTreeMap;

@@ -53,7 +53,7 @@ fn strict_exit_codes_say_whether_the_limit_held() {
 
 #[test]
 fn an_unknown_option_is_answered_with_the_usage() {
-    for name in latscope::compat::rt::TOOLS.iter().map(|tool| tool.name) {
+    for name in latscope_compat::rt::TOOLS.iter().map(|tool| tool.name) {
         let output = run(name, "-Z");
         assert_eq!(text(&output.stderr), format!("{name}: invalid option -- 'Z'\n"));
         assert!(text(&output.stdout).starts_with(&format!("{name} V 2.40\nUsage:\n{name} <options>\n\n")));
@@ -130,8 +130,8 @@ fn without_the_right_to_a_priority_it_ends_and_without_a_priority_it_runs() {
 
 #[test]
 fn every_option_is_documented() {
-    use latscope::compat::rt::arguments::Spec;
-    use latscope::compat::rt::{TOOLS, cyclicdeadline, cyclictest, hackbench, oslat, pairs};
+    use latscope_compat::rt::arguments::Spec;
+    use latscope_compat::rt::{TOOLS, cyclicdeadline, cyclictest, hackbench, oslat, pairs};
     let page = include_str!("../../../../docs/cyclictest.md");
     let ipc = include_str!("../../../../docs/rt-ipc.md");
     let specs: [&[Spec]; 3] =

@@ -3,19 +3,19 @@
 use crate::cases::{CASES, Case};
 use crate::goldens::golden;
 use crate::mask::masked;
-use latscope::compat::rt::cyclictest::options::Options;
-use latscope::compat::rt::cyclictest::page::{self, Outcome, Spikes};
-use latscope::compat::rt::cyclictest::samples::Samples;
-use latscope::compat::rt::cyclictest::status::{self, Fixed};
-use latscope::compat::rt::cyclictest::{json, setup};
-use latscope::compat::rt::json::Head;
-use latscope::compat::rt::pairs::text::{self, Pair};
-use latscope::compat::rt::pairs::{self, Program};
-use latscope::compat::rt::row::Row;
-use latscope::probe::paced::Figures;
+use latscope_compat::rt::cyclictest::options::Options;
+use latscope_compat::rt::cyclictest::page::{self, Outcome, Spikes};
+use latscope_compat::rt::cyclictest::samples::Samples;
+use latscope_compat::rt::cyclictest::status::{self, Fixed};
+use latscope_compat::rt::cyclictest::{json, setup};
+use latscope_compat::rt::json::Head;
+use latscope_compat::rt::pairs::text::{self, Pair};
+use latscope_compat::rt::pairs::{self, Program};
+use latscope_compat::rt::row::Row;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Linear;
 use latscope_core::report::{Exceedance, LinearRecord};
+use latscope_probes::paced::Figures;
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
@@ -92,7 +92,7 @@ fn frames(options: &Options, fixed: &[Fixed], rows: &[Row]) -> String {
 }
 
 fn oslat(words: &str) -> String {
-    use latscope::compat::rt::oslat::{options::Options, text};
+    use latscope_compat::rt::oslat::{options::Options, text};
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
     let options = Options::read(&arguments).unwrap();
     if options.version {
@@ -114,7 +114,7 @@ fn oslat(words: &str) -> String {
 }
 
 fn cyclicdeadline(words: &str) -> String {
-    use latscope::compat::rt::cyclicdeadline::text::{self, Reservation};
+    use latscope_compat::rt::cyclicdeadline::text::{self, Reservation};
     let reserved =
         [Reservation { runtime: 6000, deadline: 10_000 }, Reservation { runtime: 6300, deadline: 10_500 }];
     let (reserved, rows) = (&reserved[..], &[row(4000, 100), row(4001, 95)][..]);
@@ -175,7 +175,7 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
 }
 
 fn hackbench(words: &str) -> String {
-    use latscope::compat::rt::hackbench::{Options, after, before};
+    use latscope_compat::rt::hackbench::{Options, after, before};
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
     before(&Options::read(&arguments).unwrap().crowd) + &after(Duration::from_millis(1040))
 }

@@ -2,11 +2,11 @@
 
 use crate::cli::arguments::{file, flag, run_arguments, some_time, view_arguments};
 use crate::cli::criteria;
-use crate::probe::ipc::point::{Caller, Placement};
-use crate::probe::ipc::transports;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, value_parser};
 use latscope_core::units::parse_size;
+use latscope_probes::ipc::point::{Caller, Placement};
+use latscope_probes::ipc::transports;
 
 /// The command.
 pub fn command() -> Command {

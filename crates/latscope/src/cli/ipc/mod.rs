@@ -9,14 +9,14 @@ use super::live::{self, Wanted};
 use super::measure::{self, Ground};
 use super::output::Output;
 use super::{Exit, criteria};
-use crate::engine::observers::Event;
-use crate::probe::ipc;
 use anyhow::Result;
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::units::CpuList;
-use latscope_core::verdict;
+use latscope_engine::observers::Event;
+use latscope_judge::verdict;
+use latscope_probes::ipc;
 
 /// Measures, shows and judges.
 ///

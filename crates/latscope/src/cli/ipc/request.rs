@@ -1,16 +1,16 @@
 //! From the options of `latscope ipc` to what is measured.
 
-use crate::exchange::transaction::Transport;
-use crate::probe::ipc::point::{Caller, Mode, Placement};
-use crate::probe::ipc::setup::{self, Setup};
-use crate::probe::ipc::{self, transports};
-use crate::probe::wake::timer::PRIORITY;
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, Step};
 use latscope_core::units::{CpuList, format_size};
+use latscope_exchange::transaction::Transport;
+use latscope_probes::ipc::point::{Caller, Mode, Placement};
+use latscope_probes::ipc::setup::{self, Setup};
+use latscope_probes::ipc::{self, transports};
+use latscope_probes::wake::timer::PRIORITY;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 
 use super::model::Model;
 use super::words;
-use crate::engine::observers::{Event, Live, Observer};
 use latscope_core::report::Outlier;
 use latscope_core::units::format_time;
+use latscope_engine::observers::{Event, Live, Observer};
 use std::io::Write;
 use std::time::Duration;
 

@@ -16,10 +16,10 @@ mod view;
 mod words;
 
 use super::arguments::flag;
-use crate::conditions::terminal::Terminal;
-use crate::engine::observers::{Event, Observer};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches};
+use latscope_engine::observers::{Event, Observer};
+use latscope_host::terminal::Terminal;
 use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, stderr, stdout};

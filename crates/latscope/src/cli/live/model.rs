@@ -3,11 +3,11 @@
 
 use super::seconds::{Seconds, fresh_max};
 use super::words;
-use crate::engine::observers::{Live, Round};
-use crate::engine::recorder::Snapshot;
+use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::report::{Outlier, Warning};
+use latscope_engine::observers::{Live, Round};
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,13 +1,13 @@
 //! A run as the tests tell it.
 
-use crate::engine::observers::{Live, Round};
-use crate::engine::recorder::Snapshot;
-use crate::probe::wake::setup::Setup;
-use crate::probe::wake::thread::{ClockName, Method, Policy, Thread, Via};
+use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{Conditions, End, Periodic, Phase, Plan, Step};
 use latscope_core::report::{Cause, Outlier};
 use latscope_core::units::CpuList;
+use latscope_engine::observers::{Live, Round};
+use latscope_probes::wake::setup::Setup;
+use latscope_probes::wake::thread::{ClockName, Method, Policy, Thread, Via};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 

@@ -1,10 +1,10 @@
 //! How a run stands, in a line: count, the last time, minimum, mean, maximum
 //! and percentiles. Rewritten on a terminal, written every ten seconds elsewhere.
 
-use crate::engine::observers::{Event, Observer};
-use crate::engine::recorder::Snapshot;
+use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::Point;
 use latscope_core::units::{format_count, format_time};
+use latscope_engine::observers::{Event, Observer};
 use std::io::Write;
 use std::time::Duration;
 
@@ -97,12 +97,12 @@ impl<W: Write> Observer for Line<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::observers::{Live, Round};
-    use crate::engine::recorder::{Layout, Slots};
-    use crate::probe::{Ask, Profile, all};
+    use latscope_bench::recorder::{Layout, Slots};
     use latscope_core::machine::Machine;
     use latscope_core::plan::{Conditions, Policy, Step};
     use latscope_core::report::{Sampling, Warning};
+    use latscope_engine::observers::{Live, Round};
+    use latscope_probes::{Ask, Profile, all};
 
     fn step() -> Step {
         let ask =

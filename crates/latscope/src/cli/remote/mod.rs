@@ -8,12 +8,12 @@ use super::arguments::{family_command, flag};
 use super::measure::{self, Ground, Job};
 use super::output::{self, Output};
 use super::{Exit, criteria, family};
-use crate::exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
-use crate::probe::remote::{LEGACY, LONG_PING, MAILBOX, PROBES, SMALLEST};
-use crate::probe::{Family, Probe};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 use latscope_core::plan::{ParamValue, Plan};
+use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
+use latscope_probes::remote::{LEGACY, LONG_PING, MAILBOX, PROBES, SMALLEST};
+use latscope_probes::{Family, Probe};
 use live::Line;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, stderr};
@@ -179,7 +179,7 @@ fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Vec<ParamValue>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::FAMILIES;
+    use latscope_probes::FAMILIES;
 
     /// What is to be measured by `latscope remote` with these words, or why it cannot be.
     fn asked(words: &[&str]) -> Result<Job> {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_way_to_wait_is_of_a_transport_that_is_chosen() {
         for transport in TRANSPORTS {
-            for wait in crate::exchange::remote::WAITS {
+            for wait in latscope_exchange::remote::WAITS {
                 let words = ["ping", "--transport", transport.name, "--wait", wait];
                 if transport.waits.contains(wait) {
                     assert!(asked(&words).is_ok(), "{words:?}");

@@ -6,9 +6,9 @@ mod pty;
 use super::{check_used, options};
 use crate::cli::Exit;
 use crate::cli::arguments::{cpu_list, flag};
-use crate::exchange::remote::WAITS;
 use anyhow::Result;
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
+use latscope_exchange::remote::WAITS;
 use std::path::{Path, PathBuf};
 
 /// The command: one argument for each that it can be.
@@ -65,7 +65,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 
 #[cfg(feature = "vhost-user")]
 fn vhost_user(socket: &Path) -> Result<()> {
-    crate::exchange::remote::vhost_user::serve(socket)
+    latscope_exchange::remote::vhost_user::serve(socket)
 }
 
 #[cfg(not(feature = "vhost-user"))]

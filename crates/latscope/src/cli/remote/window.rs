@@ -1,10 +1,10 @@
 //! `latscope remote window`: the shared memory of a port that makes none itself.
 
 use crate::cli::Exit;
-use crate::exchange::remote::openamp;
 use anyhow::{Result, ensure};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use latscope_core::units::{format_size, parse_size};
+use latscope_exchange::remote::openamp;
 use std::path::PathBuf;
 
 /// The command.
@@ -48,7 +48,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         format_size(openamp::PAGE),
     );
     let window = openamp::create(path, *size as usize)?;
-    crate::stdout::write(&format!(
+    latscope_host::stdout::write(&format!(
         "{}: {}, rings of {} entries, {} buffers of {} bytes for each direction\n",
         path.display(),
         format_size(*size),

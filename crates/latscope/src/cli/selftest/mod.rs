@@ -4,10 +4,10 @@ mod survey;
 mod wake;
 
 use super::Exit;
-use crate::engine::runner::{self, Run};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_core::report::Report;
+use latscope_engine::runner::{self, Run};
 
 /// One known truth and what was found.
 struct Verdict {
@@ -26,7 +26,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };
-        crate::stdout::write(&format!("{word}  {}\n", verdict.text))?;
+        latscope_host::stdout::write(&format!("{word}  {}\n", verdict.text))?;
     }
     Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
 }

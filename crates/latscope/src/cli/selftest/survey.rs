@@ -3,14 +3,15 @@
 
 use super::{Verdict, measured};
 use crate::cli::measure::Ground;
-use crate::engine::planner::{self, Request};
-use crate::engine::runner::Run;
-use crate::probe::selftest::{self, DELAY_NS};
-use crate::probe::{Ask, Profile};
 use anyhow::{Context, Result};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
 use latscope_core::units::format_time;
+use latscope_engine::planner::{self, Request};
+use latscope_engine::runner::Run;
+use latscope_probes::REGISTRY;
+use latscope_probes::selftest::{self, DELAY_NS};
+use latscope_probes::{Ask, Profile};
 
 /// Measures and judges.
 ///
@@ -26,8 +27,8 @@ fn measure() -> Result<Report> {
         Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
     let request = Request::new("selftest", ask);
     let Ground { machine, timebase, labels } = Ground::survey();
-    let plan = planner::plan(selftest::PROBES, &request, &machine);
-    measured(Run { plan, machine, timebase, labels, observers: Vec::new() })
+    let plan = planner::plan(&REGISTRY, selftest::PROBES, &request, &machine);
+    measured(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: Vec::new() })
 }
 
 fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {

@@ -3,14 +3,15 @@
 
 use super::{Verdict, measured};
 use crate::cli::measure::Ground;
-use crate::conditions::thief::{self, NAME, Orders, Theft};
-use crate::engine::runner::Run;
-use crate::probe::wake::setup::Setup;
-use crate::probe::wake::timer;
 use anyhow::{Context, Result};
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_share, format_time};
+use latscope_engine::runner::Run;
+use latscope_host::thief::{self, NAME, Orders, Theft};
+use latscope_probes::REGISTRY;
+use latscope_probes::wake::setup::Setup;
+use latscope_probes::wake::timer;
 
 const THEFTS: u32 = 20;
 
@@ -35,14 +36,15 @@ pub fn verdicts() -> Result<Vec<Verdict>> {
     let process = thief.process();
     let Ground { machine, timebase, labels } = ground;
     let plan = plan(cpu, &machine.allowed);
-    let report = measured(Run { plan, machine, timebase, labels, observers: Vec::new() })?;
+    let report =
+        measured(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: Vec::new() })?;
     let thefts = thief.confess()?;
     Ok(judge(&report, &thefts, process))
 }
 
 fn plan(cpu: u32, allowed: &latscope_core::units::CpuList) -> Plan {
     let setup = Setup {
-        threads: vec![crate::probe::wake::thread::Thread {
+        threads: vec![latscope_probes::wake::thread::Thread {
             interval: INTERVAL,
             ..timer::usual(0, Some(cpu))
         }],

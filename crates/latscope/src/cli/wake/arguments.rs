@@ -3,10 +3,10 @@
 use super::profile::PROFILES;
 use crate::cli::arguments::{file, flag, run_arguments, some_time, view_arguments};
 use crate::cli::{criteria, live, outliers};
-use crate::probe::wake::thread::{ClockName, Method, Policy, Via};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, value_parser};
 use latscope_core::units::{parse_duration, parse_size};
+use latscope_probes::wake::thread::{ClockName, Method, Policy, Via};
 
 /// The command.
 pub fn command() -> Command {

@@ -10,17 +10,17 @@ use super::live;
 use super::measure::{self, Ground};
 use super::output::Output;
 use super::{Exit, criteria, outliers};
-use crate::engine::observers::Event;
-use crate::probe::wake::timer::TIMER;
-use crate::probe::wake::timerlat;
 use anyhow::Result;
 use clap::ArgMatches;
-use latscope_core::extremes;
 use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::plan::Plan;
 use latscope_core::report::Warning;
 use latscope_core::units::CpuList;
-use latscope_core::verdict::{self, Criterion};
+use latscope_engine::observers::Event;
+use latscope_judge::extremes;
+use latscope_judge::verdict::{self, Criterion};
+use latscope_probes::wake::timer::TIMER;
+use latscope_probes::wake::timerlat;
 use std::path::PathBuf;
 
 /// Measures, shows and judges.

@@ -2,14 +2,14 @@
 
 use super::profile::{PROFILES, Profile};
 use crate::cli::outliers;
-use crate::probe::wake::setup::Setup;
-use crate::probe::wake::thread::{ClockName, Method, Policy, Thread, Via};
-use crate::probe::wake::timer;
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Periodic, Phase};
 use latscope_core::units::CpuList;
+use latscope_probes::wake::setup::Setup;
+use latscope_probes::wake::thread::{ClockName, Method, Policy, Thread, Via};
+use latscope_probes::wake::timer;
 use std::time::Duration;
 
 /// The default length of a run, ns.

@@ -1,15 +1,15 @@
 //! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
 
 use super::{Exit, check_used};
-use crate::exchange::remote::Opt;
-use crate::exchange::remote::kicks::readable;
-use crate::exchange::remote::openamp::device::Device;
-use crate::exchange::remote::openamp::{PLACES, WAITS, patience};
 use anyhow::{Context, Result, ensure};
 use clap::ArgMatches;
 use latscope_core::units::CpuList;
-use latscope_sys::sched;
-use latscope_sys::signal::{Signals, TERMINATION};
+use latscope_exchange::remote::Opt;
+use latscope_exchange::remote::kicks::readable;
+use latscope_exchange::remote::openamp::device::Device;
+use latscope_exchange::remote::openamp::{PLACES, WAITS, patience};
+use latscope_os::sched;
+use latscope_os::signal::{Signals, TERMINATION};
 use rustix::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
     let device = Arc::new(Device::new(memory, socket, patience(wait))?);
-    crate::stdout::write(&format!(
+    latscope_host::stdout::write(&format!(
         "serving at {}, in {}; Ctrl-C ends it\n",
         socket.display(),
         memory.display()

@@ -3,17 +3,18 @@
 use super::super::given;
 use super::{Exit, check_used};
 use crate::cli::arguments::flag;
-use crate::conditions::guardian::OnDemand;
-use crate::exchange::leftover::{Leftover, Leftovers};
-use crate::exchange::remote::pty::{self, End, Flow, Tally, Terminal};
-use crate::exchange::remote::{self, Channel, NAMES, Order, shm};
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches, value_parser};
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::{CpuList, counted};
+use latscope_exchange::remote::pty::{self, End, Flow, Tally, Terminal};
+use latscope_exchange::remote::{self, Channel, NAMES, Order, shm};
+use latscope_host::eprintln;
+use latscope_host::guardian::OnDemand;
+use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_os::sched;
+use latscope_os::signal::{Signals, TERMINATION};
 use latscope_rpmsg::echo::Service;
-use latscope_sys::sched;
-use latscope_sys::signal::{Signals, TERMINATION};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -109,7 +110,7 @@ fn linked(
 
 /// The path alone on stdout, for scripts.
 fn say(path: &Path) -> Result<()> {
-    Ok(crate::stdout::write(&format!("{}\n", path.display()))?)
+    Ok(latscope_host::stdout::write(&format!("{}\n", path.display()))?)
 }
 
 /// What was relayed, in a line.

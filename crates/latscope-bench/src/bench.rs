@@ -1,0 +1,588 @@
+//! What a probe's code sees of the engine, inside of a worker.
+
+use crate::gate::{Gate, Reading, Taint};
+use crate::hold::Shortfall;
+use crate::protocol::{Assignment, Closing, Message};
+use crate::recorder::{Slots, Writer};
+use crate::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
+use crate::timebase::{AnyClock, Timebase};
+use crate::waits::Waits;
+use anyhow::Result;
+use latscope_core::plan::{Periodic, Point, Step, Stop};
+use latscope_core::quality::{CUT_SHORT, Level, Quality, Reason};
+use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Times, Value, Work};
+use latscope_trace::instance::Marker;
+
+use latscope_os::clock::Clock;
+use latscope_os::kernels::cycle;
+use latscope_os::usage::thread_counts;
+use rustix::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A short operation to be timed in batches.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Operations in one iteration; figures are given for one operation.
+    pub ops: u64,
+    /// Bytes behind one operation.
+    pub work: Option<Work>,
+    /// Time a chain of dependent adds beside each batch, so that the result
+    /// is known in core cycles too.
+    pub cycles: bool,
+    /// Iterations that bring the working set back after something else ran,
+    /// however long a batch is: what takes more than 1 ms or so is not worth
+    /// it. 0 for a sixteenth of the batch.
+    pub warm: u64,
+    /// What makes a batch clean.
+    pub gate: Gate,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { ops: 1, work: None, cycles: false, warm: 0, gate: Gate::Thread }
+    }
+}
+
+/// Sends messages to the coordinator.
+pub type Report<'a> = dyn FnMut(Message) + 'a;
+
+/// The engine as a probe's code sees it.
+pub struct Bench<'a> {
+    assignment: Assignment,
+    points: Arc<[Point]>,
+    slots: Slots,
+    marker: Option<Marker>,
+    closings: Vec<Option<Closing>>,
+    bell: Option<OwnedFd>,
+    memory: Option<OwnedFd>,
+    waits: Waits,
+    tell: &'a mut Report<'a>,
+}
+
+/// The machine itself, behind the measuring loops.
+struct Live<C, P> {
+    clock: C,
+    gate: Gate,
+    cycles: bool,
+    timebase: Timebase,
+    /// What has to be done before each sample, outside of its stamps.
+    prepare: P,
+}
+
+/// Adds in a look at the core clock: about 10 µs.
+const CYCLE_ITERATIONS: u64 = 300;
+
+impl<C: Clock, P: FnMut()> Host for Live<C, P> {
+    type Clock = C;
+
+    fn clock(&self) -> C {
+        self.clock
+    }
+
+    fn pause(&mut self) -> bool {
+        let before = thread_counts();
+        rustix::thread::sched_yield();
+        let after = thread_counts();
+        (before.voluntary, before.involuntary) != (after.voluntary, after.involuntary)
+    }
+
+    fn open(&mut self) -> Reading {
+        (self.prepare)();
+        self.gate.read()
+    }
+
+    fn close(&mut self, before: Reading, wall_ns: f64) -> Option<Taint> {
+        self.gate.close(before, wall_ns)
+    }
+
+    fn cycle_ps(&mut self) -> Option<f64> {
+        self.cycles.then(|| {
+            let start = self.clock.start();
+            std::hint::black_box(cycle::dependent_adds(CYCLE_ITERATIONS));
+            let ns = self.timebase.ns(self.clock.end() - start);
+            ns * 1e3 / (CYCLE_ITERATIONS * cycle::ADDS_PER_ITERATION) as f64
+        })
+    }
+}
+
+/// Records samples of several parts, each in its own slot.
+struct Recorders {
+    writers: Vec<Writer>,
+    timebase: Timebase,
+    epoch: u64,
+}
+
+impl Sink for Recorders {
+    fn record(&mut self, part: usize, value: u64, at: u64) {
+        let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
+        self.writers[part].record(value, at);
+    }
+
+    fn reject(&mut self, taint: Taint) {
+        self.writers.iter().for_each(|writer| writer.reject(taint));
+    }
+}
+
+/// The timed parts of one activity.
+pub struct Laps<'a> {
+    clock: AnyClock,
+    started: u64,
+    parts: &'a mut [u64; MAX_PARTS],
+    of_group: bool,
+}
+
+impl Laps<'_> {
+    /// Stamps the beginning of a part.
+    #[inline(always)]
+    pub fn start(&mut self) {
+        self.started = self.clock.start();
+    }
+
+    /// Stamps the end of the part begun last.
+    #[inline(always)]
+    pub fn stop(&mut self, part: usize) {
+        self.parts[part] = self.clock.end() - self.started;
+    }
+
+    /// The clock, for stamps on other threads.
+    pub fn clock(&self) -> AnyClock {
+        self.clock
+    }
+
+    /// Whether this activity will be recorded, if the gate lets it pass: one that
+    /// only warms up after a pause is not.
+    pub fn is_to_record(&self) -> bool {
+        self.of_group
+    }
+
+    /// A stamp taken here.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        self.clock.end()
+    }
+
+    /// Sets a part from two stamps; when they are in the wrong order (taken
+    /// on CPUs whose counters differ by more), the part counts as not timed.
+    pub fn between(&mut self, part: usize, from: u64, to: u64) {
+        self.parts[part] = to.checked_sub(from).unwrap_or(NOT_TIMED);
+    }
+}
+
+impl<'a> Bench<'a> {
+    /// A bench for an assignment; messages go to `tell`.
+    pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
+        let points: Arc<[Point]> = assignment.step.points.clone().into();
+        let closings = points.iter().map(|_| None).collect();
+        // Without its signposts a time line still shows the threads.
+        let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
+        let waits = Waits::start();
+        Bench { assignment, points, slots, marker, closings, bell: None, memory: None, waits, tell }
+    }
+
+    /// The points of the step.
+    pub fn points(&self) -> Arc<[Point]> {
+        self.points.clone()
+    }
+
+    /// CPUs of the measuring threads; this thread is pinned to the first.
+    pub fn cpus(&self) -> &[u32] {
+        &self.assignment.step.cpus
+    }
+
+    /// All CPUs the run may use.
+    pub fn allowed(&self) -> &[u32] {
+        &self.assignment.allowed
+    }
+
+    /// Seed of permutations and random data.
+    pub fn seed(&self) -> u64 {
+        self.assignment.step.seed
+    }
+
+    /// When a point has been measured enough.
+    pub fn stop(&self) -> Stop {
+        self.assignment.step.stop
+    }
+
+    /// Changes when points have been measured enough, from here on.
+    pub fn set_stop(&mut self, stop: Stop) {
+        self.assignment.step.stop = stop;
+    }
+
+    /// The run's clock.
+    pub fn timebase(&self) -> Timebase {
+        self.assignment.timebase
+    }
+
+    /// How the periodic threads of the step run, where it says so.
+    pub fn periodic(&self) -> Option<&Periodic> {
+        self.assignment.step.periodic.as_ref()
+    }
+
+    /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
+    pub fn epoch_ns(&self) -> u64 {
+        self.assignment.epoch_ns
+    }
+
+    /// Gives the bench the eventfd that calls the coordinator.
+    pub fn set_bell(&mut self, bell: Option<OwnedFd>) {
+        self.bell = bell;
+    }
+
+    /// The eventfd that calls the coordinator to what a measuring thread saw.
+    pub fn bell(&self) -> Option<OwnedFd> {
+        self.bell.as_ref().and_then(|bell| bell.try_clone().ok())
+    }
+
+    /// Gives the bench the descriptor of its histograms.
+    pub fn set_memory(&mut self, memory: Option<OwnedFd>) {
+        self.memory = memory;
+    }
+
+    /// The memfd of the step's histograms, for measuring processes.
+    pub fn memory(&self) -> Option<OwnedFd> {
+        self.memory.as_ref().and_then(|memory| memory.try_clone().ok())
+    }
+
+    /// The step, for measuring processes.
+    pub fn step(&self) -> &Step {
+        &self.assignment.step
+    }
+
+    /// Whether somebody asked to end.
+    pub fn is_stopping(&self) -> bool {
+        self.slots.stopping()
+    }
+
+    /// The `trace_marker` of the run's trace instance, for measuring processes.
+    pub fn trace_marker(&self) -> Option<&Path> {
+        self.assignment.trace_marker.as_deref()
+    }
+
+    /// The `tracing_on` to switch off at the first event above the threshold.
+    pub fn trace_switch(&self) -> Option<&Path> {
+        self.assignment.trace_switch.as_deref()
+    }
+
+    /// A marker of its own for a measuring thread, where a trace is recorded.
+    pub fn own_marker(&self) -> Option<Marker> {
+        self.assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok())
+    }
+
+    /// Where signposts go while a time line is recorded.
+    pub fn marker(&self) -> Option<&Marker> {
+        self.marker.as_ref()
+    }
+
+    /// The directory for files: empty at first, removed after the step.
+    ///
+    /// # Errors
+    /// The experiment did not ask for one.
+    pub fn scratch(&self) -> Result<&Path> {
+        self.assignment
+            .scratch
+            .as_deref()
+            .ok_or_else(|| anyhow::anyhow!("this experiment has no scratch directory"))
+    }
+
+    /// Times a short operation in batches: `event(n)` runs `n` iterations.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn batch(&mut self, point: usize, batch: Batch, event: impl FnMut(u64)) -> Result<()> {
+        self.batch_prepared(point, batch, || (), event)
+    }
+
+    /// As [`batch`](Self::batch), with something to do right before each batch,
+    /// outside of its stamps: other threads to be woken, for instance.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn batch_prepared(
+        &mut self,
+        point: usize,
+        batch: Batch,
+        prepare: impl FnMut(),
+        event: impl FnMut(u64),
+    ) -> Result<()> {
+        let work = batch.work.or(self.closing(point).work);
+        self.closing(point).work = work;
+        self.begin(&[point]);
+        let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
+        let iterations = self.assignment.iterations.get(point).copied().flatten();
+        let shape = Shape { ops: batch.ops, warm: batch.warm, iterations };
+        let (timebase, stop) = (self.timebase(), self.stop());
+        // The clock is chosen here, once; each loop below is compiled for one.
+        let outcome = match timebase.clock() {
+            AnyClock::Counter(clock) => {
+                let gate = batch.gate.clone();
+                let mut host = Live { clock, gate, cycles: batch.cycles, timebase, prepare };
+                sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
+            }
+            AnyClock::MonotonicRaw(clock) => {
+                let gate = batch.gate.clone();
+                let mut host = Live { clock, gate, cycles: batch.cycles, timebase, prepare };
+                sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
+            }
+        };
+        sink.writers[0].set_ops(outcome.iterations * batch.ops);
+        self.closing(point).iterations = Some(outcome.iterations);
+        self.finish(&[point], sink, outcome, &batch.gate);
+        Ok(())
+    }
+
+    /// Times single events, one call of `event` each.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) -> Result<()> {
+        self.begin(&[point]);
+        let mut sink = self.recorders(&[point], Sampling::Event);
+        let (timebase, stop) = (self.timebase(), self.stop());
+        let outcome = match timebase.clock() {
+            AnyClock::Counter(clock) => {
+                let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
+                sampler::events(
+                    &mut host,
+                    &timebase,
+                    &stop,
+                    1,
+                    |parts, _| parts[0] = time(clock, &mut event),
+                    &mut sink,
+                )
+            }
+            AnyClock::MonotonicRaw(clock) => {
+                let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
+                sampler::events(
+                    &mut host,
+                    &timebase,
+                    &stop,
+                    1,
+                    |parts, _| parts[0] = time(clock, &mut event),
+                    &mut sink,
+                )
+            }
+        };
+        self.finish(&[point], sink, outcome, &gate);
+        Ok(())
+    }
+
+    /// Times the parts of an activity; part `i` of [`Laps`] belongs to the
+    /// point `parts[i]`.
+    ///
+    /// # Panics
+    /// With more than [`MAX_PARTS`] parts.
+    ///
+    /// # Errors
+    /// None today; a probe passes it on.
+    pub fn laps(&mut self, parts: &[usize], gate: Gate, mut activity: impl FnMut(&mut Laps)) -> Result<()> {
+        assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
+        self.begin(parts);
+        let mut sink = self.recorders(parts, Sampling::Event);
+        let (timebase, stop) = (self.timebase(), self.stop());
+        let clock = timebase.clock();
+        let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
+        let once = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
+            activity(&mut Laps { clock, started: 0, parts, of_group });
+        };
+        let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
+        self.finish(parts, sink, outcome, &gate);
+        Ok(())
+    }
+
+    /// The private histogram of a measuring thread, for events in ns; hand it
+    /// back to [`recorded`](Self::recorded).
+    pub fn writer(&mut self, point: usize) -> Writer {
+        self.started(point);
+        self.slots.writer(point, Sampling::Event)
+    }
+
+    /// Takes back a measuring thread's writer: the point is measured.
+    pub fn recorded(&mut self, point: usize, writer: Writer) {
+        self.set_blocks(point, writer.into_blocks());
+        self.waited(point, false);
+    }
+
+    /// Says that a point is being measured, by processes of its own.
+    ///
+    /// What is stated of it before counts also if this process is ended in the middle.
+    pub fn started(&mut self, point: usize) {
+        let known = self.closings[point].clone().unwrap_or_default();
+        (self.tell)(Message::Started(point, Box::new(known)));
+        self.waits = Waits::start();
+    }
+
+    /// Notes what the threads waited for a CPU since the point was started, and
+    /// whether that distorts it.
+    fn waited(&mut self, point: usize, distorts: bool) {
+        let (wall_ns, run_delay_ns) = self.waits.so_far();
+        // How late periodic threads have a CPU is what they measure.
+        let distorts = distorts && self.periodic().is_none();
+        self.set_contention(point, Contention { wall_ns, run_delay_ns, others: None, distorts });
+    }
+
+    /// States what measuring processes waited for a CPU.
+    pub fn set_contention(&mut self, point: usize, contention: Contention) {
+        self.closing(point).contention = Some(contention);
+    }
+
+    /// Takes what was recorded in order of time: the point is measured.
+    pub fn set_blocks(&mut self, point: usize, blocks: Vec<Block>) {
+        let interrupted = self.slots.interrupted();
+        let closing = self.closing(point);
+        (closing.blocks, closing.interrupted) = (blocks, interrupted);
+    }
+
+    /// States what lies between the two stamps, where that is not what the probe says; before the point begins.
+    pub fn set_times(&mut self, point: usize, times: Times) {
+        self.is_still_to_begin(point);
+        self.closing(point).times = Some(times);
+    }
+
+    /// States who had a part in the first transactions of a point.
+    pub fn set_hops(&mut self, point: usize, hops: Vec<Hop>) {
+        self.closing(point).hops = hops;
+    }
+
+    /// Events of a point so far, and their durations together, ns.
+    pub fn total(&self, point: usize) -> Option<(u64, f64)> {
+        let histogram = self.slots.snapshot(point).histogram;
+        Some((histogram.count(), histogram.mean()? * histogram.count() as f64))
+    }
+
+    /// States the bytes behind one operation of a point, before it begins.
+    pub fn set_work(&mut self, point: usize, work: Work) {
+        self.is_still_to_begin(point);
+        self.closing(point).work = Some(work);
+    }
+
+    /// The median of a point so far, in ns.
+    pub fn median(&self, point: usize) -> Option<f64> {
+        self.slots.snapshot(point).histogram.quantile(0.5)
+    }
+
+    /// Adds a named quantity that is no duration of the point itself.
+    pub fn value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
+        let value = Value { value, unit: unit.to_owned(), better };
+        self.closing(point).values.insert(name.to_owned(), value);
+    }
+
+    /// States that no event of a point is a result and not a failure, in words.
+    pub fn uneventful(&mut self, point: usize, text: impl Into<String>) {
+        let closing = self.closing(point);
+        closing.uneventful = true;
+        closing.quality.lower(Reason::new(Level::Ok, "uneventful", text, ""));
+    }
+
+    /// Marks a point as measured under conditions that distort it; `id` names the
+    /// condition for programs. What could not be measured stays that.
+    pub fn degrade(&mut self, point: usize, id: &str, reason: impl Into<String>, remedy: impl Into<String>) {
+        let quality = &mut self.closing(point).quality;
+        if quality.level != Level::Unsupported {
+            quality.lower(Reason::new(Level::Degraded, id, reason, remedy));
+        }
+    }
+
+    /// Marks a point as degraded because it ended before it had all it was to have.
+    pub fn cut_short(&mut self, point: usize, reason: impl Into<String>) {
+        self.degrade(point, CUT_SHORT, reason, "");
+        self.closing(point).cut_short = true;
+    }
+
+    /// Tells those who watch, before anything is measured, what the points will
+    /// be [degraded](Bench::degrade) for.
+    pub fn forewarn(&mut self, shortfall: &Shortfall) {
+        let Shortfall { reason, remedy, .. } = shortfall.clone();
+        (self.tell)(Message::Shortfall { reason, remedy: remedy.to_owned() });
+    }
+
+    /// Marks a point as measured without a condition that was asked for.
+    pub fn fell_short(&mut self, point: usize, shortfall: &Shortfall) {
+        self.degrade(point, shortfall.id, shortfall.reason.as_str(), shortfall.remedy);
+    }
+
+    /// Tells those who watch what is waited for before a point can be measured.
+    pub fn waiting(&mut self, text: &str) {
+        (self.tell)(Message::Waiting(text.to_owned()));
+    }
+
+    /// Closes a point that cannot be measured here; what else speaks against it does not matter then.
+    pub fn unsupported(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
+        let quality = &mut self.closing(point).quality;
+        if quality.level != Level::Unsupported {
+            *quality = Quality::default();
+            quality.lower(Reason::new(Level::Unsupported, "not-possible-here", reason, remedy));
+        }
+    }
+
+    /// Reports all that is known; points never touched stay unreported.
+    pub fn close(self) {
+        for (point, closing) in self.closings.into_iter().enumerate() {
+            if let Some(closing) = closing {
+                (self.tell)(Message::Closed(point, Box::new(closing)));
+            }
+        }
+    }
+
+    /// What samples mean is stated before there are any: they outlive this process.
+    fn is_still_to_begin(&self, point: usize) {
+        debug_assert!(self.slots.snapshot(point).sampling.is_none(), "stated too late");
+    }
+
+    fn closing(&mut self, point: usize) -> &mut Closing {
+        self.closings[point].get_or_insert_default()
+    }
+
+    fn recorders(&self, points: &[usize], sampling: Sampling) -> Recorders {
+        let writers = points.iter().map(|point| self.slots.writer(*point, sampling)).collect();
+        Recorders { writers, timebase: self.assignment.timebase, epoch: self.assignment.epoch }
+    }
+
+    /// Says that points are being measured, also on the time line.
+    fn begin(&mut self, points: &[usize]) {
+        for index in points {
+            self.started(*index);
+            if let Some(marker) = &self.marker {
+                let point = &self.points[*index];
+                marker.begin(&signpost(&point.probe, &point.title));
+            }
+        }
+    }
+
+    fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome, gate: &Gate) {
+        points.iter().for_each(|_| self.marker.iter().for_each(Marker::end));
+        for (point, writer) in points.iter().zip(sink.writers) {
+            if outcome.disturbed {
+                let reason = "every sample was disturbed: something else ran on the CPU each time";
+                self.degrade(
+                    *point,
+                    "every-sample-disturbed",
+                    reason,
+                    "run it on a quieter machine, or on a CPU of its own (--cpus)",
+                );
+            }
+            // A gate throws the samples away in which somebody waited.
+            self.waited(*point, matches!(gate, Gate::Open) || outcome.disturbed);
+            let closing = self.closing(*point);
+            closing.blocks = writer.into_blocks();
+            closing.cycles = median(outcome.cycles.clone());
+        }
+    }
+}
+
+#[inline(always)]
+fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
+    let start = clock.start();
+    event();
+    clock.end() - start
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+/// The signpost that covers the measuring of a point.
+pub fn signpost(probe: &str, title: &str) -> String {
+    format!("{probe} {title}")
+}

@@ -1,0 +1,144 @@
+//! Tells whether anything else ran while a sample was taken.
+
+use latscope_os::usage::{Counts, process_cpu_ns, thread_counts, thread_cpu_ns};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What makes a sample clean.
+#[derive(Debug, Clone)]
+pub enum Gate {
+    /// One thread that never blocks: no context switch, and all of the time
+    /// was its own CPU time.
+    Thread,
+    /// Several threads of which one at a time runs, on one CPU: all of the
+    /// time was CPU time of the process.
+    OneCpu,
+    /// As `Thread`, for the thread that stamps; its team mates raise the flag
+    /// when their own [`Watch`] saw a disturbance.
+    Team(Arc<AtomicBool>),
+    /// No gate: what is timed waits for devices or for other CPUs.
+    Open,
+}
+
+/// Why a sample was thrown away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taint {
+    /// Something else ran on the CPU.
+    Preempted,
+    /// No switch was counted, but time is missing: the hypervisor, firmware or
+    /// an interrupt took it.
+    Stolen,
+}
+
+/// Readings at the opening of a gate.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Voluntary and involuntary switches so far.
+    pub switches: u64,
+    /// CPU time so far, ns.
+    pub cpu_ns: u64,
+}
+
+/// Time that may be missing without a sample being tainted: the readings
+/// themselves, and a timer tick.
+fn allowance(wall_ns: f64) -> f64 {
+    3_000.0 + wall_ns / 50.0
+}
+
+impl Reading {
+    /// What happened since, in a stretch that took `wall_ns`.
+    pub fn judge(&self, now: Reading, wall_ns: f64) -> Option<Taint> {
+        let missing = wall_ns - (now.cpu_ns - self.cpu_ns) as f64;
+        if now.switches != self.switches {
+            Some(Taint::Preempted)
+        } else if missing > allowance(wall_ns) {
+            Some(Taint::Stolen)
+        } else {
+            None
+        }
+    }
+}
+
+fn switches(counts: Counts) -> u64 {
+    counts.voluntary + counts.involuntary
+}
+
+impl Gate {
+    /// Reads what the gate compares. Outside of the stamps.
+    pub fn read(&self) -> Reading {
+        match self {
+            Gate::Thread | Gate::Team(_) => {
+                Reading { switches: switches(thread_counts()), cpu_ns: thread_cpu_ns() }
+            }
+            Gate::OneCpu => Reading { switches: 0, cpu_ns: process_cpu_ns() },
+            Gate::Open => Reading::default(),
+        }
+    }
+
+    /// Reads again and judges the stretch of `wall_ns` since `before`.
+    pub fn close(&self, before: Reading, wall_ns: f64) -> Option<Taint> {
+        let told = match self {
+            Gate::Open => return None,
+            Gate::Team(flag) => flag.swap(false, Ordering::Relaxed),
+            _ => false,
+        };
+        match before.judge(self.read(), wall_ns) {
+            // Whoever ran instead of the process was not counted as a switch of one thread.
+            Some(_) if matches!(self, Gate::OneCpu) => Some(Taint::Preempted),
+            None if told => Some(Taint::Preempted),
+            taint => taint,
+        }
+    }
+}
+
+/// A team mate's own gate: opened before its share of the work, asked after.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch(Reading);
+
+impl Watch {
+    /// Starts watching the calling thread.
+    pub fn open() -> Watch {
+        Watch(Gate::Thread.read())
+    }
+
+    /// Whether anything else ran on the thread's CPU in the `wall_ns` since.
+    pub fn disturbed(&self, wall_ns: f64) -> bool {
+        self.0.judge(Gate::Thread.read(), wall_ns).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_taints_and_so_does_missing_time() {
+        let before = Reading { switches: 5, cpu_ns: 1_000 };
+        let after = |switches, cpu_ns| Reading { switches, cpu_ns };
+        assert_eq!(before.judge(after(5, 501_000), 500_000.0), None);
+        assert_eq!(before.judge(after(6, 501_000), 500_000.0), Some(Taint::Preempted));
+        assert_eq!(before.judge(after(5, 301_000), 500_000.0), Some(Taint::Stolen));
+        // A tick's worth may be missing.
+        assert_eq!(before.judge(after(5, 495_000), 500_000.0), None);
+    }
+
+    #[test]
+    fn a_sleep_does_not_pass_the_gate() {
+        for gate in [Gate::Thread, Gate::Team(Arc::default())] {
+            let before = gate.read();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            assert_eq!(gate.close(before, 5e6), Some(Taint::Preempted), "{gate:?}");
+        }
+        // More time than all threads of this process together can have used.
+        assert_eq!(Gate::OneCpu.close(Gate::OneCpu.read(), 1e15), Some(Taint::Preempted));
+        assert_eq!(Gate::Open.close(Gate::Open.read(), 5e6), None);
+    }
+
+    #[test]
+    fn a_team_mate_can_taint_a_sample_once() {
+        let flag = Arc::new(AtomicBool::new(true));
+        let gate = Gate::Team(flag);
+        assert_eq!(gate.close(gate.read(), 0.0), Some(Taint::Preempted));
+        assert_eq!(gate.close(gate.read(), 0.0), None);
+    }
+}

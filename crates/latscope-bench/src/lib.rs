@@ -1,0 +1,17 @@
+//! What a probe sees of a run: the two measuring loops with their clock and gate, the histograms
+//! that they fill, and the worker process around them.
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod gate;
+pub mod hold;
+pub mod probe;
+pub mod protocol;
+pub mod recorder;
+pub mod sampler;
+#[cfg(test)]
+#[path = "../../latscope/tests/skipped/mod.rs"]
+mod skipped;
+pub mod timebase;
+pub mod waits;
+pub mod worker;

@@ -1,0 +1,241 @@
+//! What a probe is, and what is asked of it.
+
+use crate::bench::Bench;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{ParamValue, Params, Point, Policy, Step, Stop};
+use latscope_core::report::Times;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// One kind of event that can be measured.
+pub struct Probe {
+    /// `family.name`.
+    pub id: &'static str,
+    /// What a reader calls it, in a few words.
+    pub title: &'static str,
+    /// Exactly what lies between the two stamps, a sentence.
+    pub timed: &'static str,
+    /// One way, round trip or operation.
+    pub times: Times,
+    /// Where the semantics come from: a man page, the processor's manual.
+    pub source: &'static str,
+    /// Its parameters.
+    pub params: &'static [Param],
+    /// The code that measures it. Probes that share an experiment are
+    /// measured together, in one worker.
+    pub experiment: &'static Experiment,
+    /// Raised when what is timed, or what a parameter means, changes: results of two revisions are not compared.
+    pub revision: u32,
+    /// The points for a request on a machine. Pure.
+    pub plan: fn(&Ask, &Machine) -> Vec<Point>,
+}
+
+/// A parameter of a probe.
+pub struct Param {
+    /// Its name in results and, as `--name`, on the command line.
+    pub name: &'static str,
+    /// What it means, a sentence.
+    pub help: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// Whether points that differ only in it make up a curve or a matrix.
+    pub axis: bool,
+}
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes: `64`, `4KiB`, `2MiB`.
+    Size,
+    /// A number.
+    Number,
+    /// A duration, in ns: `1ms`.
+    Time,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Stated in the result, not asked for.
+    Stated,
+}
+
+/// Code that measures points, in a worker of its own.
+pub struct Experiment {
+    /// Unique; the name of the step in a plan.
+    pub name: &'static str,
+    /// CPUs its measuring threads want.
+    pub cpus: Cpus,
+    /// Whether it needs a directory for files.
+    pub scratch: bool,
+    /// Policy its measuring threads want.
+    pub policy: Policy,
+    /// Measures the points of the bench.
+    pub run: fn(&mut Bench) -> anyhow::Result<()>,
+}
+
+/// How many CPUs an experiment wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cpus {
+    /// One.
+    One,
+    /// Two, if there are two.
+    Two,
+    /// All the run may use.
+    All,
+}
+
+/// How much time a run may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// The whole survey within 10 s.
+    Quick,
+    /// The whole survey within 60 s.
+    Normal,
+    /// As long as it takes: more points, more samples.
+    Full,
+}
+
+/// A directory in which file probes work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directory {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// The type of its file system: `ext4`, `tmpfs`.
+    pub filesystem: String,
+    /// What the file system is mounted from: `/dev/vda`.
+    pub device: String,
+    /// Free bytes that this user may fill.
+    pub free: u64,
+}
+
+/// What was asked, for the planning of probes.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// How much time there is.
+    pub profile: Profile,
+    /// Part of a survey, whose time is limited; else a family of its own.
+    pub survey: bool,
+    /// Parameter values given by the user.
+    pub values: BTreeMap<String, Vec<ParamValue>>,
+    /// Where file probes work.
+    pub directories: Vec<Directory>,
+}
+
+impl Ask {
+    /// The user's values of a numeric parameter, or the default ones.
+    pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
+        match self.values.get(name) {
+            None => default.to_vec(),
+            Some(values) => values
+                .iter()
+                .filter_map(|v| if let ParamValue::Number(n) = v { Some(*n) } else { None })
+                .collect(),
+        }
+    }
+
+    /// The user's values of a parameter of words, or the default ones.
+    pub fn texts(&self, name: &str, default: &[&str]) -> Vec<String> {
+        match self.values.get(name) {
+            None => default.iter().map(|text| (*text).to_owned()).collect(),
+            Some(values) => values.iter().map(ParamValue::to_string).collect(),
+        }
+    }
+
+    /// The user's words among `known`, or the default ones: a parameter that
+    /// several probes of a family have may take words that others know.
+    pub fn choices(&self, name: &str, default: &[&str], known: &[&str]) -> Vec<String> {
+        let mut words = self.texts(name, default);
+        words.retain(|word| known.contains(&word.as_str()));
+        words
+    }
+
+    /// Whether the user gave values for a parameter.
+    pub fn gave(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+}
+
+/// What a batch lasts in every profile, ns, so that their results can be compared: less than a
+/// scheduler slice, and long beside a stamp.
+const BATCH_NS: u64 = 250_000;
+
+impl Profile {
+    /// When a point has been measured enough.
+    pub fn stop(self) -> Stop {
+        const MS: u64 = 1_000_000;
+        match self {
+            Profile::Quick => {
+                Stop { samples: 25, events: 500, batch_ns: BATCH_NS, budget_ns: 25 * MS, limit_ns: 80 * MS }
+            }
+            Profile::Normal => Stop {
+                samples: 100,
+                events: 2_000,
+                batch_ns: BATCH_NS,
+                budget_ns: 100 * MS,
+                limit_ns: 400 * MS,
+            },
+            Profile::Full => Stop {
+                samples: 400,
+                events: 20_000,
+                batch_ns: BATCH_NS,
+                budget_ns: 500 * MS,
+                limit_ns: 2_000 * MS,
+            },
+        }
+    }
+}
+
+impl Probe {
+    /// The part of the id before the dot.
+    pub fn family(&self) -> &'static str {
+        self.id.split('.').next().unwrap_or(self.id)
+    }
+
+    /// A point of this probe.
+    pub fn point(&self, params: Params, title: impl Into<String>, row: bool) -> Point {
+        let revision = self.revision;
+        Point { probe: self.id.to_owned(), revision, params, title: title.into(), row }
+    }
+}
+
+/// A family of probes: a subcommand, a folder, a page of documentation.
+pub struct Family {
+    /// Its name.
+    pub name: &'static str,
+    /// What it measures, in a line.
+    pub about: &'static str,
+    /// Its probes.
+    pub probes: &'static [&'static Probe],
+}
+
+/// All that can be measured.
+pub struct Registry {
+    /// The families, in the order in which a survey measures them.
+    pub families: &'static [Family],
+    /// Probes that only the self test has.
+    pub hidden: &'static [&'static Probe],
+    /// Adapts a planned step to what holds for its family alone.
+    pub adapt: fn(&mut Step, &Ask),
+    /// The rounds of a step that has fewer than the others of a survey, and why.
+    pub fewer_rounds: fn(&str, Profile) -> Option<(u32, &'static str)>,
+}
+
+impl Registry {
+    /// The probes of all families.
+    pub fn all(&self) -> impl Iterator<Item = &'static Probe> {
+        self.families.iter().flat_map(|family| family.probes.iter().copied())
+    }
+
+    /// All probes and those of the self test.
+    pub fn known(&self) -> impl Iterator<Item = &'static Probe> {
+        self.all().chain(self.hidden.iter().copied())
+    }
+
+    /// The probe with this id.
+    pub fn find(&self, id: &str) -> Option<&'static Probe> {
+        self.known().find(|probe| probe.id == id)
+    }
+
+    /// The experiment with this name.
+    pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
+        self.known().map(|probe| probe.experiment).find(|experiment| experiment.name == name)
+    }
+}

@@ -1,0 +1,650 @@
+//! Histograms in shared memory: one slot for each point of a step, each
+//! with a single writer, read by the coordinator at any time.
+
+use crate::gate::Taint;
+use latscope_core::histogram::{self, BUCKETS, Histogram, Totals};
+use latscope_core::plan::{Linear, Step};
+use latscope_core::report::{Block, Exceedance, LinearRecord, Sampling};
+use latscope_os::shared::{self, Counters};
+use rustix::fd::{AsFd, OwnedFd};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+const TICK_PS: usize = 0;
+const BATCH_OPS: usize = 1;
+const COUNT: usize = 2;
+const MIN: usize = 3;
+const MAX: usize = 4;
+const SUM: usize = 5;
+const OVERFLOW: usize = 6;
+const PREEMPTED: usize = 7;
+const STOLEN: usize = 8;
+const MISSED: usize = 9;
+/// Values below zero: an event before its time.
+const EARLY: usize = 10;
+/// The value recorded last, and when the largest was.
+const LAST: usize = 11;
+const MAX_AT: usize = 12;
+/// Thread id of the writer, where it told.
+const THREAD: usize = 13;
+const HEADER: usize = 16;
+
+/// Counters in a page.
+const PAGE: usize = 512;
+
+/// Counters of a histogram: a whole number of pages.
+const HISTOGRAM: usize = (HEADER + BUCKETS).next_multiple_of(PAGE);
+
+/// Samples a ring holds, and the words of one: turn, end, value.
+const RING: usize = 16_384;
+const SAMPLE: usize = 3;
+
+/// What a slot holds beside its histogram, and so how long it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Layout {
+    points: usize,
+    corrected: bool,
+    linear: Option<Linear>,
+    exceedances: bool,
+    /// What the plan says, ns.
+    threshold: Option<u64>,
+    stream: bool,
+}
+
+/// Exceedances kept until the coordinator takes them.
+const EXCEEDANCES: usize = 1024;
+
+impl Layout {
+    /// Slots for a step.
+    pub fn of(step: &Step) -> Layout {
+        let points = step.points.len();
+        match &step.periodic {
+            None => Layout { points, ..Layout::default() },
+            Some(periodic) => Layout {
+                points,
+                corrected: periodic.corrected,
+                linear: periodic.linear,
+                exceedances: true,
+                threshold: periodic.threshold,
+                stream: periodic.stream,
+            },
+        }
+    }
+
+    fn corrected_at(&self) -> usize {
+        HISTOGRAM
+    }
+
+    fn linear_at(&self) -> usize {
+        self.corrected_at() + if self.corrected { HISTOGRAM } else { 0 }
+    }
+
+    /// The buckets, the number of values beyond, and the turns of the first of these.
+    fn linear_words(&self) -> usize {
+        self.linear.map_or(0, |linear| 2 * linear.buckets as usize + 1)
+    }
+
+    fn exceedances_at(&self) -> usize {
+        (self.linear_at() + self.linear_words()).next_multiple_of(PAGE)
+    }
+
+    fn stream_at(&self) -> usize {
+        self.exceedances_at() + if self.exceedances { ring_words(EXCEEDANCES) } else { 0 }
+    }
+
+    fn slot(&self) -> usize {
+        self.stream_at() + if self.stream { ring_words(RING) } else { 0 }
+    }
+
+    /// The first page belongs to the step as a whole.
+    fn words(&self) -> usize {
+        PAGE + self.points * self.slot()
+    }
+}
+
+/// A ring is its head, on a page of its own, and its samples.
+const fn ring_words(samples: usize) -> usize {
+    PAGE + (samples * SAMPLE).next_multiple_of(PAGE)
+}
+
+/// Where in the first page the measuring threads are asked to end, and why.
+const STOP: usize = 0;
+const DONE: u64 = 1;
+const INTERRUPTED: u64 = 2;
+
+/// Where in the first page it sets another threshold than the plan's: its
+/// complement, so that a page of zeros sets none.
+const THRESHOLD: usize = 8;
+
+/// The shared histograms of a step.
+#[derive(Debug, Clone)]
+pub struct Slots {
+    counters: Arc<Counters>,
+    layout: Layout,
+}
+
+/// What a slot holds at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Snapshot {
+    /// The clean samples.
+    pub histogram: Histogram,
+    /// How they were taken; `None` when nothing has been recorded.
+    pub sampling: Option<Sampling>,
+    /// Samples thrown away because of a context switch.
+    pub preempted: u64,
+    /// Samples thrown away because time was missing.
+    pub stolen: u64,
+    /// Activations that did not take place.
+    pub missed: u64,
+    /// Events before their time.
+    pub early: u64,
+    /// The value recorded last, in ticks.
+    pub last: u64,
+    /// When the largest value came, ns of the clock the writer was given.
+    pub max_at: u64,
+    /// Thread id of the writer; 0 where it did not tell.
+    pub thread: u32,
+    /// The distribution with the swallowed activations, where the plan asks.
+    pub corrected: Option<Histogram>,
+}
+
+/// How far a reader has come in a ring.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cursor(u64);
+
+impl Slots {
+    /// A memfd for the slots of a layout.
+    ///
+    /// # Errors
+    /// As [`shared::create`].
+    pub fn create(layout: &Layout) -> io::Result<OwnedFd> {
+        shared::create(layout.words())
+    }
+
+    /// Maps the slots of a memfd from [`create`](Self::create).
+    ///
+    /// # Errors
+    /// As [`Counters::map`].
+    pub fn map(fd: impl AsFd, layout: Layout) -> io::Result<Slots> {
+        let counters = Arc::new(Counters::map(fd, layout.words())?);
+        Ok(Slots { counters, layout })
+    }
+
+    /// Ends the step by its own rules: the measuring threads end after what they are at.
+    pub fn ask_to_stop(&self) {
+        // Where it was interrupted before, it stays so.
+        let _ = self.counters.as_slice()[STOP].compare_exchange(0, DONE, Relaxed, Relaxed);
+    }
+
+    /// Ends the step because the run is told to end.
+    pub fn interrupt(&self) {
+        let _ = self.counters.as_slice()[STOP].compare_exchange(0, INTERRUPTED, Relaxed, Relaxed);
+    }
+
+    /// Whether the run was told to end before the step was done.
+    pub fn interrupted(&self) -> bool {
+        self.counters.as_slice()[STOP].load(Relaxed) == INTERRUPTED
+    }
+
+    /// Whether the measuring threads are asked to end.
+    #[inline]
+    pub fn stopping(&self) -> bool {
+        self.counters.as_slice()[STOP].load(Relaxed) != 0
+    }
+
+    /// Sets another threshold than the plan's, ns.
+    pub fn set_threshold(&self, ns: u64) {
+        self.counters.as_slice()[THRESHOLD].store(!ns, Relaxed);
+    }
+
+    /// The threshold that holds now, ns: what is above is an exceedance.
+    /// `u64::MAX` where there is none.
+    #[inline]
+    pub fn threshold(&self) -> u64 {
+        match self.counters.as_slice()[THRESHOLD].load(Relaxed) {
+            0 => self.layout.threshold.unwrap_or(u64::MAX),
+            set => !set,
+        }
+    }
+
+    /// Id of a point's measuring thread; 0 where it did not tell.
+    pub fn thread(&self, point: usize) -> u32 {
+        self.slot(point)[THREAD].load(Relaxed) as u32
+    }
+
+    fn part(&self, point: usize, at: usize, length: usize) -> &[AtomicU64] {
+        &self.counters.as_slice()[PAGE + point * self.layout.slot() + at..][..length]
+    }
+
+    fn slot(&self, point: usize) -> &[AtomicU64] {
+        self.part(point, 0, HEADER + BUCKETS)
+    }
+
+    /// The only writer of a slot; whoever asks twice mixes up the counts.
+    pub fn writer(&self, point: usize, sampling: Sampling) -> Writer {
+        let (tick_ps, ops, blocks) = match sampling {
+            Sampling::Event => (1000, 0, 256),
+            Sampling::Batch { ops } => (1, ops, 16),
+        };
+        let slot = self.slot(point);
+        slot[TICK_PS].store(tick_ps, Relaxed);
+        slot[BATCH_OPS].store(ops, Relaxed);
+        Writer { slots: self.clone(), point, blocks: Blocks::new(blocks) }
+    }
+
+    /// What a slot holds now.
+    pub fn snapshot(&self, point: usize) -> Snapshot {
+        let slot = self.slot(point);
+        let get = |word: usize| slot[word].load(Relaxed);
+        let tick_ps = get(TICK_PS).max(1);
+        let sampling = match (get(TICK_PS), get(BATCH_OPS)) {
+            (0, _) => None,
+            (1, ops) => Some(Sampling::Batch { ops }),
+            _ => Some(Sampling::Event),
+        };
+        let corrected = self.layout.corrected.then(|| {
+            let slot = self.part(point, self.layout.corrected_at(), HEADER + BUCKETS);
+            histogram_of(slot, tick_ps)
+        });
+        Snapshot {
+            histogram: histogram_of(slot, tick_ps),
+            sampling,
+            preempted: get(PREEMPTED),
+            stolen: get(STOLEN),
+            missed: get(MISSED),
+            early: get(EARLY),
+            last: get(LAST),
+            max_at: get(MAX_AT),
+            thread: get(THREAD) as u32,
+            corrected,
+        }
+    }
+
+    /// The exact linear histogram, where the plan asks for one.
+    pub fn linear(&self, point: usize) -> Option<LinearRecord> {
+        let Linear { buckets, tick_ns } = self.layout.linear?;
+        let words = self.part(point, self.layout.linear_at(), self.layout.linear_words());
+        let (counts, rest) = words.split_at(buckets as usize);
+        let overflow = rest[0].load(Relaxed);
+        let mut counts: Vec<u64> = counts.iter().map(|count| count.load(Relaxed)).collect();
+        counts.truncate(counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1));
+        let turns = rest[1..].iter().take(overflow as usize).map(|turn| turn.load(Relaxed));
+        Some(LinearRecord { tick_ns, buckets, counts, overflow, overflow_turns: turns.collect() })
+    }
+
+    /// Takes the exceedances that came since the cursor; returns how many
+    /// were overwritten before they could be taken.
+    pub fn exceedances(&self, point: usize, cursor: &mut Cursor, mut take: impl FnMut(Exceedance)) -> u64 {
+        if !self.layout.exceedances {
+            return 0;
+        }
+        let ring = self.part(point, self.layout.exceedances_at(), ring_words(EXCEEDANCES));
+        drain(ring, EXCEEDANCES, cursor, &mut take)
+    }
+
+    /// Takes the samples of the raw stream that came since the cursor; returns
+    /// how many were overwritten before they could be taken.
+    pub fn samples(&self, point: usize, cursor: &mut Cursor, mut take: impl FnMut(Exceedance)) -> u64 {
+        if !self.layout.stream {
+            return 0;
+        }
+        let ring = self.part(point, self.layout.stream_at(), ring_words(RING));
+        drain(ring, RING, cursor, &mut take)
+    }
+}
+
+fn histogram_of(slot: &[AtomicU64], tick_ps: u64) -> Histogram {
+    let get = |word: usize| slot[word].load(Relaxed);
+    let totals = Totals { overflow: get(OVERFLOW), min: get(MIN), max: get(MAX), sum: get(SUM) };
+    // Only where values are: reading a page never written would allocate it.
+    let first = histogram::bucket_of(totals.min).unwrap_or(BUCKETS);
+    let last = histogram::bucket_of(totals.max).unwrap_or(BUCKETS - 1);
+    let counts = (first..=last).map(|bucket| (bucket, get(HEADER + bucket)));
+    match get(COUNT) {
+        0 => Histogram::new(tick_ps),
+        _ => Histogram::from_counts(tick_ps, counts, totals),
+    }
+}
+
+/// One writer: plain loads and stores, no locked instruction.
+#[inline(always)]
+fn add(slot: &[AtomicU64], word: usize, n: u64) {
+    slot[word].store(slot[word].load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+#[inline(always)]
+fn count(slot: &[AtomicU64], value: u64) {
+    if slot[COUNT].load(Relaxed) == 0 || value < slot[MIN].load(Relaxed) {
+        slot[MIN].store(value, Relaxed);
+    }
+    add(slot, SUM, value);
+    match histogram::bucket_of(value) {
+        Some(bucket) => add(slot, HEADER + bucket, 1),
+        None => add(slot, OVERFLOW, 1),
+    }
+    add(slot, COUNT, 1);
+}
+
+fn put(ring: &[AtomicU64], capacity: usize, sample: Exceedance) {
+    let head = ring[0].load(Relaxed);
+    let at = PAGE + head as usize % capacity * SAMPLE;
+    for (word, value) in ring[at..at + SAMPLE].iter().zip([sample.turn, sample.at, sample.value]) {
+        word.store(value, Relaxed);
+    }
+    ring[0].store(head + 1, Release);
+}
+
+/// Reads what a writer may be overwriting: what it may have reached meanwhile
+/// is counted as lost.
+fn drain(ring: &[AtomicU64], capacity: usize, cursor: &mut Cursor, take: &mut dyn FnMut(Exceedance)) -> u64 {
+    let (mut lost, capacity_here) = (0, capacity as u64);
+    loop {
+        let head = ring[0].load(Acquire);
+        if cursor.0 == head {
+            return lost;
+        }
+        let oldest = head.saturating_sub(capacity_here - 1);
+        if cursor.0 < oldest {
+            lost += oldest - cursor.0;
+            cursor.0 = oldest;
+        }
+        let at = PAGE + cursor.0 as usize % capacity * SAMPLE;
+        let word = |index: usize| ring[at + index].load(Acquire);
+        let sample = Exceedance { turn: word(0), at: word(1), value: word(2) };
+        // The slot is rewritten only after the head came round to it.
+        if ring[0].load(Acquire) - cursor.0 < capacity_here {
+            take(sample);
+        } else {
+            lost += 1;
+        }
+        cursor.0 += 1;
+    }
+}
+
+/// Records into one slot; belongs to one thread.
+#[derive(Debug)]
+pub struct Writer {
+    slots: Slots,
+    point: usize,
+    blocks: Blocks,
+}
+
+impl Writer {
+    /// Adds a value in ticks of the histogram (ns for events, ps per
+    /// operation for batches), taken `at` ns after the epoch of the run.
+    #[inline]
+    pub fn record(&mut self, value: u64, at: u64) {
+        let slot = self.slots.slot(self.point);
+        if value > slot[MAX].load(Relaxed) {
+            slot[MAX].store(value, Relaxed);
+            slot[MAX_AT].store(at, Relaxed);
+        }
+        slot[LAST].store(value, Relaxed);
+        count(slot, value);
+        self.blocks.add(value, at);
+    }
+
+    /// Adds an event of a periodic thread to all that the plan asks for:
+    /// `sample.value` is recorded, `missed` activations of `interval` that it
+    /// swallowed would have been late by so much less each.
+    #[inline]
+    pub fn record_event(&mut self, sample: Exceedance, epoch: u64, missed: u64, interval: u64) {
+        self.record(sample.value, sample.at.saturating_sub(epoch));
+        let layout = &self.slots.layout;
+        if missed > 0 {
+            self.miss(missed);
+        }
+        if layout.corrected {
+            self.correct(sample.value, missed, interval);
+        }
+        if let Some(linear) = layout.linear {
+            self.record_linear(linear, sample);
+        }
+        if layout.stream {
+            let ring = self.slots.part(self.point, layout.stream_at(), ring_words(RING));
+            put(ring, RING, sample);
+        }
+    }
+
+    fn correct(&self, value: u64, missed: u64, interval: u64) {
+        let at = self.slots.layout.corrected_at();
+        let slot = self.slots.part(self.point, at, HEADER + BUCKETS);
+        if value > slot[MAX].load(Relaxed) {
+            slot[MAX].store(value, Relaxed);
+        }
+        for swallowed in 0..=missed {
+            count(slot, value.saturating_sub(swallowed * interval));
+        }
+    }
+
+    fn record_linear(&self, linear: Linear, sample: Exceedance) {
+        let layout = &self.slots.layout;
+        let words = self.slots.part(self.point, layout.linear_at(), layout.linear_words());
+        let (bucket, buckets) = (sample.value / linear.tick_ns, linear.buckets as usize);
+        if bucket < linear.buckets {
+            return add(words, bucket as usize, 1);
+        }
+        let before = words[buckets].load(Relaxed);
+        if before < linear.buckets {
+            words[buckets + 1 + before as usize].store(sample.turn, Relaxed);
+        }
+        add(words, buckets, 1);
+    }
+
+    /// Notes an event above the threshold, for the coordinator to take.
+    pub fn exceed(&self, sample: Exceedance) {
+        let at = self.slots.layout.exceedances_at();
+        put(self.slots.part(self.point, at, ring_words(EXCEEDANCES)), EXCEEDANCES, sample);
+    }
+
+    /// Counts an event before its time.
+    pub fn early(&self) {
+        self.add(EARLY, 1);
+    }
+
+    /// Tells the id of the measuring thread.
+    pub fn set_thread(&self, thread: u32) {
+        self.slots.slot(self.point)[THREAD].store(u64::from(thread), Relaxed);
+    }
+
+    /// Brings all pages that a record may touch into memory.
+    pub fn touch(&self) {
+        let slot = self.slots.part(self.point, 0, self.slots.layout.slot());
+        slot.iter().step_by(PAGE).for_each(|word| {
+            std::hint::black_box(word.fetch_add(0, Relaxed));
+        });
+    }
+
+    /// Whether somebody asked to end.
+    #[inline]
+    pub fn stopping(&self) -> bool {
+        self.slots.stopping()
+    }
+
+    /// The threshold that holds now, as [`Slots::threshold`].
+    #[inline]
+    pub fn threshold(&self) -> u64 {
+        self.slots.threshold()
+    }
+
+    /// Counts a sample that was thrown away.
+    pub fn reject(&self, taint: Taint) {
+        self.add(if taint == Taint::Preempted { PREEMPTED } else { STOLEN }, 1);
+    }
+
+    /// Counts activations that did not take place.
+    pub fn miss(&self, activations: u64) {
+        self.add(MISSED, activations);
+    }
+
+    /// Notes how many operations a batch has, once that is known.
+    pub fn set_ops(&self, ops: u64) {
+        self.slots.slot(self.point)[BATCH_OPS].store(ops, Relaxed);
+    }
+
+    /// The samples so far in order of time, in a few blocks.
+    pub fn into_blocks(self) -> Vec<Block> {
+        self.blocks.done
+    }
+
+    fn add(&self, word: usize, n: u64) {
+        add(self.slots.slot(self.point), word, n);
+    }
+}
+
+/// Keeps the order of time in constant memory: when full, neighbours merge.
+#[derive(Debug)]
+struct Blocks {
+    done: Vec<Block>,
+    capacity: usize,
+    samples_each: u64,
+}
+
+impl Blocks {
+    fn new(capacity: usize) -> Blocks {
+        Blocks { done: Vec::with_capacity(capacity), capacity, samples_each: 1 }
+    }
+
+    #[inline]
+    fn add(&mut self, value: u64, at: u64) {
+        match self.done.last_mut() {
+            Some(block) if block.count < self.samples_each => {
+                block.count += 1;
+                block.sum = block.sum.saturating_add(value);
+                block.max = block.max.max(value);
+            }
+            _ => self.open(value, at),
+        }
+    }
+
+    fn open(&mut self, value: u64, at: u64) {
+        if self.done.len() == self.capacity {
+            for pair in 0..self.capacity / 2 {
+                let (left, right) = (self.done[2 * pair].clone(), &self.done[2 * pair + 1]);
+                self.done[pair] = Block {
+                    from: left.from,
+                    count: left.count + right.count,
+                    sum: left.sum.saturating_add(right.sum),
+                    max: left.max.max(right.max),
+                };
+            }
+            self.done.truncate(self.capacity / 2);
+            self.samples_each *= 2;
+        }
+        self.done.push(Block { from: at, count: 1, sum: value, max: value });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slots(points: usize) -> Slots {
+        with(Layout { points, ..Layout::default() })
+    }
+
+    fn with(layout: Layout) -> Slots {
+        Slots::map(Slots::create(&layout).unwrap(), layout).unwrap()
+    }
+
+    fn sample(turn: u64, value: u64) -> Exceedance {
+        Exceedance { turn, at: turn * 1000, value }
+    }
+
+    #[test]
+    fn a_stall_is_felt_by_the_activations_it_swallowed() {
+        let slots = with(Layout { points: 1, corrected: true, ..Layout::default() });
+        let mut writer = slots.writer(0, Sampling::Event);
+        writer.record_event(sample(0, 5), 0, 0, 1000);
+        writer.record_event(sample(1, 3100), 0, 3, 1000);
+        let snapshot = slots.snapshot(0);
+        assert_eq!((snapshot.histogram.count(), snapshot.missed, snapshot.last), (2, 3, 3100));
+        assert_eq!(snapshot.max_at, 1000);
+        let corrected = snapshot.corrected.unwrap();
+        assert_eq!((corrected.count(), corrected.max()), (5, Some(3100.0)));
+        assert_eq!(corrected.mean(), Some((5 + 3100 + 2100 + 1100 + 100) as f64 / 5.0));
+    }
+
+    #[test]
+    fn the_linear_record_is_exact_and_keeps_the_first_turns_beyond() {
+        let linear = Linear { buckets: 3, tick_ns: 1000 };
+        let slots = with(Layout { points: 2, linear: Some(linear), ..Layout::default() });
+        let mut writer = slots.writer(1, Sampling::Event);
+        for (turn, value) in [0, 999, 1000, 3000, 9000, 9000, 9000].into_iter().enumerate() {
+            writer.record_event(sample(turn as u64, value), 0, 0, 1);
+        }
+        let record = slots.linear(1).unwrap();
+        assert_eq!((record.counts, record.overflow, record.overflow_turns), (vec![2, 1], 4, vec![3, 4, 5]));
+        assert_eq!(slots.linear(0).unwrap().overflow, 0);
+    }
+
+    #[test]
+    fn what_a_slow_reader_of_a_ring_missed_is_counted() {
+        let slots = with(Layout { points: 1, exceedances: true, stream: true, ..Layout::default() });
+        let mut writer = slots.writer(0, Sampling::Event);
+        let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
+        writer.exceed(sample(7, 70));
+        assert_eq!(slots.exceedances(0, &mut cursor, |sample| seen.push(sample)), 0);
+        assert_eq!(seen, [sample(7, 70)]);
+        let total = RING as u64 + 10;
+        (0..total).for_each(|turn| writer.record_event(sample(turn, 1), 0, 0, 1));
+        let (mut cursor, mut turns) = (Cursor::default(), Vec::new());
+        let lost = slots.samples(0, &mut cursor, |sample| turns.push(sample.turn));
+        assert_eq!(lost + turns.len() as u64, total);
+        assert!(lost <= 11 && turns.is_sorted() && turns.last() == Some(&(total - 1)));
+    }
+
+    #[test]
+    fn the_threshold_is_the_plans_until_another_is_set() {
+        let slots = with(Layout { points: 1, threshold: Some(60), ..Layout::default() });
+        let writer = slots.writer(0, Sampling::Event);
+        assert_eq!(writer.threshold(), 60);
+        slots.set_threshold(1);
+        assert_eq!(writer.threshold(), 1);
+        assert_eq!(self::slots(1).threshold(), u64::MAX);
+        writer.set_thread(4711);
+        assert_eq!(slots.thread(0), 4711);
+    }
+
+    #[test]
+    fn an_untouched_slot_says_so() {
+        let snapshot = slots(2).snapshot(1);
+        assert_eq!((snapshot.sampling, snapshot.histogram.count()), (None, 0));
+    }
+
+    #[test]
+    fn slots_do_not_touch_each_other() {
+        let slots = slots(2);
+        let mut writer = slots.writer(0, Sampling::Batch { ops: 10 });
+        writer.record(1 << 60, 0);
+        writer.reject(Taint::Stolen);
+        let snapshot = slots.snapshot(0);
+        assert_eq!((snapshot.histogram.overflow(), snapshot.stolen, snapshot.preempted), (1, 1, 0));
+        assert_eq!(snapshot.sampling, Some(Sampling::Batch { ops: 10 }));
+        assert_eq!(slots.snapshot(1).histogram.count(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_snapshot_equals_the_histogram_of_the_values(values in proptest::collection::vec(any::<u64>(), 1..600)) {
+            let slots = slots(1);
+            let mut writer = slots.writer(0, Sampling::Event);
+            let mut expected = Histogram::new(1000);
+            for (at, value) in values.iter().map(|v| v >> 3).enumerate() {
+                writer.record(value, at as u64);
+                expected.record(value);
+            }
+            let got = slots.snapshot(0).histogram;
+            prop_assert_eq!(got.count(), expected.count());
+            prop_assert_eq!((got.min(), got.max()), (expected.min(), expected.max()));
+            prop_assert!(got.buckets_ns().eq(expected.buckets_ns()));
+            let blocks = writer.into_blocks();
+            prop_assert!(blocks.len() <= 256);
+            prop_assert_eq!(blocks.iter().map(|b| b.count).sum::<u64>(), values.len() as u64);
+            prop_assert!(blocks.windows(2).all(|w| w[0].from < w[1].from));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The worker process: sets itself up, runs one step, reports, ends.
+
+use crate::bench::Bench;
+use crate::hold::{self, Shortfall};
+use crate::probe::Registry;
+use crate::protocol::{Assignment, Message};
+use crate::recorder::{Layout, Slots};
+use anyhow::{Context, Result, anyhow};
+use latscope_core::plan::Policy;
+use latscope_os::sched;
+use latscope_os::worker::inherited;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Runs the step that arrives on the first inherited descriptor, counting in
+/// the memfd that is the second.
+///
+/// # Errors
+/// It was not started by a coordinator, or that one is gone.
+pub fn main(registry: &Registry) -> Result<()> {
+    let by_hand = "a worker is started by latscope itself, for one step: run `latscope survey`";
+    let socket = UnixStream::from(inherited(0).context(by_hand)?);
+    let memory = inherited(1).context(by_hand)?;
+    let mut line = String::new();
+    BufReader::new(socket.try_clone()?).read_line(&mut line).context(by_hand)?;
+    let assignment: Assignment = serde_json::from_str(&line).context(by_hand)?;
+    let slots = Slots::map(&memory, Layout::of(&assignment.step))?;
+    let socket = RefCell::new(socket);
+    // A coordinator that is gone takes this process with it; a failed write needs no other answer.
+    let mut tell = |message: Message| {
+        let line = serde_json::to_string(&message).expect("a message has a JSON form") + "\n";
+        let _ = socket.borrow_mut().write_all(line.as_bytes());
+    };
+    if let Err(error) = run(registry, assignment, (slots, memory), &mut tell) {
+        tell(Message::Failed(format!("{error:#}")));
+    }
+    tell(Message::Finished);
+    Ok(())
+}
+
+fn run(
+    registry: &Registry,
+    assignment: Assignment,
+    (slots, memory): (Slots, OwnedFd),
+    tell: &mut dyn FnMut(Message),
+) -> Result<()> {
+    let step = &assignment.step;
+    let experiment =
+        registry.experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
+    // Periodic threads place themselves; this one only waits for them, on any CPU.
+    let pin = step.cpus.first().copied().filter(|_| step.periodic.is_none());
+    let mut shortfalls = prepare(pin, step.policy)?;
+    let (_held, missing) = hold::hold(&step.conditions);
+    shortfalls.extend(missing);
+    tell(Message::Ready);
+    let mut bench = Bench::new(assignment, slots, tell);
+    bench.set_bell(inherited(2).ok());
+    bench.set_memory(Some(memory));
+    shortfalls.iter().for_each(|shortfall| bench.forewarn(shortfall));
+    let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
+    for shortfall in &shortfalls {
+        (0..bench.points().len()).for_each(|point| bench.fell_short(point, shortfall));
+    }
+    bench.close();
+    match outcome {
+        Ok(result) => result,
+        Err(panic) => Err(anyhow!("{}: {}", experiment.name, panic_text(&*panic))),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
+        .unwrap_or_else(|| "a panic".to_owned())
+}
+
+/// Pins the process, sets its policy and reads it back.
+fn prepare(cpu: Option<u32>, policy: Policy) -> Result<Vec<Shortfall>> {
+    let mut shortfalls = Vec::new();
+    if let Some(cpu) = cpu {
+        shortfalls.extend(pinned(cpu)?);
+    }
+    if let Policy::Fifo(priority) = policy {
+        shortfalls.extend(hold::granted(sched::Policy::Fifo(priority)));
+    }
+    Ok(shortfalls)
+}
+
+/// A CPU that is not there is an error; a kernel that lets nobody choose a CPU is not.
+fn pinned(cpu: u32) -> Result<Option<Shortfall>> {
+    match sched::pin(&[cpu]) {
+        Ok(()) => Ok(None),
+        Err(error)
+            if matches!(
+                error.raw_os_error().map(Errno::from_raw_os_error),
+                Some(Errno::PERM | Errno::NOSYS)
+            ) =>
+        {
+            let remedy = "allow sched_setaffinity(2) in the seccomp filter";
+            Ok(Some(Shortfall {
+                id: "not-pinned",
+                reason: format!("not kept on CPU {cpu}: {error}"),
+                remedy,
+            }))
+        }
+        Err(error) => Err(error).with_context(|| format!("CPU {cpu} cannot be used")),
+    }
+}

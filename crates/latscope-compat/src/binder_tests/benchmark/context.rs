@@ -1,0 +1,103 @@
+//! What Google Benchmark says of the machine.
+
+use crate::binder_tests::number::general;
+use crate::binder_tests::words::Layout;
+use latscope_core::machine::Machine;
+use std::fmt::Write;
+use std::fs::read_to_string;
+use std::time::SystemTime;
+
+/// What is said of the machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context {
+    /// When: `2026-11-21T09:00:00+00:00`.
+    pub date: String,
+    /// The host's name.
+    pub host: String,
+    /// The program.
+    pub executable: String,
+    /// CPUs that are online.
+    pub cpus: usize,
+    /// Their clock.
+    pub megahertz: u64,
+    /// Whether a governor may change the clock.
+    pub scaling: bool,
+    /// Kind, level, bytes, CPUs that share it.
+    pub caches: Vec<(String, u32, u64, usize)>,
+    /// Over 1, 5 and 15 minutes.
+    pub load: Vec<f64>,
+}
+
+impl Context {
+    /// That of this machine, now.
+    pub fn here(executable: &str, machine: &Machine) -> Context {
+        let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let governed = |cpu: &u32| {
+            let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+            read_to_string(path).is_ok_and(|governor| governor.trim() != "performance")
+        };
+        let most = read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").ok();
+        let most: Option<u64> = most.and_then(|khz| khz.trim().parse().ok());
+        let load = read_to_string("/proc/loadavg").unwrap_or_default();
+        Context {
+            date: date.trim_end_matches('Z').to_owned() + "+00:00",
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            executable: executable.to_owned(),
+            cpus: machine.online.0.len(),
+            megahertz: most.map_or((machine.clock.frequency_hz / 1e6).round() as u64, |khz| khz / 1000),
+            scaling: machine.online.0.iter().any(governed),
+            caches: caches(machine),
+            load: load.split_whitespace().take(3).filter_map(|word| word.parse().ok()).collect(),
+        }
+    }
+
+    /// As the console has it.
+    pub fn text(&self, layout: Layout) -> String {
+        let run = format!("Run on ({} X {} MHz CPU s)\n", self.cpus, self.megahertz);
+        let mut text = match layout {
+            Layout::Oreo => run + &self.date_of(layout) + "\n",
+            Layout::Current => format!("{}\nRunning {}\n{run}", self.date, self.executable),
+        };
+        if layout == Layout::Current {
+            self.caches_and_load(&mut text);
+        }
+        if self.scaling {
+            text += "***WARNING*** CPU scaling is enabled, the benchmark real time measurements may be noisy and will \
+                     incur extra overhead.\n";
+        }
+        text
+    }
+
+    fn caches_and_load(&self, text: &mut String) {
+        if !self.caches.is_empty() {
+            text.push_str("CPU Caches:\n");
+        }
+        for (kind, level, bytes, shared) in &self.caches {
+            let _ = writeln!(text, "  L{level} {kind} {} KiB (x{})", bytes >> 10, self.cpus / shared.max(&1));
+        }
+        if !self.load.is_empty() {
+            let load: Vec<String> = self.load.iter().map(|load| format!("{load:.2}")).collect();
+            let _ = writeln!(text, "Load Average: {}", load.join(", "));
+        }
+    }
+
+    /// The date in the form of a release.
+    pub fn date_of(&self, layout: Layout) -> String {
+        match layout {
+            Layout::Current => self.date.clone(),
+            Layout::Oreo => self.date.chars().take(19).collect::<String>().replace('T', " "),
+        }
+    }
+
+    /// The averages of the load, as JSON has them.
+    pub fn loads(&self) -> String {
+        self.load.iter().map(|load| general(*load, 6)).collect::<Vec<_>>().join(",")
+    }
+}
+
+fn caches(machine: &Machine) -> Vec<(String, u32, u64, usize)> {
+    let one = |cache: &latscope_core::machine::Cache| {
+        (cache.kind.clone(), cache.level, cache.size, cache.shared.0.len())
+    };
+    machine.caches.iter().map(one).collect()
+}

@@ -1,0 +1,170 @@
+//! Google Benchmark's JSON: pure.
+
+use super::context::Context;
+use super::runs::{Kind, Run};
+use crate::binder_tests::number::scientific;
+use crate::binder_tests::words::Layout;
+
+/// The version of Google Benchmark whose form it is.
+const VERSION: &str = "v1.9.1";
+
+/// The file.
+pub fn text(layout: Layout, context: &Context, runs: &[&Run]) -> String {
+    let context = match layout {
+        Layout::Current => object(&current(context), 4),
+        Layout::Oreo => object(&oreo(context), 4),
+    };
+    let rows = runs.iter().filter(|run| layout == Layout::Current || !run.is_ratio());
+    let rows: Vec<String> = rows
+        .map(|run| match layout {
+            Layout::Current => row(run),
+            Layout::Oreo => old_row(run),
+        })
+        .map(|pairs| format!("    {{\n{}\n    }}", object(&pairs, 6)))
+        .collect();
+    format!("{{\n  \"context\": {{\n{context}\n  }},\n  \"benchmarks\": [\n{}\n  ]\n}}\n", rows.join(",\n"))
+}
+
+/// A key and its value, as it stands there.
+type Pair = (&'static str, String);
+
+fn object(pairs: &[Pair], indent: usize) -> String {
+    let pairs = pairs.iter().map(|(key, value)| format!("{:indent$}\"{key}\": {value}", ""));
+    pairs.collect::<Vec<_>>().join(",\n")
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn oreo(context: &Context) -> Vec<Pair> {
+    vec![
+        ("date", quoted(&context.date_of(Layout::Oreo))),
+        ("num_cpus", context.cpus.to_string()),
+        ("mhz_per_cpu", context.megahertz.to_string()),
+        ("cpu_scaling_enabled", context.scaling.to_string()),
+        ("library_build_type", quoted("release")),
+    ]
+}
+
+fn current(context: &Context) -> Vec<Pair> {
+    let cache = |(kind, level, size, shared): &(String, u32, u64, usize)| {
+        let pairs = [
+            ("type", quoted(kind)),
+            ("level", level.to_string()),
+            ("size", size.to_string()),
+            ("num_sharing", shared.to_string()),
+        ];
+        format!("      {{\n{}\n      }}", object(&pairs, 8))
+    };
+    let caches: Vec<String> = context.caches.iter().map(cache).collect();
+    vec![
+        ("date", quoted(&context.date)),
+        ("host_name", quoted(&context.host)),
+        ("executable", quoted(&context.executable)),
+        ("num_cpus", context.cpus.to_string()),
+        ("mhz_per_cpu", context.megahertz.to_string()),
+        ("cpu_scaling_enabled", context.scaling.to_string()),
+        ("caches", format!("[\n{}\n    ]", caches.join(",\n"))),
+        ("load_avg", format!("[{}]", context.loads())),
+        ("library_version", quoted(VERSION)),
+        ("library_build_type", quoted("release")),
+        ("json_schema_version", "1".to_owned()),
+    ]
+}
+
+fn old_row(run: &Run) -> Vec<Pair> {
+    let whole = |ns: f64| format!("{ns:.0}");
+    let mut pairs = vec![("name", quoted(&run.full_name()))];
+    pairs.extend(failure(run));
+    pairs.extend([
+        ("iterations", run.iterations.to_string()),
+        ("real_time", whole(run.real)),
+        ("cpu_time", whole(run.cpu)),
+        ("time_unit", quoted("ns")),
+    ]);
+    pairs
+}
+
+fn row(run: &Run) -> Vec<Pair> {
+    let mut pairs = vec![
+        ("name", quoted(&run.full_name())),
+        ("family_index", "0".to_owned()),
+        ("per_family_instance_index", run.index.to_string()),
+        ("run_name", quoted(&run.name)),
+    ];
+    let number = |number: u64| number.to_string();
+    match run.kind {
+        Kind::Repetition(repetition) => pairs.extend([
+            ("run_type", quoted("iteration")),
+            ("repetitions", number(run.repetitions)),
+            ("repetition_index", number(repetition)),
+            ("threads", number(1)),
+        ]),
+        Kind::Aggregate(statistic) => pairs.extend([
+            ("run_type", quoted("aggregate")),
+            ("repetitions", number(run.repetitions)),
+            ("threads", number(1)),
+            ("aggregate_name", quoted(statistic.name())),
+            ("aggregate_unit", quoted(if run.is_ratio() { "percentage" } else { "time" })),
+        ]),
+    }
+    pairs.extend(failure(run));
+    pairs.extend([
+        ("iterations", number(run.iterations)),
+        ("real_time", scientific(run.real)),
+        ("cpu_time", scientific(run.cpu)),
+        ("time_unit", quoted("ns")),
+    ]);
+    pairs
+}
+
+fn failure(run: &Run) -> Vec<Pair> {
+    let Some(error) = &run.error else { return Vec::new() };
+    vec![("error_occurred", "true".to_owned()), ("error_message", quoted(error))]
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::runs::{self, Sample};
+    use super::*;
+
+    /// Two repetitions of a benchmark with their statistics, and one that failed.
+    pub fn runs() -> Vec<Run> {
+        let sample = |iterations, real, cpu| Sample { iterations, real, cpu, error: None };
+        let failed = Sample { error: Some("no \"room\"".to_owned()), ..Sample::default() };
+        let chosen = [("BM_sendVec_binder/4".to_owned(), 4), ("BM_sendVec_binder/8".to_owned(), 8)];
+        let measured = vec![sample(34_466, 45_959.4, 20_288.0), sample(34_000, 47_959.4, 20_300.0)];
+        runs::all(&chosen, &[measured, vec![failed]])
+    }
+
+    fn context() -> Context {
+        Context {
+            date: "2017-05-17T08:32:47+00:00".to_owned(),
+            host: "board".to_owned(),
+            executable: "libbinder_benchmark".to_owned(),
+            cpus: 4,
+            megahertz: 19,
+            scaling: true,
+            caches: vec![("Data".to_owned(), 1, 32_768, 1), ("Unified".to_owned(), 2, 1 << 20, 4)],
+            load: vec![0.5, 0.25, 1.0],
+        }
+    }
+
+    #[test]
+    fn current_versions_print_this() {
+        let runs = runs();
+        let text = text(Layout::Current, &context(), &runs.iter().collect::<Vec<_>>());
+        assert_eq!(text, include_str!("current.json"));
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["benchmarks"][0]["real_time"], 45_959.4);
+    }
+
+    #[test]
+    fn android_8_printed_this() {
+        let chosen = [("BM_sendVec_binderize/4".to_owned(), 4)];
+        let sample = Sample { iterations: 32_342, real: 47_809.0, cpu: 21_906.0, error: None };
+        let runs = runs::all(&chosen, &[vec![sample]]);
+        assert_eq!(text(Layout::Oreo, &context(), &[&runs[0]]), include_str!("oreo.json"));
+    }
+}

@@ -1,0 +1,138 @@
+//! `libbinder_benchmark` and `libhwbinder_benchmark`: round trips by payload,
+//! with the flags and the output of Google Benchmark.
+
+pub mod console;
+pub mod context;
+pub mod csv;
+pub mod json;
+pub mod options;
+pub mod runs;
+
+use super::measure::{self, Ground, lost, note, of_pairs, value};
+use super::words;
+use anyhow::{Context as _, Result, ensure};
+use context::Context;
+use latscope_core::report::{Measurement, Report};
+use latscope_engine::saver;
+use latscope_host::eprint;
+use latscope_host::stdout::print;
+use latscope_judge::transactions;
+use latscope_judge::verdict;
+use latscope_probes::ipc::passthrough;
+use latscope_probes::ipc::point::{Caller, Mode};
+use latscope_probes::ipc::setup::Setup;
+use options::{Format, Length, Options};
+use runs::{Run, Sample};
+use std::ffi::OsString;
+
+/// One of the two programs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Bench {
+    /// Its name.
+    pub name: &'static str,
+    /// Its transport.
+    pub transport: &'static str,
+    /// The name of its benchmark.
+    pub family: &'static str,
+    /// The same with `-m PASSTHROUGH`, where it takes that.
+    pub passthrough: Option<&'static str>,
+}
+
+/// Over binder.
+pub const BINDER: Bench = Bench {
+    name: "libbinder_benchmark",
+    transport: "binder",
+    family: "BM_sendVec_binder",
+    passthrough: None,
+};
+
+/// Over hwbinder.
+pub const HWBINDER: Bench = Bench {
+    name: "libhwbinder_benchmark",
+    transport: "hwbinder",
+    family: "BM_sendVec_binderize",
+    passthrough: Some("BM_sendVec_passthrough"),
+};
+
+/// Carries out a call.
+///
+/// # Errors
+/// Arguments that cannot be, nothing could be measured, or a file could not be written.
+pub fn run(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
+    carry_out(bench, arguments).context(bench.name)
+}
+
+fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
+    let options = Options::read(bench, arguments)?;
+    if options.common.help {
+        print(&words::usage(bench.name, options::specs(bench)));
+        return Ok(0);
+    }
+    let family = bench.passthrough.filter(|_| options.passthrough).unwrap_or(bench.family);
+    let chosen = runs::benchmarks(family, options.common.layout, options.filter.as_ref());
+    ensure!(!chosen.is_empty(), "no benchmark's name is matched by --benchmark_filter");
+    if options.list {
+        print(&chosen.iter().map(|(name, _)| format!("{name}\n")).collect::<String>());
+        return Ok(0);
+    }
+    let usual = if options.passthrough { passthrough::NAME } else { bench.transport };
+    let transport = measure::transport(&options.common, usual)?;
+    options.out.as_ref().map_or(Ok(()), |path| saver::check(path))?;
+    let ground = Ground::survey(bench.name);
+    let payloads: Vec<u64> = chosen.iter().map(|(_, payload)| *payload).collect();
+    let setup = setup(&options, payloads, Setup::usual(transport, &ground.machine));
+    let steps = (0..options.repetitions).map(|_| setup.step()).collect();
+    let report = ground.carry_out(steps, None, None, &options.common)?;
+    let samples: Vec<Vec<Sample>> = chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
+    let runs = runs::all(&chosen, &samples);
+    let context = Context::here(bench.name, &ground.machine);
+    let shown: Vec<&Run> = runs.iter().filter(|run| options.shows(run)).collect();
+    if options.format == Format::Console {
+        eprint!("{}", context.text(options.common.layout));
+    }
+    print(&render(options.format, &options, &context, &shown));
+    if let Some(path) = &options.out {
+        let kept: Vec<&Run> = runs.iter().filter(|run| options.keeps(run)).collect();
+        saver::replace(path, render(options.out_format, &options, &context, &kept).as_bytes())?;
+    }
+    let failed =
+        verdict::is_cut_short(&report) || of_pairs(&report).any(|m| lost(m) > 0 || m.summary.count == 0);
+    if failed {
+        note(bench.name, "not all of it was measured");
+    }
+    Ok(u8::from(failed))
+}
+
+/// One pair, whose client makes its calls for as long as is asked.
+fn setup(options: &Options, payloads: Vec<u64>, usual: Setup) -> Setup {
+    let (count, duration) = match options.length {
+        Length::Time(ns) => (u64::MAX, ns),
+        Length::Iterations(count) => (count, u64::MAX),
+    };
+    Setup { mode: Mode::Throughput, callers: vec![Caller::Other], payloads, count, duration, ..usual }
+}
+
+/// The repetitions of a payload, in order.
+fn samples(report: &Report, payload: u64) -> Vec<Sample> {
+    let of_payload = |m: &&Measurement| transactions::number(m, "payload") == Some(payload);
+    of_pairs(report).filter(of_payload).map(sample).collect()
+}
+
+fn sample(m: &Measurement) -> Sample {
+    let unmeasured = || m.reason.clone().unwrap_or_else(|| "nothing was measured".to_owned());
+    Sample {
+        iterations: m.summary.count,
+        real: m.summary.mean.unwrap_or(0.0),
+        cpu: value(m, "caller-cpu"),
+        error: (m.summary.count == 0).then(unmeasured),
+    }
+}
+
+fn render(format: Format, options: &Options, context: &Context, runs: &[&Run]) -> String {
+    let layout = options.common.layout;
+    match format {
+        Format::Console => console::text(layout, runs),
+        Format::Json => json::text(layout, context, runs),
+        Format::Csv => csv::text(runs),
+    }
+}

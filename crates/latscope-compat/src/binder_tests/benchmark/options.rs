@@ -1,0 +1,253 @@
+//! The flags of Google Benchmark, and `-m`.
+
+use super::Bench;
+use super::runs::{Kind, Run};
+use crate::binder_tests::words::{self, Common, SWITCH, Spec, number, option, switch};
+use anyhow::{Context, Result, bail};
+use regex_lite::Regex;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// A form of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A table.
+    Console,
+    /// JSON.
+    Json,
+    /// CSV.
+    Csv,
+}
+
+/// How long a benchmark runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// ns.
+    Time(u64),
+    /// Calls.
+    Iterations(u64),
+}
+
+/// Which benchmarks are run.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    pattern: Regex,
+    /// Those that do not match.
+    others: bool,
+}
+
+/// What a call asks for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `--benchmark_format`.
+    pub format: Format,
+    /// `--benchmark_filter`.
+    pub filter: Option<Filter>,
+    /// `--benchmark_repetitions`.
+    pub repetitions: u64,
+    /// `--benchmark_report_aggregates_only`.
+    pub aggregates_only: bool,
+    /// `--benchmark_display_aggregates_only`.
+    pub display_aggregates_only: bool,
+    /// `--benchmark_min_time`.
+    pub length: Length,
+    /// `--benchmark_out`.
+    pub out: Option<PathBuf>,
+    /// `--benchmark_out_format`.
+    pub out_format: Format,
+    /// `--benchmark_list_tests`.
+    pub list: bool,
+    /// `-m PASSTHROUGH`.
+    pub passthrough: bool,
+    /// Ours.
+    pub common: Common,
+}
+
+const FORMAT: &str = "console|json|csv";
+
+/// All of them.
+static SPECS: [Spec; 17] = [
+    option("-m", "PASSTHROUGH", "call within the process; any other word: over hwbinder"),
+    option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing"),
+    option("--benchmark_filter", "REGEX", "only those that match; -REGEX: that do not"),
+    option("--benchmark_min_time", "T", "seconds of each, as 0.5 or 0.5s, or calls, as 100x [0.5]"),
+    option("--benchmark_repetitions", "N", "so many rounds over all of them [1]"),
+    option("--benchmark_report_aggregates_only", SWITCH, "of repetitions only mean, median, stddev, cv"),
+    option("--benchmark_display_aggregates_only", SWITCH, "the same, but the file has all"),
+    option("--benchmark_format", FORMAT, "of stdout [console]"),
+    option("--benchmark_out", "FILE", "write them to a file, too"),
+    option("--benchmark_out_format", FORMAT, "of that file [json]"),
+    option("--benchmark_color", "auto|true|false", "no effect: there is no colour"),
+    option("--benchmark_counters_tabular", SWITCH, "no effect: there are no counters"),
+    option(
+        "--benchmark_enable_random_interleaving",
+        SWITCH,
+        "no effect: repetitions are rounds over all of them",
+    ),
+    option("--benchmark_min_warmup_time", "S", "no effect: the first 100 calls are never recorded"),
+    option("--benchmark_dry_run", SWITCH, "one call of each"),
+    option("--benchmark_time_unit", "ns", "only ns"),
+    option("--v", "N", "no effect"),
+];
+
+/// Those that a program has.
+pub fn specs(bench: &Bench) -> &'static [Spec] {
+    if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
+}
+
+impl Options {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// A flag that is none, or a value that cannot be.
+    pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<Options> {
+        let mut options = Options {
+            format: Format::Console,
+            filter: None,
+            repetitions: 1,
+            aggregates_only: false,
+            display_aggregates_only: false,
+            length: Length::Time(500_000_000),
+            out: None,
+            out_format: Format::Json,
+            list: false,
+            passthrough: false,
+            common: Common::default(),
+        };
+        for (name, value) in words::read(specs(bench), arguments)? {
+            if !options.common.accept(name, &value)? {
+                options.accept(name, &value)?;
+            }
+        }
+        Ok(options)
+    }
+
+    fn accept(&mut self, name: &'static str, value: &str) -> Result<()> {
+        match name {
+            "-m" => self.passthrough = value == "PASSTHROUGH",
+            "--benchmark_list_tests" => self.list = switch(name, value)?,
+            "--benchmark_filter" => self.filter = Filter::read(value)?,
+            "--benchmark_min_time" => self.length = length(value)?,
+            "--benchmark_repetitions" => self.repetitions = number(name, value, 1..=1000)?,
+            "--benchmark_report_aggregates_only" => self.aggregates_only = switch(name, value)?,
+            "--benchmark_display_aggregates_only" => self.display_aggregates_only = switch(name, value)?,
+            "--benchmark_format" => self.format = format(name, value)?,
+            "--benchmark_out" => self.out = Some(value.into()),
+            "--benchmark_out_format" => self.out_format = format(name, value)?,
+            "--benchmark_dry_run" if switch(name, value)? => self.length = Length::Iterations(1),
+            "--benchmark_time_unit" if value != "ns" => {
+                bail!("{name}={value}: only ns is covered")
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a run is printed.
+    pub fn shows(&self, run: &Run) -> bool {
+        self.keeps(run) && !(self.display_aggregates_only && self.is_single(run))
+    }
+
+    /// Whether a run is in the file.
+    pub fn keeps(&self, run: &Run) -> bool {
+        !(self.aggregates_only && self.is_single(run))
+    }
+
+    fn is_single(&self, run: &Run) -> bool {
+        self.repetitions > 1 && run.error.is_none() && matches!(run.kind, Kind::Repetition(_))
+    }
+}
+
+fn format(name: &str, word: &str) -> Result<Format> {
+    match word {
+        "console" => Ok(Format::Console),
+        "json" => Ok(Format::Json),
+        "csv" => Ok(Format::Csv),
+        _ => bail!("{name} is console, json or csv, not {word:?}"),
+    }
+}
+
+/// `0.5`, `0.5s`, `100x`.
+fn length(text: &str) -> Result<Length> {
+    let wrong = || format!("--benchmark_min_time takes seconds, as 0.5s, or calls, as 100x, not {text:?}");
+    if let Some(count) = text.strip_suffix('x') {
+        return Ok(Length::Iterations(count.parse().ok().filter(|count| *count > 0).with_context(wrong)?));
+    }
+    let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok().with_context(wrong)?;
+    let possible = seconds > 0.0 && seconds <= 1e6;
+    possible.then_some(Length::Time((seconds * 1e9) as u64)).with_context(wrong)
+}
+
+impl Filter {
+    fn read(text: &str) -> Result<Option<Filter>> {
+        if text.is_empty() || text == "all" {
+            return Ok(None);
+        }
+        let (others, pattern) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let pattern = Regex::new(pattern).map_err(|error| {
+            anyhow::anyhow!("--benchmark_filter {text:?} is no regular expression: {error}")
+        })?;
+        Ok(Some(Filter { pattern, others }))
+    }
+
+    /// Whether a benchmark is to run.
+    pub fn takes(&self, name: &str) -> bool {
+        self.pattern.is_match(name) != self.others
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BINDER, HWBINDER};
+    use super::*;
+
+    fn read(line: &str) -> Result<Options> {
+        Options::read(&HWBINDER, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn flags_mean_what_they_mean_there() {
+        let options = read(
+            "--benchmark_format=json --benchmark_repetitions=3 --benchmark_report_aggregates_only \
+             --benchmark_min_time=0.25s --benchmark_out=x --benchmark_out_format=csv -m PASSTHROUGH --benchmark_color=no",
+        )
+        .unwrap();
+        assert_eq!((options.format, options.repetitions, options.out_format), (Format::Json, 3, Format::Csv));
+        assert_eq!(options.length, Length::Time(250_000_000));
+        assert!(options.aggregates_only && options.passthrough && options.out.is_some());
+        assert_eq!(read("--benchmark_min_time=7x").unwrap().length, Length::Iterations(7));
+        assert!(!read("--benchmark_list_tests=false").unwrap().list);
+    }
+
+    #[test]
+    fn a_filter_is_a_regular_expression_that_may_be_turned_round() {
+        let takes = |filter: &str, name: &str| {
+            read(&format!("--benchmark_filter={filter}"))
+                .unwrap()
+                .filter
+                .is_none_or(|filter| filter.takes(name))
+        };
+        assert!(
+            takes("ize/(4|8)$", "BM_sendVec_binderize/8") && !takes("ize/(4|8)$", "BM_sendVec_binderize/64")
+        );
+        assert!(takes("-/8$", "BM/4") && !takes("-/8$", "BM/8") && takes("all", "BM/4"));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_a_line() {
+        for (line, said) in [
+            ("--benchmark_filter=(", "is no regular expression"),
+            ("--benchmark_format=xml", "is console, json or csv"),
+            ("--benchmark_min_time=soon", "takes seconds"),
+            ("--benchmark_min_time=0x", "takes seconds"),
+            ("--benchmark_repetitions=0", "takes a number from 1"),
+            ("--benchmark_list_tests=maybe", "is true or false"),
+            ("--benchmark_time_unit=ms", "only ns"),
+            ("--benchmark_perf_counters=cycles", "there is no option"),
+        ] {
+            let text = format!("{:#}", read(line).unwrap_err());
+            assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
+        }
+        assert!(Options::read(&BINDER, &["-m".into(), "PASSTHROUGH".into()]).is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! The rows of a benchmark: what was measured, and the statistics of
+//! repetitions. Pure.
+
+use super::options::Filter;
+use crate::binder_tests::words::Layout;
+
+/// One measurement of a payload.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// Calls.
+    pub iterations: u64,
+    /// Mean time of a call, ns.
+    pub real: f64,
+    /// Mean CPU time of the caller in a call, ns.
+    pub cpu: f64,
+    /// Why there is none.
+    pub error: Option<String>,
+}
+
+/// What a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A measurement: the number of its repetition.
+    Repetition(u64),
+    /// A statistic of all repetitions.
+    Aggregate(Statistic),
+}
+
+/// A statistic of repetitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// The median.
+    Median,
+    /// The standard deviation of a sample.
+    Deviation,
+    /// That by the mean.
+    Variation,
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The name of the benchmark.
+    pub name: String,
+    /// Its place among the chosen ones.
+    pub index: usize,
+    /// What the row is.
+    pub kind: Kind,
+    /// Repetitions of it.
+    pub repetitions: u64,
+    /// Calls; of a statistic the repetitions.
+    pub iterations: u64,
+    /// Time, ns; of [`Statistic::Variation`] a ratio.
+    pub real: f64,
+    /// CPU time, ns; of [`Statistic::Variation`] a ratio.
+    pub cpu: f64,
+    /// Why there is none.
+    pub error: Option<String>,
+}
+
+impl Statistic {
+    const ALL: [Statistic; 4] =
+        [Statistic::Mean, Statistic::Median, Statistic::Deviation, Statistic::Variation];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Statistic::Mean => "mean",
+            Statistic::Median => "median",
+            Statistic::Deviation => "stddev",
+            Statistic::Variation => "cv",
+        }
+    }
+
+    fn of(self, values: &[f64]) -> f64 {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        match self {
+            Statistic::Mean => mean,
+            Statistic::Median => median(values),
+            Statistic::Deviation => {
+                (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
+            }
+            Statistic::Variation if mean == 0.0 => 0.0,
+            Statistic::Variation => Statistic::Deviation.of(values) / mean,
+        }
+    }
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+impl Run {
+    /// Its name with that of its statistic.
+    pub fn full_name(&self) -> String {
+        match self.kind {
+            Kind::Repetition(_) => self.name.clone(),
+            Kind::Aggregate(statistic) => format!("{}_{}", self.name, statistic.name()),
+        }
+    }
+
+    /// Whether its figures are ratios.
+    pub fn is_ratio(&self) -> bool {
+        self.kind == Kind::Aggregate(Statistic::Variation)
+    }
+}
+
+/// The benchmarks to run: name and payload, 4 bytes to 64 KiB by doubling.
+pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<(String, u64)> {
+    let size = |payload: u64| match layout {
+        Layout::Oreo if payload > 1024 => format!("{}k", payload >> 10),
+        _ => payload.to_string(),
+    };
+    let all =
+        (2..=16).map(|power| 1 << power).map(|payload| (format!("{family}/{}", size(payload)), payload));
+    all.filter(|(name, _)| filter.is_none_or(|filter| filter.takes(name))).collect()
+}
+
+/// All rows: of each benchmark its repetitions, then their statistics.
+pub fn all(chosen: &[(String, u64)], samples: &[Vec<Sample>]) -> Vec<Run> {
+    let of = |(index, ((name, _), samples)): (usize, (&(String, u64), &Vec<Sample>))| {
+        let repetitions = samples.len() as u64;
+        let run = |kind, sample: &Sample| Run {
+            name: name.clone(),
+            index,
+            kind,
+            repetitions,
+            iterations: sample.iterations,
+            real: sample.real,
+            cpu: sample.cpu,
+            error: sample.error.clone(),
+        };
+        let mut runs: Vec<Run> =
+            samples.iter().enumerate().map(|(at, sample)| run(Kind::Repetition(at as u64), sample)).collect();
+        let good: Vec<&Sample> = samples.iter().filter(|sample| sample.error.is_none()).collect();
+        if good.len() > 1 {
+            let [real, cpu]: [Vec<f64>; 2] = [
+                good.iter().map(|sample| sample.real).collect(),
+                good.iter().map(|sample| sample.cpu).collect(),
+            ];
+            runs.extend(Statistic::ALL.map(|statistic| {
+                let (real, cpu) = (statistic.of(&real), statistic.of(&cpu));
+                let sample = Sample { iterations: good.len() as u64, real, cpu, error: None };
+                run(Kind::Aggregate(statistic), &sample)
+            }));
+        }
+        runs
+    };
+    chosen.iter().zip(samples).enumerate().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_double_and_android_8_counted_in_k() {
+        let names = |layout| -> Vec<String> {
+            benchmarks("BM", layout, None).into_iter().map(|(name, _)| name).collect()
+        };
+        let oreo = names(Layout::Oreo);
+        assert_eq!(
+            (oreo.len(), oreo[8].as_str(), oreo[9].as_str(), oreo[14].as_str()),
+            (15, "BM/1024", "BM/2k", "BM/64k")
+        );
+        assert_eq!(names(Layout::Current)[14], "BM/65536");
+    }
+
+    #[test]
+    fn repetitions_have_statistics() {
+        let sample = |real| Sample { iterations: 10, real, cpu: real / 2.0, error: None };
+        let chosen = [("BM/4".to_owned(), 4)];
+        let runs = all(&chosen, &[vec![sample(10.0), sample(40.0), sample(16.0)]]);
+        let found: Vec<(String, f64, u64)> =
+            runs[3..].iter().map(|run| (run.full_name(), run.real, run.iterations)).collect();
+        let deviation = (144.0f64 + 324.0 + 36.0).sqrt() / 2f64.sqrt();
+        assert_eq!(found[0], ("BM/4_mean".to_owned(), 22.0, 3));
+        assert_eq!(found[1], ("BM/4_median".to_owned(), 16.0, 3));
+        assert!((found[2].1 - deviation).abs() < 1e-9 && (found[3].1 - deviation / 22.0).abs() < 1e-9);
+        assert!(runs[6].is_ratio());
+        assert_eq!(all(&chosen, &[vec![sample(10.0)]]).len(), 1);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_in_no_statistic() {
+        let failed = Sample { error: Some("no room".to_owned()), ..Sample::default() };
+        let runs = all(&[("BM/4".to_owned(), 4)], &[vec![failed, Sample { real: 5.0, ..Sample::default() }]]);
+        assert_eq!((runs.len(), runs[0].error.as_deref()), (2, Some("no room")));
+    }
+}

@@ -1,0 +1,136 @@
+//! Who had a part in each call, as `-v` tells it: pure but for [`Main`].
+
+use super::Test;
+use crate::binder_tests::words::Layout;
+use latscope_core::report::Hop;
+use latscope_os::sched;
+
+/// The hops of a pair: those of its SCHED_FIFO caller, with the two processes
+/// before them, and those of its normal one.
+pub type Pair<'a> = (&'a [Hop], &'a [Hop]);
+
+/// This process.
+pub struct Main(pub Hop);
+
+impl Main {
+    /// As it is now.
+    pub fn here() -> Main {
+        let state = sched::state(0).unwrap_or_default();
+        Main(Hop {
+            role: "main".to_owned(),
+            pid: std::process::id(),
+            tid: std::process::id(),
+            cpu: rustix::thread::sched_getcpu() as u32,
+            policy: state.policy,
+            priority: state.priority,
+            nice: state.nice,
+        })
+    }
+}
+
+/// All of it: the processes as they began, then each call of each pair.
+pub fn text(test: &Test, layout: Layout, main: &Main, pairs: &[Pair]) -> String {
+    let began = |role: &'static str| {
+        pairs.iter().flat_map(move |(fifo, _)| fifo.iter().filter(move |hop| hop.role == role))
+    };
+    let servers: String = began("service").map(|hop| dump(test.server, hop, layout)).collect();
+    let main = dump("main", &main.0, layout);
+    let mut text = if test.fuller { servers + &main } else { main + &servers };
+    began("client").for_each(|hop| text += &dump("client", hop, layout));
+    for (fifo, other) in pairs {
+        let (fifo, other) = (turns(fifo), turns(other));
+        for turn in 0..fifo.len().max(other.len()) {
+            for call in [fifo.get(turn), other.get(turn)].into_iter().flatten() {
+                text += &call_text(test, layout, call);
+            }
+        }
+    }
+    text
+}
+
+/// Each call by itself: its caller, and the serving thread that told of itself.
+fn turns(hops: &[Hop]) -> Vec<&[Hop]> {
+    let from = hops.iter().position(|hop| hop.role.ends_with("-caller")).unwrap_or(hops.len());
+    let calls = &hops[from..];
+    let begins: Vec<usize> = (0..calls.len()).filter(|at| calls[*at].role.ends_with("-caller")).collect();
+    let ends = begins.iter().skip(1).copied().chain([calls.len()]);
+    begins.iter().zip(ends).map(|(begin, end)| &calls[*begin..end]).collect()
+}
+
+fn call_text(test: &Test, layout: Layout, call: &[Hop]) -> String {
+    let [caller, servers @ ..] = call else { return String::new() };
+    let mut text = dump(&caller.role, caller, layout);
+    for server in servers {
+        text += &dump(test.transport, server, layout);
+        if server.priority != caller.priority {
+            text += &format!("err priority_caller:{}, priority:{}\n", caller.priority, server.priority);
+        }
+    }
+    text
+}
+
+fn dump(name: &str, hop: &Hop, layout: Layout) -> String {
+    let Hop { pid, tid, cpu, priority, .. } = hop;
+    let policy = match hop.policy {
+        0 => "SCHED_OTHER",
+        // There the driver's mark on an inherited policy was not known.
+        _ if layout == Layout::Oreo && hop.role == "server" => "???",
+        1 => "SCHED_FIFO",
+        2 => "SCHED_RR",
+        _ => "???",
+    };
+    format!(
+        "--------------------------------------------------\n{name:<12} pid: {pid} tid: {tid} cpu: {cpu}\n\
+         {policy:<12}{priority}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BINDER, HWBINDER};
+    use super::*;
+
+    fn hop(role: &str, pid: u32, tid: u32, cpu: u32, (policy, priority): (u32, u32)) -> Hop {
+        Hop { role: role.to_owned(), pid, tid, cpu, policy, priority, nice: 0 }
+    }
+
+    const OTHER: (u32, u32) = (0, 0);
+    const FIFO: (u32, u32) = (1, 99);
+
+    /// The threads of the sample on the page about Android 8.0's tests.
+    fn sample(server: (u32, u32)) -> (Main, Vec<Hop>, Vec<Hop>) {
+        let fifo = vec![
+            hop("service", 8674, 8674, 1, OTHER),
+            hop("client", 8677, 8677, 0, OTHER),
+            hop("fifo-caller", 8677, 8678, 0, FIFO),
+            hop("server", 8674, 8676, 0, server),
+        ];
+        let other = vec![hop("other-caller", 8677, 8677, 0, OTHER), hop("server", 8674, 8676, 0, OTHER)];
+        (Main(hop("main", 8673, 8673, 1, OTHER)), fifo, other)
+    }
+
+    #[test]
+    fn android_8_told_it_so() {
+        let (main, fifo, other) = sample(FIFO);
+        let text = text(&HWBINDER, Layout::Oreo, &main, &[(&fifo, &other)]);
+        assert_eq!(text, include_str!("oreo-verbose.txt"));
+    }
+
+    #[test]
+    fn a_priority_that_was_not_inherited_is_told() {
+        let (main, fifo, other) = sample(OTHER);
+        let text = text(&BINDER, Layout::Current, &main, &[(&fifo, &other)]);
+        assert!(text.contains(
+            "binder       pid: 8674 tid: 8676 cpu: 0\nSCHED_OTHER 0\nerr priority_caller:99, priority:0\n"
+        ));
+        assert_eq!(text.matches("err ").count(), 1);
+        assert!(text.find("main ") < text.find("server "), "{text}");
+    }
+
+    #[test]
+    fn a_known_policy_has_its_name() {
+        let (main, fifo, other) = sample(FIFO);
+        let text = text(&HWBINDER, Layout::Current, &main, &[(&fifo, &other)]);
+        assert!(!text.contains("???") && text.contains("SCHED_FIFO  99"), "{text}");
+    }
+}

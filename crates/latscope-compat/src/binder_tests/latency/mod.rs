@@ -1,0 +1,244 @@
+//! `schd-dbg` and `libhwbinder_latency`: pairs of processes, in each turn a call
+//! by a fresh SCHED_FIFO thread and one by a normal caller.
+
+pub mod hops;
+pub mod options;
+pub mod text;
+
+use super::measure::{self, Ground, lost, note, of_pairs, value};
+use super::words;
+use crate::rt::ground;
+use anyhow::{Context, Result};
+use hops::Main;
+use latscope_core::plan::{Action, OnThreshold, Periodic};
+use latscope_core::report::{Measurement, Report};
+use latscope_engine::observers::{Event, Observer};
+use latscope_host::stdout::print;
+use latscope_host::{eprint, eprintln};
+use latscope_judge::transactions;
+use latscope_probes::ipc::passthrough;
+use latscope_probes::ipc::point::Caller;
+use latscope_probes::ipc::setup::{Setup, usual_rules};
+use options::Options;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use text::{Inheritance, Page, Pair, Times};
+
+/// One of the two programs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Test {
+    /// Its name.
+    pub name: &'static str,
+    /// Its transport, and what its words call a serving thread.
+    pub transport: &'static str,
+    /// What its words call a process that serves.
+    pub server: &'static str,
+    /// Whether it is the fuller one, with percentiles and the sum of all pairs.
+    pub fuller: bool,
+}
+
+/// Over binder.
+pub const BINDER: Test = Test { name: "schd-dbg", transport: "binder", server: "server", fuller: false };
+
+/// Over hwbinder.
+pub const HWBINDER: Test =
+    Test { name: "libhwbinder_latency", transport: "hwbinder", server: "service", fuller: true };
+
+/// The highest real-time priority.
+const PRIORITY: u32 = 99;
+
+/// First turns that are told in full, at most.
+const TOLD: u64 = 1000;
+
+/// Carries out a call.
+///
+/// # Errors
+/// Arguments that cannot be, or nothing could be measured.
+pub fn run(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
+    carry_out(test, arguments).context(test.name)
+}
+
+fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
+    let options = Options::read(test, arguments)?;
+    if options.common.help {
+        print(&words::usage(test.name, options::specs(test)));
+        return Ok(0);
+    }
+    let usual = if options.passthrough { passthrough::NAME } else { test.transport };
+    let transport = measure::transport(&options.common, usual)?;
+    let trace = options.trace.then(recorded_trace).transpose()?;
+    let real_time = ground::may_be_real_time(PRIORITY).is_ok();
+    let ground = Ground::survey(test.name);
+    let setup = setup(&options, Setup::usual(transport, &ground.machine));
+    let mut raw = Raw { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
+    let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
+    let on_threshold = trace.as_deref().map(stop);
+    let main = Main::here();
+    let report = ground.carry_out(vec![setup.step()], on_threshold, observer, &options.common)?;
+    if options.verbose {
+        tell(test, &options, &main, &report);
+    }
+    if raw.lost > 0 {
+        let text = format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost);
+        note(test.name, &text);
+    }
+    let page = page(&options, &report, real_time, options.raw_data.then_some(raw.pairs));
+    print(&page.text(test, options.common.layout));
+    Ok(verdict(test, &options, &report, &page, trace.as_deref()))
+}
+
+/// The trace that somebody records, which the first miss is to stop.
+///
+/// # Errors
+/// Nobody does.
+fn recorded_trace() -> Result<PathBuf> {
+    let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
+    let on =
+        |place: &PathBuf| std::fs::read(place.join("tracing_on")).is_ok_and(|text| text.starts_with(b"1"));
+    let place = places.iter().find(|place| on(place));
+    let wanted = "-trace: no trace is running that could be stopped: as root, begin one first, as with \
+                  `trace-cmd start -e sched -e binder`";
+    Ok(place.context(wanted)?.clone())
+}
+
+/// At the first miss.
+fn stop(trace: &Path) -> OnThreshold {
+    OnThreshold { actions: vec![Action::MarkTrace(trace.to_owned()), Action::Stop], ..OnThreshold::default() }
+}
+
+/// Says who had a part in each call.
+fn tell(test: &Test, options: &Options, main: &Main, report: &Report) {
+    eprint!("{}", hops::text(test, options.common.layout, main, &pairs_of_hops(report)));
+    if options.iterations > TOLD {
+        note(test.name, &format!("-v prints the first {TOLD} turns"));
+    }
+}
+
+/// One point for each caller of each pair, SCHED_FIFO first.
+fn setup(options: &Options, usual: Setup) -> Setup {
+    let rules = Periodic {
+        warm_up: 0,
+        threshold: options.trace.then_some(options.deadline_ns()),
+        stop_at_threshold: options.trace,
+        stream: options.raw_data,
+        ..usual_rules()
+    };
+    Setup {
+        callers: vec![Caller::Fifo(PRIORITY), Caller::Other],
+        pairs: options.pairs,
+        fresh: true,
+        deadline: options.deadline_ns(),
+        hops: if options.verbose { options.iterations.min(TOLD) } else { 0 },
+        watched: true,
+        rules,
+        count: options.iterations,
+        ..usual
+    }
+}
+
+/// Keeps the durations of SCHED_FIFO calls, by pair.
+struct Raw {
+    pairs: Vec<Vec<u64>>,
+    lost: u64,
+}
+
+impl Observer for Raw {
+    fn observe(&mut self, event: &Event) {
+        let Event::Samples { point, samples, lost } = event else { return };
+        // Points alternate: SCHED_FIFO, normal.
+        if point % 2 == 0 {
+            self.pairs[point / 2].extend(samples.iter().map(|sample| sample.value));
+            self.lost += lost;
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        Some(Duration::from_millis(50))
+    }
+}
+
+fn times(m: &Measurement) -> Times {
+    let quantile = |q| m.histogram.quantile(q);
+    Times {
+        calls: m.summary.count,
+        mean: m.summary.mean,
+        worst: m.summary.max,
+        best: m.summary.min,
+        misses: m.summary.missed,
+        quantiles: [0.5, 0.9, 0.95, 0.99].map(quantile),
+    }
+}
+
+/// The rows of one caller: of each pair, then of all.
+fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
+    let is = |m: &&Measurement| transactions::text(m, "caller") == Some(caller);
+    report.measurements.iter().filter(is).collect()
+}
+
+fn page(options: &Options, report: &Report, real_time: bool, raw: Option<Vec<Vec<u64>>>) -> Page {
+    let (fifo, other) = (rows(report, "fifo"), rows(report, "other"));
+    let pairs: Vec<Pair> = fifo.iter().zip(&other).map(|(fifo, other)| pair(fifo, other)).collect();
+    Page {
+        pairs: options.pairs,
+        iterations: options.iterations,
+        deadline_us: options.deadline_us,
+        passthrough: options.passthrough,
+        raw,
+        blocks: pairs,
+        inheritance: inheritance(report, real_time),
+    }
+}
+
+/// The verdict over all calls, if the servers told of each.
+fn inheritance(report: &Report, real_time: bool) -> Inheritance {
+    let told = of_pairs(report).all(|m| m.summary.count > 0 && m.values.contains_key("uninherited"));
+    let failed = of_pairs(report).map(|m| value(m, "uninherited") as u64).sum();
+    match (real_time, told, failed) {
+        (false, ..) => Inheritance::Skipped("no call was made by a real-time thread"),
+        (_, false, 0) => Inheritance::Skipped("it is not known of all calls how they were served"),
+        (_, _, 0) => Inheritance::Pass,
+        _ => Inheritance::Fail { failed, calls: of_pairs(report).map(|m| m.summary.count).sum() },
+    }
+}
+
+fn pair(fifo: &Measurement, other: &Measurement) -> Pair {
+    let both = |name: &str| (value(fifo, name) + value(other, name)) as u64;
+    let synced = |m: &Measurement| (value(m, "sync") * value(m, "sync-of") / 100.0).round() as u64;
+    Pair {
+        name: transactions::number(fifo, "pair").map_or("ALL".to_owned(), |pair| format!("P{pair}")),
+        synced: synced(fifo) + synced(other),
+        judged: both("sync-of"),
+        other: times(other),
+        fifo: times(fifo),
+    }
+}
+
+/// The hops of each pair: of its SCHED_FIFO caller, and of the normal one.
+fn pairs_of_hops(report: &Report) -> Vec<hops::Pair<'_>> {
+    let hops = |caller| rows(report, caller).into_iter().map(|m| m.hops.as_slice());
+    hops("fifo").zip(hops("other")).filter(|(fifo, _)| !fifo.is_empty()).collect()
+}
+
+/// What is to be said of it beyond the text; the exit code.
+fn verdict(test: &Test, options: &Options, report: &Report, page: &Page, trace: Option<&Path>) -> u8 {
+    let failed = of_pairs(report).map(lost).sum::<u64>() > 0;
+    let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
+    let measured: Vec<Measurement> = of_pairs(report).cloned().collect();
+    if let Some(directory) = trace.filter(|_| ground::first_exceedance(&measured).is_some()) {
+        eprintln!("deadline triggered: halt & stop trace\nlog:{}/trace", directory.display());
+    } else if short {
+        note(test.name, "it ended before all iterations were done");
+    }
+    match page.inheritance {
+        Inheritance::Pass => {}
+        Inheritance::Fail { failed, calls } => note(
+            test.name,
+            &format!(
+                "in {failed} of {calls} calls the server had another real-time priority than the caller"
+            ),
+        ),
+        Inheritance::Skipped(why) => note(test.name, &format!("inheritance is not judged: {why}")),
+    }
+    u8::from(failed || short || page.inheritance != Inheritance::Pass)
+}

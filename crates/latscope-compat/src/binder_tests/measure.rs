@@ -1,0 +1,122 @@
+//! From steps to a report: the part that touches the machine.
+
+use super::words::Common;
+use crate::names;
+use crate::rt::ground;
+use anyhow::{Context, Result, bail};
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{OnThreshold, Plan, Step};
+use latscope_core::report::{Measurement, Report, Support};
+use latscope_engine::observers::Observer;
+use latscope_engine::runner::Run;
+use latscope_engine::saver;
+use latscope_exchange::transaction::Transport;
+use latscope_host::eprintln;
+use latscope_judge::transactions::number;
+use latscope_probes::REGISTRY;
+use latscope_probes::ipc;
+
+/// What a run stands on.
+pub struct Ground {
+    name: &'static str,
+    /// The machine.
+    pub machine: Machine,
+    timebase: Timebase,
+}
+
+/// The transport that was asked for, or else the usual one.
+///
+/// # Errors
+/// There is none of this name.
+pub fn transport(common: &Common, usual: &str) -> Result<&'static Transport> {
+    let name = common.transport.as_deref().unwrap_or(usual);
+    ipc::transport(name).with_context(|| {
+        let names: Vec<&str> = ipc::transports().map(|transport| transport.name).collect();
+        format!("--transport {name} is not known: choose one of {}", names.join(", "))
+    })
+}
+
+/// Says on stderr what the figures do not.
+pub fn note(name: &str, text: &str) {
+    eprintln!("latscope: {name}: note: {text}");
+}
+
+impl Ground {
+    /// This machine.
+    pub fn survey(name: &'static str) -> Ground {
+        let (machine, timebase) = ground::here();
+        Ground { name, machine, timebase }
+    }
+
+    /// Carries out steps, says what is doubtful of them, and saves the result
+    /// where that is asked for.
+    ///
+    /// # Errors
+    /// Nothing could be measured: the reason, and what mends it.
+    pub fn carry_out(
+        &self,
+        steps: Vec<Step>,
+        on_threshold: Option<OnThreshold>,
+        observer: Option<&mut dyn Observer>,
+        common: &Common,
+    ) -> Result<Report> {
+        common.result.as_ref().map_or(Ok(()), |path| saver::check(path))?;
+        let Ground { machine, timebase, .. } = self;
+        let warnings = ipc::warnings(&steps, machine);
+        warnings.iter().for_each(|warning| note(self.name, &warning.text));
+        let plan = Plan {
+            rounds: 1,
+            job: self.name.to_owned(),
+            steps,
+            load: None,
+            timeline: None,
+            on_threshold,
+            cpus: machine.allowed.clone(),
+            notes: Vec::new(),
+        };
+        let observers = observer.into_iter().collect();
+        let mut report = names::run(Run {
+            registry: &REGISTRY,
+            plan,
+            machine: machine.clone(),
+            timebase: *timebase,
+            labels: Default::default(),
+            observers,
+        })?;
+        report.warnings.extend(warnings);
+        common.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+        if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
+            bail!(nothing(&report));
+        }
+        if let Some(transport) = &common.transport {
+            note(self.name, &format!("measured over {transport}, whatever the names of rows say"));
+        }
+        ground::doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
+        Ok(report)
+    }
+}
+
+fn nothing(report: &Report) -> String {
+    let Some(m) = report.measurements.first() else { return "nothing was measured".to_owned() };
+    let reason = m.reason.as_deref().unwrap_or("nothing was measured");
+    let remedies = m.remedy.iter().map(String::as_str).filter(|remedy| !remedy.is_empty());
+    let remedies: Vec<&str> =
+        remedies.chain(["another means of transport: --transport unix-stream"]).collect();
+    format!("{reason} (remedy: {})", remedies.join("; or "))
+}
+
+/// A value of a measurement; 0 where there is none.
+pub fn value(m: &Measurement, name: &str) -> f64 {
+    m.values.get(name).map_or(0.0, |value| value.value)
+}
+
+/// Calls that failed, or whose reply was another one's.
+pub fn lost(m: &Measurement) -> u64 {
+    (value(m, "failures") + value(m, "mismatches")) as u64
+}
+
+/// The measurements of single pairs: not those that sum them up.
+pub fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
+    report.measurements.iter().filter(|m| number(m, "pair").is_some())
+}

@@ -1,0 +1,94 @@
+//! `binderThroughputTest`: how many transactions a second its workers get.
+
+pub mod options;
+pub mod text;
+
+use super::measure::{self, Ground, lost, note, of_pairs, value};
+use super::words;
+use anyhow::{Context, Result};
+use latscope_core::histogram::Histogram;
+use latscope_core::plan::Periodic;
+use latscope_core::report::Report;
+use latscope_host::stdout::print;
+use latscope_judge::transactions::RUN_ELAPSED;
+use latscope_probes::ipc::point::Caller;
+use latscope_probes::ipc::setup::{Setup, usual_rules};
+use options::{Options, SPECS};
+use std::ffi::OsString;
+use text::Figures;
+
+/// Its name.
+pub const NAME: &str = "binderThroughputTest";
+
+/// Carries out a call.
+///
+/// # Errors
+/// Arguments that cannot be, or nothing could be measured.
+pub fn run(arguments: &[OsString]) -> Result<u8> {
+    carry_out(arguments).context(NAME)
+}
+
+fn carry_out(arguments: &[OsString]) -> Result<u8> {
+    let options = Options::read(arguments)?;
+    if options.common.help {
+        print(&words::usage(NAME, SPECS));
+        return Ok(0);
+    }
+    let transport = measure::transport(&options.common, "binder")?;
+    let ground = Ground::survey(NAME);
+    let round = |most: u64| -> Result<Report> {
+        let setup = setup(&options, most, Setup::usual(transport, &ground.machine));
+        ground.carry_out(vec![setup.step()], None, None, &options.common)
+    };
+    let mut most = options.most_us * 1000;
+    if options.training {
+        print("Start training round\n");
+        let figures = figures(&round(most)?);
+        print(&(text::round(options.workers, &figures) + &text::trained(&figures)));
+        most = 2 * figures.worst as u64;
+    }
+    let report = round(most)?;
+    let figures = figures(&report);
+    print(&(text::round(options.workers, &figures) + &text::figures(&figures)));
+    if !options.pairs {
+        note(NAME, "each worker calls a server process of its own, not another worker at random");
+    }
+    let short = of_pairs(&report).any(|m| m.summary.count < options.iterations);
+    if short {
+        note(NAME, "it ended before all iterations were done");
+    }
+    Ok(u8::from(short || of_pairs(&report).map(lost).sum::<u64>() > 0))
+}
+
+/// A pair of processes for each worker that calls.
+fn setup(options: &Options, most: u64, usual: Setup) -> Setup {
+    Setup {
+        callers: vec![Caller::Other],
+        pairs: options.callers(),
+        payloads: vec![options.payload.max(LEAST)],
+        deadline: most,
+        rules: Periodic { warm_up: 0, ..usual_rules() },
+        count: options.iterations,
+        ..usual
+    }
+}
+
+/// Bytes that a request takes at least, so that a stale reply is seen.
+const LEAST: u64 = 4;
+
+fn figures(report: &Report) -> Figures {
+    let mut histogram = Histogram::new(of_pairs(report).next().map_or(1000, |m| m.histogram.tick_ps()));
+    of_pairs(report).for_each(|m| histogram.merge(&m.histogram));
+    let longest = |name| of_pairs(report).map(|m| value(m, name)).fold(0.0, f64::max);
+    let elapsed = longest(RUN_ELAPSED).max(longest("elapsed"));
+    let quantile = |q| histogram.quantile(q).unwrap_or(f64::NAN);
+    Figures {
+        calls: histogram.count(),
+        misses: of_pairs(report).map(|m| m.summary.missed).sum(),
+        elapsed,
+        mean: histogram.mean().unwrap_or(f64::NAN),
+        worst: histogram.max().unwrap_or(f64::NAN),
+        best: histogram.min().unwrap_or(f64::NAN),
+        quantiles: [0.5, 0.9, 0.95, 0.99].map(quantile),
+    }
+}

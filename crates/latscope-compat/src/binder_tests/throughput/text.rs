@@ -1,0 +1,100 @@
+//! The output of `binderThroughputTest`: pure.
+
+use crate::binder_tests::number::general;
+
+/// What came out of a round; times in ns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures {
+    /// Calls.
+    pub calls: u64,
+    /// Those longer than `-m`.
+    pub misses: u64,
+    /// From the first call to the end of the last.
+    pub elapsed: f64,
+    /// Their mean.
+    pub mean: f64,
+    /// The longest.
+    pub worst: f64,
+    /// The shortest.
+    pub best: f64,
+    /// 50, 90, 95, 99 %.
+    pub quantiles: [f64; 4],
+}
+
+/// What is printed of any round; only workers that call have made calls.
+pub fn round(workers: u64, figures: &Figures) -> String {
+    let created: String = (0..workers).map(|worker| format!("Created BinderWorker{worker}\n")).collect();
+    let rate = figures.calls as f64 * 1e9 / figures.elapsed;
+    format!(
+        "{created}waiting for workers to complete\niterations per sec: {}\ncollecting results\nkilling workers\n",
+        general(rate, 6)
+    )
+}
+
+fn ms(ns: f64) -> String {
+    general(ns / 1e6, 6)
+}
+
+/// What is printed of the training.
+pub fn trained(figures: &Figures) -> String {
+    format!("Max latency during training: {}ms\nCompleted training round\n\n", ms(figures.worst))
+}
+
+/// What is printed of the round itself.
+pub fn figures(figures: &Figures) -> String {
+    let mut text = String::new();
+    if figures.misses > 0 {
+        let share = 100.0 * figures.misses as f64 / figures.calls as f64;
+        text = format!(
+            "{}% of transactions took longer than estimated max latency. Consider setting -m to be higher than {} \
+             microseconds\n",
+            general(share, 6),
+            (figures.worst / 1000.0) as u64
+        );
+    }
+    let [p50, p90, p95, p99] = figures.quantiles.map(ms);
+    text + &format!(
+        "average:{}ms worst:{}ms best:{}ms\n50%: {p50} 90%: {p90} 95%: {p95} 99%: {p99} \n",
+        ms(figures.mean),
+        ms(figures.worst),
+        ms(figures.best)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Figures {
+        Figures {
+            calls: 20_000,
+            misses: 0,
+            elapsed: 2.5e9,
+            mean: 53_100.0,
+            worst: 2_800_000.0,
+            best: 31_250.0,
+            quantiles: [50_000.0, 61_000.0, 70_500.0, 120_000.0],
+        }
+    }
+
+    #[test]
+    fn a_round_counts_the_calls_that_were_made() {
+        assert_eq!(
+            round(2, &sample()),
+            "Created BinderWorker0\nCreated BinderWorker1\nwaiting for workers to complete\niterations per sec: 8000\n\
+             collecting results\nkilling workers\n"
+        );
+        assert_eq!(trained(&sample()), "Max latency during training: 2.8ms\nCompleted training round\n\n");
+    }
+
+    #[test]
+    fn times_are_ms_and_a_share_is_a_percentage() {
+        let text =
+            "average:0.0531ms worst:2.8ms best:0.03125ms\n50%: 0.05 90%: 0.061 95%: 0.0705 99%: 0.12 \n";
+        assert_eq!(figures(&sample()), text);
+        let warned = figures(&Figures { misses: 100, ..sample() });
+        let warning = "0.5% of transactions took longer than estimated max latency. Consider setting -m to be higher \
+                       than 2800 microseconds\n";
+        assert_eq!(warned, format!("{warning}{text}"));
+    }
+}

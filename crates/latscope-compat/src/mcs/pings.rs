@@ -1,0 +1,210 @@
+//! Pings one after the other over whatever channel, each of them verified.
+
+use super::text::Trips;
+use super::{note, pause};
+use anyhow::Result;
+use latscope_bench::timebase::Timebase;
+use latscope_exchange::remote::{Channel, Failure};
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::signal::Signals;
+use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
+use std::time::Duration;
+
+/// Time for a ping to come back; later it is lost.
+const TIMEOUT: u64 = 1_000_000_000;
+
+/// A remote that was silent for so long has nothing more that is late.
+const QUIET: u64 = 50_000_000;
+
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message {
+    /// 48 bytes with a number.
+    Ping,
+    /// The original's eight packets of 480 bytes.
+    LongPing,
+    /// A line of text, as long as the original's, with a number.
+    Text,
+}
+
+/// What is no round trip.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    lost: u64,
+    late: u64,
+    mismatched: u64,
+}
+
+/// Who pings.
+pub struct Pinger<'a> {
+    channel: &'a mut dyn Channel,
+    timebase: Timebase,
+    message: Message,
+    number: u64,
+    room: Vec<u8>,
+    counts: Counts,
+}
+
+impl<'a> Pinger<'a> {
+    /// One who has a channel to the service for this.
+    pub fn new(channel: &'a mut dyn Channel, message: Message) -> Pinger<'a> {
+        let room = vec![0; channel.limit()];
+        let (timebase, _) = Timebase::calibrate();
+        Pinger { channel, timebase, message, number: 0, room, counts: Counts::default() }
+    }
+
+    /// Pings so often, 0 for ever, or until a signal; shows the figures after each. Returns them, and
+    /// whether a signal ended it.
+    ///
+    /// # Errors
+    /// The remote is gone.
+    pub fn repeat(
+        &mut self,
+        loops: u64,
+        pace: Duration,
+        signals: &Signals,
+        mut show: impl FnMut(&Trips),
+    ) -> Result<(Trips, bool)> {
+        let mut trips = Trips::default();
+        loop {
+            if let Some(ns) = self.once()? {
+                trips.add(ns);
+                show(&trips);
+            }
+            if self.number == loops {
+                return Ok((trips, false));
+            }
+            if pause(signals, pace)? {
+                return Ok((trips, true));
+            }
+        }
+    }
+
+    /// Says on stderr what is no round trip, if there was any.
+    pub fn tell(&mut self, name: &str) {
+        let Counts { lost, late, mismatched } = self.counts;
+        let faults = self.channel.faults();
+        if (lost, late, mismatched, faults) != (0, 0, 0, 0) {
+            let all = self.number;
+            note(
+                name,
+                &format!(
+                    "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
+                     {late} late replies and {faults} faults of the remote"
+                ),
+            );
+        }
+    }
+
+    /// The time of one, if it came back whole, ns.
+    fn once(&mut self) -> Result<Option<u64>, Failure> {
+        self.number += 1;
+        match self.message {
+            Message::LongPing => self.long(),
+            Message::Ping => {
+                let mut room = [0; Ping::SIZE];
+                let message = Ping { number: self.number }.write(Word::Eight, &mut room);
+                self.short(message, |reply| Ping::parse(Word::Eight, reply).ok().map(|ping| ping.number))
+            }
+            Message::Text => {
+                let message = text(self.number);
+                self.short(message.as_bytes(), number_of)
+            }
+        }
+    }
+
+    fn short(&mut self, message: &[u8], number: fn(&[u8]) -> Option<u64>) -> Result<Option<u64>, Failure> {
+        let clock = self.timebase.clock();
+        let until = monotonic_ns() + TIMEOUT;
+        let begun = clock.start();
+        self.channel.send(message)?;
+        loop {
+            let received = self.channel.receive(&mut self.room, until);
+            let ended = clock.end();
+            let reply = match received {
+                Ok(length) => &self.room[..length],
+                Err(Failure::Timeout) => {
+                    self.counts.lost += 1;
+                    self.channel.give_up()?;
+                    return Ok(None);
+                }
+                Err(failure) => return Err(failure),
+            };
+            if reply == message {
+                return Ok(Some(self.timebase.ns(ended - begun) as u64));
+            }
+            if number(reply).is_none_or(|number| number >= self.number) {
+                self.counts.mismatched += 1;
+                return Ok(None);
+            }
+            self.counts.late += 1;
+        }
+    }
+
+    fn long(&mut self) -> Result<Option<u64>, Failure> {
+        let sent = LongPing { form: Form::Legacy, word: Word::Eight };
+        let clock = self.timebase.clock();
+        let mut assembler = Assembler::new(sent);
+        let mut room = [0; LongPing::PACKET];
+        let until = monotonic_ns() + TIMEOUT;
+        let begun = clock.start();
+        for index in 0..sent.packets() {
+            self.channel.send(sent.write(index, &mut room))?;
+        }
+        loop {
+            match self.channel.receive(&mut self.room, until) {
+                Ok(length) if assembler.receive(&self.room[..length]) => break,
+                Ok(_) => {}
+                Err(Failure::Timeout) => {
+                    self.counts.lost += 1;
+                    self.drain()?;
+                    return Ok(None);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        let ended = clock.end();
+        let tally = assembler.tally();
+        let sound = tally.mismatched + tally.duplicated + tally.reordered == 0;
+        self.counts.mismatched += u64::from(!sound);
+        Ok(sound.then(|| self.timebase.ns(ended - begun) as u64))
+    }
+
+    /// Waits for what is late: its packets would pass for those of the next.
+    fn drain(&mut self) -> Result<(), Failure> {
+        self.channel.give_up()?;
+        let end = monotonic_ns() + TIMEOUT;
+        while monotonic_ns() < end {
+            match self.channel.receive(&mut self.room, monotonic_ns() + QUIET) {
+                Ok(_) => self.counts.late += 1,
+                Err(Failure::Timeout) => break,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As long as `Hello,world` and its carriage return.
+fn text(number: u64) -> String {
+    format!("Hello,{:05}\r", number % 100_000)
+}
+
+fn number_of(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.strip_prefix("Hello,")?.strip_suffix('\r')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_text_has_a_number_and_the_length_of_the_original() {
+        for number in [1, 99_999] {
+            assert_eq!(text(number).len(), b"Hello,world\r".len());
+            assert_eq!(number_of(text(number).as_bytes()), Some(number));
+        }
+        assert_eq!(text(100_001), text(1));
+        assert_eq!(number_of(b"Hello,world\r"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! `pty_test`: ping and bandwidth over a terminal that leads to an echo.
+
+use super::super::rt::Refusal;
+use super::super::rt::arguments::{self, Given, Spec};
+use super::pings::{Message, Pinger};
+use super::text::Rates;
+use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text};
+use anyhow::Result;
+use latscope_core::plan::Params;
+use latscope_exchange::remote::{Channel, Failure, Order, tty};
+use latscope_host::guardian::OnDemand;
+use latscope_host::leftover::Leftover;
+use latscope_host::stdout::print;
+use latscope_os::clock::monotonic_ns;
+use latscope_os::signal::Signals;
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::messages::block;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Its name.
+pub const NAME: &str = "pty_test";
+
+/// Its options.
+pub static SPECS: &[Spec] = &[
+    Spec::value(Some('P'), "path", "PATH", "the terminal; it may stand alone, too"),
+    Spec::flag(Some('p'), "ping", "pings of 12 bytes: what is done if nothing else is asked for"),
+    Spec::value(Some('l'), "loop", "N", "how many; 0 for as many as there come until Ctrl-C [0]"),
+    Spec::flag(Some('b'), "bandwidth", "blocks of 1024 bytes, as many as go through"),
+    Spec::value(Some('t'), "time", "S", "for so many seconds [10]"),
+    Spec::flag(Some('h'), "help", "this text"),
+    PACE_OPTION,
+];
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// Bytes of a block.
+const BLOCK: usize = 1024;
+
+/// From one line of bandwidth to the next, ns.
+const INTERVAL: u64 = 100 * MILLISECOND;
+
+/// A terminal that was silent for so long has lost what has not come, ns.
+const PATIENCE: u64 = 1000 * MILLISECOND;
+
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The terminal.
+    pub path: String,
+    /// `--bandwidth`, and not `--ping`.
+    pub bandwidth: bool,
+    /// Pings; 0 for ever.
+    pub loops: u64,
+    /// Time for bandwidth.
+    pub time: Duration,
+    /// From one ping to the next.
+    pub pace: Duration,
+}
+
+impl Options {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// Help was asked for, or the call cannot be carried out.
+    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
+        let words = arguments::read(SPECS, arguments)?;
+        let time = Duration::from_secs(10);
+        let mut options = Options { path: String::new(), bandwidth: false, loops: 0, time, pace: PACE };
+        for given in &words.options {
+            options.accept(given)?;
+        }
+        // Both at once is a ping.
+        options.bandwidth &= words.options.iter().all(|given| given.spec.long != "ping");
+        match (&words.operands[..], options.path.is_empty()) {
+            ([], false) => {}
+            ([path], true) => options.path.clone_from(path),
+            ([], true) => return Err(Refusal::Usage("the terminal is needed: --path /dev/pts/N".to_owned())),
+            _ => return Err(Refusal::Usage("one terminal is enough".to_owned())),
+        }
+        Ok(options)
+    }
+
+    fn accept(&mut self, given: &Given) -> Result<(), Refusal> {
+        match given.spec.long {
+            "path" => self.path = given.value.clone().unwrap_or_default(),
+            "ping" => {}
+            "bandwidth" => self.bandwidth = true,
+            "loop" => self.loops = count(given)?,
+            "pace" => self.pace = pace(given)?,
+            // As there, 0 is the usual time.
+            "time" => match count(given)? {
+                0 => {}
+                seconds => self.time = Duration::from_secs(seconds),
+            },
+            _ => return Err(Refusal::Help),
+        }
+        Ok(())
+    }
+}
+
+/// Carries out a call.
+///
+/// # Errors
+/// The terminal cannot be had, or its other end was closed.
+pub fn run(arguments: &[OsString]) -> Result<u8> {
+    let read = Options::read(arguments).map_err(Into::into);
+    settle(NAME, SPECS, read.and_then(|options| carry_out(&options)))
+}
+
+fn carry_out(options: &Options) -> Result<u8> {
+    let signals = signals()?;
+    let guardian = OnDemand::default();
+    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let params = Params::from([("path".to_owned(), options.path.as_str().into())]);
+    let order =
+        Order { params: &params, service: Service::Pty, cpus: &[], journal: &journal, waiting: &|_| () };
+    let mut channel = (tty::TTY.open)(&order)?;
+    if options.bandwidth {
+        bandwidth(&mut *channel, options.time, &signals)
+    } else {
+        ping(&mut *channel, options, &signals)
+    }
+}
+
+fn ping(channel: &mut dyn Channel, options: &Options, signals: &Signals) -> Result<u8> {
+    let mut lines = Lines::new();
+    let mut pinger = Pinger::new(channel, Message::Text);
+    let outcome =
+        pinger.repeat(options.loops, options.pace, signals, |trips| lines.show(text::pty_pings(trips)));
+    lines.end();
+    pinger.tell(NAME);
+    let (trips, interrupted) = outcome?;
+    print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
+    Ok(u8::from(trips.count == 0 && !interrupted))
+}
+
+/// What went through, bytes but for the last.
+#[derive(Debug, Default)]
+struct Through {
+    written: u64,
+    received: u64,
+    mismatched: u64,
+}
+
+impl Through {
+    /// Takes all the blocks that are there. They come in the order in which they were sent.
+    fn take(&mut self, channel: &mut dyn Channel, room: &mut [u8], until: u64) -> Result<(), Failure> {
+        let mut until = until;
+        loop {
+            match channel.receive(room, until) {
+                Ok(length) => {
+                    let expected = self.received / BLOCK as u64 + self.mismatched;
+                    if length == BLOCK && block::parse(&room[..length]) == Ok(expected) {
+                        self.received += length as u64;
+                    } else {
+                        self.mismatched += 1;
+                    }
+                }
+                Err(Failure::Timeout) => return Ok(()),
+                Err(failure) => return Err(failure),
+            }
+            until = 0;
+        }
+    }
+
+    fn missing(&self) -> u64 {
+        self.written - self.received - self.mismatched * BLOCK as u64
+    }
+}
+
+/// Mbit/s.
+fn rate(bytes: u64, ns: u64) -> f64 {
+    bytes as f64 * 8e3 / ns.max(1) as f64
+}
+
+/// Sends blocks and takes them back.
+fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Result<u8> {
+    print(text::WAITING);
+    let (mut lines, mut rates, mut through) = (Lines::new(), Rates::default(), Through::default());
+    let (mut next, mut room) = ([0; BLOCK], vec![0; channel.limit()]);
+    let begun = monotonic_ns();
+    let end = begun.saturating_add(time.as_nanos() as u64);
+    let (mut shown, mut shown_bytes, mut interrupted) = (begun, 0, false);
+    while monotonic_ns() < end && !interrupted {
+        block::write(through.written / BLOCK as u64, &mut next);
+        let wait = match channel.send(&next) {
+            Ok(()) => {
+                through.written += BLOCK as u64;
+                0
+            }
+            // It is full: until something comes back.
+            Err(Failure::Unsent(Unsent::NoBuffer)) => monotonic_ns() + MILLISECOND,
+            Err(failure) => return Err(failure.into()),
+        };
+        through.take(channel, &mut room, wait)?;
+        let now = monotonic_ns();
+        if now - shown >= INTERVAL {
+            let last = rate(through.received - shown_bytes, now - shown);
+            rates.add((now - shown) as f64 / 1e6, last, rate(through.received, now - begun));
+            lines.show(text::rates(&rates));
+            (shown, shown_bytes) = (now, through.received);
+            interrupted = signals.next()?.is_some();
+        }
+    }
+    lines.end();
+    let drained = drain(channel, &mut through, &mut room)?;
+    if interrupted {
+        print(text::INTERRUPTED);
+    } else {
+        print(&text::written(through.written));
+    }
+    let Through { received, mismatched, .. } = through;
+    let (missing, faults) = (through.missing(), channel.faults());
+    note(
+        NAME,
+        &format!(
+            "the rates are of the {received} bytes that came back as they were sent; {missing} were lost, {mismatched} \
+             blocks came otherwise, {faults} faults of the remote; the last came {:.2} milliseconds after the end",
+            drained as f64 / 1e6
+        ),
+    );
+    Ok(u8::from(received == 0 && !interrupted))
+}
+
+/// Takes what is still under way; how long that took, ns.
+fn drain(channel: &mut dyn Channel, through: &mut Through, room: &mut [u8]) -> Result<u64, Failure> {
+    let begun = monotonic_ns();
+    let mut last = begun;
+    while through.missing() > 0 {
+        let before = through.missing();
+        through.take(channel, room, monotonic_ns() + PATIENCE)?;
+        if through.missing() == before {
+            break;
+        }
+        last = monotonic_ns();
+    }
+    Ok(last - begun)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Options, Refusal> {
+        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_documented_calls_are_understood() {
+        let bare = read("/dev/pts/0").unwrap();
+        assert_eq!((bare.path.as_str(), bare.bandwidth, bare.loops), ("/dev/pts/0", false, 0));
+        assert_eq!(read("--path /dev/pts/0 --ping").unwrap(), bare);
+        assert_eq!(read("-P/dev/pts/0 -p -l 10").unwrap(), Options { loops: 10, ..bare.clone() });
+        let bandwidth = Options { bandwidth: true, ..bare.clone() };
+        assert_eq!(read("--path /dev/pts/0 --bandwidth").unwrap(), bandwidth);
+        let time = Duration::from_secs(20);
+        assert_eq!(read("--path /dev/pts/0 --bandwidth --time 20").unwrap(), Options { time, ..bandwidth });
+        // As there: if both are asked for, it is a ping.
+        assert_eq!(read("--path /dev/pts/0 --bandwidth --ping").unwrap(), bare);
+        assert_eq!(read("--help"), Err(Refusal::Help));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_a_line() {
+        for line in ["", "--ping", "a b", "--path a b", "a --loop x", "a --time -1", "a --pace 1", "a -z"] {
+            let Err(Refusal::Usage(text)) = read(line) else { panic!("{line}") };
+            assert!(!text.contains('\n'), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn megabits_are_of_a_second() {
+        assert_eq!(rate(125_000, 1_000_000_000), 1.0);
+        assert!(rate(1, 0).is_finite());
+    }
+}

@@ -1,0 +1,350 @@
+//! `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
+
+use super::arguments::{Call, CallError, Options, bytes, number, refuse};
+use super::job::{Figures, Job, NotMeasured, Wish};
+use super::page::{Page, bandwidth, megabytes_per_second, nanoseconds};
+
+const MIB: u64 = 1 << 20;
+/// LMbench's pages are whatever malloc(3) gives; ours are this, always.
+const PAGE: u64 = 4096;
+
+/// `lat_mem_rd [-t] MB [stride...]`: latency by size, for each stride.
+///
+/// # Errors
+/// No size in MiB, a stride that is none, `-P`.
+pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "tP:W:N:")?;
+    options.one_caller("memory.latency")?;
+    let (length, strides) = options.operands.split_first().ok_or(CallError::Usage)?;
+    let length = number(length).filter(|mib| *mib > 0).ok_or(CallError::Usage)?;
+    let length = length.checked_mul(MIB).ok_or(CallError::Usage)?;
+    let mut strides: Vec<u64> = strides
+        .iter()
+        .map(|text| bytes(text).filter(|stride| *stride >= 8 && stride % 8 == 0).ok_or(CallError::Usage))
+        .collect::<Result<_, _>>()?;
+    if strides.is_empty() {
+        strides.push(64);
+    }
+    let random = options.flag('t');
+    let wish = move |size: u64, stride: u64| match random {
+        true => Wish::new(
+            "memory.latency",
+            [("size", size.into()), ("order", "random".into()), ("pages", "4KiB".into())],
+        ),
+        false => Wish::new(
+            "memory.latency",
+            [
+                ("size", size.into()),
+                ("order", "stride".into()),
+                ("stride", stride.into()),
+                ("pages", "4KiB".into()),
+            ],
+        ),
+    };
+    let sizes = move |stride: u64| latency_sizes(length).into_iter().filter(move |size| *size >= stride);
+    let mut wishes = Vec::new();
+    for point in strides.iter().flat_map(|stride| sizes(*stride).map(|size| wish(size, *stride))) {
+        if !wishes.contains(&point) {
+            wishes.push(point);
+        }
+    }
+    Ok(Job::new(&options, wishes, move |figures, page| {
+        for stride in &strides {
+            page.text(&format!("\"stride={stride}\n"));
+            for size in sizes(*stride) {
+                let ns = figures.ns(&wish(size, *stride));
+                page.line(ns.map(|ns| format!("{:.5} {ns:.3}", size as f64 / MIB as f64)));
+            }
+            page.text("\n");
+        }
+    }))
+}
+
+/// The sizes of `lat_mem_rd`: 512, 1K, 2K, 3K, 4K, steps of 2 KiB to 32 KiB,
+/// then eight an octave.
+pub fn latency_sizes(length: u64) -> Vec<u64> {
+    let next = |size: &u64| {
+        Some(match *size {
+            size if size < 1024 => size * 2,
+            size if size < 4096 => size + 1024,
+            size if size < 32 << 10 => size + 2048,
+            size => size + (1 << size.ilog2()) / 8,
+        })
+    };
+    std::iter::successors(Some(512), next).take_while(|size| *size <= length).collect()
+}
+
+/// One kind of transfer of `bw_mem`, in the words of our probe.
+struct Transfer {
+    name: &'static str,
+    operation: &'static str,
+    step: &'static str,
+}
+
+static TRANSFERS: &[Transfer] = &[
+    Transfer { name: "rd", operation: "read", step: "fourth" },
+    Transfer { name: "wr", operation: "write", step: "fourth" },
+    Transfer { name: "rdwr", operation: "modify", step: "fourth" },
+    Transfer { name: "cp", operation: "copy", step: "fourth" },
+    Transfer { name: "frd", operation: "read", step: "every" },
+    Transfer { name: "fwr", operation: "write", step: "every" },
+    Transfer { name: "fcp", operation: "copy", step: "every" },
+    Transfer { name: "bzero", operation: "write", step: "every" },
+    Transfer { name: "bcopy", operation: "copy", step: "every" },
+];
+
+impl Transfer {
+    /// Bytes our probe counts as touched for each byte of a buffer: those of one pass,
+    /// whether they are read, written or both.
+    fn touched(&self) -> f64 {
+        if self.step == "fourth" { 0.25 } else { 1.0 }
+    }
+
+    /// Buffers of the size that is named: LMbench copies from one to another.
+    fn buffers(&self) -> u64 {
+        if self.operation == "copy" { 2 } else { 1 }
+    }
+}
+
+/// `bw_mem size what [conflict]`: bandwidth of one kind of transfer; every
+/// byte of the buffer counts once, also those that are stepped over.
+///
+/// # Errors
+/// No size above 511 bytes, an unknown kind.
+pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "P:W:N:")?;
+    let (size, what) = match options.operands.as_slice() {
+        [size, what] => (size, what),
+        [_, _, _] => {
+            return refuse(
+                "`conflict` is not covered: the buffers of memory.bandwidth lie where mmap(2) puts them",
+            );
+        }
+        _ => return Err(CallError::Usage),
+    };
+    let size = bytes(size).filter(|size| *size >= 512).ok_or(CallError::Usage)?;
+    let transfer = TRANSFERS.iter().find(|transfer| transfer.name == what).ok_or(CallError::Usage)?;
+    let wish = Wish::new(
+        "memory.bandwidth",
+        [
+            // Each process of LMbench has buffers of that size; ours is that of all threads and buffers.
+            ("size", (size * transfer.buffers() * options.parallelism).into()),
+            ("operation", transfer.operation.into()),
+            ("step", transfer.step.into()),
+            ("threads", options.parallelism.into()),
+        ],
+    );
+    Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
+        let rate = figures.bytes_per_second(&wish);
+        page.line(rate.map(|rate| bandwidth(size, rate / transfer.touched())));
+    }))
+}
+
+/// `stream [-v 1] [-M len]`: copy, scale, add and triad, ns for an element
+/// and MB/s.
+///
+/// # Errors
+/// `-v 2`, a size of less than one element for each array.
+pub fn stream(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "v:M:P:W:N:")?;
+    match options.value('v').map_or(Some(1), number) {
+        Some(1) => {}
+        Some(2) => {
+            return refuse(
+                "-v 2 (fill, copy, daxpy, sum) is not covered: memory.stream measures copy, scale, add and triad; give -v 1",
+            );
+        }
+        _ => return Err(CallError::Usage),
+    }
+    // Three arrays of doubles share the length.
+    let size = options.size('M', 3 * 8 * 1_000_000)? / 24 * 8;
+    if size == 0 || !options.operands.is_empty() {
+        return Err(CallError::Usage);
+    }
+    let threads = options.parallelism;
+    let kernels = [("copy", 2.0), ("scale", 2.0), ("add", 3.0), ("triad", 3.0)];
+    let wish = move |operation: &str| {
+        Wish::new(
+            "memory.stream",
+            [("operation", operation.into()), ("size", (size * threads).into()), ("threads", threads.into())],
+        )
+    };
+    let wishes = kernels.iter().map(|(operation, _)| wish(operation)).collect();
+    Ok(Job::new(&options, wishes, move |figures, page| {
+        for (operation, arrays) in kernels {
+            let rate = figures.bytes_per_second(&wish(operation));
+            page.line(rate.map(|rate| {
+                // Each process of LMbench times its own elements.
+                let element = arrays * 8.0 * threads as f64 / rate * 1e9;
+                let latency = nanoseconds(&format!("STREAM {operation} latency"), element);
+                let bandwidth = megabytes_per_second(&format!("STREAM {operation} bandwidth"), rate);
+                format!("{latency}\n{bandwidth}")
+            }));
+        }
+    }))
+}
+
+/// Chains tried by `par_mem`.
+const CHAINS: [u64; 5] = [1, 2, 4, 8, 16];
+
+/// `par_mem [-L line] [-M len]`: how many loads are under way at once, by
+/// size.
+///
+/// # Errors
+/// Operands, sizes that are none, `-P`.
+pub fn par_mem(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "L:M:W:N:")?;
+    let [] = options.exactly()?;
+    let line = options.size('L', 64)?;
+    let longest = options.size('M', 64 * MIB)?;
+    let sizes: Vec<u64> = std::iter::successors(Some(line * 16), |size| size.checked_mul(2))
+        .take_while(|size| *size <= longest)
+        .collect();
+    let wish = |size: u64, chains: u64| {
+        Wish::new(
+            "memory.parallelism",
+            [("chains", chains.into()), ("size", size.into()), ("pages", "4KiB".into())],
+        )
+    };
+    let wishes = sizes.iter().flat_map(|size| CHAINS.map(|chains| wish(*size, chains))).collect();
+    Ok(Job::new(&options, wishes, move |figures, page| {
+        for size in &sizes {
+            let parallelism = parallelism(figures, |chains| wish(*size, chains));
+            page.line(parallelism.map(|factor| format!("{:.6} {factor:.2}", *size as f64 / 1e6)));
+        }
+    }))
+}
+
+/// The time of a load with one chain over that with the best number of
+/// chains.
+fn parallelism(figures: &Figures<'_>, wish: impl Fn(u64) -> Wish) -> Result<f64, NotMeasured> {
+    let alone = figures.ns(&wish(1))?;
+    // Small sizes have no room for many chains; what was measured counts, if it is more than one chain.
+    let two = figures.ns(&wish(CHAINS[1]))?;
+    let others = CHAINS[2..].iter().filter_map(|chains| figures.ns(&wish(*chains)).ok());
+    Ok(others.map(|ns| alone / ns).fold(f64::max(1.0, alone / two), f64::max))
+}
+
+/// A page walk is seen when a word in each page takes this much longer than
+/// as many lines packed together.
+const TLB_RATIO: f64 = 1.15;
+
+/// `tlb [-c] [-M len]`: pages that can be visited without a page walk; with
+/// `-c` also what a walk costs, at twice as many.
+///
+/// # Errors
+/// Operands, sizes that are none, another line size than 64.
+pub fn tlb(call: &Call) -> Result<Job, CallError> {
+    let options = Options::read(call, "cL:M:W:N:")?;
+    let [] = options.exactly()?;
+    if options.size('L', 64)? != 64 {
+        return refuse("-L is not covered: memory.tlb visits one 64-byte line of each page");
+    }
+    let longest = options.size('M', 64 * MIB)? / PAGE;
+    let pages: Vec<u64> = std::iter::successors(Some(16_u64), |pages| Some(pages + (1 << pages.ilog2()) / 4))
+        .take_while(|pages| *pages <= longest)
+        .collect();
+    let spread =
+        |pages: u64| Wish::new("memory.tlb", [("size", (pages * PAGE).into()), ("pages", "4KiB".into())]);
+    let packed = |pages: u64| {
+        Wish::new(
+            "memory.latency",
+            [("size", (pages * 64).into()), ("order", "random".into()), ("pages", "4KiB".into())],
+        )
+    };
+    let wishes = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();
+    let with_cost = options.flag('c');
+    Ok(Job::new(&options, wishes, move |figures, page| {
+        let curve: Result<Vec<Visit>, NotMeasured> = pages
+            .iter()
+            .map(|pages| {
+                Ok(Visit {
+                    pages: *pages,
+                    spread: figures.ns(&spread(*pages))?,
+                    packed: figures.ns(&packed(*pages))?,
+                })
+            })
+            .collect();
+        match curve {
+            Ok(curve) => print_tlb(&curve, with_cost, page),
+            Err(missing) => page.line(Err(missing)),
+        }
+    }))
+}
+
+/// The time of a load with one line in each of so many pages, and with as
+/// many lines packed, ns.
+struct Visit {
+    pages: u64,
+    spread: f64,
+    packed: f64,
+}
+
+/// LMbench prints nothing where it finds no limit; so do we.
+fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
+    let Some(first_slow) = curve.iter().position(|visit| visit.spread > visit.packed * TLB_RATIO) else {
+        return;
+    };
+    let entries =
+        first_slow.checked_sub(1).map_or(curve[first_slow].pages, |last_fast| curve[last_fast].pages);
+    let twice = curve.iter().find(|visit| visit.pages >= 2 * entries).or(curve.last());
+    match twice.filter(|_| with_cost) {
+        Some(visit) => {
+            page.text(&format!("tlb: {entries} pages {:.5} nanoseconds\n", visit.spread - visit.packed))
+        }
+        None => page.text(&format!("tlb: {entries} pages\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_os::kernels::bandwidth::{self, Operation, Step};
+
+    #[test]
+    fn latency_sizes_are_lmbenchs() {
+        let sizes = latency_sizes(MIB);
+        assert_eq!(sizes[..7], [512, 1024, 2048, 3072, 4096, 6144, 8192]);
+        let octave: Vec<u64> =
+            sizes.iter().copied().filter(|size| (32 << 10..64 << 10).contains(size)).collect();
+        assert_eq!(octave, [32, 36, 40, 44, 48, 52, 56, 60].map(|kib| kib << 10));
+        assert_eq!(sizes.last(), Some(&MIB));
+        // The coarser grid of release 3.0-a9 is part of it.
+        for coarse in [12, 24, 48, 96, 192, 384, 768] {
+            assert!(sizes.contains(&(coarse << 10)), "{coarse}K");
+        }
+    }
+
+    #[test]
+    fn every_size_is_measured_once_for_all_strides_of_a_random_order() {
+        let job = lat_mem_rd(&Call::new(["-t", "1", "64", "128"])).unwrap();
+        assert_eq!(job.wishes.len(), latency_sizes(MIB).len());
+        let strided = lat_mem_rd(&Call::new(["1", "64", "1024"])).unwrap();
+        assert_eq!(strided.wishes.len(), 2 * latency_sizes(MIB).len() - 1);
+    }
+
+    #[test]
+    fn transfers_count_every_byte_of_the_buffer_once() {
+        for transfer in TRANSFERS {
+            let operation = Operation::from_name(transfer.operation).unwrap();
+            let step = if transfer.step == "fourth" { Step::EveryFourth } else { Step::Every };
+            // What the kernel of the probe says it touches in a pass over such a buffer.
+            let touched = bandwidth::bytes_touched(operation, step, 1 << 20) as f64;
+            assert_eq!(transfer.touched() * f64::from(1 << 20), touched, "{}", transfer.name);
+        }
+        let two: Vec<&str> = TRANSFERS.iter().filter(|t| t.buffers() == 2).map(|t| t.name).collect();
+        assert_eq!(two, ["cp", "fcp", "bcopy"]);
+    }
+
+    #[test]
+    fn the_tlb_ends_where_spread_pages_cost_more_than_packed_lines() {
+        let visit = |pages, spread| Visit { pages, spread, packed: 2.0 };
+        let curve = [visit(64, 2.0), visit(80, 2.1), visit(96, 4.0), visit(128, 5.0), visit(160, 5.5)];
+        let mut page = Page::default();
+        print_tlb(&curve, true, &mut page);
+        assert_eq!(page.stderr, "tlb: 80 pages 3.50000 nanoseconds\n");
+        let mut flat = Page::default();
+        print_tlb(&[visit(64, 2.0), visit(128, 2.0)], false, &mut flat);
+        assert_eq!(flat.stderr, "");
+    }
+}

@@ -1,0 +1,60 @@
+//! What the programs say on the standard streams.
+
+use super::Refusal;
+use super::arguments::{self, Spec};
+use anyhow::Result;
+use latscope_core::report::{Measurement, Support};
+use latscope_host::eprintln;
+use latscope_host::stdout::print;
+
+/// A program as its words name it.
+pub struct Voice {
+    /// Its name.
+    pub name: &'static str,
+    /// The version it prints.
+    pub version: &'static str,
+    /// Its options.
+    pub specs: &'static [Spec],
+}
+
+impl Voice {
+    /// Answers a call that is not carried out; returns the exit code.
+    /// cyclictest's own for an unknown option is 0, which no script can notice.
+    pub fn answer(&self, refusal: &Refusal) -> u8 {
+        let usage = || print(&arguments::usage(self.name, self.version, self.specs));
+        match refusal {
+            Refusal::Help => {
+                usage();
+                return 0;
+            }
+            Refusal::Usage(text) => {
+                eprintln!("{}: {text}", self.name);
+                usage();
+            }
+            Refusal::Fatal(text) => eprintln!("{text}"),
+        }
+        1
+    }
+
+    /// Answers where a call was refused; other errors are passed on.
+    ///
+    /// # Errors
+    /// Any but a [`Refusal`].
+    pub fn settle(&self, outcome: Result<u8>) -> Result<u8> {
+        outcome.or_else(|error| error.downcast::<Refusal>().map(|refusal| self.answer(&refusal)))
+    }
+
+    /// Says what the figures do not.
+    pub fn note(&self, text: &str) {
+        eprintln!("latscope: {}: note: {text}", self.name);
+    }
+
+    /// Says how far measurements can be trusted; whether they took place at all.
+    ///
+    /// An end before the first event is an end like any other; a thread that
+    /// could not begin is not.
+    pub fn doubt(&self, measured: &[Measurement]) -> bool {
+        super::ground::doubts(measured).iter().for_each(|doubt| self.note(doubt));
+        !measured.iter().all(|m| m.support == Support::Unsupported && m.incomplete)
+    }
+}

@@ -1,0 +1,295 @@
+//! `cyclicdeadline`: threads under SCHED_DEADLINE, by the probe `wake.timer`.
+
+pub mod options;
+pub mod text;
+
+use super::console::Voice;
+use super::cyclictest::histogram::{self, Style};
+use super::cyclictest::setup::above;
+use super::json::Head;
+use super::row::{Row, Unit};
+use super::{Refusal, cpuset, ground};
+use crate::names;
+use anyhow::Result;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Action, Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan};
+use latscope_core::report::Measurement;
+use latscope_engine::observers::{Event, Observer};
+use latscope_engine::runner::Run;
+use latscope_engine::saver;
+use latscope_host::eprintln;
+use latscope_host::stdout::{Stdout, print};
+use latscope_probes::REGISTRY;
+use latscope_probes::wake::setup::Setup;
+use latscope_probes::wake::thread::{Method, Policy, Thread};
+use latscope_probes::wake::timer;
+use options::{Options, SPECS};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+use text::Reservation;
+
+const VOICE: Voice = Voice { name: "cyclicdeadline", version: "2.40", specs: SPECS };
+
+/// Carries out a call.
+///
+/// # Errors
+/// Nothing could be started.
+pub fn run(arguments: &[OsString]) -> Result<u8> {
+    let read = Options::read(arguments).map_err(Into::into);
+    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
+}
+
+fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
+    options.notes.iter().for_each(|note| VOICE.note(note));
+    let started = SystemTime::now();
+    let (machine, timebase) = ground::here();
+    let marked = options.trace_mark && options.break_above.is_some();
+    let trace = marked.then(ground::trace_directory).transpose()?;
+    let plan = plan(options, &machine, trace.as_deref())?;
+    let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
+    print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
+    let mut screen = Screen::new(options, &reserved, Stdout);
+    let observers: Vec<&mut dyn Observer> = vec![&mut screen];
+    let report = names::run(Run {
+        registry: &REGISTRY,
+        plan,
+        machine,
+        timebase,
+        labels: Default::default(),
+        observers,
+    })?;
+    let measured = &report.measurements[..reserved.len()];
+    if !VOICE.doubt(measured) {
+        return Ok(1);
+    }
+    early(measured);
+    screen.finish();
+    let rows = screen.rows;
+    let broken = ground::first_exceedance(measured);
+    print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
+    let written = options.json.as_ref().map_or(Ok(()), |path| {
+        let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
+        super::json::write(path, &head.file(&text::json(&rows)))
+    });
+    if let Err(error) = written {
+        eprintln!("Failed to open the JSON file: {error}");
+        return Ok(2);
+    }
+    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    Ok(match options.strict_exit {
+        true => ground::strict_exit(options.break_above.is_some(), broken.is_some(), &report),
+        false => 0,
+    })
+}
+
+/// Where periods begin is told from the first wake-up, which is late itself.
+fn early(measured: &[Measurement]) {
+    let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
+    if early > 0.0 {
+        VOICE.note(&format!(
+            "{early} wake-ups came before the begin of their period, for that is computed from the first wake-up: they \
+             count as 0, and the others are too small by as much"
+        ));
+    }
+}
+
+fn histogram(options: &Options, measured: &[Measurement], rows: &[Row]) -> String {
+    let Some(buckets) = options.histogram else { return String::new() };
+    let style = Style { release: options.release, summary_column: false, unit: Unit::Us };
+    histogram::block(style, buckets, &ground::linear(measured), rows, None)
+}
+
+/// Share of a period that a thread reserves, %: what all of them may have
+/// together is spread over the CPUs.
+fn share(threads: u64, cpus: u64) -> u64 {
+    (80 * cpus / threads).min(60)
+}
+
+fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
+    let cpus = machine.allowed.0.len() as u64;
+    if let Some(Some(set)) = &options.affinity {
+        covers_all(&cpuset::parse(set, machine)?, machine)?;
+    }
+    let count = if options.affinity == Some(None) { cpus } else { options.threads };
+    let share = share(count, cpus);
+    if share == 0 {
+        return Err(Refusal::Fatal(format!(
+            "FATAL: {count} threads leave each less than 1 % of {cpus} CPUs"
+        )));
+    }
+    let thread = |index: u64| {
+        let interval = (options.interval + index * options.step) * 1000;
+        let policy = Policy::Deadline { runtime: (interval / 100 * share).max(1024), deadline: interval };
+        Thread { interval, policy, method: Method::Yield, ..timer::usual(index, None) }
+    };
+    let setup = Setup {
+        threads: (0..count).map(thread).collect(),
+        periodic: rules(options),
+        count: u64::MAX,
+        duration: options.duration.unwrap_or(u64::MAX),
+        conditions: Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None },
+        seed: 1,
+    };
+    let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
+    Ok(Plan {
+        rounds: 1,
+        job: VOICE.name.to_owned(),
+        steps: vec![setup.step()],
+        load: None,
+        timeline: None,
+        on_threshold: options.break_above.map(|_| OnThreshold {
+            actions: mark.into_iter().chain([Action::Stop]).collect(),
+            ..OnThreshold::default()
+        }),
+        cpus: machine.allowed.clone(),
+        notes: Vec::new(),
+    })
+}
+
+fn rules(options: &Options) -> Periodic {
+    Periodic {
+        // The first wake-up tells where the periods begin.
+        warm_up: 1,
+        end: End::All,
+        phase: Phase::Free,
+        align_second: false,
+        threshold: options.break_above.map(|limit| above(limit, Unit::Us)),
+        stop_at_threshold: options.break_above.is_some(),
+        corrected: options.result.is_some(),
+        linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: 1000 }),
+        stream: false,
+    }
+}
+
+/// A thread of this policy may only be confined by a partition of CPUs.
+fn covers_all(cpus: &[u32], machine: &Machine) -> Result<(), Refusal> {
+    if machine.allowed.0.iter().all(|cpu| cpus.contains(cpu)) {
+        return Ok(());
+    }
+    Err(Refusal::Fatal(
+        "FATAL: SCHED_DEADLINE wants all CPUs for each thread: make a cpuset whose cpuset.cpus.partition is root, and \
+         run this in it without -a"
+            .to_owned(),
+    ))
+}
+
+/// Prints while the threads run.
+struct Screen<'a, W> {
+    quiet: bool,
+    reserved: &'a [Reservation],
+    out: W,
+    rows: Vec<Row>,
+    introduced: bool,
+    drawn: Option<Instant>,
+    gone: bool,
+}
+
+/// Between two frames.
+const FRAME: Duration = Duration::from_millis(100);
+
+impl<'a, W: Write> Screen<'a, W> {
+    fn new(options: &Options, reserved: &'a [Reservation], out: W) -> Screen<'a, W> {
+        let rows = vec![Row::default(); reserved.len()];
+        Screen { quiet: options.quiet, reserved, out, rows, introduced: false, drawn: None, gone: false }
+    }
+
+    fn print(&mut self, text: &str) {
+        let printed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        self.gone |= printed.is_err();
+    }
+
+    fn up(&self) -> String {
+        self.drawn.map_or_else(String::new, |_| format!("\x1b[{}A", self.reserved.len()))
+    }
+
+    fn introduce(&mut self) {
+        if !std::mem::replace(&mut self.introduced, true) {
+            let text = text::introduction(std::process::id(), self.reserved, &self.rows);
+            self.print(&text);
+        }
+    }
+
+    fn draw(&mut self) {
+        let frame = self.up() + &text::lines(self.reserved, &self.rows);
+        self.print(&frame);
+        self.drawn = Some(Instant::now());
+    }
+
+    /// Prints the last lines.
+    fn finish(&mut self) {
+        self.introduce();
+        self.draw();
+        if !self.quiet {
+            let end = self.up() + &format!("\x1b[{}B", self.reserved.len() + 2);
+            self.print(&end);
+        }
+    }
+}
+
+impl<W: Write> Observer for Screen<'_, W> {
+    fn observe(&mut self, event: &Event) {
+        let Event::Snapshot(live) = event else { return };
+        self.rows = live.points.iter().take(self.reserved.len()).map(Row::of).collect();
+        let there = self.rows.iter().all(|row| row.cycles > 0);
+        if there {
+            self.introduce();
+        }
+        if there && !self.quiet && self.drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
+            self.draw();
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        Some(if self.quiet { Duration::from_secs(3600) } else { FRAME })
+    }
+
+    fn wants_end(&self) -> Option<&'static str> {
+        self.gone.then_some("stdout cannot be written")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::units::CpuList;
+
+    fn planned(line: &str) -> Result<Plan, Refusal> {
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        let machine = Machine { online: list("0-1"), allowed: list("0-1"), ..Machine::default() };
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        plan(&Options::read(&words).unwrap(), &machine, None)
+    }
+
+    #[test]
+    fn reservations_share_what_there_is() {
+        let reserved = |line: &str| {
+            let plan = planned(line).unwrap();
+            let all: Vec<_> = plan.steps[0].points.iter().map(Reservation::of).collect();
+            all.iter().map(|one| (one.runtime, one.deadline)).collect::<Vec<_>>()
+        };
+        assert_eq!(reserved("-i 10000 -t 2"), [(6000, 10_000), (6300, 10_500)]);
+        assert_eq!(reserved("-i 10000 -t 3 -s 0")[2], (5300, 10_000));
+        assert_eq!(reserved("-i 10000 -a").len(), 2);
+        assert_eq!([4, 5, 6, 8].map(|threads| share(threads, 2)), [40, 32, 26, 20]);
+    }
+
+    #[test]
+    fn a_part_of_the_cpus_is_refused_with_the_way_to_it() {
+        let text = planned("-a 1").unwrap_err().to_string();
+        assert!(text.contains("cpuset.cpus.partition") && !text.contains('\n'), "{text}");
+        assert!(planned("-a 0-1").is_ok() && planned("-t 200").is_err());
+    }
+
+    #[test]
+    fn frames_are_as_high_as_their_threads() {
+        let reserved = [Reservation { runtime: 600, deadline: 1000 }; 2];
+        let mut out = Vec::new();
+        let mut screen = Screen::new(&Options::default(), &reserved, &mut out);
+        screen.draw();
+        screen.finish();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("\x1b[2AT: 0 (") && text.ends_with("\n\x1b[2A\x1b[4B"), "{text:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! cyclicdeadline's output: pure.
+
+use crate::rt::row::{Row, Unit};
+use latscope_core::plan::Point;
+use latscope_probes::wake::thread::{Policy, Thread};
+use std::fmt::Write;
+
+/// The reservation of a thread, µs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// CPU time in each period.
+    pub runtime: u64,
+    /// The period, at whose end it is due.
+    pub deadline: u64,
+}
+
+impl Reservation {
+    /// Of the thread of a point.
+    pub fn of(point: &Point) -> Reservation {
+        let thread = Thread::of(point);
+        let runtime = match thread.policy {
+            Policy::Deadline { runtime, .. } => runtime,
+            _ => 0,
+        };
+        Reservation { runtime: runtime / 1000, deadline: thread.interval / 1000 }
+    }
+}
+
+/// The lines before the threads begin. Their activations do nothing but take
+/// the time: the work that is "tested" takes none.
+pub fn before(all: bool, reserved: &[Reservation]) -> String {
+    let mut text = String::from(if all { "Using all CPUS\n" } else { "" });
+    for Reservation { runtime, deadline } in reserved {
+        let _ = write!(text, "interval: {runtime}:{deadline}\n  Tested at 0us of {runtime}us\n");
+    }
+    text
+}
+
+/// The lines about the threads, once they are there.
+pub fn introduction(main: u32, reserved: &[Reservation], rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let _ = writeln!(text, "deadline thread {}", row.thread);
+    }
+    let _ = writeln!(text, "main thread {main}");
+    for (Reservation { runtime, deadline }, row) in reserved.iter().zip(rows) {
+        let _ = writeln!(text, "thread[{}] runtime={runtime}us deadline={deadline}us", row.thread);
+    }
+    text
+}
+
+/// A line for each thread.
+pub fn lines(reserved: &[Reservation], rows: &[Row]) -> String {
+    let mut text = String::new();
+    for (index, (reservation, row)) in reserved.iter().zip(rows).enumerate() {
+        let us = |ns: u64| Unit::Us.cut(ns);
+        let _ = writeln!(
+            text,
+            "T:{index:2} ({:5}) I:{} C:{:7} Min:{:7} Act:{:5} Avg:{:5} Max:{:8}",
+            row.thread,
+            reservation.deadline,
+            row.cycles,
+            row.min_in(Unit::Us),
+            us(row.last),
+            row.average_in(Unit::Us),
+            us(row.max)
+        );
+    }
+    text
+}
+
+/// The lines about `-b`.
+pub fn broken(rows: &[Row], broken: Option<(usize, u64)>) -> String {
+    broken.map_or_else(String::new, |(thread, ns)| {
+        format!("# Break thread: {}\n# Break value: {}\n", rows[thread].thread, Unit::Us.cut(ns))
+    })
+}
+
+/// What the JSON says beyond the common head.
+pub fn json(rows: &[Row]) -> String {
+    let one = |(index, row): (usize, &Row)| {
+        format!(
+            "    \"{index}\": {{\n\t \"cycles\": {},\n\t \"min\": {},\n\t \"max\": {},\n\t \"avg\": {:.2}\n    }}",
+            row.cycles,
+            row.min_in(Unit::Us),
+            Unit::Us.cut(row.max),
+            row.mean / 1000.0
+        )
+    };
+    let threads: Vec<String> = rows.iter().enumerate().map(one).collect();
+    format!(
+        "  \"num_threads\": {},\n  \"resolution_in_ns\": 0,\n  \"thread\": {{\n{}\n  }}\n",
+        rows.len(),
+        threads.join(",\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESERVED: [Reservation; 1] = [Reservation { runtime: 6000, deadline: 10_000 }];
+
+    fn rows() -> [Row; 1] {
+        [Row { thread: 3599, cycles: 101, min: Some(1900), last: 5000, mean: 44_070.0, max: 835_000 }]
+    }
+
+    #[test]
+    fn the_lines_of_a_run() {
+        assert_eq!(
+            before(true, &RESERVED),
+            "Using all CPUS\ninterval: 6000:10000\n  Tested at 0us of 6000us\n"
+        );
+        assert_eq!(
+            introduction(3598, &RESERVED, &rows()),
+            "deadline thread 3599\nmain thread 3598\nthread[3599] runtime=6000us deadline=10000us\n"
+        );
+        assert_eq!(
+            lines(&RESERVED, &rows()),
+            "T: 0 ( 3599) I:10000 C:    101 Min:      1 Act:    5 Avg:   44 Max:     835\n"
+        );
+        assert_eq!(broken(&rows(), Some((0, 9_999))), "# Break thread: 3599\n# Break value: 9\n");
+    }
+
+    #[test]
+    fn the_json_has_the_same_figures() {
+        let json: serde_json::Value = serde_json::from_str(&format!("{{{}}}", json(&rows()))).unwrap();
+        let one = &json["thread"]["0"];
+        assert_eq!((&one["cycles"], &one["max"], &one["avg"]), (&101.into(), &835.into(), &44.07.into()));
+    }
+}

@@ -1,0 +1,86 @@
+//! What cyclictest's JSON says beyond the common head.
+
+use super::status::Fixed;
+use crate::rt::Release;
+use crate::rt::json::counts;
+use crate::rt::row::{Row, Unit};
+use latscope_core::machine::Machine;
+use latscope_core::report::LinearRecord;
+
+/// Of all threads; `records` is empty without `-h`.
+pub fn threads(
+    (release, unit): (Release, Unit),
+    machine: &Machine,
+    (fixed, rows): (&[Fixed], &[Row]),
+    records: &[LinearRecord],
+) -> String {
+    let thread = |index: usize| {
+        let (fixed, row) = (&fixed[index], &rows[index]);
+        let histogram = match (records.get(index), release) {
+            (None, Release::V2_10) => String::new(),
+            (record, _) => {
+                let values = record.map_or(&[][..], |record| &record.counts);
+                format!("      \"histogram\": {},\n", counts((0..).zip(values.iter().copied())))
+            }
+        };
+        format!(
+            "    \"{index}\": {{\n{histogram}      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \
+             \"avg\": {:.2},\n      \"cpu\": {},\n      \"node\": {}\n    }}",
+            row.cycles,
+            row.min_in(unit),
+            unit.cut(row.max),
+            row.mean / unit.ns() as f64,
+            fixed.cpu.map_or(-1, i64::from),
+            node(fixed.cpu, machine),
+        )
+    };
+    let all: Vec<String> = (0..rows.len()).map(thread).collect();
+    format!(
+        "  \"num_threads\": {},\n  \"resolution_in_ns\": {},\n  \"thread\": {{\n{}\n  }}\n",
+        rows.len(),
+        u8::from(unit == Unit::Ns),
+        all.join(",\n")
+    )
+}
+
+/// The NUMA node of a CPU; -1 for a thread that runs anywhere.
+fn node(cpu: Option<u32>, machine: &Machine) -> i64 {
+    cpu.map_or(-1, |cpu| {
+        machine.cpus.iter().find(|known| known.id == cpu).map_or(0, |known| i64::from(known.node))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(release: Release, records: &[LinearRecord]) -> serde_json::Value {
+        let fixed = Fixed { priority: 1, interval: 1000, cpu: Some(1) };
+        let row = Row { cycles: 20, min: Some(12_900), mean: 15_104.0, max: 29_999, ..Row::default() };
+        let anywhere = Fixed { cpu: None, ..fixed };
+        let machine = Machine {
+            cpus: vec![latscope_core::machine::Cpu { id: 1, node: 3, ..Default::default() }],
+            ..Machine::default()
+        };
+        let text = threads((release, Unit::Us), &machine, (&[fixed, anywhere], &[row; 2]), records);
+        serde_json::from_str(&format!("{{\n{text}}}")).unwrap()
+    }
+
+    #[test]
+    fn figures_are_those_of_the_text_and_the_mean_has_two_decimals() {
+        let json = made(Release::V2_4, &[]);
+        let first = &json["thread"]["0"];
+        assert_eq!((&first["min"], &first["max"], &first["avg"]), (&12.into(), &29.into(), &15.10.into()));
+        assert_eq!((&first["cpu"], &first["node"]), (&1.into(), &3.into()));
+        assert_eq!(json["thread"]["1"]["cpu"], -1);
+        assert_eq!((&json["num_threads"], &json["resolution_in_ns"]), (&2.into(), &0.into()));
+        assert!(first["histogram"].as_object().unwrap().is_empty());
+        assert!(made(Release::V2_10, &[])["thread"]["0"].get("histogram").is_none());
+    }
+
+    #[test]
+    fn a_histogram_names_the_values_that_occurred() {
+        let record = LinearRecord { counts: vec![0, 0, 5], ..LinearRecord::default() };
+        assert_eq!(made(Release::V2_10, &[record])["thread"]["0"]["histogram"]["2"], 5);
+    }
+}

@@ -1,0 +1,224 @@
+//! `cyclictest`: periodic threads, by the probe `wake.timer`.
+
+pub mod histogram;
+pub mod json;
+pub mod options;
+pub mod page;
+pub mod samples;
+pub mod setup;
+pub mod status;
+
+mod idle;
+mod places;
+mod screen;
+mod smi;
+
+use super::console::Voice;
+use super::json::Head;
+use super::{cpuset, ground};
+use crate::names;
+use anyhow::{Context, Result};
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
+use latscope_core::report::Report;
+use latscope_engine::observers::Observer;
+use latscope_engine::runner::Run;
+use latscope_engine::saver;
+use latscope_host::eprintln;
+use latscope_host::guardian::{Guardian, OnDemand};
+use latscope_host::leftover::Leftover;
+use latscope_host::stdout::{Stdout, print};
+use latscope_os::clock::monotonic_ns;
+use latscope_probes::REGISTRY;
+use options::{Options, SPECS};
+use page::Outcome;
+use places::{Board, Fifo};
+use screen::{Places, Screen};
+use smi::Smi;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const VOICE: Voice = Voice { name: "cyclictest", version: "2.40", specs: SPECS };
+
+/// Exit code where the JSON cannot be written.
+const NO_JSON: u8 = 2;
+
+/// Carries out a call.
+///
+/// # Errors
+/// Nothing could be started.
+pub fn run(arguments: &[OsString]) -> Result<u8> {
+    let read = Options::read(arguments).map_err(Into::into);
+    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
+}
+
+fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
+    options.notes.iter().for_each(|note| eprintln!("{note}"));
+    let started = SystemTime::now();
+    let (machine, timebase) = ground::here();
+    let trace =
+        (options.trace_mark && options.break_above.is_some()).then(ground::trace_directory).transpose()?;
+    let plan = setup::plan(options, &machine, trace.as_deref())?;
+    let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
+    let highest = fixed.iter().map(|fixed| fixed.priority).max().filter(|priority| *priority > 0);
+    highest.map(ground::may_be_real_time).transpose()?;
+    let guardian = OnDemand::default();
+    let places = places(options, &fixed, &machine, &guardian)?;
+    let _restricted = restricted(options, &plan)?;
+    begin(options, &fixed, &machine);
+    let mut screen = Screen::new(options, &fixed, places, Stdout);
+    let observers: Vec<&mut dyn Observer> = vec![&mut screen];
+    let report = names::run(Run {
+        registry: &REGISTRY,
+        plan,
+        machine,
+        timebase,
+        labels: Default::default(),
+        observers,
+    })?;
+    screen.finish();
+    let lost = screen.samples.lost;
+    let outcome = outcome(options, screen, &report);
+    let measured = &report.measurements[..fixed.len()];
+    if lost > 0 {
+        VOICE.note(&format!("{lost} samples came faster than they could be taken, and are missing"));
+    }
+    if !VOICE.doubt(measured) {
+        return Ok(1);
+    }
+    let written = write(options, arguments, started, &outcome, (&fixed, &report));
+    options.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+    Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
+}
+
+/// What has to be there before anything is printed.
+fn places(
+    options: &Options,
+    fixed: &[status::Fixed],
+    machine: &Machine,
+    guardian: &OnDemand,
+) -> Result<Places> {
+    if options.resolution {
+        resolution();
+    }
+    let fifo = options.fifo.as_deref().map(|path| {
+        let named = || format!("the FIFO {} cannot be made", path.display());
+        let fifo = Fifo::create(path).with_context(named)?;
+        // Not before: what has this name already is not ours to remove.
+        guardian.journal(&Leftover::File(path.to_owned()))?;
+        Ok::<Fifo, anyhow::Error>(fifo)
+    });
+    let board = Board::path(Path::new("/dev/shm"));
+    guardian.journal(&Leftover::File(board.clone()))?;
+    let registers = || Smi::open(Path::new("/dev/cpu"), fixed.iter().filter_map(|fixed| fixed.cpu));
+    Ok(Places {
+        main: options.main_affinity.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?,
+        fifo: fifo.transpose()?,
+        // Without shared memory SIGUSR2 has no answer, as there.
+        board: Board::create(board).ok(),
+        smi: options.smi.then(registers).transpose()?,
+    })
+}
+
+/// Keeps CPUs from idle states; ends with the guardian that is returned.
+fn restricted(options: &Options, plan: &Plan) -> Result<Option<Guardian>> {
+    let Some(deepest) = options.deepest_idle_state else { return Ok(None) };
+    let step = &plan.steps[0];
+    let cpus = if step.cpus.is_empty() { &plan.cpus.0 } else { &step.cpus };
+    let mut guardian = Guardian::start()?;
+    idle::restrict(Path::new("/sys/devices/system/cpu"), cpus, deepest, &mut guardian)?;
+    Ok(Some(guardian))
+}
+
+/// The lines before the first frame.
+fn begin(options: &Options, fixed: &[status::Fixed], machine: &Machine) {
+    let online = machine.online.0.len();
+    let [cpus, intervals] = page::preamble(options, fixed, machine.cpus.len().max(online), online);
+    let held = match options.leave_system {
+        true => String::new(),
+        false => match ground::may_hold_latency() {
+            Ok(()) => format!("# /dev/cpu_dma_latency set to {}us\n", options.latency),
+            Err(error) => {
+                eprintln!("WARN: /dev/cpu_dma_latency cannot be held: {error}");
+                String::new()
+            }
+        },
+    };
+    print(&(cpus + &held + &intervals));
+}
+
+/// The smallest step of the clock that can be seen.
+fn resolution() {
+    let clock = rustix::time::ClockId::Monotonic;
+    let declared = rustix::time::clock_getres(clock).tv_nsec as u64;
+    let mut last = monotonic_ns();
+    let mut step = |_| {
+        let now = monotonic_ns();
+        now - std::mem::replace(&mut last, now)
+    };
+    let measured = (0..100_000).map(&mut step).filter(|step| *step > 0).min().unwrap_or(declared);
+    if measured > declared {
+        eprintln!("WARN: reported clock resolution: {declared} nsec");
+        eprintln!("WARN: measured clock resolution approximately: {measured} nsec");
+    }
+}
+
+fn outcome(options: &Options, screen: Screen<impl Write>, report: &Report) -> Outcome {
+    let threads = &report.measurements[..screen.rows.len()];
+    Outcome {
+        smi: screen.smi(),
+        rows: screen.rows,
+        records: if options.histogram.is_some() { ground::linear(threads) } else { Vec::new() },
+        spikes: screen.samples.spikes(ahead(options)),
+        broken: ground::first_exceedance(threads),
+    }
+}
+
+/// How far the clock of the threads is ahead of `CLOCK_MONOTONIC`, ns.
+fn ahead(options: &Options) -> u64 {
+    match options.clock {
+        Some(latscope_probes::wake::thread::ClockName::Realtime) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+            (now.as_nanos() as u64).saturating_sub(monotonic_ns())
+        }
+        _ => 0,
+    }
+}
+
+/// Prints and writes what the run gave; returns an exit code if that fails.
+fn write(
+    options: &Options,
+    arguments: &[OsString],
+    started: SystemTime,
+    outcome: &Outcome,
+    (fixed, report): (&[status::Fixed], &Report),
+) -> Option<u8> {
+    let mut failure = None;
+    if let Some(path) = &options.json {
+        let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
+        let style = (options.release, options.unit);
+        let rest = json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
+        if let Err(error) = super::json::write(path, &head.file(&rest)) {
+            eprintln!("Failed to open '{}': {error}", path.display());
+            failure = Some(NO_JSON);
+        }
+    }
+    print(&page::end(options, fixed, outcome));
+    if let Some(path) = &options.histogram_file
+        && let Err(error) = std::fs::write(path, page::histogram(options, outcome))
+    {
+        eprintln!("opening histogram file: {}: {error}", path.display());
+        failure = failure.or(Some(1));
+    }
+    failure
+}
+
+/// cyclictest's exit code, which says next to nothing, or ours.
+fn exit(options: &Options, outcome: &Outcome, report: &Report) -> u8 {
+    match options.strict_exit {
+        true => ground::strict_exit(options.break_above.is_some(), outcome.broken.is_some(), report),
+        false => 0,
+    }
+}

@@ -1,0 +1,138 @@
+//! What becomes of the stream of samples: lines for `-v`, a list for `--spike`.
+
+use super::options::Options;
+use super::page::Spikes;
+use super::setup::above;
+use crate::rt::row::Unit;
+use latscope_core::report::Exceedance;
+use std::fmt::Write;
+
+/// Takes the samples of all threads.
+#[derive(Debug)]
+pub struct Samples {
+    verbose: bool,
+    unit: Unit,
+    groups: u64,
+    scopes: Vec<Scope>,
+    spike: Option<u64>,
+    most: usize,
+    spikes: Spikes,
+    /// Samples that came faster than they could be taken.
+    pub lost: u64,
+}
+
+/// The samples of a thread since the last line.
+#[derive(Debug, Clone, Default)]
+struct Scope {
+    taken: u64,
+    largest: Option<Exceedance>,
+    kept: usize,
+}
+
+impl Samples {
+    /// For so many threads.
+    pub fn new(options: &Options, threads: usize) -> Samples {
+        Samples {
+            verbose: options.verbose,
+            unit: options.unit,
+            groups: options.oscilloscope,
+            scopes: vec![Scope::default(); threads],
+            spike: options.spike.map(|limit| above(limit, options.unit)),
+            most: options.spike_nodes,
+            spikes: Spikes::default(),
+            lost: 0,
+        }
+    }
+
+    /// Takes samples of a thread; returns the lines they make.
+    pub fn take(&mut self, thread: usize, samples: &[Exceedance], lost: u64) -> String {
+        let mut lines = String::new();
+        self.lost += lost;
+        for sample in samples {
+            if self.spike.is_some_and(|limit| sample.value > limit) {
+                self.spike(thread, *sample);
+            }
+            if let Some(shown) = self.verbose.then(|| self.reduced(thread, *sample)).flatten() {
+                let value = self.unit.cut(shown.value);
+                let _ = writeln!(lines, "{thread:8}:{:8}:{value:8}", shown.turn);
+            }
+        }
+        lines
+    }
+
+    fn spike(&mut self, thread: usize, sample: Exceedance) {
+        self.spikes.count += 1;
+        // As many of each thread: which are the first of all is known in the end.
+        if self.scopes[thread].kept < self.most {
+            self.scopes[thread].kept += 1;
+            self.spikes.first.push((sample.at, thread, sample.value));
+        }
+    }
+
+    /// The largest of a group, with its last sample.
+    fn reduced(&mut self, thread: usize, sample: Exceedance) -> Option<Exceedance> {
+        let scope = &mut self.scopes[thread];
+        if scope.largest.is_none_or(|largest| sample.value > largest.value) {
+            scope.largest = Some(sample);
+        }
+        scope.taken += 1;
+        if scope.taken < self.groups {
+            return None;
+        }
+        scope.taken = 0;
+        scope.largest.take()
+    }
+
+    /// All spikes, in order of time, by a clock that is `ahead` ns of CLOCK_MONOTONIC.
+    pub fn spikes(mut self, ahead: u64) -> Spikes {
+        self.spikes.first.sort_unstable();
+        self.spikes.first.truncate(self.most);
+        self.spikes.first.iter_mut().for_each(|(at, ..)| *at += ahead);
+        self.spikes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(values: &[u64]) -> Vec<Exceedance> {
+        let sample = |(turn, value): (u64, &u64)| Exceedance { turn, at: turn * 10, value: *value };
+        (0..).zip(values).map(sample).collect()
+    }
+
+    fn options(change: impl FnOnce(&mut Options)) -> Options {
+        let mut options = Options { oscilloscope: 1, spike_nodes: 2, ..Options::default() };
+        change(&mut options);
+        options
+    }
+
+    #[test]
+    fn every_sample_is_a_line_of_thread_cycle_and_value() {
+        let mut all = Samples::new(&options(|o| o.verbose = true), 2);
+        assert_eq!(
+            all.take(1, &samples(&[14_900, 3_000]), 0),
+            "       1:       0:      14\n       1:       1:       3\n"
+        );
+    }
+
+    #[test]
+    fn an_oscilloscope_shows_the_largest_of_a_group_and_its_cycle() {
+        let mut all = Samples::new(&options(|o| (o.verbose, o.oscilloscope) = (true, 3)), 1);
+        assert_eq!(all.take(0, &samples(&[1000, 5000, 2000, 9000]), 0), "       0:       1:       5\n");
+        assert_eq!(all.take(0, &[Exceedance { turn: 4, at: 0, value: 0 }], 0), "");
+        assert_eq!(
+            all.take(0, &[Exceedance { turn: 5, at: 0, value: 0 }], 0),
+            "       0:       3:       9\n"
+        );
+    }
+
+    #[test]
+    fn spikes_are_above_the_limit_in_whole_units_and_the_first_are_kept() {
+        let mut all = Samples::new(&options(|o| o.spike = Some(5)), 2);
+        assert_eq!(all.take(1, &samples(&[5_999, 6_000, 1, 7_000, 8_000]), 3), "");
+        all.take(0, &samples(&[9_000]), 0);
+        assert_eq!(all.lost, 3);
+        assert_eq!(all.spikes(100), Spikes { count: 4, first: vec![(100, 0, 9_000), (110, 1, 6_000)] });
+    }
+}

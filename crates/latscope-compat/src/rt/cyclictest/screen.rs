@@ -1,0 +1,284 @@
+//! What is printed while the threads run.
+
+use super::options::Options;
+use super::places::{Board, Fifo};
+use super::samples::Samples;
+use super::smi::Smi;
+use super::status::{self, Fixed};
+use crate::rt::row::Row;
+use latscope_engine::observers::{Event, Observer};
+use latscope_os::sched;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+/// Status to stderr.
+const SIGUSR1: i32 = 10;
+/// Status to shared memory.
+const SIGUSR2: i32 = 12;
+
+/// Between two frames. cyclictest draws a hundred times a second.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// Where nothing is drawn, signals alone ask for figures.
+const SELDOM: Duration = Duration::from_secs(3600);
+
+/// Draws frames, prints samples, answers signals.
+pub struct Screen<'a, W> {
+    options: &'a Options,
+    fixed: &'a [Fixed],
+    out: W,
+    /// CPUs of this thread.
+    main: Option<Vec<u32>>,
+    fifo: Option<Fifo>,
+    board: Option<Board>,
+    smi: Option<Smi>,
+    /// The figures so far.
+    pub rows: Vec<Row>,
+    /// The samples so far.
+    pub samples: Samples,
+    asked: Vec<i32>,
+    drawn: Option<Instant>,
+    maxima: Vec<u64>,
+    gone: bool,
+}
+
+/// What a screen uses beside the standard streams.
+#[derive(Default)]
+pub struct Places {
+    /// CPUs of the thread that prints.
+    pub main: Option<Vec<u32>>,
+    /// `-F`.
+    pub fifo: Option<Fifo>,
+    /// For SIGUSR2.
+    pub board: Option<Board>,
+    /// `--smi`.
+    pub smi: Option<Smi>,
+}
+
+impl<'a, W: Write> Screen<'a, W> {
+    /// A screen for these threads.
+    pub fn new(options: &'a Options, fixed: &'a [Fixed], places: Places, out: W) -> Screen<'a, W> {
+        let Places { main, fifo, board, smi } = places;
+        Screen {
+            options,
+            fixed,
+            out,
+            main,
+            fifo,
+            board,
+            smi,
+            rows: vec![Row::default(); fixed.len()],
+            samples: Samples::new(options, fixed.len()),
+            asked: Vec::new(),
+            drawn: None,
+            maxima: Vec::new(),
+            gone: false,
+        }
+    }
+
+    /// Whether frames are drawn at all.
+    fn draws(&self) -> bool {
+        !self.options.quiet && !self.options.verbose
+    }
+
+    /// Counts of `--smi`.
+    pub fn smi(&self) -> Option<Vec<u64>> {
+        self.smi.as_ref().map(Smi::counts)
+    }
+
+    fn lines(&self) -> String {
+        status::lines(self.options.unit, self.fixed, &self.rows, self.smi().as_deref())
+    }
+
+    /// A reader that went away ends the run.
+    fn print(&mut self, text: &str) {
+        let printed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        self.gone |= printed.is_err();
+    }
+
+    fn draw(&mut self) {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let up = if self.drawn.is_some() { status::up(self.fixed.len()) } else { String::new() };
+        let frame = up + &status::header(self.options, &load) + &self.lines();
+        self.print(&frame);
+        self.drawn = Some(Instant::now());
+        self.maxima = self.rows.iter().map(|row| row.max).collect();
+    }
+
+    /// Whether a frame is due: the last one is, whenever it comes.
+    fn due(&self, last: bool) -> bool {
+        let Some(drawn) = self.drawn else { return true };
+        let grown = || self.rows.iter().zip(&self.maxima).any(|(row, max)| row.max > *max);
+        (last || drawn.elapsed() >= FRAME) && (!self.options.refresh_on_max || grown())
+    }
+
+    /// Draws the last frame.
+    pub fn finish(&mut self) {
+        if !self.draws() {
+            return;
+        }
+        if self.due(true) {
+            self.draw();
+        }
+        if self.options.refresh_on_max {
+            let threads = self.fixed.len();
+            self.print(&(status::up(threads) + &status::down(threads)));
+        }
+    }
+
+    fn answer(&mut self) {
+        for signal in std::mem::take(&mut self.asked) {
+            let text = status::framed(&self.lines());
+            match (signal, &self.board) {
+                (SIGUSR2, Some(board)) => board.put(&text),
+                (SIGUSR2, None) => {}
+                _ => {
+                    let _ = io::stderr().write_all(text.as_bytes());
+                }
+            }
+        }
+    }
+
+    fn snapshot(&mut self) {
+        // The coordinator has chosen its place by now; this is asked for.
+        if let Some(cpus) = self.main.take() {
+            let _ = sched::pin(&cpus);
+        }
+        self.answer();
+        let lines = self.fifo.is_some().then(|| self.lines());
+        if let (Some(fifo), Some(lines)) = (&mut self.fifo, lines) {
+            fifo.offer(&lines);
+        }
+        if self.draws() && self.due(false) {
+            self.draw();
+        }
+    }
+}
+
+impl<W: Write> Observer for Screen<'_, W> {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Snapshot(live) => {
+                self.rows = live.points.iter().take(self.fixed.len()).map(Row::of).collect();
+                self.snapshot();
+            }
+            Event::Samples { point, samples, lost } => {
+                let lines = self.samples.take(*point, samples, *lost);
+                if !lines.is_empty() {
+                    self.print(&lines);
+                }
+            }
+            Event::Signal(signal) => self.asked.push(*signal),
+            _ => {}
+        }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        let streams = self.options.verbose || self.options.spike.is_some();
+        Some(if self.draws() || streams || self.fifo.is_some() { FRAME } else { SELDOM })
+    }
+
+    fn signals(&self) -> &[i32] {
+        &[SIGUSR1, SIGUSR2]
+    }
+
+    fn wants_end(&self) -> Option<&'static str> {
+        self.gone.then_some("stdout cannot be written")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_bench::recorder::{Layout, Slots};
+    use latscope_core::plan::Step;
+    use latscope_core::report::Sampling;
+    use latscope_engine::observers::{Live, Round};
+
+    fn step(threads: usize) -> Step {
+        let options = Options { threads: Some(threads as u64), ..Options::default() };
+        super::super::setup::setup(&options, &Default::default()).unwrap().step()
+    }
+
+    /// Shows the frames of a screen that sees these values, one a snapshot.
+    fn shown(options: &Options, values: &[u64]) -> String {
+        let step = step(1);
+        let layout = Layout::of(&step);
+        let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+        let mut writer = slots.writer(0, Sampling::Event);
+        let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
+        let mut out = Vec::new();
+        let mut screen = Screen::new(options, &fixed, Places::default(), &mut out);
+        for value in values {
+            writer.record(*value, 0);
+            let round = Round::of(&step, 0);
+            let live = Live { step: &step, points: vec![slots.snapshot(0)], round, began: 0, at: 0 };
+            screen.drawn = screen.drawn.map(|drawn| drawn - FRAME);
+            screen.observe(&Event::Snapshot(&live));
+        }
+        screen.finish();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_frame_goes_up_to_the_one_before_and_the_last_is_final() {
+        let text = shown(&Options::default(), &[7000, 9000]);
+        let frames: Vec<&str> = text.split("\x1b[3A").collect();
+        assert_eq!(frames.len(), 3);
+        assert!(frames.iter().all(|frame| frame.starts_with("policy: other/other: loadavg: ")), "{text}");
+        assert!(frames[2].ends_with("C:      2 Min:      7 Act:    9 Avg:    8 Max:       9\n"), "{text}");
+    }
+
+    #[test]
+    fn with_refresh_on_max_only_a_new_maximum_is_drawn() {
+        let options = Options { refresh_on_max: true, ..Options::default() };
+        let text = shown(&options, &[7000, 6000, 5000, 9000, 1]);
+        assert_eq!(text.matches("policy:").count(), 2);
+        assert!(text.ends_with("Max:       9\n\x1b[3A\x1b[3B"), "{text:?}");
+    }
+
+    #[test]
+    fn the_quiet_draw_nothing_and_sleep() {
+        let options = Options { quiet: true, ..Options::default() };
+        assert_eq!(shown(&options, &[7000]), "");
+        let screen = Screen::new(&options, &[], Places::default(), Vec::new());
+        assert_eq!(screen.period(), Some(SELDOM));
+        let spike = Options { spike: Some(1), ..options.clone() };
+        assert_eq!(Screen::new(&spike, &[], Places::default(), Vec::new()).period(), Some(FRAME));
+    }
+
+    #[test]
+    fn a_reader_that_went_away_ends_the_run() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let options = Options::default();
+        let mut screen = Screen::new(&options, &[], Places::default(), Gone);
+        assert_eq!(screen.wants_end(), None);
+        screen.finish();
+        assert!(screen.wants_end().is_some());
+    }
+
+    #[test]
+    fn the_status_goes_to_the_board_when_it_is_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options { quiet: true, ..Options::default() };
+        let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
+        let places = Places { board: Board::create(Board::path(directory.path())).ok(), ..Places::default() };
+        let mut screen = Screen::new(&options, &fixed, places, Vec::new());
+        screen.observe(&Event::Signal(SIGUSR2));
+        screen.snapshot();
+        let file = directory.path().join(format!("cyclictest{}", std::process::id()));
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(
+            text.starts_with("#---------------------------\n# cyclictest current status:\nT: 0 ("),
+            "{text}"
+        );
+    }
+}

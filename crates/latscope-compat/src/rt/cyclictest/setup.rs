@@ -1,0 +1,228 @@
+//! From cyclictest's options to what is measured: pure.
+
+use super::options::{Affinity, Options, Policy};
+use crate::rt::row::Unit;
+use crate::rt::{Refusal, cpuset};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Action, Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan};
+use latscope_probes::wake::setup::Setup;
+use latscope_probes::wake::thread::{self, ClockName, Method, Thread};
+use latscope_probes::wake::timer;
+use std::path::Path;
+
+/// The usual distance of the threads' intervals, µs.
+const DISTANCE: u64 = 500;
+
+/// The usual interval, µs.
+const INTERVAL: u64 = 1000;
+
+/// What is measured: cyclictest's way, in which the run is over with the first
+/// thread that is done, nothing is warmed up, and each thread begins when it is ready.
+///
+/// # Errors
+/// CPUs that are not there, priorities that do not go so far down.
+pub fn setup(options: &Options, machine: &Machine) -> Result<Setup, Refusal> {
+    Ok(Setup {
+        threads: threads(options, machine)?,
+        periodic: periodic(options),
+        count: options.loops.unwrap_or(u64::MAX),
+        duration: options.duration.unwrap_or(u64::MAX),
+        conditions: Conditions {
+            lock_memory: options.lock_memory,
+            cpu_dma_latency: (!options.leave_system).then_some(options.latency),
+            scratch_in: None,
+        },
+        seed: 1,
+    })
+}
+
+fn threads(options: &Options, machine: &Machine) -> Result<Vec<Thread>, Refusal> {
+    let allowed = &machine.allowed.0;
+    let count = match options.threads {
+        None => 1,
+        Some(0) => allowed.len() as u64,
+        Some(count) => count,
+    };
+    if count > MOST_THREADS {
+        return Err(Refusal::Usage(format!("{count} threads are more than {MOST_THREADS}")));
+    }
+    let cpus: Vec<Option<u32>> = match &options.affinity {
+        Affinity::Any => vec![None],
+        Affinity::Each => allowed.iter().copied().map(Some).collect(),
+        Affinity::Set(text) => cpuset::parse(text, machine)?.into_iter().map(Some).collect(),
+    };
+    let distance = if options.histogram.is_some() { 0 } else { options.distance.unwrap_or(DISTANCE) };
+    let interval = options.interval.unwrap_or(INTERVAL);
+    (0..count)
+        .map(|index| {
+            let micros = distance.checked_mul(index).and_then(|further| further.checked_add(interval));
+            let interval = micros.and_then(|us| us.checked_mul(1000)).filter(|ns| *ns < 1 << 60);
+            Ok(Thread {
+                interval: interval.ok_or_else(|| Refusal::Usage("an interval is too long".to_owned()))?,
+                policy: policy(options, index, count)?,
+                method: method(options),
+                clock: options.clock.unwrap_or(ClockName::Monotonic),
+                ..timer::usual(index, cpus[index as usize % cpus.len()])
+            })
+        })
+        .collect()
+}
+
+const MOST_THREADS: u64 = 4096;
+
+fn policy(options: &Options, index: u64, count: u64) -> Result<thread::Policy, Refusal> {
+    let lowered = || match options.spread {
+        false => Ok(options.priority),
+        true => {
+            let priority = u64::from(options.priority).checked_sub(index).filter(|priority| *priority > 0);
+            let text = || {
+                format!("FATAL: priorities of {count} threads do not go down from {} to 1", options.priority)
+            };
+            priority.map(|priority| priority as u32).ok_or_else(|| Refusal::Fatal(text()))
+        }
+    };
+    Ok(match options.policy {
+        Some(Policy::Fifo) => thread::Policy::Fifo(lowered()?),
+        Some(Policy::RoundRobin) => thread::Policy::RoundRobin(lowered()?),
+        _ => thread::Policy::Other,
+    })
+}
+
+fn method(options: &Options) -> Method {
+    match (options.posix_timers, options.system, options.relative) {
+        (true, true, _) | (false, false, false) => Method::Nanosleep,
+        (true, false, _) => Method::PosixTimer,
+        (false, true, _) => Method::System,
+        (false, false, true) => Method::Relative,
+    }
+}
+
+fn periodic(options: &Options) -> Periodic {
+    let tick = options.unit.ns();
+    Periodic {
+        warm_up: 0,
+        end: End::Any,
+        phase: match (options.aligned, options.second_aligned) {
+            (None, _) => Phase::Free,
+            (Some(offset), true) => Phase::Later(offset * 1000),
+            (Some(apart), false) => Phase::Aligned(apart * 1000),
+        },
+        align_second: options.second_aligned,
+        threshold: options.break_above.map(|limit| above(limit, options.unit)),
+        stop_at_threshold: options.break_above.is_some(),
+        corrected: options.result.is_some(),
+        linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: tick }),
+        // Spikes are picked out of all samples: the threshold may be another.
+        stream: options.verbose || options.spike.is_some(),
+    }
+}
+
+/// The most ns that are still not above a limit, figures being cut off.
+pub fn above(limit: u64, unit: Unit) -> u64 {
+    (limit + 1).saturating_mul(unit.ns()) - 1
+}
+
+/// The whole plan.
+///
+/// # Errors
+/// As [`setup`].
+pub fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
+    let on_threshold = options.break_above.map(|_| OnThreshold {
+        actions: trace
+            .map(|path| Action::MarkTrace(path.to_owned()))
+            .into_iter()
+            .chain([Action::Stop])
+            .collect(),
+        ..OnThreshold::default()
+    });
+    Ok(Plan {
+        rounds: 1,
+        job: "cyclictest".to_owned(),
+        steps: vec![setup(options, machine)?.step()],
+        load: None,
+        timeline: options.timeline.clone(),
+        on_threshold,
+        cpus: machine.allowed.clone(),
+        notes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::units::CpuList;
+    use std::ffi::OsString;
+
+    fn machine() -> Machine {
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        Machine { online: list("0-5"), allowed: list("1-3"), ..Machine::default() }
+    }
+
+    fn of(line: &str) -> Result<Setup, Refusal> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        setup(&Options::read(&words).unwrap(), &machine())
+    }
+
+    fn places(line: &str) -> Vec<(Option<u32>, u64, u32)> {
+        let threads = of(line).unwrap().threads;
+        threads.iter().map(|t| (t.cpu, t.interval / 1000, t.policy.priority())).collect()
+    }
+
+    #[test]
+    fn without_options_one_thread_of_the_normal_class_runs_anywhere() {
+        let setup = of("").unwrap();
+        assert_eq!(places(""), [(None, 1000, 0)]);
+        assert_eq!((setup.count, setup.duration), (u64::MAX, u64::MAX));
+        assert_eq!(setup.periodic.phase, Phase::Free);
+        assert_eq!((setup.periodic.end, setup.periodic.warm_up), (End::Any, 0));
+        assert_eq!(setup.conditions.cpu_dma_latency, Some(0));
+        assert!(!setup.conditions.lock_memory && !setup.periodic.corrected);
+    }
+
+    #[test]
+    fn threads_go_round_the_cpus_at_their_distances() {
+        assert_eq!(places("-Sp90"), [(Some(1), 1000, 90), (Some(2), 1500, 90), (Some(3), 2000, 90)]);
+        assert_eq!(places("-t2 -a 5,0 -d 0 -i 200"), [(Some(0), 200, 0), (Some(5), 200, 0)]);
+        assert_eq!(places("-t 4 -a -d 1").last(), Some(&(Some(1), 1003, 0)));
+        assert_eq!(places("-t2 -h 10 -d 99"), [(None, 1000, 0), (None, 1000, 0)]);
+        assert_eq!(places("-t3 -p 5 --priospread").iter().map(|t| t.2).collect::<Vec<_>>(), [5, 4, 3]);
+        assert!(of("-t3 -p 2 --priospread").unwrap_err().to_string().contains("from 2 to 1"));
+        assert!(of("-a 9").is_err() && of("-t 5000").is_err());
+    }
+
+    #[test]
+    fn figures_above_the_limit_are_cut_off_before_they_are_compared() {
+        assert_eq!(above(10, Unit::Us), 10_999);
+        assert_eq!(above(10, Unit::Ns), 10);
+        let periodic = of("-b 10").unwrap().periodic;
+        assert_eq!((periodic.threshold, periodic.stop_at_threshold), (Some(10_999), true));
+        assert_eq!(of("-b 0").unwrap().periodic.threshold, None);
+    }
+
+    #[test]
+    fn ways_to_wait() {
+        let method = |line: &str| of(line).unwrap().threads[0].method;
+        assert_eq!(method(""), Method::Nanosleep);
+        assert_eq!((method("-r"), method("-s")), (Method::Relative, Method::System));
+        assert_eq!((method("-x"), method("-xs")), (Method::PosixTimer, Method::Nanosleep));
+    }
+
+    #[test]
+    fn first_instants() {
+        let periodic = |line: &str| of(line).unwrap().periodic;
+        assert_eq!(periodic("-A 50").phase, Phase::Aligned(50_000));
+        let second = periodic("--secaligned=50");
+        assert_eq!((second.phase, second.align_second), (Phase::Later(50_000), true));
+    }
+
+    #[test]
+    fn what_is_recorded_is_what_is_printed() {
+        let periodic = |line: &str| of(line).unwrap().periodic;
+        assert_eq!(periodic("-h 40").linear, Some(Linear { buckets: 40, tick_ns: 1000 }));
+        assert_eq!(periodic("-N -h 40").linear, Some(Linear { buckets: 40, tick_ns: 1 }));
+        assert!(periodic("-v").stream && periodic("--spike=5").stream && !periodic("-q").stream);
+        assert!(periodic("--result=x").corrected);
+        assert_eq!(of("--laptop").unwrap().conditions.cpu_dma_latency, None);
+        assert_eq!(of("--latency=7 -m").unwrap().conditions.cpu_dma_latency, Some(7));
+    }
+}

@@ -1,0 +1,73 @@
+//! System management interrupts, counted by a register of Intel's processors.
+//! It is read when the status is drawn, not in each cycle.
+
+use crate::rt::Refusal;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// MSR_SMI_COUNT.
+const REGISTER: u64 = 0x34;
+
+/// The registers of the CPUs of the threads.
+#[derive(Debug)]
+pub struct Smi {
+    registers: Vec<(File, u32)>,
+}
+
+impl Smi {
+    /// Opens the registers of these CPUs below `/dev/cpu`.
+    ///
+    /// # Errors
+    /// There is no such device, or no such register.
+    pub fn open(devices: &Path, cpus: impl Iterator<Item = u32>) -> Result<Smi, Refusal> {
+        let open = |cpu: u32| {
+            let path = devices.join(format!("{cpu}/msr"));
+            File::open(&path).and_then(|file| Ok((read(&file)?, file))).map_err(|error| {
+                Refusal::Fatal(format!(
+                    "FATAL: SMI counter is not supported here: {}: {error} (as root, on Intel: `modprobe msr`)",
+                    path.display()
+                ))
+            })
+        };
+        let registers = cpus.map(|cpu| open(cpu).map(|(count, file)| (file, count)));
+        Ok(Smi { registers: registers.collect::<Result<_, _>>()? })
+    }
+
+    /// How many came since the registers were opened.
+    pub fn counts(&self) -> Vec<u64> {
+        let count = |(file, from): &(File, u32)| read(file).map_or(0, |now| now.wrapping_sub(*from).into());
+        self.registers.iter().map(count).collect()
+    }
+}
+
+fn read(file: &File) -> std::io::Result<u32> {
+    let mut register = [0; 8];
+    file.read_exact_at(&mut register, REGISTER)?;
+    Ok(u64::from_ne_bytes(register) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_since_the_start_is_counted_also_past_32_bits() {
+        let devices = tempfile::tempdir().unwrap();
+        let file = devices.path().join("3/msr");
+        std::fs::create_dir(devices.path().join("3")).unwrap();
+        let content = |count: u64| [vec![0; REGISTER as usize], count.to_ne_bytes().into()].concat();
+        std::fs::write(&file, content(0xffff_fffe)).unwrap();
+        let smi = Smi::open(devices.path(), [3].into_iter()).unwrap();
+        assert_eq!(smi.counts(), [0]);
+        std::fs::write(&file, content(5)).unwrap();
+        assert_eq!(smi.counts(), [7]);
+    }
+
+    #[test]
+    fn without_the_device_it_says_so_in_a_line() {
+        let devices = tempfile::tempdir().unwrap();
+        let text = Smi::open(devices.path(), [0].into_iter()).unwrap_err().to_string();
+        assert!(text.contains("0/msr") && !text.contains('\n'), "{text}");
+    }
+}

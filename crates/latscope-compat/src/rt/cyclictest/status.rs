@@ -1,0 +1,113 @@
+//! The status lines: one for each thread, redrawn in place.
+
+use super::options::{Options, Policy};
+use crate::rt::row::{Row, Unit};
+use latscope_core::plan::Point;
+use latscope_probes::wake::thread::Thread;
+use std::fmt::Write;
+
+/// What of a thread does not change while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fixed {
+    /// Its priority.
+    pub priority: u32,
+    /// Its interval, µs.
+    pub interval: u64,
+    /// Its CPU.
+    pub cpu: Option<u32>,
+}
+
+impl Fixed {
+    /// Of the thread of a point.
+    pub fn of(point: &Point) -> Fixed {
+        let thread = Thread::of(point);
+        Fixed { priority: thread.policy.priority(), interval: thread.interval / 1000, cpu: thread.cpu }
+    }
+}
+
+/// A line for each thread; with the count of system management interrupts where these are counted.
+pub fn lines(unit: Unit, fixed: &[Fixed], rows: &[Row], smi: Option<&[u64]>) -> String {
+    let width = if unit == Unit::Ns { 8 } else { 5 };
+    let mut text = String::new();
+    for (index, (fixed, row)) in fixed.iter().zip(rows).enumerate() {
+        let _ = write!(
+            text,
+            "T:{index:2} ({:5}) P:{:2} I:{} C:{:7} Min:{:7} Act:{:width$} Avg:{:width$} Max:{:8}",
+            row.thread,
+            fixed.priority,
+            fixed.interval,
+            row.cycles,
+            row.min_in(unit),
+            unit.cut(row.last),
+            row.average_in(unit),
+            unit.cut(row.max),
+        );
+        if let Some(count) = smi.and_then(|counts| counts.get(index)) {
+            let _ = write!(text, " SMI:{count:8}");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The two lines above the threads'.
+pub fn header(options: &Options, load: &str) -> String {
+    format!("policy: {}: loadavg: {}          \n\n", policy(options), load.trim_end())
+}
+
+fn policy(options: &Options) -> &'static str {
+    match options.policy {
+        Some(Policy::Fifo) => "fifo",
+        Some(Policy::RoundRobin) => "rr",
+        Some(Policy::Batch) => "batch/other",
+        Some(Policy::Idle) => "idle/other",
+        Some(Policy::Other) | None => "other/other",
+    }
+}
+
+/// Moves the cursor up to the header of the frame before.
+pub fn up(threads: usize) -> String {
+    format!("\x1b[{}A", threads + 2)
+}
+
+/// Moves the cursor down below the last frame.
+pub fn down(threads: usize) -> String {
+    format!("\x1b[{}B", threads + 2)
+}
+
+/// The status in answer to a signal.
+pub fn framed(lines: &str) -> String {
+    let ruler = "#---------------------------\n";
+    format!("{ruler}# cyclictest current status:\n{lines}{ruler}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIXED: Fixed = Fixed { priority: 95, interval: 1000, cpu: Some(0) };
+
+    #[test]
+    fn widths_are_the_least_and_grow() {
+        let row =
+            Row { thread: 15_429, cycles: 8, min: Some(6_900), last: 7_000, mean: 11_999.0, max: 23_000 };
+        let wide = Row { thread: 1_234_567, cycles: 123_456_789, last: 123_456_000, ..row };
+        assert_eq!(
+            lines(Unit::Us, &[FIXED; 3], &[row, Row::default(), wide], None),
+            "T: 0 (15429) P:95 I:1000 C:      8 Min:      6 Act:    7 Avg:   11 Max:      23\n\
+             T: 1 (    0) P:95 I:1000 C:      0 Min:1000000 Act:    0 Avg:    0 Max:       0\n\
+             T: 2 (1234567) P:95 I:1000 C:123456789 Min:      6 Act:123456 Avg:   11 Max:      23\n"
+        );
+        assert_eq!(
+            lines(Unit::Ns, &[FIXED], &[row], Some(&[4])),
+            "T: 0 (15429) P:95 I:1000 C:      8 Min:   6900 Act:    7000 Avg:   11999 Max:   23000 SMI:       4\n"
+        );
+    }
+
+    #[test]
+    fn a_frame_is_as_high_as_its_threads_and_two_lines() {
+        let text = header(&Options::default(), "10.77 20.84 12.61 12/174 15430\n");
+        assert_eq!(text, "policy: other/other: loadavg: 10.77 20.84 12.61 12/174 15430          \n\n");
+        assert_eq!((up(2), down(2)), ("\x1b[4A".to_owned(), "\x1b[4B".to_owned()));
+    }
+}

@@ -1,0 +1,113 @@
+//! What a run stands on, and what it may do.
+
+use super::Refusal;
+use crate::page;
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::report::{LinearRecord, Measurement, Report, Status, Support};
+use latscope_core::units::fold_cpus;
+use latscope_host::machine::{self, Root};
+use latscope_judge::verdict;
+use latscope_os::sched;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::{Path, PathBuf};
+
+/// This machine, with a calibrated clock.
+pub fn here() -> (Machine, Timebase) {
+    let (timebase, clock) = Timebase::calibrate();
+    let mut machine = machine::snapshot(&Root::real());
+    machine.clock = clock;
+    (machine, timebase)
+}
+
+/// Whether threads of this process may have this real-time priority; its
+/// limit is raised as far as that is allowed.
+///
+/// # Errors
+/// They may not.
+pub fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
+    let limit = getrlimit(Resource::Rtprio);
+    if limit.current.is_some_and(|current| current < u64::from(priority)) {
+        // Refused or not, the trial below tells.
+        let _ = setrlimit(Resource::Rtprio, Rlimit { current: limit.maximum, ..limit });
+    }
+    let tried = sched::set_policy(sched::Policy::Fifo(priority));
+    let back = sched::set_policy(sched::Policy::Other);
+    tried.and(back).map_err(|error| {
+        Refusal::Fatal(format!(
+            "Unable to change scheduling policy! ({error})\nProbably missing capabilities, either run as root or \
+             increase RLIMIT_RTPRIO limits."
+        ))
+    })
+}
+
+/// The directory of the trace that the user records.
+///
+/// # Errors
+/// There is none that can be written to.
+pub fn trace_directory() -> Result<PathBuf, Refusal> {
+    let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
+    let writable =
+        |path: &&&Path| std::fs::OpenOptions::new().write(true).open(path.join("trace_marker")).is_ok();
+    usual.iter().find(writable).map(|path| path.to_path_buf()).ok_or_else(|| {
+        let remedy = "as root, run `mount -t tracefs nodev /sys/kernel/tracing`";
+        Refusal::Fatal(format!(
+            "FATAL: the trace cannot be marked, for there is none to be written: {remedy}"
+        ))
+    })
+}
+
+/// Whether the machine will be kept from deep sleep, which costs a right.
+pub fn may_hold_latency() -> std::io::Result<()> {
+    std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map(drop)
+}
+
+/// The first event above the threshold: the measurement it is of, and its length, ns.
+pub fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
+    let first = |(index, m): (usize, &Measurement)| {
+        let first = m.recordings.as_ref()?.exceedances.first()?;
+        Some((first.at, index, first.value))
+    };
+    measured.iter().enumerate().filter_map(first).min().map(|(_, index, ns)| (index, ns))
+}
+
+/// latscope's exit code, for the programs that are asked for it: a limit is a criterion.
+pub fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
+    let doubtful = report.measurements.iter().any(|m| m.support != Support::Ok);
+    let status = match (exceeded, doubtful) {
+        (true, _) => Status::Exceeded,
+        (false, true) => Status::Inconclusive,
+        (false, false) => Status::Pass,
+    };
+    verdict::exit_code(limited.then_some(status), verdict::is_cut_short(report))
+}
+
+/// The exact histograms that were asked for, one a measurement.
+pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
+    let record = |m: &Measurement| m.recordings.as_ref().and_then(|recordings| recordings.linear.clone());
+    measured.iter().map(|m| record(m).unwrap_or_default()).collect()
+}
+
+/// What a reader must know of measurements that are not as they should be.
+pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
+    let doubt = |m: &Measurement| {
+        let reason = m.reason.clone().filter(|_| m.support != Support::Ok)?;
+        let remedy = page::remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        let kind = if m.support == Support::Degraded { "degraded" } else { "not measured" };
+        Some(format!("{kind}: {reason}{remedy}"))
+    };
+    fold_cpus(measurements.iter().filter_map(doubt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_priority_that_cannot_be_is_refused_and_the_policy_stays() {
+        let before = sched::policy().unwrap();
+        let text = may_be_real_time(100).unwrap_err().to_string();
+        assert!(text.starts_with("Unable to change scheduling policy!"), "{text}");
+        assert_eq!(sched::policy().unwrap(), before);
+    }
+}

@@ -1,0 +1,150 @@
+//! The JSON of rt-tests: keys with colons inside them and hand-made
+//! indentation, both frozen by those who read it.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What the three programs' files begin with.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// The command line.
+    pub command: String,
+    /// The release whose form it is.
+    pub version: &'static str,
+    /// When the run began.
+    pub started: SystemTime,
+    /// When it ended.
+    pub ended: SystemTime,
+    /// `sysname`, `nodename`, `release`, `version` and `machine`.
+    pub system: [(&'static str, String); 5],
+    /// Content of /sys/kernel/realtime.
+    pub realtime: u32,
+}
+
+impl Head {
+    /// Of a run on this machine that ends now.
+    pub fn here(name: &str, arguments: &[OsString], version: &'static str, started: SystemTime) -> Head {
+        let uname = rustix::system::uname();
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let realtime = std::fs::read_to_string("/sys/kernel/realtime").unwrap_or_default();
+        let words = arguments.iter().map(|word| word.to_string_lossy());
+        let command = std::iter::once(name.into()).chain(words);
+        Head {
+            command: command.collect::<Vec<Cow<str>>>().join(" "),
+            version,
+            started,
+            ended: SystemTime::now(),
+            system: [
+                ("sysname", text(uname.sysname())),
+                ("nodename", text(uname.nodename())),
+                ("release", text(uname.release())),
+                ("version", text(uname.version())),
+                ("machine", text(uname.machine())),
+            ],
+            realtime: realtime.trim().parse().unwrap_or(0),
+        }
+    }
+
+    /// The whole file; `rest` is what follows, with its indentation and without the last brace.
+    pub fn file(&self, rest: &str) -> String {
+        let mut text = String::from("{\n  \"file_version\": 1,\n");
+        let mut put = |key: &str, value: &str| {
+            let _ = writeln!(text, "  \"{key}\": {},", quoted(value));
+        };
+        put("cmdline:", &self.command);
+        put("rt_test_version:", self.version);
+        put("start_time", &rfc2822(self.started));
+        put("end_time", &rfc2822(self.ended));
+        text.push_str("  \"return_code\": 0,\n  \"sysinfo\": {\n");
+        for (key, value) in &self.system {
+            let _ = writeln!(text, "    \"{key}\": {},", quoted(value));
+        }
+        let _ = writeln!(text, "    \"realtime\": {}\n  }},", self.realtime);
+        text + rest + "}\n"
+    }
+}
+
+/// A text in quotes, escaped: rt-tests leaves that out, and is not JSON then.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A histogram's counts by value, leaving out zeros.
+pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
+    let rows: Vec<String> = values
+        .filter(|(_, count)| *count > 0)
+        .map(|(value, count)| format!("        \"{value}\": {count}"))
+        .collect();
+    match rows.is_empty() {
+        // As it is printed: the closing brace is indented, on the same line.
+        true => "{      }".to_owned(),
+        false => format!("{{\n{}\n      }}", rows.join(",\n")),
+    }
+}
+
+/// Writes to a file, or to stdout for `-`.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    match path.as_os_str() == "-" {
+        true => {
+            // What cannot be written there is told in the end.
+            latscope_host::stdout::print(text);
+            Ok(())
+        }
+        false => std::fs::write(path, text),
+    }
+}
+
+/// `Sat, 21 Nov 2026 07:02:44 +0000`: always UTC.
+fn rfc2822(time: SystemTime) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let date =
+        humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds));
+    let date = date.to_string();
+    let month: usize = date[5..7].parse().unwrap_or(1);
+    format!(
+        "{}, {} {} {} {} +0000",
+        DAYS[(seconds / 86_400 % 7) as usize],
+        &date[8..10],
+        MONTHS[month - 1],
+        &date[..4],
+        &date[11..19]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_are_those_of_mails() {
+        let at = |seconds| rfc2822(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "Thu, 01 Jan 1970 00:00:00 +0000");
+        assert_eq!(at(1_795_244_564), "Sat, 21 Nov 2026 07:02:44 +0000");
+    }
+
+    #[test]
+    fn the_file_is_json_whatever_the_command_line_holds() {
+        let head = Head::here("cyclictest", &["--json=a\"b\\".into()], "2.40", SystemTime::UNIX_EPOCH);
+        let file = head.file("  \"num_threads\": 1\n");
+        let json: serde_json::Value = serde_json::from_str(&file).unwrap();
+        assert_eq!(json["cmdline:"], "cyclictest --json=a\"b\\");
+        assert_eq!((&json["file_version"], &json["return_code"]), (&1.into(), &0.into()));
+        assert_eq!(json["sysinfo"]["sysname"], "Linux");
+    }
+
+    #[test]
+    fn counts_of_nothing_are_an_odd_brace() {
+        assert_eq!(counts([(1, 0)].into_iter()), "{      }");
+        assert_eq!(counts([(1, 0), (7, 2)].into_iter()), "{\n        \"7\": 2\n      }");
+    }
+}

@@ -1,0 +1,278 @@
+//! `oslat`: busy loops, by the probe `noise.busy`.
+
+pub mod options;
+pub mod text;
+
+use super::console::Voice;
+use super::json::Head;
+use super::{Refusal, cpuset, ground};
+use crate::names;
+use anyhow::Result;
+use latscope_core::histogram::Histogram;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
+use latscope_core::report::{Measurement, Report};
+use latscope_engine::observers::{Event, Observer};
+use latscope_engine::planner::{self, Request};
+use latscope_engine::runner::Run;
+use latscope_engine::saver;
+use latscope_host::eprintln;
+use latscope_host::stdout::print;
+use latscope_os::sched;
+use latscope_probes::REGISTRY;
+use latscope_probes::noise::BUSY;
+use latscope_probes::{Ask, Profile};
+use options::{Options, SPECS};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use text::Core;
+
+const VOICE: Voice = Voice { name: "oslat", version: "2.40", specs: SPECS };
+
+/// Carries out a call.
+///
+/// # Errors
+/// Nothing could be started.
+pub fn run(arguments: &[OsString]) -> Result<u8> {
+    let read = Options::read(arguments).map_err(Into::into);
+    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
+}
+
+fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
+    print(&format!("oslat V {}\n", VOICE.version));
+    if options.version {
+        return Ok(0);
+    }
+    options.notes.iter().for_each(|note| VOICE.note(note));
+    let started = SystemTime::now();
+    let (machine, timebase) = ground::here();
+    options.priority.map(ground::may_be_real_time).transpose()?;
+    let main = cpuset::parse(&options.main_cpu.to_string(), &machine)?;
+    let plan = plan(options, &machine)?;
+    let watched = plan.steps[0].points.len();
+    print(&text::before(options, watched));
+    // A trace that cannot be written is not there to be stopped.
+    let trace = options.trace_threshold.and_then(|_| ground::trace_directory().ok());
+    let mut stopper = Stopper { main: Some(main), trace };
+    let observers: Vec<&mut dyn Observer> = vec![&mut stopper];
+    let report = names::run(Run {
+        registry: &REGISTRY,
+        plan,
+        machine,
+        timebase,
+        labels: Default::default(),
+        observers,
+    })?;
+    let measured = &report.measurements[..watched];
+    let there = VOICE.doubt(measured);
+    let code = match ground::first_exceedance(measured) {
+        _ if !there => 1,
+        Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
+        None => finish(options, arguments, started, &report, measured),
+    };
+    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    Ok(code)
+}
+
+/// One loop on each CPU, and what its gaps are counted by.
+///
+/// # Errors
+/// CPUs that are not there.
+fn plan(options: &Options, machine: &Machine) -> Result<Plan, Refusal> {
+    let cpus = options.cpus.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?;
+    let outside = cpus.iter().flatten().find(|cpu| !machine.allowed.0.contains(cpu));
+    if let Some(cpu) = outside {
+        let text = format!(
+            "oslat: CPU {cpu} is outside of the mask of this process: start it with `taskset -c {cpu}`"
+        );
+        return Err(Refusal::Fatal(text));
+    }
+    let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
+    if let Some(priority) = options.priority {
+        values.insert("priority".to_owned(), vec![u64::from(priority).into()]);
+    }
+    let ask = Ask { profile: Profile::Normal, survey: false, values, directories: Vec::new() };
+    let request = Request {
+        cpus: cpus.unwrap_or_default(),
+        duration: Some(options.duration),
+        ..Request::new(VOICE.name, ask)
+    };
+    let mut plan = planner::plan(&REGISTRY, &[&BUSY], &request, machine);
+    for step in &mut plan.steps {
+        if let Some(rules) = &mut step.periodic {
+            rules.linear = Some(Linear { buckets: options.buckets, tick_ns: 1000 });
+            // At the threshold, not only above it.
+            rules.threshold = options.trace_threshold.map(|us| us.saturating_mul(1000) - 1);
+            rules.stop_at_threshold = options.trace_threshold.is_some();
+        }
+    }
+    plan.on_threshold = options
+        .trace_threshold
+        .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() });
+    Ok(plan)
+}
+
+/// Keeps the waiting thread where it is wanted, and stops the user's trace.
+struct Stopper {
+    main: Option<Vec<u32>>,
+    trace: Option<PathBuf>,
+}
+
+impl Observer for Stopper {
+    fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Point { .. } => {
+                // The coordinator has chosen its place by now; this is asked for.
+                if let Some(cpus) = self.main.take() {
+                    let _ = sched::pin(&cpus);
+                }
+            }
+            Event::Outlier(outlier) => {
+                if let Some(directory) = self.trace.take() {
+                    stop_trace(&directory, outlier.cpu, outlier.value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A trace that can no longer be written has been stopped by somebody else.
+fn stop_trace(directory: &Path, cpu: u32, ns: u64) {
+    let mark = format!("oslat: Trace threshold triggered on cpu {cpu} with {} us", ns / 1000);
+    let _ = std::fs::write(directory.join("trace_marker"), mark);
+    let _ = std::fs::write(directory.join("tracing_on"), "0");
+}
+
+fn cpu(m: &Measurement) -> u32 {
+    match m.params.get("cpu") {
+        Some(ParamValue::Number(cpu)) => *cpu as u32,
+        _ => 0,
+    }
+}
+
+fn stopped(options: &Options, cpu: u32, ns: u64) -> u8 {
+    if !options.quiet {
+        print("Test starts...\n");
+    }
+    eprintln!(
+        "oslat: Trace threshold ({} us) triggered on cpu {cpu} with {} us!\nStopping the test.",
+        options.trace_threshold.unwrap_or(0),
+        ns / 1000
+    );
+    if options.strict_exit { 2 } else { 1 }
+}
+
+fn finish(
+    options: &Options,
+    arguments: &[OsString],
+    started: SystemTime,
+    report: &Report,
+    measured: &[Measurement],
+) -> u8 {
+    let cores: Vec<Core> = measured.iter().map(|m| core(options, m)).collect();
+    let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
+    print(&text::after(options, megahertz, &cores));
+    let Some(path) = &options.json else { return exit(options, report) };
+    let head = Head::here(VOICE.name, arguments, VOICE.version, started);
+    match super::json::write(path, &head.file(&text::json(options, megahertz, &cores))) {
+        Ok(()) => exit(options, report),
+        Err(error) => {
+            eprintln!("Failed to open '{}': {error}", path.display());
+            2
+        }
+    }
+}
+
+fn exit(options: &Options, report: &Report) -> u8 {
+    if options.strict_exit {
+        ground::strict_exit(options.trace_threshold.is_some(), false, report)
+    } else {
+        0
+    }
+}
+
+/// The figures of a CPU: turns without a gap count with the shortest ones.
+fn core(options: &Options, m: &Measurement) -> Core {
+    let value = |name: &str| m.values.get(name).map_or(0.0, |value| value.value);
+    let record = m.recordings.as_ref().and_then(|recordings| recordings.linear.clone()).unwrap_or_default();
+    let mut counts = record.counts;
+    counts.resize(options.buckets as usize, 0);
+    let (turns, gaps) = (value("turns"), m.histogram.count());
+    counts[0] += (turns as u64).saturating_sub(gaps);
+    if let Some(last) = counts.last_mut() {
+        *last += record.overflow;
+    }
+    let reached = |ns: Option<f64>| ns.map_or(1, |ns| (ns / 1000.0) as u64 + 1);
+    Core {
+        cpu: cpu(m),
+        min: if counts[0] > 0 { 1 } else { reached(m.histogram.min()) },
+        max: reached(m.histogram.max()),
+        mean: mean(&counts, beyond(&m.histogram, options.buckets)),
+        seconds: value("watched"),
+        counts,
+    }
+}
+
+/// The mean as oslat has it: a turn is as long as the upper edge of its bucket, in µs, and those
+/// `beyond` the last one add what they are longer.
+fn mean(counts: &[u64], beyond: f64) -> f64 {
+    let sum =
+        |of: &dyn Fn(u64, u64) -> u64| (1..).zip(counts).map(|(edge, n)| of(edge, *n)).sum::<u64>() as f64;
+    (sum(&|edge, n| edge * n) + beyond) / sum(&|_, n| n).max(1.0)
+}
+
+/// By how much gaps are longer than the last bucket, together, µs.
+fn beyond(gaps: &Histogram, buckets: u64) -> f64 {
+    let excess = |ns: f64, n: u64| ((ns / 1000.0).floor() + 1.0 - buckets as f64).max(0.0) * n as f64;
+    let known: f64 = gaps.buckets_ns().map(|(low, high, n)| excess(f64::midpoint(low, high), n)).sum();
+    known + excess(gaps.max().unwrap_or(0.0), gaps.overflow())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::units::CpuList;
+
+    fn planned(line: &str) -> Plan {
+        let list = |text: &str| text.parse::<CpuList>().unwrap();
+        let machine = Machine { online: list("0-3"), allowed: list("0-3"), ..Machine::default() };
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        plan(&Options::read(&words).unwrap(), &machine).unwrap()
+    }
+
+    #[test]
+    fn a_loop_on_each_cpu_for_the_time_asked_for() {
+        let plan = planned("-D 5 -c 1,3 -b 8 -f 7");
+        let step = &plan.steps[0];
+        let seen: Vec<_> = step.points.iter().map(|p| (p.number("cpu"), p.number("priority"))).collect();
+        assert_eq!((plan.steps.len(), seen), (1, vec![(1, 7), (3, 7)]));
+        assert_eq!(step.stop.limit_ns, 5_000_000_000);
+        let rules = step.periodic.as_ref().unwrap();
+        assert_eq!((rules.linear, rules.threshold), (Some(Linear { buckets: 8, tick_ns: 1000 }), None));
+        assert_eq!(planned("").steps[0].points.len(), 4);
+    }
+
+    #[test]
+    fn the_average_is_never_below_the_minimum() {
+        assert_eq!(mean(&[1000, 0, 0, 0], 0.0), 1.0);
+        assert_eq!(mean(&[0, 3, 0, 1], 0.0), 2.5);
+        assert_eq!(mean(&[0, 0], 0.0), 0.0);
+        // Of 4 and 12 µs begun: the last bucket's edge, and 8 µs more.
+        let mut gaps = Histogram::new(1000);
+        [3_500, 11_500].into_iter().for_each(|ns| gaps.record(ns));
+        let beyond = beyond(&gaps, 4);
+        assert!((beyond - 8.0).abs() < 0.1, "{beyond}");
+        assert_eq!(mean(&[0, 0, 0, 2], 8.0), 8.0);
+    }
+
+    #[test]
+    fn the_threshold_itself_ends_the_run() {
+        let plan = planned("-T 50");
+        let rules = plan.steps[0].periodic.as_ref().unwrap();
+        assert_eq!((rules.threshold, rules.stop_at_threshold), (Some(49_999), true));
+        assert_eq!(plan.on_threshold.unwrap().actions, [Action::Stop]);
+    }
+}

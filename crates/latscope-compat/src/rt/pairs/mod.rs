@@ -1,0 +1,360 @@
+//! The programs for inter-process communication: `pmqtest`, `ptsematest`,
+//! `sigwaittest`, `signaltest`, `svsematest`, by `probe::paced`.
+
+pub mod options;
+pub mod text;
+
+use super::console::Voice;
+use super::json::{self, Head};
+use super::{Refusal, cpuset, ground};
+use crate::rt::arguments::Spec;
+use anyhow::Result;
+use latscope_bench::hold::hold;
+use latscope_core::machine::Machine;
+use latscope_core::report::Status;
+use latscope_host::eprintln;
+use latscope_host::stdout::{Stdout, print};
+use latscope_judge::verdict;
+use latscope_probes::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
+use options::Options;
+use options::spec::*;
+use std::ffi::OsString;
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime};
+use text::Pair;
+
+/// What tells one of the programs from the others.
+pub struct Program {
+    voice: Voice,
+    means: Means,
+    form: Form,
+    /// Whether the receiver may give up waiting.
+    timeouts: bool,
+}
+
+const fn program(name: &'static str, means: Means, form: Form, specs: &'static [Spec]) -> Program {
+    Program { voice: Voice { name, version: "2.40", specs }, means, form, timeouts: false }
+}
+
+/// POSIX message queues.
+pub static PMQTEST: Program = Program {
+    timeouts: true,
+    ..program(
+        "pmqtest",
+        Means::Queues,
+        Form::Pairs,
+        &[
+            AFFINITY, BREAK, DISTANCE, DURATION, FORCE, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP,
+            THREADS, TIMEOUT, MARK, STRICT,
+        ],
+    )
+};
+
+/// POSIX mutexes, or what they are made of.
+pub static PTSEMATEST: Program = program(
+    "ptsematest",
+    Means::Futexes,
+    Form::Pairs,
+    &[
+        AFFINITY, BREAK, DISTANCE, DURATION, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP, THREADS,
+        MARK, STRICT,
+    ],
+);
+
+/// System V semaphores.
+pub static SVSEMATEST: Program = program("svsematest", Means::Semaphores, Form::Pairs, FORKING);
+
+/// Signals.
+pub static SIGWAITTEST: Program = program("sigwaittest", Means::Signals, Form::Pairs, FORKING);
+
+const FORKING: &[Spec] = &[
+    AFFINITY, BREAK, DISTANCE, DURATION, FORK, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP, THREADS,
+    MARK, STRICT,
+];
+
+/// Signals in a circle.
+pub static SIGNALTEST: Program = program(
+    "signaltest",
+    Means::Signals,
+    Form::Circle,
+    &[
+        AFFINITY, BREAK, DURATION, HELP, JSON, LOOPS, LOCK, PRIORITY, QUIET, SMP, CIRCLE, VERBOSE, MARK,
+        STRICT,
+    ],
+);
+
+/// Between two frames.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// Between two looks at processes, where nothing is drawn.
+const SELDOM: Duration = Duration::from_secs(1);
+
+impl Program {
+    /// Carries out a call.
+    ///
+    /// # Errors
+    /// Nothing could be started.
+    pub fn run(&'static self, arguments: &[OsString]) -> Result<u8> {
+        let read = self.options(arguments).map_err(Into::into);
+        self.voice.settle(read.and_then(|options| self.carry_out(&options, arguments)))
+    }
+
+    fn carry_out(&self, options: &Options, arguments: &[OsString]) -> Result<u8> {
+        options.notes.iter().for_each(|note| self.voice.note(note));
+        let started = SystemTime::now();
+        let (machine, _) = ground::here();
+        let mut rules = self.rules(options, &machine)?;
+        if options.priority > 0 {
+            ground::may_be_real_time(options.priority)?;
+        }
+        if options.trace_mark && options.break_above.is_some() {
+            let trace = ground::trace_directory()?;
+            rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
+        }
+        let (_held, shortfalls) = hold(&MEMORY);
+        shortfalls
+            .iter()
+            .for_each(|shortfall| self.voice.note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
+        let mut session = Session::begin(rules.clone(), options.fork)?;
+        let mut screen = Screen { program: self, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
+        let interrupted = screen.watch(&mut session)?;
+        session.check()?;
+        let board = session.board();
+        let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
+        screen.finish(board, &text);
+        drop(session);
+        if let Some(path) = &options.json {
+            let head = Head::here(self.voice.name, arguments, self.voice.version, started);
+            if let Err(error) = json::write(path, &head.file(&json)) {
+                eprintln!("Failed to open '{}': {error}", path.display());
+                return Ok(2);
+            }
+        }
+        let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
+        // Without an end of its own it is done when it is told to end.
+        let cut_short = interrupted && (options.duration.is_some() || options.loops.is_some());
+        Ok(match options.strict_exit {
+            true => verdict::exit_code(options.break_above.map(|_| status), cut_short),
+            false => 0,
+        })
+    }
+
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// Help was asked for, or the call cannot be carried out.
+    pub fn options(&self, arguments: &[OsString]) -> Result<Options, Refusal> {
+        Options::read(self.voice.specs, arguments)
+    }
+
+    /// Its options.
+    pub fn specs(&self) -> &'static [Spec] {
+        self.voice.specs
+    }
+
+    /// What each party is to do. Pure.
+    ///
+    /// # Errors
+    /// There are no such CPUs.
+    pub fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+        let cpus = match (&options.affinity, options.smp) {
+            (Some(Some(set)), _) => cpuset::parse(set, machine)?,
+            (Some(None), _) | (None, true) => machine.allowed.0.clone(),
+            (None, false) => Vec::new(),
+        };
+        let each = machine.allowed.0.len() as u64;
+        let usual = if self.form == Form::Circle { 2 } else { 1 };
+        let count = match options.threads {
+            None if options.smp => each.max(usual),
+            None => usual,
+            Some(0) => each,
+            Some(count) => count,
+        };
+        let one = |index: u64| Rules {
+            means: self.means,
+            form: self.form,
+            interval: options
+                .distance
+                .saturating_mul(index)
+                .saturating_add(options.interval)
+                .saturating_mul(1000),
+            priority: match (options.smp || self.form == Form::Circle, options.priority) {
+                (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
+                _ => options.priority,
+            },
+            cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
+            loops: options.loops.unwrap_or(u64::MAX),
+            // Strictly above, the figures being cut off first.
+            threshold: options.break_above.map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
+            timeout: options.timeout,
+            delay: options.force_timeout,
+            trace: None,
+        };
+        let parties = if self.form == Form::Circle { 1 } else { 2 };
+        Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), parties)).collect())
+    }
+}
+
+/// Prints while they run.
+struct Screen<'a, W> {
+    program: &'a Program,
+    options: &'a Options,
+    rules: &'a [Rules],
+    out: W,
+    drawn: bool,
+    /// Samples that `-v` has printed.
+    told: u64,
+}
+
+impl<W: Write> Screen<'_, W> {
+    /// Draws until the run is over; whether it was told to end.
+    fn watch(&mut self, session: &mut Session) -> Result<bool> {
+        let begun = Instant::now();
+        let limit = self.options.duration.map_or(Duration::MAX, Duration::from_nanos);
+        let draws = !self.options.quiet || self.options.verbose;
+        self.draw(session.board());
+        loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            let ended = session.wait(left.min(if draws { FRAME } else { SELDOM }))?;
+            if ended != Ended::Time || begun.elapsed() >= limit {
+                session.end();
+                return Ok(ended == Ended::Told);
+            }
+            session.check()?;
+            if !self.draw(session.board()) {
+                session.end();
+                return Ok(true);
+            }
+        }
+    }
+
+    /// One frame; whether anybody still reads.
+    fn draw(&mut self, board: &Board) -> bool {
+        let text = match (self.options.verbose, self.options.quiet) {
+            (true, _) => self.samples(board),
+            (false, true) => return true,
+            (false, false) => self.frame(board),
+        };
+        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).is_ok()
+    }
+
+    fn frame(&mut self, board: &Board) -> String {
+        match self.program.form {
+            // Not before all have something to show.
+            Form::Pairs if (0..board.parties()).step_by(2).any(|party| board.figures(party).samples == 0) => {
+                String::new()
+            }
+            Form::Pairs => self.text(board) + &text::up(board.parties()),
+            Form::Circle => {
+                let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
+                let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+                up + &text::circle_frame(&load, self.rules[0].priority, board.figures(0))
+            }
+        }
+    }
+
+    /// The lines of figures.
+    fn text(&self, board: &Board) -> String {
+        match self.program.form {
+            Form::Pairs => text::pairs(&self.pairs(board), self.program.timeouts),
+            Form::Circle => text::circle(self.rules[0].priority, &all(board)),
+        }
+    }
+
+    fn json(&self, board: &Board) -> String {
+        match self.program.form {
+            Form::Pairs => text::pairs_json(&self.pairs(board), self.program.timeouts),
+            Form::Circle => text::circle_json(&all(board)),
+        }
+    }
+
+    fn pairs(&self, board: &Board) -> Vec<Pair<'_>> {
+        let receivers = (0..board.parties()).step_by(2);
+        let pair = |party: usize| Pair {
+            rules: &self.rules[party],
+            receiver: board.figures(party),
+            sender: board.figures(party + 1),
+        };
+        receivers.map(pair).collect()
+    }
+
+    /// The samples of `-v` that are not printed yet.
+    fn samples(&mut self, board: &Board) -> String {
+        let cycles = board.figures(0).cycles;
+        let kept = cycles.saturating_sub(latscope_probes::paced::KEPT as u64);
+        if kept > self.told {
+            let missing = kept - self.told;
+            self.program.voice.note(&format!("{missing} samples came faster than they are printed"));
+            self.told = kept;
+        }
+        let text = (self.told..cycles).map(|cycle| text::sample(cycle, board.sample(cycle))).collect();
+        self.told = cycles;
+        text
+    }
+
+    /// Prints the last lines.
+    fn finish(&mut self, board: &Board, text: &str) {
+        let mut end = String::new();
+        if self.program.form == Form::Circle {
+            if self.options.verbose {
+                end += &self.samples(board);
+            } else if !self.options.quiet {
+                end += &self.frame(board);
+            }
+            if let Some(party) = board.broken() {
+                end += &text::broken(party);
+            }
+        }
+        end += text;
+        if self.program.form == Form::Pairs && !self.options.quiet {
+            end += &(text::up(board.parties()) + &text::down(board.parties() + 2));
+        }
+        print(&end);
+    }
+}
+
+fn all(board: &Board) -> Vec<Figures> {
+    (0..board.parties()).map(|party| board.figures(party)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(program: &Program, line: &str) -> Result<Vec<Rules>, Refusal> {
+        let cpus = || "0-1".parse().unwrap();
+        let machine = Machine { online: cpus(), allowed: cpus(), ..Machine::default() };
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        program.rules(&program.options(&words)?, &machine)
+    }
+
+    /// Priority, interval in us and CPU of each party.
+    fn told(program: &Program, line: &str) -> Vec<(u32, u64, Option<u32>)> {
+        let rules = rules(program, line).unwrap();
+        rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()
+    }
+
+    #[test]
+    fn pairs_differ_in_priority_interval_and_cpu() {
+        assert_eq!(told(&PMQTEST, ""), [(0, 1000, None); 2]);
+        let three = told(&PMQTEST, "-t3 -a -p 2 -i 100 -d 10");
+        assert_eq!(three[..2], [(2, 100, Some(0)); 2]);
+        assert_eq!(three[2..], [(1, 110, Some(1)), (1, 110, Some(1)), (1, 120, Some(0)), (1, 120, Some(0))]);
+        assert_eq!(told(&SVSEMATEST, "-S -p 9")[2], (9, 1500, Some(1)));
+        assert_eq!(told(&PTSEMATEST, "-a1 -t2")[3].2, Some(1));
+        assert!(rules(&PMQTEST, "-a 2").is_err());
+    }
+
+    #[test]
+    fn a_circle_has_one_priority_and_one_party_a_thread() {
+        assert_eq!(told(&SIGNALTEST, "-p 5 -t3").iter().map(|told| told.0).collect::<Vec<_>>(), [5; 3]);
+        assert_eq!(told(&SIGNALTEST, "").len(), 2);
+        assert_eq!(told(&SIGNALTEST, "-S -a 1"), [(0, 1000, Some(1)), (0, 1500, Some(1))]);
+    }
+
+    #[test]
+    fn a_limit_is_exceeded_by_the_next_whole_microsecond() {
+        assert_eq!(rules(&PMQTEST, "-b 20").unwrap()[0].threshold, 20_999);
+        assert_eq!(rules(&PMQTEST, "").unwrap()[0].threshold, u64::MAX);
+    }
+}

@@ -1,0 +1,153 @@
+//! Their output: pure.
+
+use crate::rt::row::NO_MIN;
+use latscope_probes::paced::{Figures, Rules};
+use std::fmt::Write;
+
+/// A pair: what its receiver was told, and what its receiver and its sender did.
+#[derive(Debug, Clone)]
+pub struct Pair<'a> {
+    /// What it was told.
+    pub rules: &'a Rules,
+    /// The party that waits.
+    pub receiver: Figures,
+    /// The party that sends.
+    pub sender: Figures,
+}
+
+fn us(ns: u64) -> u64 {
+    ns / 1000
+}
+
+/// As it is printed: -1 before it is known.
+fn cpu(figures: &Figures) -> i64 {
+    figures.cpu.map_or(-1, i64::from)
+}
+
+/// Two lines for each pair; with the receivers' timeouts where these are counted.
+pub fn pairs(all: &[Pair], timeouts: bool) -> String {
+    let mut text = String::new();
+    for (index, pair) in all.iter().enumerate() {
+        let (receiver, sender, priority) = (&pair.receiver, &pair.sender, pair.rules.priority);
+        let timeouts = if timeouts { format!("TO {}, ", receiver.timeouts) } else { String::new() };
+        let _ = writeln!(
+            text,
+            "#{}: ID{}, P{priority}, CPU{}, I{}; #{}: ID{}, P{priority}, CPU{}, {timeouts}Cycles {}",
+            2 * index,
+            receiver.thread,
+            cpu(receiver),
+            us(pair.rules.interval),
+            2 * index + 1,
+            sender.thread,
+            cpu(sender),
+            receiver.cycles
+        );
+    }
+    for (index, pair) in all.iter().enumerate() {
+        let _ = write!(text, "#{} -> #{}", 2 * index + 1, 2 * index);
+        let receiver = &pair.receiver;
+        let _ = match receiver.samples {
+            0 => writeln!(text, " (not yet ready)"),
+            _ => writeln!(
+                text,
+                ", Min {:4}, Cur {:4}, Avg {:4}, Max {:4}",
+                us(receiver.min),
+                us(receiver.last),
+                us(receiver.mean as u64),
+                us(receiver.max)
+            ),
+        };
+    }
+    text
+}
+
+/// A line for each thread of a circle.
+pub fn circle(priority: u32, all: &[Figures]) -> String {
+    let mut text = String::new();
+    for (index, thread) in all.iter().enumerate() {
+        let (min, max) = match thread.samples {
+            0 => (NO_MIN as i64, -(NO_MIN as i64)),
+            _ => (us(thread.min) as i64, us(thread.max) as i64),
+        };
+        let _ = writeln!(
+            text,
+            "T:{index:2} ({:5}) P:{priority:2} C:{:7} Min:{min:7} Act:{:5} Avg:{:5} Max:{max:8}",
+            thread.thread,
+            thread.cycles,
+            us(thread.last),
+            us(thread.mean as u64)
+        );
+    }
+    text
+}
+
+/// What is drawn of a circle while it turns: three lines, of its first thread.
+pub fn circle_frame(load: &str, priority: u32, first: Figures) -> String {
+    format!("{}          \n\n{}", load.trim_end(), circle(priority, &[first]))
+}
+
+/// A sample of `-v`.
+pub fn sample(cycle: u64, ns: u64) -> String {
+    format!("{:8}:{cycle:8}:{:8}\n", 0, us(ns))
+}
+
+/// The line about `-b`.
+pub fn broken(party: usize) -> String {
+    format!("Thread {party} exceeded trace limit.\n")
+}
+
+/// What the JSON says beyond the common head, of pairs.
+pub fn pairs_json(all: &[Pair], timeouts: bool) -> String {
+    let one = |(index, pair): (usize, &Pair)| {
+        let (receiver, sender, rules) = (&pair.receiver, &pair.sender, pair.rules);
+        let timeouts = match timeouts {
+            true => format!("        \"timeoutcount\": {},\n", receiver.timeouts),
+            false => String::new(),
+        };
+        format!(
+            "    \"{index}\": {{\n      \"sender\": {{\n        \"cpu\": {},\n        \"priority\": {},\n        \
+             \"samples\": {},\n        \"interval\": {}\n      }},\n      \"receiver\": {{\n        \"cpu\": {},\n        \
+             \"priority\": {},\n{timeouts}        \"min\": {},\n        \"avg\": {:.2},\n        \"max\": {}\n      }}\n    }}",
+            cpu(sender),
+            rules.priority,
+            receiver.cycles,
+            us(rules.interval),
+            cpu(receiver),
+            rules.priority,
+            us(receiver.min),
+            receiver.mean / 1000.0,
+            us(receiver.max)
+        )
+    };
+    threads_json(all.iter().enumerate().map(one).collect())
+}
+
+/// What the JSON says beyond the common head, of a circle.
+pub fn circle_json(all: &[Figures]) -> String {
+    let one = |(index, thread): (usize, &Figures)| {
+        format!(
+            "    \"{index}\": {{\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {:.2},\n      \
+             \"cpu\": {}\n    }}",
+            thread.cycles,
+            us(thread.min),
+            us(thread.max),
+            thread.mean / 1000.0,
+            cpu(thread)
+        )
+    };
+    threads_json(all.iter().enumerate().map(one).collect())
+}
+
+fn threads_json(threads: Vec<String>) -> String {
+    format!("  \"num_threads\": {},\n  \"thread\": {{\n{}\n  }}\n", threads.len(), threads.join(",\n"))
+}
+
+/// Moves the cursor up.
+pub fn up(lines: usize) -> String {
+    format!("\x1b[{lines}A")
+}
+
+/// Moves the cursor down.
+pub fn down(lines: usize) -> String {
+    format!("\x1b[{lines}B")
+}

@@ -1,0 +1,308 @@
+//! From a job to its numbers: the one part that touches the machine.
+
+use super::arguments::{CallError, USUAL_REPETITIONS};
+use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, find_tool, names};
+use crate::usage::did_you_mean;
+use anyhow::{Context, Result, anyhow, bail};
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Plan, Step, Stop};
+use latscope_core::report::Report;
+use latscope_engine::observers::{Observer, Progress};
+use latscope_engine::planner::{self, Request};
+use latscope_engine::runner::Run;
+use latscope_engine::saver;
+use latscope_host::machine::{self, Root};
+use latscope_host::stdout;
+use latscope_probes::REGISTRY;
+use latscope_probes::file::directory;
+use latscope_probes::{Ask, Directory, Profile};
+use std::ffi::{OsStr, OsString};
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// What a measurement stands on, as for latscope's own subcommands.
+struct Ground {
+    machine: Machine,
+    timebase: Timebase,
+    directories: Vec<Directory>,
+}
+
+impl Ground {
+    /// This machine, and the directory file probes are to work in.
+    fn prepare(directory: Option<&Path>) -> Result<Ground> {
+        let (timebase, clock) = Timebase::calibrate();
+        let mut machine = machine::snapshot(&Root::real());
+        machine.clock = clock;
+        let directories = directory.map(directory::resolve).transpose()?.into_iter().collect();
+        Ok(Ground { machine, timebase, directories })
+    }
+}
+
+/// Warm-up that every point gets anyway, µs: the length of its batches is
+/// found by running a whole one.
+const OWN_WARMUP: u64 = 250;
+
+/// Options of ours among the old program's arguments, which has no long ones.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ours {
+    /// Exit codes of latscope instead of LMbench's.
+    strict_exit: bool,
+    /// File for the result.
+    json: Option<PathBuf>,
+}
+
+/// Runs the program `name` with these arguments. For those of LMbench
+/// `--strict-exit` asks for latscope's exit codes, `--json FILE` saves the
+/// result as well. All take what is in `names.rs`.
+///
+/// Returns the exit code; the text has been written.
+///
+/// # Errors
+/// There is no such program, nothing could be started, or the result could
+/// not be saved.
+pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
+    let arguments = names::keep(arguments)?;
+    if let Some(tool) = find_tool(name) {
+        return (tool.run)(&arguments);
+    }
+    run_on(name, &arguments, Ground::prepare)
+}
+
+/// [`run`], with a ground that is called for when something is to be measured.
+fn run_on(
+    name: &str,
+    arguments: &[OsString],
+    ground: impl FnOnce(Option<&Path>) -> Result<Ground>,
+) -> Result<u8> {
+    let personality = find(name).ok_or_else(|| unknown(name))?;
+    let (ours, arguments) = split(arguments)?;
+    let call = Call { arguments, scheduling: std::env::var("LMBENCH_SCHED").ok() };
+    let (output, failure) = match carry_out(personality, &call, ours.json.as_deref(), ground) {
+        Ok(outcome) => outcome,
+        Err(error) => match error.downcast::<CallError>() {
+            Ok(refusal) => (personality.answer(&refusal), None),
+            Err(error) => return Err(error),
+        },
+    };
+    stdout::print(&output.stdout);
+    // Results go there: who loses them has failed.
+    std::io::stderr().write_all(output.stderr.as_bytes())?;
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(if ours.strict_exit { output.exit_code.min(1) } else { output.exit_code }),
+    }
+}
+
+fn unknown(name: &str) -> anyhow::Error {
+    if let Some(refused) = REFUSED.iter().find(|refused| refused.name == name) {
+        return anyhow!("{name} has no stand-in: {}", refused.instead);
+    }
+    let near = did_you_mean(name, super::all().map(|(name, _)| name));
+    anyhow!("{name} is none of the programs latscope stands in for{near} (see `latscope as --help`)")
+}
+
+fn split(arguments: &[OsString]) -> Result<(Ours, Vec<OsString>)> {
+    let mut ours = Ours::default();
+    let mut theirs = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == OsStr::new("--strict-exit") {
+            ours.strict_exit = true;
+        } else if argument == OsStr::new("--json") {
+            ours.json = Some(rest.next().context("--json needs a file")?.into());
+        } else {
+            theirs.push(argument.clone());
+        }
+    }
+    Ok((ours, theirs))
+}
+
+fn carry_out(
+    personality: &Personality,
+    call: &Call,
+    json: Option<&Path>,
+    ground: impl FnOnce(Option<&Path>) -> Result<Ground>,
+) -> Result<(Output, Option<anyhow::Error>)> {
+    let job = (personality.parse)(call)?;
+    job.source.as_ref().map_or(Ok(()), check)?;
+    let notes = notes(&job);
+    if job.wishes.is_empty() {
+        let page = super::Page { notes, ..Default::default() };
+        return Ok((page.output(personality.name), None));
+    }
+    let ground = ground(job.directory.as_deref())?;
+    let plan = plan(personality.name, &job, &ground);
+    let report = measure(plan, ground)?;
+    let mut page = job.print(&report);
+    page.notes.splice(0..0, notes);
+    // The text is shown whether or not the file can be written.
+    let saved = json.map_or(Ok(()), |path| saver::save(path, &report));
+    let mut output = page.output(personality.name);
+    // The old program would have been ended by the signal.
+    output.exit_code = output.exit_code.max(u8::from(report.interrupted.is_some()));
+    Ok((output, saved.err()))
+}
+
+/// On a terminal a line shows progress until the results come; elsewhere
+/// nothing is written that the old program would not write.
+fn measure(plan: Plan, ground: Ground) -> Result<Report> {
+    let mut progress = Progress::new(80);
+    let mut observers: Vec<&mut dyn Observer> = Vec::new();
+    if std::io::stderr().is_terminal() {
+        observers.push(&mut progress);
+    }
+    names::run(Run {
+        registry: &REGISTRY,
+        plan,
+        machine: ground.machine,
+        timebase: ground.timebase,
+        labels: Default::default(),
+        observers,
+    })
+}
+
+/// The file that the old program would have read has to be there, though the
+/// probe makes one of its own beside it.
+fn check(source: &Source) -> Result<()> {
+    let path = source.path.display();
+    let found = std::fs::metadata(&source.path)
+        .map_err(|error| anyhow!(CallError::Refused(format!("{path}: {error}"))))?;
+    if found.len() < source.at_least {
+        bail!(CallError::Refused(format!(
+            "{path}: it has {} bytes, {} are asked for",
+            found.len(),
+            source.at_least
+        )));
+    }
+    Ok(())
+}
+
+fn notes(job: &Job) -> Vec<String> {
+    let mut notes = job.notes.clone();
+    if job.warmup > OWN_WARMUP {
+        notes.push(format!("-W {} has no effect: every point warms up for as long as it needs", job.warmup));
+    }
+    notes
+}
+
+/// The plan for a job: the points wished for, and no others.
+fn plan(name: &str, job: &Job, ground: &Ground) -> Plan {
+    let mut whole = planner::plan(&REGISTRY, &[], &request(name, None, ground), &ground.machine);
+    for wish in &job.wishes {
+        let Some(probe) = REGISTRY.find(wish.probe) else { continue };
+        let planned = planner::plan(&REGISTRY, &[probe], &request(name, Some(wish), ground), &ground.machine);
+        for mut step in planned.steps {
+            let points = std::mem::take(&mut step.points).into_iter();
+            step.points = wish.nearest(points, |point| (&point.probe, &point.params)).into_iter().collect();
+            step.stop = scaled(step.stop, job.repetitions);
+            add(&mut whole.steps, step);
+        }
+    }
+    whole
+}
+
+fn request(name: &str, wish: Option<&Wish>, ground: &Ground) -> Request {
+    let values = wish.map_or_else(Default::default, |wish| {
+        wish.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
+    });
+    let directories = ground.directories.clone();
+    Request::new(name, Ask { profile: Profile::Normal, survey: false, values, directories })
+}
+
+/// Points of one experiment are measured by one worker.
+fn add(steps: &mut Vec<Step>, step: Step) {
+    let same = |other: &&mut Step| other.name == step.name && other.conditions == step.conditions;
+    match steps.iter_mut().find(same) {
+        _ if step.points.is_empty() => {}
+        Some(known) => known.points.extend(
+            step.points.into_iter().filter(|point| !known.points.contains(point)).collect::<Vec<_>>(),
+        ),
+        None => steps.push(step),
+    }
+}
+
+/// More repetitions than usual: as many times more samples, and time.
+fn scaled(stop: Stop, repetitions: Option<u64>) -> Stop {
+    let Some(repetitions) = repetitions else { return stop };
+    let scale = |value: u64| (value.saturating_mul(repetitions) / USUAL_REPETITIONS).max(1);
+    Stop {
+        samples: scale(stop.samples),
+        events: scale(stop.events),
+        batch_ns: stop.batch_ns,
+        budget_ns: scale(stop.budget_ns),
+        limit_ns: scale(stop.limit_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    fn no_ground(_: Option<&Path>) -> Result<Ground> {
+        bail!("nothing is to be measured")
+    }
+
+    #[test]
+    fn options_of_ours_are_taken_out_wherever_they_stand() {
+        let (ours, theirs) = split(&words(&["-P", "1", "--strict-exit", "null", "--json", "F"])).unwrap();
+        assert_eq!(ours, Ours { strict_exit: true, json: Some("F".into()) });
+        assert_eq!(theirs, words(&["-P", "1", "null"]));
+        assert!(split(&words(&["--json"])).is_err());
+    }
+
+    #[test]
+    fn exit_codes_are_lmbenchs_unless_ours_are_asked_for() {
+        assert_eq!(run_on("lat_syscall", &words(&["nonsense"]), no_ground).unwrap(), 255);
+        assert_eq!(run_on("lat_syscall", &words(&["nonsense", "--strict-exit"]), no_ground).unwrap(), 1);
+        assert_eq!(run_on("lat_pipe", &words(&["-P", "2"]), no_ground).unwrap(), 1);
+        assert_eq!(run_on("bw_tcp", &words(&["-s"]), no_ground).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_has_no_stand_in_names_what_there_is() {
+        let refused = run_on("lat_usleep", &[], no_ground).unwrap_err().to_string();
+        assert!(refused.contains("latscope wake"), "{refused}");
+        let unknown = run_on("lat_mem", &[], no_ground).unwrap_err().to_string();
+        assert!(unknown.contains("did you mean lat_mem_rd?"), "{unknown}");
+    }
+
+    #[test]
+    fn a_file_that_is_missing_or_too_short_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("XXX");
+        let arguments = words(&["8k", "io_only", path.to_str().unwrap()]);
+        assert_eq!(run_on("bw_file_rd", &arguments, no_ground).unwrap(), 1);
+        std::fs::write(&path, [0; 100]).unwrap();
+        assert_eq!(run_on("bw_file_rd", &arguments, no_ground).unwrap(), 1);
+        std::fs::write(&path, [0; 8192]).unwrap();
+        let ground = run_on("bw_file_rd", &arguments, no_ground).unwrap_err().to_string();
+        assert!(ground.contains("nothing is to be measured"), "{ground}");
+    }
+
+    #[test]
+    fn repetitions_scale_samples_and_time() {
+        let usual = Profile::Normal.stop();
+        assert_eq!(scaled(usual, None), usual);
+        assert_eq!(scaled(usual, Some(USUAL_REPETITIONS)), usual);
+        let many = scaled(usual, Some(2 * USUAL_REPETITIONS));
+        assert_eq!(
+            (many.samples, many.limit_ns, many.batch_ns),
+            (2 * usual.samples, 2 * usual.limit_ns, usual.batch_ns)
+        );
+        assert_eq!(scaled(Stop { samples: 2, ..usual }, Some(1)).samples, 1);
+    }
+
+    #[test]
+    fn a_long_warm_up_is_noted_and_a_short_one_is_not() {
+        let notes_of =
+            |warmup: &str| notes(&(find("lat_pipe").unwrap().parse)(&Call::new(["-W", warmup])).unwrap());
+        assert_eq!(notes_of("5"), Vec::<String>::new());
+        assert_eq!(notes_of("10000").len(), 1);
+    }
+}

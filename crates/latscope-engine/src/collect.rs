@@ -1,0 +1,402 @@
+//! Puts measurements together from what a worker counted and what it said.
+
+use crate::outliers::Outliers;
+use latscope_bench::probe::Registry;
+use latscope_bench::protocol::Closing;
+use latscope_bench::recorder::Slots;
+use latscope_core::histogram::Histogram;
+use latscope_core::merged::is_part_of;
+use latscope_core::plan::{ParamValue, Step};
+use latscope_core::quality::{CUT_SHORT, Level, Reason};
+use latscope_core::report::{
+    Measurement, Recordings, Sampling, Summary, Times, Value, WATCHED, adds_up, weighted_mean,
+};
+use latscope_judge::transactions::RUN_ELAPSED;
+use std::collections::BTreeMap;
+
+/// Puts a step together; what has no closing is so far only, for this reason.
+pub fn measurements(
+    registry: &Registry,
+    step: &Step,
+    slots: Option<&Slots>,
+    closings: &[Option<Closing>],
+    failure: Option<&str>,
+) -> Vec<Measurement> {
+    let points = closings.iter().cloned().enumerate();
+    points.map(|(point, closing)| measurement(registry, step, point, slots, closing, failure)).collect()
+}
+
+/// Notes what is known of a point that begins; what it was forewarned of stays.
+pub fn begun(closing: &mut Option<Closing>, mut known: Closing) {
+    known.cut_short = true;
+    known.quality.merge(&closing.take().unwrap_or_default().quality);
+    *closing = Some(known);
+}
+
+/// Notes what all points are degraded for, until their worker closes them: it may not come to that.
+pub fn forewarned(closings: &mut [Option<Closing>], reason: &str, remedy: &str) {
+    for closing in closings {
+        let known = closing.get_or_insert_with(|| Closing { cut_short: true, ..Closing::default() });
+        known.quality.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
+    }
+}
+
+/// Puts a point together from what the worker counted and what it said.
+fn measurement(
+    registry: &Registry,
+    step: &Step,
+    point: usize,
+    slots: Option<&Slots>,
+    closing: Option<Closing>,
+    failure: Option<&str>,
+) -> Measurement {
+    let planned = &step.points[point];
+    let snapshot = slots.map(|slots| slots.snapshot(point));
+    let broken = closing.as_ref().is_none_or(|closing| closing.cut_short);
+    let mut closing = closing.unwrap_or_default();
+    // A point that turned out to be unsupported on the way has no numbers.
+    let snapshot = snapshot.filter(|_| closing.quality.level != Level::Unsupported);
+    let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
+    let nothing = histogram.count() == 0 && !closing.uneventful;
+    let incomplete = broken || closing.interrupted && step.stop.is_limited();
+    if closing.quality.level != Level::Unsupported && (nothing || broken) {
+        let level = if nothing { Level::Unsupported } else { Level::Degraded };
+        let known = !closing.quality.reasons.is_empty();
+        let reason = failure.unwrap_or(if known { "" } else { "nothing was measured" });
+        let id = if nothing { "nothing-measured" } else { CUT_SHORT };
+        closing.quality.lower(Reason::new(level, id, reason, ""));
+    }
+    let recordings = slots.filter(|_| histogram.count() > 0).and_then(|slots| recordings(slots, point));
+    let corrected = snapshot.as_ref().and_then(|snapshot| snapshot.corrected.clone());
+    let (rejected, missed) = snapshot.as_ref().map_or((0, 0), |s| (s.preempted + s.stolen, s.missed));
+    let counted = Summary { rejected, missed, cycles: closing.cycles, ..Summary::default() };
+    Measurement {
+        probe: planned.probe.clone(),
+        revision: planned.revision,
+        params: planned.params.clone(),
+        title: planned.title.clone(),
+        row: planned.row,
+        sampling: snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event),
+        times: closing
+            .times
+            .unwrap_or_else(|| registry.find(&planned.probe).map_or(Times::Operation, |probe| probe.times)),
+        support: closing.quality.level.support(),
+        reason: closing.quality.text(),
+        remedy: closing.quality.remedy(),
+        quality: closing.quality,
+        incomplete,
+        summary: Summary::of(&histogram, &counted),
+        values: closing.values,
+        work: closing.work,
+        histogram,
+        blocks: closing.blocks,
+        outliers: closing.outliers,
+        hops: closing.hops,
+        corrected: corrected.filter(|histogram| histogram.count() > 0),
+        recordings,
+        verdict: None,
+        interval: None,
+        rounds: Vec::new(),
+        contention: closing.contention,
+    }
+}
+
+/// The exact records of a point, where the plan asked for any.
+fn recordings(slots: &Slots, point: usize) -> Option<Recordings> {
+    let linear = slots.linear(point)?;
+    Some(Recordings { linear: Some(linear), exceedances: Vec::new() })
+}
+
+/// Adds to measurements what was found of their outliers.
+pub fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
+    for (point, measurement) in measured.iter_mut().enumerate() {
+        let (worst, first) = outliers.of_point(point);
+        measurement.outliers.extend(worst);
+        if !first.is_empty() {
+            measurement.recordings.get_or_insert_default().exceedances = first;
+        }
+    }
+}
+
+/// One merged point for each set of points that differ only in `thread` and in
+/// `cpu`, or in `pair` where pairs are numbered.
+pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement> {
+    let mut merged: Vec<Measurement> = Vec::new();
+    for one in measured {
+        let Some(axis) = axis(one) else { continue };
+        let mut params = one.params.clone();
+        params.insert(axis.to_owned(), "all".into());
+        params.remove("thread");
+        match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
+            None => {
+                let title = merged_title(registry, one, axis);
+                let (blocks, hops) = (Vec::new(), Vec::new());
+                let row = axis == "cpu";
+                merged.push(Measurement {
+                    params,
+                    title,
+                    row,
+                    blocks,
+                    hops,
+                    recordings: None,
+                    ..one.clone()
+                });
+            }
+            Some(all) => merge(all, one),
+        }
+    }
+    for all in &mut merged {
+        let members: Vec<&Measurement> = measured.iter().filter(|one| is_part_of(one, all)).collect();
+        all.values = values_over(members.iter().copied());
+        throughput_of_all(&mut all.values, &members);
+        // That of several pairs was by the sum of their calls' durations once; of one pair it still is.
+        if members.len() > 1 && all.values.contains_key("throughput") {
+            all.revision += 1;
+        }
+    }
+    merged
+}
+
+/// The parameter over which a measurement is summed up.
+fn axis(m: &Measurement) -> Option<&'static str> {
+    let numbered = matches!(m.params.get("pair"), Some(ParamValue::Number(_)));
+    if m.params.contains_key("cpu") { Some("cpu") } else { numbered.then_some("pair") }
+}
+
+fn merged_title(registry: &Registry, one: &Measurement, axis: &str) -> String {
+    if axis == "pair" {
+        return one
+            .title
+            .rsplit_once(", pair ")
+            .map_or(one.title.clone(), |(what, _)| format!("{what}, all pairs"));
+    }
+    registry.find(&one.probe).map_or(one.title.clone(), |p| match one.params.get("context") {
+        Some(context) => format!("{}: {context}, all CPUs", p.title),
+        None => format!("{}, all CPUs", p.title),
+    })
+}
+
+/// What is counted adds up; of all else there is a mean. Shares and rates of CPUs count by the
+/// time that each CPU was watched, so that a rate is all events by all time watched; values of
+/// pairs count by what they are shares of.
+fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BTreeMap<String, Value> {
+    let names: BTreeMap<&String, &Value> = members.clone().flat_map(|one| &one.values).collect();
+    let figure = |name: &str, unit: &str| {
+        let known =
+            members.clone().filter_map(|one| Some((one.values.get(name)?.value, weight(one, name, unit))));
+        if adds_up(unit) { known.map(|(value, _)| value).sum() } else { weighted_mean(known) }
+    };
+    let value = |(name, value): (&String, &Value)| {
+        (name.clone(), Value { value: figure(name, &value.unit), ..value.clone() })
+    };
+    names.into_iter().map(value).collect()
+}
+
+/// What a member counts for in the mean of a value.
+fn weight(one: &Measurement, name: &str, unit: &str) -> f64 {
+    match (axis(one), unit) {
+        (Some("cpu"), "%" | "1/s") => one.values.get(WATCHED).map_or(1.0, |watched| watched.value),
+        (Some("cpu"), _) => 1.0,
+        _ => share_of(one, name),
+    }
+}
+
+/// What several pairs carried goes by the time in which they ran, side by side: by
+/// the sum of their calls' durations two pairs would be no faster than one.
+fn throughput_of_all(values: &mut BTreeMap<String, Value>, members: &[&Measurement]) {
+    let of = |m: &Measurement, name: &str| m.values.get(name).map_or(0.0, |value| value.value);
+    let sum = |each: &dyn Fn(&Measurement) -> f64| members.iter().map(|m| each(m)).sum::<f64>();
+    let calls = sum(&|m| of(m, "wall-time"));
+    let carried = sum(&|m| of(m, "throughput") * of(m, "wall-time"));
+    let mut set = |name: &str, figure: f64| values.get_mut(name).map(|value| value.value = figure);
+    set("wall-time", calls);
+    let ran = if members.len() > 1 {
+        members.iter().map(|m| of(m, RUN_ELAPSED)).fold(0.0, f64::max)
+    } else {
+        calls
+    };
+    if ran > 0.0 {
+        set("throughput", carried / ran);
+    }
+}
+
+/// How many events a value is a share of: those that are counted beside it as
+/// `NAME-of`, else all.
+fn share_of(m: &Measurement, name: &str) -> f64 {
+    m.values.get(&format!("{name}-of")).map_or(m.summary.count as f64, |of| of.value)
+}
+
+fn merge(all: &mut Measurement, one: &Measurement) {
+    all.histogram.merge(&one.histogram);
+    let counted = Summary {
+        rejected: all.summary.rejected + one.summary.rejected,
+        missed: all.summary.missed + one.summary.missed,
+        cycles: None,
+        ..Summary::default()
+    };
+    all.summary = Summary::of(&all.histogram, &counted);
+    match (&mut all.corrected, &one.corrected) {
+        (Some(all), Some(one)) => all.merge(one),
+        _ => all.corrected = None,
+    }
+    all.outliers.extend_from_slice(&one.outliers);
+    all.incomplete |= one.incomplete;
+    all.merge_quality(&one.quality);
+    match (&mut all.contention, &one.contention) {
+        (Some(all), Some(one)) => all.add(one),
+        _ => all.contention = None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::NOTHING;
+    use latscope_core::plan::params;
+    use latscope_core::report::{Better, Support, Work};
+
+    fn pair(number: u64, calls: u64, sync: (f64, f64)) -> Measurement {
+        let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::More };
+        let mut histogram = Histogram::new(1000);
+        (0..calls).for_each(|_| histogram.record(10));
+        let values =
+            [("sync", value(sync.0, "%")), ("sync-of", value(sync.1, "count")), ("meet", value(50.0, "%"))];
+        Measurement {
+            probe: "ipc.pipe".to_owned(),
+            revision: 1,
+            params: params([("pair", number.into()), ("caller", "other".into())]),
+            title: format!("pipes, other caller, pair {number}"),
+            row: false,
+            sampling: Sampling::Event,
+            times: Times::RoundTrip,
+            support: Support::Ok,
+            reason: None,
+            remedy: None,
+            incomplete: false,
+            summary: Summary::of(&histogram, &Summary { missed: 1, ..Summary::default() }),
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            work: None,
+            histogram,
+            blocks: Vec::new(),
+            outliers: Vec::new(),
+            hops: Vec::new(),
+            corrected: None,
+            recordings: None,
+            verdict: None,
+            quality: Default::default(),
+            interval: None,
+            rounds: Vec::new(),
+            contention: None,
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_a_point_that_begins_counts_beside_what_it_was_forewarned_of() {
+        let mut closings = [None];
+        forewarned(&mut closings, "no SCHED_FIFO", "");
+        let work = Work { ops: 3, bytes_touched: 64, bytes_moved: 128 };
+        begun(&mut closings[0], Closing { work: Some(work), ..Closing::default() });
+        let [Some(closing)] = closings else { panic!("it is known") };
+        assert_eq!((closing.work, closing.cut_short), (Some(work), true));
+        assert_eq!(closing.quality.text().unwrap(), "no SCHED_FIFO");
+    }
+
+    #[test]
+    fn shares_of_pairs_weigh_by_what_they_are_shares_of() {
+        let merged = merged(&NOTHING, &[pair(0, 100, (100.0, 90.0)), pair(1, 100, (0.0, 10.0))]);
+        assert_eq!(merged.len(), 1);
+        let all = &merged[0];
+        assert_eq!((all.summary.count, all.summary.missed), (200, 2));
+        assert_eq!((all.values["sync"].value, all.values["sync-of"].value), (90.0, 100.0));
+        assert_eq!(all.values["meet"].value, 50.0);
+        assert_eq!(all.title, "pipes, other caller, all pairs");
+        assert_eq!(all.params["pair"], "all".into());
+    }
+
+    #[test]
+    fn rates_of_cpus_that_were_watched_for_unequal_times_are_by_the_time_of_each() {
+        let cpu = |number: u64, watched: f64, gaps: f64, lost: f64| {
+            let mut one = pair(0, 1, (0.0, 0.0));
+            one.params = params([("cpu", number.into())]);
+            let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::Less };
+            one.values = [
+                ("watched".to_owned(), value(watched, "s")),
+                ("gaps".to_owned(), value(gaps / watched, "1/s")),
+                ("lost".to_owned(), value(100.0 * lost / watched, "%")),
+                ("steal".to_owned(), value(5.0, "ms")),
+                ("faults".to_owned(), value(gaps, "count")),
+            ]
+            .into();
+            one
+        };
+        // 900 gaps and 0.9 s lost in 9 s, 300 gaps and 0.3 s lost in 1 s.
+        let all = &merged(&NOTHING, &[cpu(0, 9.0, 900.0, 0.9), cpu(1, 1.0, 300.0, 0.3)])[0];
+        let figure = |name: &str| all.values[name].value;
+        assert_eq!((figure("gaps"), figure("faults")), (120.0, 1200.0));
+        assert!((figure("lost") - 12.0).abs() < 1e-9, "{}", figure("lost"));
+        assert_eq!(figure("watched"), 5.0);
+        assert_eq!(figure("steal"), 10.0, "an amount");
+        // The same in rounds: the time adds up.
+        let mut one = cpu(0, 9.0, 900.0, 0.9);
+        one.add_round(cpu(0, 1.0, 300.0, 0.3));
+        assert_eq!((one.values["gaps"].value, one.values["watched"].value), (120.0, 10.0));
+    }
+
+    #[test]
+    fn throughput_of_pairs_is_by_the_time_in_which_all_of_them_ran() {
+        // Each carries 4 KB in calls that take 2 ms; side by side, 1 ms apart.
+        let one = |number| {
+            let mut one = pair(number, 1, (0.0, 0.0));
+            for (name, value, unit) in
+                [("throughput", 2e6, "B/s"), ("wall-time", 2e6, "ns"), (RUN_ELAPSED, 3e6, "ns")]
+            {
+                let value = Value { value, unit: unit.to_owned(), better: Better::More };
+                one.values.insert(name.to_owned(), value);
+            }
+            one
+        };
+        let value = |all: &Measurement, name: &str| all.values[name].value;
+        let alone = &merged(&NOTHING, &[one(0)])[0];
+        assert_eq!((value(alone, "throughput"), value(alone, "wall-time")), (2e6, 2e6));
+        let all = &merged(&NOTHING, &[one(0), one(1)])[0];
+        assert_eq!((value(all, "throughput"), value(all, "wall-time")), (8e6 / 3.0, 4e6));
+        assert_eq!((alone.revision, all.revision), (1, 2), "what changed its meaning is not compared");
+    }
+
+    #[test]
+    fn the_worst_member_decides_with_all_reasons_in_whatever_order_they_come() {
+        let with = |number, level, id| {
+            let mut one = pair(number, 10, (0.0, 0.0));
+            one.lower(Reason::new(level, id, id, format!("mend {id}")));
+            one
+        };
+        let all = [
+            pair(0, 10, (0.0, 0.0)),
+            with(1, Level::Degraded, "a"),
+            with(2, Level::Unsupported, "b"),
+            with(3, Level::Unstable, "c"),
+            pair(4, 10, (0.0, 0.0)),
+        ];
+        for rotated in 0..all.len() {
+            let mut members = all.clone();
+            members.rotate_left(rotated);
+            let sum = &merged(&NOTHING, &members)[0];
+            assert_eq!((sum.quality.level, sum.support), (Level::Unsupported, Support::Unsupported));
+            for part in ["a", "b", "c"] {
+                assert!(
+                    sum.quality.reasons.iter().any(|reason| reason.id == part),
+                    "{part}: {:?}",
+                    sum.quality
+                );
+                assert!(sum.remedy.as_ref().unwrap().contains(&format!("mend {part}")), "{:?}", sum.remedy);
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_of_cpus_have_no_sum() {
+        let mut one = pair(0, 1, (0.0, 0.0));
+        one.params.insert("pair".to_owned(), "0-1".into());
+        assert!(super::merged(&NOTHING, &[one]).is_empty());
+    }
+}

@@ -1,0 +1,107 @@
+//! Runs an experiment inside of a test, with a handful of samples.
+
+use crate::collect;
+use latscope_bench::bench::Bench;
+use latscope_bench::probe::{Ask, Experiment, Probe, Profile, Registry};
+use latscope_bench::protocol::{Assignment, Closing, Message};
+use latscope_bench::recorder::{Layout, Slots};
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Conditions, Point, Policy, Step, Stop};
+use latscope_core::report::{Measurement, Support};
+use latscope_core::units::CpuList;
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::sched;
+
+/// A registry without probes: what is measured inside of a test comes with its probe.
+pub static NOTHING: Registry =
+    Registry { families: &[], hidden: &[], adapt: |_, _| {}, fewer_rounds: |_, _| None };
+
+/// Enough to see that a probe works; says nothing about time.
+pub const STOP: Stop =
+    Stop { samples: 3, events: 20, batch_ns: 20_000, budget_ns: 20_000_000, limit_ns: 200_000_000 };
+
+/// A request as a quick survey makes it.
+pub fn ask() -> Ask {
+    Ask { profile: Profile::Quick, survey: true, values: Default::default(), directories: Vec::new() }
+}
+
+/// This machine, as far as planning needs it.
+pub fn machine() -> Machine {
+    let allowed = CpuList(sched::allowed_cpus().unwrap());
+    Machine { online: allowed.clone(), allowed, ..Machine::default() }
+}
+
+/// The points of a probe in a quick survey of this machine.
+pub fn points(probe: &Probe) -> Vec<Point> {
+    (probe.plan)(&ask(), &machine())
+}
+
+/// Measures points of one experiment in a thread of this process.
+pub fn measure(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
+    std::thread::spawn(move || measure_here(experiment, points)).join().unwrap()
+}
+
+/// A step of points on all CPUs, the last one first.
+pub fn step(name: &str, points: Vec<Point>) -> Step {
+    let allowed = sched::allowed_cpus().unwrap();
+    Step {
+        rounds: 1,
+        name: name.to_owned(),
+        cpus: allowed.into_iter().rev().collect(),
+        policy: Policy::Other,
+        stop: STOP,
+        conditions: Conditions::default(),
+        periodic: None,
+        seed: 1,
+        points,
+    }
+}
+
+fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
+    let scratch = tempfile::tempdir().unwrap();
+    let allowed = sched::allowed_cpus().unwrap();
+    let step = step(experiment.name, points);
+    sched::pin(&step.cpus[..1]).unwrap();
+    let (timebase, _) = Timebase::calibrate();
+    let count = step.points.len();
+    let layout = Layout::of(&step);
+    let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
+    let assignment = Assignment {
+        step: step.clone(),
+        timebase,
+        epoch: timebase.clock().start(),
+        allowed,
+        scratch: Some(scratch.path().to_owned()),
+        epoch_ns: monotonic_ns(),
+        iterations: Vec::new(),
+        trace_marker: None,
+        trace_switch: None,
+    };
+    let mut closings: Vec<Option<Closing>> = (0..count).map(|_| None).collect();
+    let mut tell = |message| {
+        if let Message::Closed(point, closing) = message {
+            closings[point] = Some(*closing);
+        }
+    };
+    let mut bench = Bench::new(assignment, slots.clone(), &mut tell);
+    let outcome = (experiment.run)(&mut bench);
+    bench.close();
+    outcome.unwrap();
+    collect::measurements(&NOTHING, &step, Some(&slots), &closings, None)
+}
+
+/// What holds for every measurement, however fast the machine is.
+pub fn check(m: &Measurement) {
+    let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason);
+    assert!(!m.incomplete, "{name}: not closed");
+    if m.support == Support::Unsupported {
+        assert!(m.reason.is_some() && m.summary.count == 0, "{name}");
+        return;
+    }
+    assert!(m.summary.count > 0, "{name}: nothing was recorded");
+    let counted: u64 = m.histogram.buckets_ns().map(|(_, _, n)| n).sum();
+    assert_eq!(counted + m.histogram.overflow(), m.summary.count, "{name}");
+    let (min, p50, max) = (m.summary.min.unwrap(), m.summary.p50.unwrap(), m.summary.max.unwrap());
+    assert!(min <= p50 && p50 <= max, "{name}");
+}

@@ -1,0 +1,149 @@
+//! The coordinator's side of a running worker.
+
+use anyhow::{Context, Result, anyhow};
+use latscope_bench::protocol::{Assignment, Message};
+use latscope_bench::recorder::{Layout, Slots};
+use latscope_core::plan::Step;
+use latscope_os::signal::Signals;
+use latscope_os::worker::{self, Lifetime};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// A running worker: its process, its socket, its counters, and the bell with
+/// which its measuring threads call for attention.
+pub struct Link {
+    child: Child,
+    socket: BufReader<UnixStream>,
+    bell: OwnedFd,
+    /// Kept, so that the bell does not hang up with the worker.
+    _rope: OwnedFd,
+    /// What its threads record into.
+    pub slots: Slots,
+}
+
+/// What the coordinator was woken by.
+pub enum Heard {
+    /// The worker says something.
+    Message(Message),
+    /// A measuring thread saw something.
+    Bell,
+    /// A signal arrived.
+    Signal(i32),
+    /// This one of the other descriptors can be read.
+    Input(usize),
+    /// The time is over.
+    Silence,
+    /// The worker's process is gone.
+    Gone,
+}
+
+impl Link {
+    /// Starts a worker process for a step.
+    ///
+    /// # Errors
+    /// There is no memory, or no process.
+    pub fn start(step: &Step) -> Result<Link> {
+        let layout = Layout::of(step);
+        let memory = Slots::create(&layout).context("no memory for the histograms")?;
+        let slots = Slots::map(&memory, layout)?;
+        let (ours, theirs) = UnixStream::pair().context("no sockets to a worker process")?;
+        // Not an eventfd, which some sandboxes refuse.
+        let (bell, rope) =
+            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("no pipe from a worker process")?;
+        let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory, &rope], Lifetime::WithParent)
+            .context("a worker process does not start")?;
+        Ok(Link { child, socket: BufReader::new(ours), bell, _rope: rope, slots })
+    }
+
+    /// Id of the worker process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Tells the worker what to do.
+    ///
+    /// # Errors
+    /// It has ended; the text says how.
+    pub fn assign(&mut self, assignment: &Assignment) -> Result<()> {
+        let line = serde_json::to_string(assignment)? + "\n";
+        self.socket.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
+    }
+
+    /// Waits for at most `patience`, for the worker, a signal, or one of `inputs`.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait, or the worker does not speak our language.
+    pub fn wait(&mut self, signals: &Signals, inputs: &[BorrowedFd], patience: Duration) -> Result<Heard> {
+        if self.socket.buffer().is_empty() {
+            match self.ready(signals, inputs, patience)? {
+                None => return Ok(Heard::Silence),
+                Some(0) => {
+                    if let Some(signal) = signals.next()? {
+                        return Ok(Heard::Signal(signal));
+                    }
+                    return Ok(Heard::Silence);
+                }
+                Some(1) => {}
+                Some(2) => {
+                    let _ = rustix::io::read(&self.bell, &mut [0u8; 4096]);
+                    return Ok(Heard::Bell);
+                }
+                Some(input) => return Ok(Heard::Input(input - 3)),
+            }
+        }
+        let mut line = String::new();
+        match self.socket.read_line(&mut line) {
+            Ok(0) => Ok(Heard::Gone),
+            Ok(_) => {
+                Ok(Heard::Message(serde_json::from_str(&line).context("the worker speaks another language")?))
+            }
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Heard::Gone),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The first descriptor that can be read: signals, worker, bell, inputs.
+    fn ready(&self, signals: &Signals, inputs: &[BorrowedFd], patience: Duration) -> Result<Option<usize>> {
+        let deadline = Instant::now() + patience;
+        let mut fds = vec![
+            PollFd::new(signals, PollFlags::IN),
+            PollFd::new(self.socket.get_ref(), PollFlags::IN),
+            PollFd::new(&self.bell, PollFlags::IN),
+        ];
+        fds.extend(inputs.iter().map(|input| PollFd::new(input, PollFlags::IN)));
+        loop {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec { tv_sec: rest.as_secs() as _, tv_nsec: rest.subsec_nanos() as _ };
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) => return Ok(None),
+                Ok(_) => return Ok(fds.iter().position(|fd| !fd.revents().is_empty())),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// How a worker that is gone went.
+    pub fn how_it_ended(&mut self) -> anyhow::Error {
+        match self.child.wait() {
+            Ok(status) => anyhow!("the worker process ended early ({status})"),
+            Err(error) => anyhow!("the worker process is lost: {error}"),
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A worker that finished has ended or is about to; any other is ended
+        // with everything it started.
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}

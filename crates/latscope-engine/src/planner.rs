@@ -1,0 +1,191 @@
+//! Request and machine to plan: pure.
+
+use latscope_bench::probe::{Ask, Cpus, Experiment, Probe, Registry};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
+use latscope_core::units::counted;
+use std::path::PathBuf;
+
+/// What was asked of a run as a whole.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `survey`, or a family's name.
+    pub job: String,
+    /// What is left out of what is usual, and why.
+    pub notes: Vec<String>,
+    /// For the planning of probes.
+    pub ask: Ask,
+    /// CPUs to measure on, in this order; empty for a choice of ours.
+    pub cpus: Vec<u32>,
+    /// Seed of permutations and random data.
+    pub seed: u64,
+    /// Clean samples wanted for each point, instead of the profile's.
+    pub count: Option<u64>,
+    /// Time for each point, ns, instead of the profile's.
+    pub duration: Option<u64>,
+    /// Load beside the measurement.
+    pub load: Option<Load>,
+    /// File for the time line.
+    pub timeline: Option<PathBuf>,
+    /// How periodic threads run; `None` for the habits of the survey.
+    pub periodic: Option<Periodic>,
+    /// What becomes of events above the threshold.
+    pub on_threshold: Option<OnThreshold>,
+    /// How often each point is measured, seconds apart.
+    pub rounds: u32,
+    /// Whether the rounds were asked for: then no step has fewer.
+    pub rounds_asked: bool,
+    /// What is done to the machine for periodic threads.
+    pub conditions: Conditions,
+}
+
+impl Request {
+    /// A request without wishes beyond `ask`.
+    pub fn new(job: &str, ask: Ask) -> Request {
+        Request {
+            job: job.to_owned(),
+            notes: Vec::new(),
+            ask,
+            cpus: Vec::new(),
+            seed: 1,
+            count: None,
+            duration: None,
+            load: None,
+            timeline: None,
+            periodic: None,
+            on_threshold: None,
+            rounds: 1,
+            rounds_asked: false,
+            conditions: Conditions::default(),
+        }
+    }
+}
+
+/// The plan to measure `probes` as asked on `machine`.
+pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
+    let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
+    for probe in probes {
+        for point in (probe.plan)(&request.ask, machine) {
+            let directory = directory(probe.experiment, &point);
+            let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<Point>)| {
+                std::ptr::eq(group.0, probe.experiment) && group.1 == directory
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.2.push(point),
+                None => groups.push((probe.experiment, directory, vec![point])),
+            }
+        }
+    }
+    let cpus = if request.cpus.is_empty() { preferred(&machine.allowed.0) } else { request.cpus.clone() };
+    let mut steps: Vec<Step> = groups
+        .into_iter()
+        .map(|(experiment, scratch_in, points)| Step {
+            rounds: 1,
+            name: experiment.name.to_owned(),
+            points,
+            cpus: match experiment.cpus {
+                Cpus::One => cpus.iter().copied().take(1).collect(),
+                Cpus::Two => cpus.iter().copied().take(2).collect(),
+                Cpus::All => cpus.clone(),
+            },
+            policy: experiment.policy,
+            stop: stop(request),
+            conditions: Conditions { scratch_in, ..request.conditions.clone() },
+            periodic: request.periodic.clone(),
+            seed: request.seed,
+        })
+        .collect();
+    steps.iter_mut().for_each(|step| (registry.adapt)(step, &request.ask));
+    let plan = Plan {
+        rounds: 1,
+        job: request.job.clone(),
+        steps,
+        load: request.load.clone(),
+        timeline: request.timeline.clone(),
+        on_threshold: request.on_threshold.clone(),
+        cpus: machine.allowed.clone(),
+        notes: request.notes.clone(),
+    }
+    .in_rounds(request.rounds);
+    if request.ask.survey && !request.rounds_asked {
+        with_fewer_rounds(plan, |step| (registry.fewer_rounds)(step, request.ask.profile))
+    } else {
+        plan
+    }
+}
+
+/// A survey's plan in which steps that are dear to set up have fewer rounds, with a note of them.
+fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'static str)>) -> Plan {
+    let mut said: Vec<(u32, &str, Vec<&str>)> = Vec::new();
+    for step in &mut plan.steps {
+        let Some((rounds, why)) = fewer(&step.name).filter(|(rounds, _)| *rounds < step.rounds) else {
+            continue;
+        };
+        step.rounds = rounds;
+        match said.iter_mut().find(|(known, reason, _)| (*known, *reason) == (rounds, why)) {
+            Some((_, _, steps)) => steps.push(&step.name),
+            None => said.push((rounds, why, vec![&step.name])),
+        }
+    }
+    let note = |(rounds, why, steps): (u32, &str, Vec<&str>)| {
+        format!("{} in {} of {}: {why}", steps.join(", "), counted(rounds.into(), "round"), plan.rounds)
+    };
+    let notes: Vec<String> = said.into_iter().map(note).collect();
+    plan.notes.extend(notes);
+    plan
+}
+
+/// Where the files of a point are made.
+fn directory(experiment: &Experiment, point: &Point) -> Option<PathBuf> {
+    let asked = match point.params.get("directory") {
+        Some(ParamValue::Text(path)) => PathBuf::from(path),
+        _ => std::env::temp_dir(),
+    };
+    experiment.scratch.then_some(asked)
+}
+
+/// The last CPU first: the first ones get most interrupts.
+fn preferred(allowed: &[u32]) -> Vec<u32> {
+    allowed.iter().rev().copied().collect()
+}
+
+fn stop(request: &Request) -> latscope_core::plan::Stop {
+    let mut stop = request.ask.profile.stop();
+    if request.timeline.is_some() {
+        // A time line is read by eyes: a few hundred events of each point tell all.
+        (stop.samples, stop.events) = (stop.samples.min(10), stop.events.min(200));
+        stop.budget_ns = stop.budget_ns.min(20_000_000);
+    }
+    if let Some(count) = request.count {
+        (stop.samples, stop.events, stop.budget_ns) = (count, count, u64::MAX);
+        stop.limit_ns = u64::MAX;
+    }
+    if let Some(duration) = request.duration {
+        stop.limit_ns = duration;
+        stop.budget_ns = duration;
+        if request.count.is_none() {
+            (stop.samples, stop.events) = (u64::MAX, u64::MAX);
+        }
+    }
+    stop
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_bench::probe::Profile;
+
+    fn request() -> Request {
+        let ask =
+            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
+        Request::new("survey", ask)
+    }
+
+    #[test]
+    fn a_count_replaces_the_limits_of_time() {
+        let counted = stop(&Request { count: Some(7), ..request() });
+        assert_eq!((counted.samples, counted.events, counted.limit_ns), (7, 7, u64::MAX));
+        let timed = stop(&Request { duration: Some(5), ..request() });
+        assert_eq!((timed.samples, timed.limit_ns), (u64::MAX, 5));
+    }
+}

@@ -1,0 +1,744 @@
+//! The coordinator: one loop that starts a worker for each step, listens to
+//! it and to signals, and puts the report together. It never measures.
+
+use crate::collect;
+use crate::link::{Heard, Link};
+use crate::observers::{Event, Live, Observer, Round};
+use crate::outliers::Outliers;
+use crate::timeline;
+use anyhow::{Context, Result, anyhow};
+use latscope_bench::probe::Registry;
+use latscope_bench::protocol::{Assignment, Closing, Message};
+use latscope_bench::recorder::{Cursor, Slots};
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::merged::is_merged;
+use latscope_core::plan::{ParamValue, Plan, Point, Step};
+use latscope_core::quality::{LOAD_ENDED, Level, Reason};
+use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
+use latscope_host::activity::Others;
+use latscope_host::guardian::{Guardian, Ticket};
+use latscope_host::load::{self, Loaded};
+use latscope_judge::findings;
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::sched;
+use latscope_os::signal::{self, Signals, TERMINATION};
+use latscope_os::worker;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Everything a run needs.
+pub struct Run<'a> {
+    /// What can be measured.
+    pub registry: &'static Registry,
+    /// What to do.
+    pub plan: Plan,
+    /// Where it is done.
+    pub machine: Machine,
+    /// The calibrated clock.
+    pub timebase: Timebase,
+    /// What the user calls it.
+    pub labels: BTreeMap<String, String>,
+    /// Who watches.
+    pub observers: Vec<&'a mut dyn Observer>,
+}
+
+/// What told the run to end, and when.
+struct Told {
+    by: String,
+    at: Instant,
+}
+
+/// Whoever is told twice within this time was told once: `timeout` signals its child, and then
+/// the group that it is in.
+const TWICE: Duration = Duration::from_secs(1);
+
+struct Coordinator<'a> {
+    registry: &'static Registry,
+    report: Report,
+    timebase: Timebase,
+    epoch: u64,
+    epoch_ns: u64,
+    observers: Vec<&'a mut dyn Observer>,
+    guardian: Guardian,
+    /// Dropped after the guardian.
+    loaded: Option<Loaded>,
+    signals: Signals,
+    timeline: Option<timeline::Recorder>,
+    /// Points begun in all steps before the present one.
+    begun: usize,
+    /// When the points that are measured now were begun.
+    since: Instant,
+    /// The round of the present step.
+    round: Round,
+    told: Option<Told>,
+    /// What others use of the CPUs meanwhile.
+    others: Others,
+    /// For each step of the plan, how many measurements the report has of it.
+    entered: Vec<usize>,
+    /// Iterations of the batches of each step's points, from its first round.
+    iterations: Vec<Vec<Option<u64>>>,
+}
+
+/// Carries out the plan. A step that fails becomes a reason in the report; a
+/// signal ends the run with what was measured so far, `finished` being null
+/// unless the run has no end of its own.
+///
+/// # Errors
+/// Nothing could be started: no worker process, no guardian, no load.
+pub fn run(run: Run) -> Result<Report> {
+    let mut waited = TERMINATION.to_vec();
+    waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
+    let signals = Signals::block(&waited).context("signals cannot be waited for")?;
+    let epoch = run.timebase.clock().start();
+    let steps = run.plan.steps.len();
+    let others = Others::watch(&run.plan.cpus.0);
+    let mut coordinator = Coordinator {
+        registry: run.registry,
+        report: empty_report(run.plan, run.machine, run.labels),
+        timebase: run.timebase,
+        epoch,
+        epoch_ns: monotonic_ns(),
+        observers: run.observers,
+        guardian: Guardian::start()?,
+        loaded: None,
+        signals,
+        timeline: None,
+        begun: 0,
+        since: Instant::now(),
+        round: Round { number: 1, of: 1 },
+        told: None,
+        others,
+        entered: vec![0; steps],
+        iterations: vec![Vec::new(); steps],
+    };
+    coordinator.run()?;
+    Ok(coordinator.report)
+}
+
+fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) -> Report {
+    let (name, version) = ("latscope".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    Report {
+        schema: SCHEMA.to_owned(),
+        tool: Tool { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() },
+        started: now(),
+        finished: None,
+        interrupted: None,
+        plan,
+        machine,
+        warnings: Vec::new(),
+        run_id: random_name(),
+        labels,
+        activity: None,
+        findings: Vec::new(),
+        measurements: Vec::new(),
+    }
+}
+
+/// 128 random bits; empty where the kernel has none yet.
+fn random_name() -> String {
+    let mut bits = [0; 16];
+    // Early in the boot it would wait for the kernel's generator.
+    match getrandom(&mut bits, GetRandomFlags::NONBLOCK) {
+        Ok(16) => format!("{:032x}", u128::from_be_bytes(bits)),
+        _ => String::new(),
+    }
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+impl Coordinator<'_> {
+    fn run(&mut self) -> Result<()> {
+        let plan = self.report.plan.clone();
+        for undo in self.observers.iter().filter_map(|observer| observer.undo()) {
+            // Stays in the journal until the guardian ends with the run.
+            let _: Ticket = self.guardian.journal(undo)?;
+        }
+        tell(&mut self.observers, &Event::Started(&plan));
+        if let Some(load) = &plan.load {
+            self.loaded = Some(load::start(load, &plan.cpus.0, &mut self.guardian)?);
+        }
+        if let Some(path) = &plan.timeline {
+            self.timeline = Some(timeline::Recorder::start(path, &mut self.guardian)?);
+            self.warn(
+                "timeline",
+                "a time line is recorded: the durations of this run include the cost of recording",
+            );
+        }
+        let mut rounds_begun = 0;
+        for (round, index) in plan.schedule() {
+            let step = plan.steps[index].in_round(round);
+            self.stay_off(&step.cpus, &plan.cpus.0);
+            if round >= rounds_begun {
+                rounds_begun = round + 1;
+                self.others.look();
+            }
+            if step.points.iter().any(|point| point.probe.starts_with("file.")) {
+                self.others.are_served();
+            }
+            (self.round, self.since) = (Round::of(&step, round), Instant::now());
+            self.step(index, &step, &plan.cpus.0);
+            self.begun += step.points.len();
+            tell(&mut self.observers, &Event::Closed(&self.report));
+            if self.told.is_some() {
+                self.report.interrupted = self.interrupted(index, &step);
+                break;
+            }
+        }
+        if let Some(timeline) = self.timeline.take() {
+            timeline.finish(&mut self.guardian)?;
+        }
+        self.report.activity = self.others.activity();
+        self.report.findings.extend(findings::findings(&self.report));
+        self.report.finished = self.report.interrupted.is_none().then(now);
+        tell(&mut self.observers, &Event::Finished(&self.report));
+        Ok(())
+    }
+
+    /// Lowers what was measured while the load ended, or after that.
+    fn check_load(&mut self, measured: &mut [Measurement]) {
+        let Some(how) = self.loaded.as_ref().and_then(Loaded::ended) else { return };
+        let text = format!("the load ended before the measurement did ({how})");
+        for m in measured.iter_mut().filter(|m| m.quality.level != Level::Unsupported) {
+            m.lower(Reason::new(Level::Degraded, LOAD_ENDED, &text, "use a load that runs on"));
+        }
+        if !self.report.warnings.iter().any(|warning| warning.id == LOAD_ENDED) {
+            self.warn(LOAD_ENDED, &format!("{text}: not all figures were taken under it"));
+        }
+    }
+
+    /// Where there is a choice the coordinator does not share a CPU with a
+    /// measuring thread.
+    fn stay_off(&self, measured: &[u32], allowed: &[u32]) {
+        let free: Vec<u32> = allowed.iter().copied().filter(|cpu| !measured.contains(cpu)).collect();
+        let home = if free.is_empty() { allowed } else { &free };
+        // Only a courtesy: where it is refused the coordinator sleeps almost all the time anyway.
+        let _ = sched::pin(home);
+    }
+
+    /// How far the run came that was told to end; `None` where that is the only end it has.
+    fn interrupted(&self, index: usize, step: &Step) -> Option<Interrupted> {
+        let Told { by, at } = self.told.as_ref()?;
+        let plan = &self.report.plan;
+        if !step.stop.is_limited() && index + 1 == plan.steps.len() {
+            return None;
+        }
+        let planned: usize = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
+        let measured = self.report.measurements[self.segment(index)].iter().filter(|m| !is_merged(m));
+        let incomplete: Vec<&Measurement> = measured.filter(|m| m.incomplete).collect();
+        let done = self.begun - incomplete.len();
+        let cut: Vec<u64> = incomplete.iter().map(|m| m.summary.count).filter(|count| *count > 0).collect();
+        let limit = |limit: u64| (limit != u64::MAX).then_some(limit);
+        let periodic = step.periodic.is_some() && !cut.is_empty();
+        let (points, taken) = (cut.len() as u64, cut.iter().sum());
+        Some(Interrupted {
+            by: by.clone(),
+            points: Progress { done: done as u64, of: Some(planned as u64) },
+            events: periodic.then(|| Progress {
+                done: taken,
+                of: limit(step.stop.events).map(|each| each.saturating_mul(points)),
+            }),
+            time: periodic.then(|| Progress {
+                done: at.saturating_duration_since(self.since).as_nanos() as u64,
+                of: limit(step.stop.limit_ns),
+            }),
+        })
+    }
+
+    /// Measures one step and adds its points to the report.
+    fn step(&mut self, index: usize, step: &Step, allowed: &[u32]) {
+        let mut closings: Vec<Option<Closing>> = step.points.iter().map(|_| None).collect();
+        let mut slots = None;
+        let mut outliers = self.outliers(step);
+        let mut streams = Streams::new(step);
+        let outcome = self.in_scratch(step, |coordinator, scratch| {
+            let mut link = Link::start(step)?;
+            slots = Some(link.slots.clone());
+            if let Some(timeline) = &mut coordinator.timeline {
+                timeline.follow(link.process())?;
+            }
+            let files = outliers.as_ref().and_then(Outliers::trace_files);
+            let (marker, switch) = files.map_or((None, None), |files| (Some(files.marker), files.switch));
+            link.assign(&Assignment {
+                step: step.clone(),
+                timebase: coordinator.timebase,
+                epoch: coordinator.epoch,
+                allowed: allowed.to_vec(),
+                scratch,
+                iterations: coordinator.iterations[index].clone(),
+                trace_marker: coordinator.timeline.as_ref().map(timeline::Recorder::marker).or(marker),
+                trace_switch: switch,
+                epoch_ns: coordinator.epoch_ns,
+            })?;
+            coordinator.listen(index, step, &mut link, &mut closings, (&mut streams, outliers.as_mut()))
+        });
+        let failure = match (&outcome, &self.told) {
+            (Ok(()), told) => told.as_ref().map(|told| format!("the run was interrupted by {}", told.by)),
+            (Err(error), _) => Some(format!("{error:#}")),
+        };
+        // However the worker ended: these are the last figures, and the same as in the report.
+        if let Some(slots) = &slots {
+            self.look(slots, &mut streams, outliers.as_mut());
+            self.snapshot(step, slots);
+        }
+        let mut measured =
+            collect::measurements(self.registry, step, slots.as_ref(), &closings, failure.as_deref());
+        if let Some(outliers) = &mut outliers {
+            collect::add_outliers(&mut measured, outliers);
+            outliers.finish(&mut self.guardian);
+            outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
+        }
+        self.add_timeline(step, &mut measured);
+        self.iterations[index] = iterations(&closings);
+        let others = self.others.since_last();
+        let distorts = self.report.plan.load.is_none();
+        measured.iter_mut().for_each(|m| add_others(m, others, distorts));
+        self.check_load(&mut measured);
+        self.enter(index, measured);
+    }
+
+    /// Adds the points of a step to the report, and what they come to together:
+    /// in the order of the plan, whatever the order of the rounds, and to what
+    /// earlier rounds of the step found.
+    fn enter(&mut self, index: usize, mut measured: Vec<Measurement>) {
+        if let Some(emulator) = emulator(&self.report.machine) {
+            measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
+        }
+        measured.extend(collect::merged(self.registry, &measured));
+        let segment = self.segment(index);
+        let known = &mut self.report.measurements[segment.clone()];
+        if known.is_empty() {
+            self.entered[index] = measured.len();
+            measured.iter_mut().for_each(Measurement::settle);
+            self.report.measurements.splice(segment, measured);
+        } else {
+            known.iter_mut().zip(measured).for_each(|(known, next)| known.add_round(next));
+        }
+    }
+
+    /// Where in the report the measurements of a step are, or would be.
+    fn segment(&self, index: usize) -> Range<usize> {
+        let start = self.entered[..index].iter().sum();
+        start..start + self.entered[index]
+    }
+
+    /// Takes what was recorded of a step: into the file, and its shares into
+    /// the measurements and findings.
+    fn add_timeline(&mut self, step: &Step, measured: &mut [Measurement]) {
+        let Some(recorder) = &mut self.timeline else { return };
+        match recorder.take() {
+            Ok(recorded) => {
+                measured.iter_mut().for_each(|m| timeline::add_shares(m, &recorded));
+                self.report.findings.extend(latscope_trace::timeline::finding(&recorded, &step.name));
+            }
+            Err(error) => {
+                self.warn("timeline-lost", &format!("the time line of {} is lost: {error:#}", step.name))
+            }
+        }
+    }
+
+    /// Runs `body` with the step's scratch directory, if it wants one.
+    fn in_scratch<T>(
+        &mut self,
+        step: &Step,
+        body: impl FnOnce(&mut Self, Option<PathBuf>) -> Result<T>,
+    ) -> Result<T> {
+        let (path, ticket): (_, Option<Ticket>) = match &step.conditions.scratch_in {
+            None => (None, None),
+            Some(parent) => {
+                let (path, ticket) = self.guardian.scratch_directory(parent)?;
+                (Some(path), Some(ticket))
+            }
+        };
+        let outcome = body(self, path);
+        ticket.map_or(Ok(()), |ticket| self.guardian.undo(ticket))?;
+        outcome
+    }
+
+    /// Watches for events above the threshold, where the plan asks for it.
+    fn outliers(&mut self, step: &Step) -> Option<Outliers> {
+        let wanted = self.report.plan.on_threshold.clone().filter(|_| step.periodic.is_some())?;
+        let machine = &self.report.machine;
+        let mut outliers = Outliers::start(step, &wanted, self.epoch_ns, machine, &mut self.guardian);
+        outliers.warnings.drain(..).for_each(|warning| self.pass_on(warning));
+        Some(outliers)
+    }
+
+    /// Listens to a worker until it is done, dead, silent or to be stopped.
+    fn listen(
+        &mut self,
+        index: usize,
+        step: &Step,
+        link: &mut Link,
+        closings: &mut [Option<Closing>],
+        (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
+    ) -> Result<()> {
+        let mut failure = None;
+        let mut pace = Pace::new(step, &self.observers, outliers.as_deref());
+        loop {
+            let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
+            let heard = link.wait(&self.signals, &inputs, pace.patience())?;
+            drop(inputs);
+            if matches!(heard, Heard::Message(_)) {
+                pace.heard();
+            }
+            match heard {
+                Heard::Signal(signal) if TERMINATION.contains(&signal) => {
+                    let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
+                    self.end_early(link, &mut pace, signal::name(signal));
+                    // What was recorded outlives the worker.
+                    let recorded =
+                        (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
+                    if again || !has_more_to_say(step, recorded) {
+                        return Ok(());
+                    }
+                }
+                Heard::Signal(signal) => {
+                    // Whoever is asked how it stands wants to know how it stands now.
+                    self.snapshot(step, &link.slots);
+                    self.tell(&Event::Signal(signal));
+                }
+                Heard::Input(_) => self.tell(&Event::Input),
+                Heard::Bell | Heard::Silence => {}
+                Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
+                Heard::Message(Message::Ready) => {}
+                Heard::Message(Message::Shortfall { reason, remedy }) => {
+                    collect::forewarned(closings, &reason, &remedy);
+                    self.forewarn(step, &reason, remedy);
+                }
+                Heard::Message(Message::Waiting(text)) => {
+                    let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
+                    self.tell(&Event::Warning(&warning));
+                }
+                Heard::Message(Message::Started(point, known)) => {
+                    collect::begun(&mut closings[point], *known);
+                    let place = self.begun + point;
+                    self.since = Instant::now();
+                    let round = self.round;
+                    self.tell(&Event::Point { point: &step.points[point], index: place, round });
+                }
+                Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
+                Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
+                Heard::Message(Message::Finished) => return failure.map_or(Ok(()), Err),
+            }
+            if pace.is_over()? {
+                return Ok(());
+            }
+            self.look(&link.slots, streams, outliers.as_deref_mut());
+            if pace.looks.due() {
+                self.snapshot(step, &link.slots);
+            }
+            if pace.checkpoints.due() {
+                let so_far =
+                    collect::measurements(self.registry, step, Some(&link.slots), closings, Some(SO_FAR));
+                self.checkpoint(index, so_far, outliers.as_deref());
+            }
+            if let Some(by) = self.observers.iter().find_map(|observer| observer.wants_end()) {
+                self.end_early(link, &mut pace, by.to_owned());
+            }
+        }
+    }
+
+    /// Tells who watches a long step what its figures will be degraded for,
+    /// which the report says of each of them.
+    fn forewarn(&mut self, step: &Step, reason: &str, remedy: String) {
+        if step.periodic.is_some() {
+            let text = format!("degraded: {reason}");
+            self.tell(&Event::Warning(&Warning { id: "degraded".to_owned(), text, remedy: Some(remedy) }));
+        }
+    }
+
+    /// Asks the measuring threads to end, and gives them a moment; the first time counts.
+    fn end_early(&mut self, link: &Link, pace: &mut Pace, by: String) {
+        if self.told.is_none() {
+            self.told = Some(Told { by, at: Instant::now() });
+            link.slots.interrupt();
+            pace.end();
+        }
+    }
+
+    /// Passes on what there is to see between two messages.
+    fn look(&mut self, slots: &Slots, streams: &mut Streams, outliers: Option<&mut Outliers>) {
+        for outlier in outliers.map(|outliers| outliers.take(slots)).unwrap_or_default() {
+            self.tell(&Event::Outlier(&outlier));
+        }
+        streams.take(slots, |event| tell(&mut self.observers, event));
+    }
+
+    /// Shows those who want it how a step stands.
+    fn snapshot(&mut self, step: &Step, slots: &Slots) {
+        if step.periodic.is_some() && self.observers.iter().any(|observer| observer.period().is_some()) {
+            let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
+            let at = monotonic_ns() - self.epoch_ns;
+            let began = at.saturating_sub(self.since.elapsed().as_nanos() as u64);
+            self.tell(&Event::Snapshot(&Live { step, points, round: self.round, began, at }));
+        }
+    }
+
+    /// Gives those who keep the report what a step has so far.
+    fn checkpoint(&mut self, index: usize, mut so_far: Vec<Measurement>, outliers: Option<&Outliers>) {
+        outliers.into_iter().for_each(|outliers| collect::add_outliers(&mut so_far, outliers));
+        let (before, entered) = (self.report.measurements[self.segment(index)].to_vec(), self.entered[index]);
+        self.enter(index, so_far);
+        tell(&mut self.observers, &Event::Checkpoint(&self.report));
+        let segment = self.segment(index);
+        self.report.measurements.splice(segment, before);
+        self.entered[index] = entered;
+    }
+
+    fn tell(&mut self, event: &Event) {
+        tell(&mut self.observers, event);
+    }
+
+    fn warn(&mut self, id: &str, text: &str) {
+        self.pass_on(Warning { id: id.to_owned(), text: text.to_owned(), remedy: None });
+    }
+
+    fn pass_on(&mut self, warning: Warning) {
+        tell(&mut self.observers, &Event::Warning(&warning));
+        self.report.warnings.push(warning);
+    }
+}
+
+fn tell(observers: &mut [&mut dyn Observer], event: &Event) {
+    observers.iter_mut().for_each(|observer| observer.observe(event));
+}
+
+/// The emulator that all figures are those of, if there is one.
+fn emulator(machine: &Machine) -> Option<String> {
+    let runner = std::env::var(worker::RUNNER).ok();
+    runner.or_else(|| machine.hypervisor.clone().filter(|name| name.contains("emulated")))
+}
+
+/// The iterations that a worker found for the batches of its points.
+fn iterations(closings: &[Option<Closing>]) -> Vec<Option<u64>> {
+    closings.iter().map(|closing| closing.as_ref()?.iterations).collect()
+}
+
+/// Adds what others used of the CPUs while a point was measured; waiting distorts
+/// no figure where it is what is measured, nor beside a load that was asked for.
+fn add_others(measurement: &mut Measurement, others: Option<f64>, distorts: bool) {
+    if let Some(contention) = &mut measurement.contention {
+        contention.others = others;
+        contention.distorts &= distorts;
+    }
+}
+
+fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
+    if measurement.quality.level != Level::Unsupported {
+        let text = format!("emulated ({emulator}): the figure is the emulator's");
+        measurement.lower(Reason::new(Level::Degraded, "emulated", text, "measure on the machine itself"));
+    }
+}
+
+/// Why a point that is measured now has no more.
+const SO_FAR: &str = "this was saved while it was measured";
+
+/// Something that is due every now and then, or never.
+struct Beat {
+    period: Option<Duration>,
+    last: Instant,
+}
+
+impl Beat {
+    fn new(period: Option<Duration>, now: Instant) -> Beat {
+        Beat { period, last: now }
+    }
+
+    /// When it is due.
+    fn next(&self) -> Option<Instant> {
+        self.last.checked_add(self.period?)
+    }
+
+    /// Whether it is due; then the next period begins.
+    fn due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self.next().is_some_and(|next| next <= now);
+        if due {
+            self.last = now;
+        }
+        due
+    }
+}
+
+/// How long the coordinator may sleep, and when it gives up.
+struct Pace {
+    /// When observers want to look.
+    looks: Beat,
+    /// When they want the report.
+    checkpoints: Beat,
+    /// When a worker that says nothing has failed.
+    given_up: Instant,
+    silence: Duration,
+    ended: bool,
+    /// Time in which threads that were asked to end do so.
+    grace: Duration,
+}
+
+/// Whether a worker that is asked to end is waited for: its threads say what they did beside their
+/// samples. Those that still warm up have nothing to say, however long they sleep.
+fn has_more_to_say(step: &Step, recorded: bool) -> bool {
+    step.periodic.as_ref().is_some_and(|periodic| recorded || periodic.warm_up == 0)
+}
+
+/// A thread that sleeps sees that it was asked to end when it wakes up.
+fn grace(step: &Step) -> Duration {
+    let interval = |point: &Point| match point.params.get("interval") {
+        Some(ParamValue::Number(ns)) => Duration::from_nanos(*ns),
+        _ => Duration::ZERO,
+    };
+    let longest = step.points.iter().map(interval).max().unwrap_or_default();
+    Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
+}
+
+impl Pace {
+    fn new(step: &Step, observers: &[&mut dyn Observer], outliers: Option<&Outliers>) -> Pace {
+        let silence = silence_allowed(step);
+        let watching = outliers.and_then(Outliers::period);
+        let observing = observers.iter().filter_map(|observer| observer.period());
+        let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
+        let checkpoints = observers.iter().filter_map(|observer| observer.checkpoints()).min();
+        let now = Instant::now();
+        Pace {
+            looks: Beat::new(period, now),
+            checkpoints: Beat::new(checkpoints, now),
+            given_up: now + silence,
+            silence,
+            ended: false,
+            grace: grace(step),
+        }
+    }
+
+    /// How long to wait now; at least a moment, so that nobody spins.
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let rest = |at: Instant| at.saturating_duration_since(now);
+        let next = [self.looks.next(), self.checkpoints.next()].into_iter().flatten().min();
+        let Some(next) = next else { return rest(self.given_up) };
+        rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
+    }
+
+    /// The worker said something: it has not failed.
+    fn heard(&mut self) {
+        if !self.ended {
+            self.given_up = Instant::now() + self.silence;
+        }
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.given_up = Instant::now() + self.grace;
+    }
+
+    /// Whether threads that were asked to end had time enough.
+    ///
+    /// # Errors
+    /// The worker was silent for too long.
+    fn is_over(&self) -> Result<bool> {
+        let late = Instant::now() >= self.given_up;
+        if late && !self.ended {
+            return Err(anyhow!("the worker was silent for {:?} and was ended", self.silence));
+        }
+        Ok(late)
+    }
+}
+
+/// Where in the raw streams of a step the observers are.
+struct Streams(Vec<Cursor>);
+
+impl Streams {
+    fn new(step: &Step) -> Streams {
+        let streamed = step.periodic.as_ref().is_some_and(|periodic| periodic.stream);
+        Streams(if streamed { vec![Cursor::default(); step.points.len()] } else { Vec::new() })
+    }
+
+    fn take(&mut self, slots: &Slots, mut tell: impl FnMut(&Event)) {
+        for (point, cursor) in self.0.iter_mut().enumerate() {
+            let mut samples = Vec::new();
+            let lost = slots.samples(point, cursor, |sample| samples.push(sample));
+            if lost > 0 || !samples.is_empty() {
+                tell(&Event::Samples { point, samples: &samples, lost });
+            }
+        }
+    }
+}
+
+/// How long a worker may say nothing: several times what one point may take.
+fn silence_allowed(step: &Step) -> Duration {
+    if step.periodic.is_some() {
+        // Threads that sleep say nothing for as long as they were told to.
+        return Duration::from_nanos(step.stop.limit_ns)
+            .saturating_add(Duration::from_secs(3600))
+            .min(FOREVER);
+    }
+    let longest = step.stop.limit_ns.saturating_mul(20);
+    Duration::from_nanos(longest).clamp(Duration::from_secs(60), Duration::from_secs(24 * 3600))
+}
+
+/// Longer than any run, and short enough to be added to an instant.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker's time, which is over now.
+    fn over() -> Pace {
+        let now = Instant::now();
+        let never = || Beat::new(None, now);
+        let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
+        let (looks, checkpoints) = (never(), never());
+        Pace { looks, checkpoints, given_up: now, silence, ended: false, grace }
+    }
+
+    #[test]
+    fn a_worker_has_failed_when_it_says_nothing_for_too_long_however_long_it_works() {
+        let mut pace = over();
+        let error = pace.is_over().unwrap_err().to_string();
+        assert!(error.contains("silent for 60s"), "{error}");
+        pace.heard();
+        assert!(!pace.is_over().unwrap());
+        // What it says when it was asked to end gives it no more time.
+        let mut pace = Pace { ended: true, ..over() };
+        pace.heard();
+        assert!(pace.is_over().unwrap());
+    }
+
+    #[test]
+    fn a_worker_that_warms_up_is_not_waited_for() {
+        use latscope_core::plan::{End, Periodic, Phase};
+        let periodic = Periodic {
+            warm_up: 100,
+            end: End::All,
+            phase: Phase::Staggered,
+            align_second: false,
+            threshold: None,
+            stop_at_threshold: false,
+            corrected: false,
+            linear: None,
+            stream: false,
+        };
+        let mut step = Step { periodic: Some(periodic), ..crate::harness::step("wake.timer", Vec::new()) };
+        assert_eq!([true, false].map(|recorded| has_more_to_say(&step, recorded)), [true, false]);
+        // Where there is no warm-up, that nothing came is a result.
+        step.periodic.as_mut().unwrap().warm_up = 0;
+        assert!(has_more_to_say(&step, false));
+        step.periodic = None;
+        assert!(!has_more_to_say(&step, true));
+    }
+
+    #[test]
+    fn whoever_waits_for_nothing_waits_until_the_worker_has_failed() {
+        let mut pace = over();
+        pace.heard();
+        assert!(pace.patience() > Duration::from_secs(30));
+        pace.checkpoints = Beat::new(Some(Duration::ZERO), Instant::now());
+        assert_eq!(pace.patience(), Duration::from_millis(1));
+        assert!(pace.checkpoints.due() && !pace.looks.due());
+    }
+}

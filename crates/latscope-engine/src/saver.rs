@@ -1,0 +1,172 @@
+//! Saves the report as results come in, at most once a second, and every now and
+//! then while a step lasts, so that a crash loses little; whoever shows the
+//! finished report saves that.
+
+use crate::observers::{Event, Observer};
+use anyhow::{Context, Result, anyhow, bail};
+use latscope_core::report::Report;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The least time between two times that the file is written.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Keeps a file equal to the report so far.
+#[derive(Debug)]
+pub struct Saver {
+    path: PathBuf,
+    every: Duration,
+    saved: Option<Instant>,
+}
+
+impl Saver {
+    /// A saver for `path`, which saves a step that lasts longer so often. Whether
+    /// it can be written is tried at once, so that nobody measures for a minute to
+    /// learn it then.
+    ///
+    /// # Errors
+    /// The directory does not exist or must not be written to.
+    pub fn new(path: &Path, every: Duration) -> Result<Saver> {
+        check(path)?;
+        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None })
+    }
+
+    fn save(&mut self, report: &Report) {
+        // Should it fail now, it is tried again, in the end with an error.
+        let _ = save(&self.path, report);
+        self.saved = Some(Instant::now());
+    }
+}
+
+impl Observer for Saver {
+    fn observe(&mut self, event: &Event) {
+        if let Event::Closed(report) | Event::Checkpoint(report) = event {
+            let due = self.saved.is_none_or(|saved| saved.elapsed() >= LEAST);
+            if due && !is_special(&self.path) {
+                self.save(report);
+            }
+        }
+    }
+
+    fn checkpoints(&self) -> Option<Duration> {
+        (!is_special(&self.path)).then_some(self.every)
+    }
+}
+
+/// Tries whether [`replace`] could write a file, and leaves nothing.
+///
+/// # Errors
+/// It is a directory, or in one that does not exist or must not be written to.
+pub fn check(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        bail!("cannot write {}: it is a directory, choose a file", path.display());
+    }
+    if !is_special(path) {
+        tempfile::Builder::new()
+            .prefix(".latscope-")
+            .tempfile_in(directory_of(path))
+            .map_err(|error| refused(path, &error))?;
+    }
+    Ok(())
+}
+
+/// The error without the name of a temporary file, which says nothing to the user.
+fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("{}: {}", unwritable(path), of_directory(error.kind()))
+}
+
+/// What an error of a directory is, where only its kind is known.
+fn of_directory(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "no such directory",
+        ErrorKind::NotADirectory => "a part of its path is no directory",
+        ErrorKind::PermissionDenied => "permission denied",
+        ErrorKind::ReadOnlyFilesystem => "its file system is read-only",
+        ErrorKind::StorageFull => "no space left on its file system",
+        ErrorKind::QuotaExceeded => "the quota of its file system is used up",
+        _ => "its directory refuses new files",
+    }
+}
+
+fn unwritable(path: &Path) -> String {
+    format!("cannot write {}: choose a file in a directory that can be written to", path.display())
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where a file is, however its directory is written; a link is replaced itself.
+pub fn place(path: &Path) -> PathBuf {
+    let directory = directory_of(path);
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    path.file_name().map_or(directory.clone(), |name| directory.join(name))
+}
+
+/// A device or pipe is written to; replacing it would destroy it.
+pub fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// Saves a report atomically: readers see the old file or the new one.
+///
+/// # Errors
+/// The directory cannot be written to, or the disk is full; then the old file
+/// is still there and nothing else is.
+pub fn save(path: &Path, report: &Report) -> Result<()> {
+    replace_with(path, |file| {
+        let mut buffer = BufWriter::new(file);
+        report.write_json(&mut buffer)?;
+        buffer.flush()
+    })
+}
+
+/// Replaces a file by a text in the same way.
+///
+/// # Errors
+/// As of [`save`].
+pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
+    replace_with(path, |file| file.write_all(text))
+}
+
+fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+    if is_special(path) {
+        let mut file = File::options().write(true).open(path).with_context(|| unwritable(path))?;
+        return write(&mut file).with_context(|| unwritable(path));
+    }
+    let mut file = tempfile::Builder::new()
+        .prefix(".latscope-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(directory_of(path))
+        .map_err(|error| refused(path, &error))?;
+    write(file.as_file_mut()).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
+    file.persist(path).with_context(|| unwritable(path))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_replacement_leaves_the_old_file_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("result.json");
+        replace(&path, b"old").unwrap();
+        replace(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        let nowhere = directory.path().join("missing/result.json");
+        let error = replace(&nowhere, b"x").unwrap_err();
+        assert!(error.to_string().contains("missing/result.json"), "{error}");
+    }
+
+    #[test]
+    fn a_full_device_is_an_error_and_stays_a_device() {
+        let error = replace(Path::new("/dev/full"), &[b'x'; 1 << 16]).unwrap_err();
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+        assert!(is_special(Path::new("/dev/full")));
+    }
+}

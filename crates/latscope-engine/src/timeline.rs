@@ -1,0 +1,90 @@
+//! Records what each thread of the workers did, step by step, into one file.
+
+use anyhow::{Context, Result};
+use latscope_bench::bench::signpost;
+use latscope_core::report::Measurement;
+use latscope_host::guardian::{Guardian, Ticket, Undo};
+use latscope_trace::instance::Instance;
+use latscope_trace::timeline::{self, Export, Format, Timeline};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A trace instance of our own and the file that grows with each step.
+pub struct Recorder {
+    trace: Instance,
+    ticket: Ticket,
+    export: Export,
+    file: File,
+    path: PathBuf,
+}
+
+impl Recorder {
+    /// Makes the instance and the file.
+    ///
+    /// # Errors
+    /// There is no tracing here (the text says what to do), or the file
+    /// cannot be made.
+    pub fn start(path: &Path, guardian: &mut Guardian) -> Result<Recorder> {
+        let mut ticket = None;
+        let trace = Instance::create(&mut |directory| {
+            ticket = Some(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
+            Ok(())
+        })
+        .context("no time line can be recorded")?;
+        let ticket = ticket.context("the trace instance was not journalled")?;
+        let cannot = || format!("cannot write {}", path.display());
+        let mut file = File::create(path).with_context(cannot)?;
+        let export = Export::new(Format::of(path));
+        file.write_all(export.begin().as_bytes()).with_context(cannot)?;
+        Ok(Recorder { trace, ticket, export, file, path: path.to_owned() })
+    }
+
+    /// Where a worker writes its signposts.
+    pub fn marker(&self) -> PathBuf {
+        self.trace.marker()
+    }
+
+    /// Records from here on what process `pid` does, and its children.
+    ///
+    /// # Errors
+    /// The process is gone, or the kernel refuses.
+    pub fn follow(&mut self, pid: u32) -> Result<()> {
+        self.trace.follow(pid)?;
+        Ok(self.trace.start()?)
+    }
+
+    /// Ends the recording of a step and writes it.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or the file not written.
+    pub fn take(&mut self) -> Result<Timeline> {
+        let recording = self.trace.take()?;
+        let timeline = Timeline::of(&recording);
+        let text = self.export.step(&recording, &timeline);
+        self.file
+            .write_all(text.as_bytes())
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(timeline)
+    }
+
+    /// Ends the file and removes the instance.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the guardian is gone.
+    pub fn finish(mut self, guardian: &mut Guardian) -> Result<()> {
+        let written = self.file.write_all(self.export.end().as_bytes());
+        drop(self.trace);
+        guardian.undo(self.ticket)?;
+        written.with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// Adds to a measurement what its threads did while it was taken: the share of
+/// each state, and switches.
+pub fn add_shares(measurement: &mut Measurement, timeline: &Timeline) {
+    let name = signpost(&measurement.probe, &measurement.title);
+    if let Some((_, post)) = timeline.signposts().find(|(_, post)| post.name == name) {
+        measurement.values.extend(timeline::values(timeline, post.from..post.until));
+    }
+}

@@ -1,0 +1,112 @@
+//! The calling side.
+
+use super::super::transaction::{Client, Failure};
+use super::{CALL, Shape, failure, names};
+use latscope_os::binder::{Buffer, Driver, Handle, Port};
+use std::sync::Arc;
+
+/// A client's end for one thread at a time. Drop it in the thread that used
+/// it: the driver then forgets the thread.
+#[derive(Debug)]
+pub struct BinderClient {
+    port: Port,
+    server: Handle,
+    shape: Shape,
+    most: usize,
+    /// The last reply, which is given back with the next request: no system
+    /// call of its own, but its cost is in the next transaction.
+    last: Option<Buffer>,
+}
+
+impl BinderClient {
+    /// Waits until the server has registered under a name, and takes the only
+    /// reference to it.
+    ///
+    /// # Errors
+    /// The server or the name service is gone, or it takes too long.
+    pub fn find(driver: Arc<Driver>, name: &str, shape: Shape, most: usize) -> Result<BinderClient, Failure> {
+        let mut port = Port::new(driver);
+        let server = names::find(&mut port, name)?;
+        Ok(BinderClient::new(port, server, shape, most))
+    }
+
+    fn new(port: Port, server: Handle, shape: Shape, most: usize) -> BinderClient {
+        BinderClient { port, server, shape, most, last: None }
+    }
+
+    /// System calls made so far for transactions.
+    pub fn exchanges(&self) -> u64 {
+        self.port.exchanges()
+    }
+
+    fn fits(&self, request: &[u8]) -> Result<(), Failure> {
+        if (1..=self.most).contains(&request.len()) {
+            return Ok(());
+        }
+        let (bytes, most) = (request.len(), self.most);
+        Err(Failure::Refused(format!("a request of {bytes} bytes: 1 to {most} were agreed on")))
+    }
+
+    /// Calls; the answer where the driver put it.
+    #[inline]
+    fn transact(&mut self, request: &[u8]) -> Result<&[u8], Failure> {
+        self.fits(request)?;
+        self.give_back();
+        let answer = failure::transact(&mut self.port, self.server, CALL, self.shape.payload(request))?;
+        let buffer = self.last.insert(answer.buffer);
+        let bytes = match self.shape {
+            Shape::Flat => Some(self.port.data(buffer)),
+            Shape::Vector => self.port.vector(buffer),
+        };
+        bytes.ok_or_else(|| Failure::Refused("the answer is no vector".to_owned()))
+    }
+
+    #[inline]
+    fn give_back(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.port.free(last);
+        }
+    }
+}
+
+#[cold]
+fn too_long() -> Failure {
+    Failure::Refused("the answer is longer than expected".to_owned())
+}
+
+impl Client for BinderClient {
+    #[inline]
+    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+        let bytes = self.transact(request)?;
+        let room = reply.get_mut(..bytes.len()).ok_or_else(too_long)?;
+        room.copy_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    #[inline]
+    fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
+        let bytes = self.transact(request)?;
+        if bytes.len() <= room.len() { Ok(bytes) } else { Err(too_long()) }
+    }
+
+    fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {
+        Some(self.fits(request).and_then(|()| {
+            self.give_back();
+            failure::send(&mut self.port, self.server, CALL, self.shape.payload(request))
+        }))
+    }
+
+    fn another(&self) -> Option<Result<Box<dyn Client>, Failure>> {
+        let port = Port::new(Arc::clone(self.port.driver()));
+        Some(Ok(Box::new(BinderClient::new(port, self.server, self.shape, self.most))))
+    }
+}
+
+impl Drop for BinderClient {
+    fn drop(&mut self) {
+        self.give_back();
+        // Both can only fail when the driver is gone, and all with it.
+        let _ = self.port.flush();
+        let _ = self.port.driver().thread_exit();
+    }
+}

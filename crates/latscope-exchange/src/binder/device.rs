@@ -1,0 +1,176 @@
+//! A binder device, and why it cannot be used.
+
+use super::super::transaction::Unavailable;
+use latscope_core::units::format_size;
+use latscope_host::machine::binder_presence::{self as presence, Holder, Module};
+use latscope_os::binder::{Driver, PROTOCOL, Refused};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// A binder device by a descriptor that names it (`O_PATH`): it may be one that
+/// has no path.
+#[derive(Debug)]
+pub struct Device {
+    descriptor: OwnedFd,
+    path: String,
+}
+
+impl Device {
+    /// The device of this path, if there is one.
+    pub fn named(path: &str) -> Option<Device> {
+        let descriptor = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        Some(Device { descriptor, path: path.to_owned() })
+    }
+
+    /// A device that is no file of this system's, called `path`.
+    pub(super) fn own(descriptor: OwnedFd, path: &str) -> Device {
+        Device { descriptor, path: path.to_owned() }
+    }
+
+    /// The device that another process found.
+    ///
+    /// # Errors
+    /// No descriptors left.
+    pub fn handed(descriptor: impl AsFd, path: &str) -> io::Result<Device> {
+        Ok(Device::own(descriptor.as_fd().try_clone_to_owned()?, path))
+    }
+
+    /// How it is called in messages.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// One more descriptor that names it, for another process.
+    pub(super) fn descriptor(&self) -> Result<OwnedFd, Unavailable> {
+        self.descriptor.try_clone().map_err(|error| Unavailable {
+            reason: format!("no descriptor for {}: {error}", self.path),
+            remedy: "ulimit -n".to_owned(),
+        })
+    }
+
+    /// Which device it is, whatever its path.
+    pub(super) fn number(&self) -> Option<u64> {
+        fstat(&self.descriptor).ok().map(|status| status.st_rdev)
+    }
+
+    /// Opens it for this process, with so many bytes mapped.
+    ///
+    /// # Errors
+    /// It cannot be used, for a reason that is told.
+    pub fn open(&self, bytes: usize) -> Result<Driver, Unavailable> {
+        let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
+        Driver::open(Path::new(&path), bytes).map_err(|refused| self.refused(refused, bytes))
+    }
+
+    fn refused(&self, refused: Refused, bytes: usize) -> Unavailable {
+        let path = &self.path;
+        let (reason, remedy) = match refused {
+            Refused::Open(Errno::ACCESS | Errno::PERM) => (
+                format!("no permission to open {path}{}", owner(path)),
+                format!("run as root, or sudo chmod 666 {path}"),
+            ),
+            Refused::Open(Errno::NXIO | Errno::NODEV | Errno::NOENT) => (
+                format!("{path} is there, but no driver behind it"),
+                presence::module(Path::new("/")).remedy(),
+            ),
+            Refused::Open(error) => (format!("{path} cannot be opened: {error}"), String::new()),
+            Refused::NoBinder(error) => (format!("{path} is no binder device: {error}"), String::new()),
+            Refused::Protocol(version) => (
+                format!("{path} speaks version {version} of the binder protocol, this program {PROTOCOL}"),
+                "a kernel without CONFIG_ANDROID_BINDER_IPC_32BIT".to_owned(),
+            ),
+            Refused::Map(error) => (
+                format!("{} of {path} cannot be mapped: {error}", format_size(bytes as u64)),
+                if error == Errno::NOMEM { "ulimit -v unlimited".to_owned() } else { String::new() },
+            ),
+        };
+        Unavailable { reason, remedy }
+    }
+
+    /// Why one cannot be its context manager.
+    pub(super) fn not_manager(&self, error: Errno) -> Unavailable {
+        let path = &self.path;
+        let (reason, remedy) = match error {
+            Errno::BUSY => {
+                let holder = presence::manager_of(Path::new("/"), path);
+                let remedy = match &holder {
+                    Holder::Unknown => "find it as root: cat /sys/kernel/debug/binder/state".to_owned(),
+                    _ => "end it, or call what it serves: --service NAME".to_owned(),
+                };
+                (format!("{path} has a context manager: {holder}"), remedy)
+            }
+            Errno::PERM => (
+                format!("{path} had a context manager of another user, which the driver does not forget"),
+                "run as that user, or sudo rmmod binder_linux and load it again".to_owned(),
+            ),
+            error => (format!("one cannot be the context manager of {path}: {error}"), String::new()),
+        };
+        Unavailable { reason, remedy }
+    }
+}
+
+/// Why there is no device at all.
+pub(super) fn none(root: &Path) -> Unavailable {
+    let module = presence::module(root);
+    let reason = match module {
+        Module::Loaded | Module::BuiltIn => "the kernel has binder, but /dev has no binder device",
+        Module::Loadable => "the binder module is not loaded",
+        Module::Absent => "this kernel has no binder",
+    };
+    Unavailable { reason: reason.to_owned(), remedy: module.remedy() }
+}
+
+/// Who may open a device: ` (root, mode 600)`.
+fn owner(path: &str) -> String {
+    let Ok(status) = std::fs::metadata(path) else { return String::new() };
+    let mode = status.permissions().mode() & 0o7777;
+    format!(" (user {}, group {}, mode {mode:o})", status.uid(), status.gid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn null() -> Device {
+        Device::named("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn what_is_no_binder_device_is_named() {
+        let refused = null().open(4096).unwrap_err();
+        assert!(refused.reason.starts_with("/dev/null is no binder device: "), "{refused}");
+        assert!(Device::named("/nonexistent/binder").is_none());
+    }
+
+    #[test]
+    fn every_refusal_tells_the_device_and_what_mends_it() {
+        let told = |refused: Refused| null().refused(refused, 1 << 20);
+        let version = told(Refused::Protocol(7));
+        assert_eq!(version.reason, "/dev/null speaks version 7 of the binder protocol, this program 8");
+        assert!(version.remedy.contains("BINDER_IPC_32BIT"));
+        let permission = told(Refused::Open(Errno::ACCESS));
+        assert_eq!(permission.reason, "no permission to open /dev/null (user 0, group 0, mode 666)");
+        assert!(permission.remedy.ends_with("chmod 666 /dev/null"));
+        let map = told(Refused::Map(Errno::NOMEM));
+        assert!(map.reason.starts_with("1 MiB of /dev/null cannot be mapped: "), "{map}");
+        assert_eq!(map.remedy, "ulimit -v unlimited");
+    }
+
+    #[test]
+    fn a_manager_of_another_user_is_told_from_one_that_lives() {
+        assert!(null().not_manager(Errno::PERM).reason.contains("of another user"));
+        assert!(null().not_manager(Errno::BUSY).reason.contains("has a context manager: "));
+    }
+
+    #[test]
+    fn a_kernel_without_binder_says_so() {
+        let empty = tempfile::tempdir().unwrap();
+        let none = none(empty.path());
+        assert_eq!(none.reason, "this kernel has no binder");
+        assert!(none.remedy.contains("CONFIG_ANDROID_BINDER_IPC"));
+    }
+}

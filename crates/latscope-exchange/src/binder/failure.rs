@@ -1,0 +1,73 @@
+//! What the driver refuses, in words.
+
+use super::super::transaction::Failure;
+use latscope_os::binder::{Driver, Handle, Incoming, Payload, Port, Return};
+use rustix::io::Errno;
+use std::fmt::Display;
+
+/// The transport does not work any more.
+pub(super) fn broken(what: &str, error: impl Display) -> Failure {
+    Failure::Broken(format!("{what}: {error}"))
+}
+
+/// The driver does not take what is written.
+pub(super) fn driver(error: Errno) -> Failure {
+    broken("the binder driver", error)
+}
+
+/// Why the last transaction of this thread failed.
+pub(super) fn failed(driver: &Driver) -> Failure {
+    let error = driver.extended_error().map(|error| Errno::from_raw_os_error(-error.error));
+    Failure::Refused(match error {
+        None => "the binder driver failed it (BR_FAILED_REPLY)".to_owned(),
+        Some(Errno::NOSPC) => "no room in the receiver's binder buffer (BR_FAILED_REPLY, ENOSPC)".to_owned(),
+        Some(error) => format!("the binder driver failed it (BR_FAILED_REPLY, {error})"),
+    })
+}
+
+/// Calls and waits for the reply.
+pub(super) fn transact(
+    port: &mut Port,
+    target: Handle,
+    code: u32,
+    payload: Payload,
+) -> Result<Incoming, Failure> {
+    port.call(target, code, 0, payload).map_err(driver)?;
+    loop {
+        while let Some(returned) = port.next() {
+            match returned {
+                Return::Reply(reply) => return Ok(reply),
+                other => bad_news(port, &other)?,
+            }
+        }
+        port.read().map_err(driver)?;
+    }
+}
+
+/// Sends without a reply to wait for.
+pub(super) fn send(port: &mut Port, target: Handle, code: u32, payload: Payload) -> Result<(), Failure> {
+    port.call(target, code, latscope_os::binder::ONE_WAY, payload).map_err(driver)?;
+    loop {
+        while let Some(returned) = port.next() {
+            match returned {
+                Return::Complete => return Ok(()),
+                other => bad_news(port, &other)?,
+            }
+        }
+        port.read().map_err(driver)?;
+    }
+}
+
+/// Whether a return says that a transaction failed.
+fn bad_news(port: &Port, returned: &Return) -> Result<(), Failure> {
+    match returned {
+        Return::DeadReply => Err(Failure::Gone),
+        Return::FailedReply => Err(failed(port.driver())),
+        Return::FrozenReply => Err(Failure::Refused("the receiver is frozen (BR_FROZEN_REPLY)".to_owned())),
+        Return::Error(error) => {
+            Err(broken("the binder driver", Errno::from_raw_os_error(error.wrapping_neg())))
+        }
+        Return::Outside => Err(broken("the binder driver", "a reply outside of the mapped buffer")),
+        _ => Ok(()),
+    }
+}

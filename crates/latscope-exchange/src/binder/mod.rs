@@ -1,0 +1,161 @@
+//! Android's binder as two transports: `binder` sends flat bytes as Android's
+//! framework does, `hwbinder` sends them as a `hidl_vec` that the driver gathers
+//! from where they are, as its HALs do. What is measured is the driver only: no
+//! libbinder is in between.
+//!
+//! Whoever opens a meeting is the context manager of the device
+//! (`names`): it hands the server's node to the client and keeps nothing of
+//! it, so that the server learns from the driver itself when the client is
+//! gone. A side makes one system call for each transaction: the client writes
+//! its request and waits, the server answers, gives the request back and waits
+//! for the next.
+//!
+//! Two openings of one process cannot be told apart by the driver when one is
+//! the manager: server and client have to be processes of their own.
+
+mod client;
+mod device;
+mod failure;
+mod names;
+mod server;
+pub mod service;
+
+use super::transaction::{Client, Failure, Handed, Meeting, Server, Transport, Unavailable};
+pub use client::BinderClient;
+pub use device::Device;
+use latscope_os::binder::{Driver, INHERIT_RT, Payload};
+pub use names::Manager;
+pub use server::BinderServer;
+use std::sync::Arc;
+
+/// Flat bytes.
+pub static BINDER: Transport = Transport {
+    name: "binder",
+    title: "binder, driver only",
+    source: "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h",
+    copies: 1,
+    spins: false,
+    inheritance: Some(INHERITANCE),
+    max_payload: MAX_PAYLOAD,
+    open: |payload| meet(&["binder", "vndbinder", "hwbinder"], payload),
+    server: |handed| server(handed, Shape::Flat),
+    client: |handed| client(handed, Shape::Flat),
+};
+
+/// Bytes as a `hidl_vec`, gathered by the driver.
+pub static HWBINDER: Transport = Transport {
+    name: "hwbinder",
+    title: "hwbinder (scatter-gather), driver only",
+    source: BINDER.source,
+    copies: 1,
+    spins: false,
+    inheritance: Some(INHERITANCE),
+    max_payload: MAX_PAYLOAD,
+    open: |payload| meet(&["hwbinder", "vndbinder", "binder"], payload),
+    server: |handed| server(handed, Shape::Vector),
+    client: |handed| client(handed, Shape::Vector),
+};
+
+const INHERITANCE: &str = "the driver: nice value; policy and real-time priority on Android's own kernels";
+
+/// Largest payload: the largest mapping has room for two requests on their way
+/// and for one-way ones, which get half of it.
+pub const MAX_PAYLOAD: usize = 1 << 20;
+
+/// How bytes travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// In one piece.
+    Flat,
+    /// As a `hidl_vec`.
+    Vector,
+}
+
+impl Shape {
+    fn payload(self, bytes: &[u8]) -> Payload<'_> {
+        match self {
+            Shape::Flat => Payload::Flat(bytes),
+            Shape::Vector => Payload::Vector(bytes),
+        }
+    }
+}
+
+/// The transaction of a pair (FIRST_CALL_TRANSACTION of IBinder).
+const CALL: u32 = 1;
+
+/// Flags of the server's node: callers' real-time priorities are inherited, and
+/// callers down to nice 19 served at their own.
+const NODE_FLAGS: u32 = INHERIT_RT | 19;
+
+/// Bytes to map for payloads of this size: what libbinder maps, or more where
+/// that is too little, up to the driver's limit.
+fn mapping(payload: usize) -> usize {
+    let usual = (1 << 20) - 2 * latscope_os::page::page_size();
+    (4 * payload + (64 << 10)).clamp(usual, 4 << 20)
+}
+
+/// Meets on a device of ours if the kernel lets us make one, else on the first
+/// of those named that has no context manager.
+fn meet(names: &[&str], payload: usize) -> Result<Meeting, Unavailable> {
+    if payload > MAX_PAYLOAD {
+        return Err(Unavailable {
+            reason: format!("{payload} bytes are more than the {MAX_PAYLOAD} that fit into a binder buffer"),
+            remedy: "a smaller payload".to_owned(),
+        });
+    }
+    let manager = names::manager(names)?;
+    let (server, client) = (manager.device().descriptor()?, manager.device().descriptor()?);
+    Ok(Meeting {
+        server: vec![server],
+        client: vec![client],
+        words: vec![names::fresh(), manager.device().path().to_owned()],
+        leftovers: Default::default(),
+        kept: Some(manager),
+    })
+}
+
+/// Opens what was handed; also the name under which the two meet.
+fn open(handed: &Handed) -> Result<(Arc<Driver>, String), Failure> {
+    let ([descriptor], [name, path]) = (&handed.descriptors[..], &handed.words[..]) else {
+        return Err(Failure::Broken("a binder device and two words are handed".to_owned()));
+    };
+    let device = Device::handed(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
+    let driver = device.open(mapping(handed.payload)).map_err(|refused| Failure::Broken(refused.reason))?;
+    Ok((Arc::new(driver), name.clone()))
+}
+
+fn server(handed: Handed, shape: Shape) -> Result<Box<dyn Server>, Failure> {
+    let (driver, name) = open(&handed)?;
+    Ok(Box::new(BinderServer::register(driver, &name, shape)?))
+}
+
+fn client(handed: Handed, shape: Shape) -> Result<Box<dyn Client>, Failure> {
+    let (driver, name) = open(&handed)?;
+    Ok(Box::new(BinderClient::find(driver, &name, shape, handed.payload)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_has_room_for_what_is_under_way() {
+        assert_eq!(mapping(4), (1 << 20) - 2 * latscope_os::page::page_size());
+        assert!(mapping(1 << 18) >= 4 << 18);
+        assert_eq!(mapping(MAX_PAYLOAD), 4 << 20);
+    }
+
+    #[test]
+    fn a_payload_over_the_limit_is_refused_by_its_size() {
+        for transport in [&BINDER, &HWBINDER] {
+            let refused = (transport.open)(MAX_PAYLOAD + 1).err().unwrap();
+            assert!(refused.reason.starts_with("1048577 bytes are more than the 1048576"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_handed_is_named() {
+        let handed = Handed { descriptors: Vec::new(), words: Vec::new(), payload: 4 };
+        assert!(matches!((BINDER.client)(handed).err(), Some(Failure::Broken(_))));
+    }
+}

@@ -1,0 +1,393 @@
+//! The context manager, and its name service: servers leave a node under a
+//! name, the client that asks for it gets it, and the service keeps nothing.
+//!
+//! It is a thread of the process that opens meetings, one for each device, and
+//! sleeps while there is nothing to do. It ends with the last meeting.
+
+use super::super::transaction::{Failure, Unavailable};
+use super::device::{self, Device};
+use super::failure::{driver, transact};
+use super::{NODE_FLAGS, mapping};
+use latscope_os::binder::binderfs::Instance;
+use latscope_os::binder::{Composed, Driver, Handle, Incoming, MANAGER, Node, Payload, Port, Return};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Leaves a node: a name, then the node.
+const ADD: u32 = 1;
+/// Asks for one: a name.
+const GET: u32 = 2;
+
+/// What the service answers, first of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Status {
+    /// Done; for a question, the handle follows.
+    Done = 0,
+    /// Nobody has left that name yet.
+    NotYet = 1,
+    /// Who left it has died.
+    Gone = 2,
+    /// Not understood.
+    Nonsense = 3,
+}
+
+/// How long a client waits for its server to register.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the driver may take to forget a context manager that has closed
+/// the device, which it does when it gets to it.
+const FORGETTING: Duration = Duration::from_millis(500);
+
+/// The node's own words; a server has but one.
+const NODE: Node = Node { address: 1, cookie: 1 };
+
+/// A name that nobody else uses.
+pub(super) fn fresh() -> String {
+    format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
+}
+
+/// Leaves this process's node under a name.
+pub(super) fn add(port: &mut Port, name: &str) -> Result<(), Failure> {
+    let message = Composed::new().bytes(name.as_bytes()).node(NODE, NODE_FLAGS);
+    let reply = transact(port, MANAGER, ADD, Payload::Composed(&message)).map_err(no_service)?;
+    let status = port.data(&reply.buffer).first().copied();
+    port.free(reply.buffer);
+    if status == Some(Status::Done as u8) { Ok(()) } else { Err(foreign()) }
+}
+
+/// Waits for the node of this name, and takes the only reference to it.
+pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        // That the other party is gone is said of the name service, and of a
+        // server whose death it has not heard of yet.
+        let reply = transact(port, MANAGER, GET, Payload::Flat(name.as_bytes()))?;
+        let status = port.data(&reply.buffer).first().copied();
+        let handle = port.handles(&reply.buffer).first().copied();
+        if let Some(handle) = handle {
+            port.acquire(handle);
+        }
+        port.free(reply.buffer);
+        port.flush().map_err(driver)?;
+        match (status, handle) {
+            (Some(0), Some(handle)) => return Ok(handle),
+            (Some(status), _) if status == Status::Gone as u8 => return Err(Failure::Gone),
+            (Some(status), _) if status == Status::NotYet as u8 => {}
+            _ => return Err(foreign()),
+        }
+        if Instant::now() > end {
+            return Err(Failure::Broken(format!("no server registered within {} s", PATIENCE.as_secs())));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn no_service(failure: Failure) -> Failure {
+    match failure {
+        Failure::Gone => Failure::Broken("the binder name service is gone".to_owned()),
+        other => other,
+    }
+}
+
+fn foreign() -> Failure {
+    Failure::Broken("the context manager is not latscope's".to_owned())
+}
+
+/// The managers of this process.
+static MANAGERS: Mutex<Vec<Weak<Manager>>> = Mutex::new(Vec::new());
+
+/// The manager of a device of our own if the kernel lets us make one, else of
+/// the first of those named that can have one.
+pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
+    let mut managers = MANAGERS.lock().unwrap_or_else(PoisonError::into_inner);
+    managers.retain(|manager| manager.strong_count() > 0);
+    let living = |wanted: &dyn Fn(&Manager) -> bool| {
+        managers.iter().filter_map(Weak::upgrade).find(|manager| wanted(manager))
+    };
+    if let Some(own) = living(&|manager| manager.instance.is_some()) {
+        return Ok(own);
+    }
+    let mut started = own_device().and_then(|(device, instance)| Manager::start(device, Some(instance)).ok());
+    let mut first_reason = None;
+    for path in if started.is_none() { paths(names) } else { Vec::new() } {
+        let Some(device) = Device::named(&path) else { continue };
+        if let Some(same) = living(&|manager| manager.device.number() == device.number()) {
+            return Ok(same);
+        }
+        match Manager::start(device, None) {
+            Ok(manager) => {
+                started = Some(manager);
+                break;
+            }
+            Err(reason) => drop(first_reason.get_or_insert(reason)),
+        }
+    }
+    let Some(manager) = started else {
+        return Err(first_reason.unwrap_or_else(|| device::none(Path::new("/"))));
+    };
+    let manager = Arc::new(manager);
+    managers.push(Arc::downgrade(&manager));
+    Ok(manager)
+}
+
+/// A device in an instance of binderfs that nobody else sees.
+fn own_device() -> Option<(Device, Instance)> {
+    let instance = Instance::create().ok()?;
+    let descriptor = instance.add("latscope").ok()?;
+    Some((Device::own(descriptor, "binderfs (private)/latscope"), instance))
+}
+
+/// Where devices of these names are found, on Android, on Debian, with Anbox's
+/// module.
+fn paths(names: &[&str]) -> Vec<String> {
+    let places = ["/dev/", "/dev/binderfs/", "/dev/anbox-"];
+    places.iter().flat_map(|place| names.iter().map(move |name| format!("{place}{name}"))).collect()
+}
+
+/// A device's context manager, and the thread that serves names.
+#[derive(Debug)]
+pub struct Manager {
+    device: Device,
+    instance: Option<Instance>,
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Manager {
+    /// Becomes the context manager of a device.
+    ///
+    /// # Errors
+    /// The device cannot be used, or it has a context manager, which is named.
+    pub fn claim(device: Device) -> Result<Manager, Unavailable> {
+        Manager::start(device, None)
+    }
+
+    fn start(device: Device, instance: Option<Instance>) -> Result<Manager, Unavailable> {
+        let driver = device.open(mapping(0))?;
+        become_manager(&driver).map_err(|error| device.not_manager(error))?;
+        let (stop, thread) = serve(driver).map_err(|error| Unavailable {
+            reason: format!("the binder name service does not start: {error}"),
+            remedy: "ulimit -n, ulimit -u".to_owned(),
+        })?;
+        Ok(Manager { device, instance, stop, thread: Some(thread) })
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn become_manager(driver: &Driver) -> Result<(), Errno> {
+    let end = Instant::now() + FORGETTING;
+    loop {
+        match driver.become_manager(0) {
+            Err(Errno::BUSY) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Starts the thread.
+fn serve(driver: Driver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
+    // Woken by two things, it must not sleep for one of them alone.
+    fcntl_setfl(&driver, OFlags::NONBLOCK)?;
+    let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
+    let stopped = stop.try_clone()?;
+    let mut clerk = Clerk { port: Port::new(Arc::new(driver)), book: Book::default() };
+    let thread = thread::Builder::new().name("binder-names".to_owned()).spawn(move || {
+        // It fails when the driver does; then those who ask are told by it.
+        let _ = clerk.serve(&stopped);
+    })?;
+    Ok((stop, thread))
+}
+
+/// Serves names.
+struct Clerk {
+    port: Port,
+    book: Book,
+}
+
+impl Clerk {
+    fn serve(&mut self, stop: &OwnedFd) -> Result<(), Errno> {
+        self.port.enter_looper();
+        self.port.flush()?;
+        let driver = Arc::clone(self.port.driver());
+        loop {
+            let watched = (driver.as_fd(), stop.as_fd());
+            let mut watched =
+                [PollFd::new(&watched.0, PollFlags::IN), PollFd::new(&watched.1, PollFlags::IN)];
+            match poll(&mut watched, None) {
+                Ok(_) if !watched[1].revents().is_empty() => return Ok(()),
+                Ok(_) => self.work()?,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Does all there is to do.
+    fn work(&mut self) -> Result<(), Errno> {
+        at_once(self.port.read())?;
+        while let Some(returned) = self.port.next() {
+            match returned {
+                Return::Transaction(request) => self.answer(request)?,
+                Return::DeadBinder(cookie) => self.mourn(cookie),
+                _ => {}
+            }
+        }
+        if self.port.is_queued() { self.port.flush() } else { Ok(()) }
+    }
+
+    fn answer(&mut self, request: Incoming) -> Result<(), Errno> {
+        let data = self.port.data(&request.buffer);
+        let handle = self.port.handles(&request.buffer).first().copied();
+        let mut given = None;
+        let status = match (request.code, handle, std::str::from_utf8(name(data, handle.is_some()))) {
+            (ADD, Some(handle), Ok(name)) => {
+                let cookie = self.book.add(name, handle);
+                self.port.acquire(handle);
+                self.port.watch(handle, cookie);
+                Status::Done
+            }
+            (GET, None, Ok(name)) => match self.book.take(name) {
+                Some(Entry { handle: Some(handle), cookie, .. }) => {
+                    given = Some((handle, cookie));
+                    Status::Done
+                }
+                Some(_) => Status::Gone,
+                None => Status::NotYet,
+            },
+            _ => Status::Nonsense,
+        };
+        let answer = Composed::new().bytes(&[status as u8]);
+        let answer = if let Some((handle, _)) = given { answer.handle(handle) } else { answer };
+        if request.one_way() {
+            self.port.free(request.buffer);
+        } else {
+            at_once(self.port.reply(request.buffer, Payload::Composed(&answer)))?;
+        }
+        // The reply on its way has a reference of its own.
+        if let Some((handle, cookie)) = given {
+            self.port.unwatch(handle, cookie);
+            self.port.release(handle);
+        }
+        Ok(())
+    }
+
+    fn mourn(&mut self, cookie: u64) {
+        self.port.mourned(cookie);
+        if let Some(handle) = self.book.died(cookie) {
+            self.port.release(handle);
+        }
+    }
+}
+
+/// That there is nothing to read is no error.
+fn at_once(outcome: Result<(), Errno>) -> Result<(), Errno> {
+    if outcome == Err(Errno::AGAIN) { Ok(()) } else { outcome }
+}
+
+/// The name in a message; a node stands behind it, aligned.
+fn name(data: &[u8], node: bool) -> &[u8] {
+    const NODE_SIZE: usize = 24;
+    let end = if node { data.len().saturating_sub(NODE_SIZE) } else { data.len() };
+    let padding = data[..end].iter().rev().take_while(|byte| **byte == 0).count();
+    &data[..end - padding]
+}
+
+/// Who left what.
+#[derive(Debug, Default)]
+struct Book {
+    entries: Vec<Entry>,
+    cookies: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    name: String,
+    /// `None` once its process died.
+    handle: Option<Handle>,
+    cookie: u64,
+}
+
+impl Book {
+    /// Enters a name; returns the cookie for the news of a death.
+    fn add(&mut self, name: &str, handle: Handle) -> u64 {
+        self.cookies += 1;
+        self.entries.push(Entry { name: name.to_owned(), handle: Some(handle), cookie: self.cookies });
+        self.cookies
+    }
+
+    /// What was left under a name, no longer kept; of a dead one the name stays.
+    fn take(&mut self, name: &str) -> Option<Entry> {
+        let index = self.entries.iter().position(|entry| entry.name == name)?;
+        let Entry { handle, cookie, .. } = self.entries[index];
+        match handle {
+            Some(_) => Some(self.entries.swap_remove(index)),
+            None => Some(Entry { name: name.to_owned(), handle: None, cookie }),
+        }
+    }
+
+    /// Strikes out whose process died; the handle to give back.
+    fn died(&mut self, cookie: u64) -> Option<Handle> {
+        self.entries.iter_mut().find(|entry| entry.cookie == cookie)?.handle.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_given_once_and_a_death_is_remembered() {
+        let mut book = Book::default();
+        let (first, second) = (book.add("a", Handle(1)), book.add("b", Handle(2)));
+        assert_ne!(first, second);
+        assert_eq!(book.take("c"), None);
+        assert_eq!(book.take("a").unwrap().handle, Some(Handle(1)));
+        assert_eq!(book.take("a"), None);
+        assert_eq!(book.died(second), Some(Handle(2)));
+        assert_eq!(book.died(second), None);
+        assert_eq!((book.died(first), book.take("b").unwrap().handle), (None, None));
+        assert_eq!(book.take("b").unwrap().handle, None);
+    }
+
+    #[test]
+    fn a_name_ends_before_its_padding_and_node() {
+        let mut message = b"latscope-1\0\0\0\0\0\0".to_vec();
+        assert_eq!(name(&message, false), b"latscope-1");
+        message.extend_from_slice(&[7; 24]);
+        assert_eq!(name(&message, true), b"latscope-1");
+        assert_eq!((name(&[], true), name(&[0; 30], true)), (&b""[..], &b""[..]));
+    }
+
+    #[test]
+    fn names_differ() {
+        assert_ne!(fresh(), fresh());
+    }
+
+    #[test]
+    fn devices_are_looked_for_by_name_first() {
+        let paths = paths(&["hwbinder", "binder"]);
+        assert_eq!(paths[..3], ["/dev/hwbinder", "/dev/binder", "/dev/binderfs/hwbinder"]);
+    }
+}

@@ -1,0 +1,87 @@
+//! The answering side.
+
+use super::super::transaction::{Answer, Failure, Server, Service};
+use super::{Shape, failure, names};
+use latscope_os::binder::{Driver, Incoming, Port, Return};
+use std::sync::Arc;
+
+/// A server's end, one thread.
+#[derive(Debug)]
+pub struct BinderServer {
+    port: Port,
+    shape: Shape,
+}
+
+impl BinderServer {
+    /// Offers a node under a name.
+    ///
+    /// # Errors
+    /// The name service is gone.
+    pub fn register(driver: Arc<Driver>, name: &str, shape: Shape) -> Result<BinderServer, Failure> {
+        // Requests wait for this thread; none is started beside it.
+        driver.set_max_threads(0).map_err(failure::driver)?;
+        let mut port = Port::new(driver);
+        names::add(&mut port, name)?;
+        Ok(BinderServer { port, shape })
+    }
+
+    /// System calls made so far for transactions.
+    pub fn exchanges(&self) -> u64 {
+        self.port.exchanges()
+    }
+
+    /// Answers, gives the request back and waits for the next: one system call.
+    #[inline]
+    fn answer(&mut self, request: Incoming, service: &mut dyn Service) -> Result<(), Failure> {
+        let bytes = match self.shape {
+            Shape::Flat => Some(self.port.data(&request.buffer)),
+            Shape::Vector => self.port.vector(&request.buffer),
+        };
+        // A stranger's request that is no vector has no answer either.
+        let answer = bytes.map_or(Answer::None, |bytes| service.answer(bytes));
+        let one_way = request.one_way();
+        let done = match answer {
+            _ if one_way => {
+                self.port.free(request.buffer);
+                Ok(())
+            }
+            Answer::Echo => self.port.echo(request.buffer),
+            Answer::Bytes(bytes) => self.port.reply(request.buffer, self.shape.payload(bytes)),
+            Answer::None => self.port.reply(request.buffer, self.shape.payload(&[])),
+        };
+        done.map_err(failure::driver)
+    }
+
+    fn leave(&mut self) {
+        self.port.exit_looper();
+        // Both can only fail when the driver is gone, and all with it.
+        let _ = self.port.flush();
+        let _ = self.port.driver().thread_exit();
+    }
+}
+
+impl Server for BinderServer {
+    fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
+        self.port.enter_looper();
+        loop {
+            match self.port.next() {
+                Some(Return::Transaction(request)) => self.answer(request, service)?,
+                // The client had the only reference.
+                Some(Return::Released(_)) => {
+                    self.leave();
+                    return Ok(());
+                }
+                Some(Return::Error(error)) => return Err(failure::broken("the binder driver, error", error)),
+                Some(Return::Outside) => {
+                    return Err(failure::broken(
+                        "the binder driver",
+                        "a request outside of the mapped buffer",
+                    ));
+                }
+                // That a reply found no taker is the client's business.
+                Some(_) => {}
+                None => self.port.read().map_err(failure::driver)?,
+            }
+        }
+    }
+}

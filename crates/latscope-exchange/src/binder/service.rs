@@ -1,0 +1,158 @@
+//! Pings what others serve: the context manager of a device, or a service that
+//! is registered with it. Needs no context manager of ours, and so works on a
+//! running Android.
+//!
+//! Source: `IBinder::PING_TRANSACTION`, and the request of
+//! `android.os.IServiceManager.getService`, as they are on the wire.
+
+use super::super::transaction::{Failure, Unavailable};
+use super::device::{self, Device};
+use super::failure::{driver, transact};
+use super::mapping;
+use latscope_host::machine::binder_presence as presence;
+use latscope_os::binder::{Buffer, Handle, MANAGER, Payload, Port};
+use std::path::Path;
+use std::sync::Arc;
+
+/// `_PNG`: every libbinder object answers it with nothing.
+const PING: u32 = u32::from_be_bytes(*b"_PNG");
+
+/// The first method of the service manager.
+const GET_SERVICE: u32 = 1;
+
+/// Whom the request is for.
+const SERVICE_MANAGER: &str = "android.os.IServiceManager";
+
+/// What stands before the interface's name in a request, newest first: from
+/// Android 11 strict mode, work source and `SYST`; on 10 without the last; on
+/// earlier ones strict mode only.
+const HEADERS: [&[i32]; 3] = [&[i32::MIN, -1, i32::from_be_bytes(*b"SYST")], &[i32::MIN, -1], &[i32::MIN]];
+
+/// Something that can be pinged.
+#[derive(Debug)]
+pub struct Pinger {
+    port: Port,
+    target: Handle,
+    last: Option<Buffer>,
+}
+
+impl Pinger {
+    /// The service of this name, or with `None` the context manager, of a
+    /// device; of the first there is if none is named.
+    ///
+    /// # Errors
+    /// There is no device, it cannot be used, or it has no such service.
+    pub fn find(device: Option<&str>, service: Option<&str>) -> Result<Pinger, Unavailable> {
+        let root = Path::new("/");
+        let paths = device.map_or_else(|| presence::devices(root), |path| vec![path.to_owned()]);
+        let Some(device) = paths.iter().find_map(|path| Device::named(path)) else {
+            return Err(device::none(root));
+        };
+        let mut port = Port::new(Arc::new(device.open(mapping(0))?));
+        let target = match service {
+            None => MANAGER,
+            Some(name) => look_up(&mut port, name).map_err(|failure| not_found(&device, name, &failure))?,
+        };
+        let mut pinger = Pinger { port, target, last: None };
+        pinger.ping().map_err(|failure| unanswered(&device, service, &failure))?;
+        Ok(pinger)
+    }
+
+    /// Calls it and waits for its answer, which is empty: one system call.
+    ///
+    /// # Errors
+    /// It is gone, or the driver refuses.
+    #[inline]
+    pub fn ping(&mut self) -> Result<(), Failure> {
+        if let Some(last) = self.last.take() {
+            self.port.free(last);
+        }
+        let reply = transact(&mut self.port, self.target, PING, Payload::Flat(&[]))?;
+        self.last = Some(reply.buffer);
+        Ok(())
+    }
+}
+
+fn look_up(port: &mut Port, name: &str) -> Result<Handle, Failure> {
+    for header in HEADERS {
+        let reply = transact(port, MANAGER, GET_SERVICE, Payload::Flat(&request(header, name)))?;
+        let handle = port.handles(&reply.buffer).first().copied();
+        if let Some(handle) = handle {
+            port.acquire(handle);
+        }
+        port.free(reply.buffer);
+        port.flush().map_err(driver)?;
+        if let Some(handle) = handle {
+            return Ok(handle);
+        }
+    }
+    Err(Failure::Refused("it is not registered, or not for this user".to_owned()))
+}
+
+/// The request in the layout of a Parcel.
+fn request(header: &[i32], name: &str) -> Vec<u8> {
+    let mut parcel: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    for text in [SERVICE_MANAGER, name] {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        parcel.extend_from_slice(&(units.len() as i32).to_ne_bytes());
+        // A zero ends the text, in multiples of 4 bytes.
+        parcel.extend(units.iter().chain(&[0]).flat_map(|unit| unit.to_ne_bytes()));
+        parcel.resize(parcel.len().next_multiple_of(4), 0);
+    }
+    parcel
+}
+
+fn not_found(device: &Device, name: &str, failure: &Failure) -> Unavailable {
+    match failure {
+        Failure::Gone => no_manager(device),
+        other => Unavailable {
+            reason: format!("no service {name} on {}: {other}", device.path()),
+            remedy: "service list shows those of an Android".to_owned(),
+        },
+    }
+}
+
+fn unanswered(device: &Device, service: Option<&str>, failure: &Failure) -> Unavailable {
+    match (failure, service) {
+        (Failure::Gone, None) => no_manager(device),
+        (other, _) => Unavailable {
+            reason: format!("{} on {}: {other}", service.unwrap_or("the context manager"), device.path()),
+            remedy: String::new(),
+        },
+    }
+}
+
+fn no_manager(device: &Device) -> Unavailable {
+    Unavailable {
+        reason: format!("{} has no context manager, so nothing is registered", device.path()),
+        remedy: "without --service both sides are latscope's own".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_endian = "little")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_request_is_a_parcel() {
+        let parcel = request(HEADERS[0], "ab");
+        assert_eq!(parcel[..12], [0, 0, 0, 0x80, 0xff, 0xff, 0xff, 0xff, b'T', b'S', b'Y', b'S']);
+        // 26 characters and the zero: 54 bytes, padded to 56.
+        assert_eq!((parcel[12..16].to_vec(), &parcel[16..20]), (vec![26, 0, 0, 0], &b"a\0n\0"[..]));
+        assert_eq!(parcel[16 + 52..16 + 56], [0; 4]);
+        assert_eq!(parcel[72..], [2, 0, 0, 0, b'a', 0, b'b', 0, 0, 0, 0, 0]);
+        assert_eq!(request(HEADERS[2], "ab").len(), parcel.len() - 8);
+    }
+
+    #[test]
+    fn ping_is_the_code_of_android() {
+        assert_eq!(PING, 0x5f50_4e47);
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_no_device() {
+        let refused = Pinger::find(Some("/nonexistent/binder"), None).err().unwrap();
+        assert!(!refused.reason.is_empty() && !refused.remedy.is_empty());
+    }
+}

@@ -1,0 +1,257 @@
+//! `char`: Linux's own character devices, `/dev/rpmsg_ctrlN` and `/dev/rpmsgM`,
+//! whatever is below: virtio, GLINK, SMD, an SCP.
+
+mod sysfs;
+
+use super::{Channel, Failure, Opt, Order, Transport};
+use anyhow::{Context, Result, bail, ensure};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::rpmsg_char::{self, ANY};
+use latscope_rpmsg::link::Unsent;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, open as open_file};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use sysfs::{Announced, Sysfs, number};
+
+/// The transport.
+pub static CHAR: Transport =
+    Transport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
+
+const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "ctrl",
+        value: "DEVICE",
+        help: "The control device by which an endpoint is made",
+        default: "/dev/rpmsg_ctrl0",
+    },
+    Opt {
+        name: "endpoint",
+        value: "NAME",
+        help: "Its name; without it, the name under which the remote announces the service",
+        default: "",
+    },
+    Opt {
+        name: "dst",
+        value: "ADDRESS",
+        help: "The remote's address, such as 0x400; without it, that which the remote announces",
+        default: "",
+    },
+    Opt {
+        name: "via",
+        value: "HOW",
+        help: "How the device comes to be: `ioctl` makes an endpoint, `bind` gives the announced channel to rpmsg_chrdev",
+        default: "ioctl",
+    },
+    Opt {
+        name: "remoteproc",
+        value: "N",
+        help: "Starts remote processor N first unless it runs, and stops it then",
+        default: "",
+    },
+    Opt { name: "firmware", value: "FILE", help: "What it runs, in /lib/firmware", default: "" },
+];
+
+/// The longest message on virtio, bytes: a buffer of 512 without its header.
+const PAYLOAD: usize = 496;
+
+/// Time for a remote to announce its services, and for devices to appear.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let sysfs = Sysfs(PathBuf::from("/sys"));
+    let processor = Processor::start(&sysfs, order.text("remoteproc"), order.text("firmware"))?;
+    let service = order.service.name().to_string();
+    let name = if order.text("endpoint").is_empty() { &service } else { order.text("endpoint") };
+    let asked = order.text("dst");
+    let asked = if asked.is_empty() { None } else { Some(number(asked).context("--dst is no address")?) };
+    let endpoint = match order.text("via") {
+        "bind" => bound(&sysfs, announced(&sysfs, name, asked)?, name)?,
+        "ioctl" => {
+            let address = asked.map_or_else(|| Ok(announced(&sysfs, name, None)?.address), anyhow::Ok)?;
+            made(&sysfs, Path::new(order.text("ctrl")), name, address)?
+        }
+        other => bail!("--via is ioctl or bind, not {other}"),
+    };
+    Ok(Box::new(Device { endpoint, _processor: processor }))
+}
+
+/// The channel, once the remote has announced it.
+fn announced(sysfs: &Sysfs, name: &str, address: Option<u32>) -> Result<Announced> {
+    ensure!(
+        sysfs.0.join("bus/rpmsg").exists(),
+        "this kernel has no RPMsg: modprobe virtio_rpmsg_bus, or start the remote processor"
+    );
+    until(|| sysfs.announced(name, address))
+        .with_context(|| format!("no remote announces {name}: see /sys/bus/rpmsg/devices, or give --dst"))
+}
+
+/// A device made by the control device.
+fn made(sysfs: &Sysfs, control: &Path, name: &str, address: u32) -> Result<Endpoint> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let opened = open_file(control, flags, Mode::empty())
+        .with_context(|| format!("cannot open {} (modprobe rpmsg_ctrl, root)", control.display()))?;
+    let before = sysfs.endpoints(name, address);
+    rpmsg_char::create(&opened, name, ANY, address)
+        .with_context(|| format!("{} makes no endpoint", control.display()))?;
+    Endpoint::appeared(sysfs, &before, name, address, Undo::Destroy)
+}
+
+/// A device made of the channel itself.
+fn bound(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<Endpoint> {
+    let before = sysfs.endpoints(name, channel.address);
+    sysfs.bind(&channel.device)?;
+    let undo = Undo::Unbind(channel.device);
+    Endpoint::appeared(sysfs, &before, name, channel.address, undo)
+}
+
+/// Asks until there is an answer, or patience is at its end.
+fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match ask() {
+            None if Instant::now() < end => sleep(Duration::from_millis(10)),
+            answer => return answer,
+        }
+    }
+}
+
+/// How a device is removed again.
+enum Undo {
+    Destroy,
+    Unbind(String),
+}
+
+/// An open `/dev/rpmsgM`, removed when dropped.
+struct Endpoint {
+    file: OwnedFd,
+    name: String,
+    undo: Undo,
+    sysfs: Sysfs,
+}
+
+impl Endpoint {
+    /// Opens the device that was not there before. The kernel does not tell its number,
+    /// and another of the same name may be there for long.
+    fn appeared(
+        sysfs: &Sysfs,
+        before: &BTreeSet<String>,
+        name: &str,
+        address: u32,
+        undo: Undo,
+    ) -> Result<Endpoint> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut refused = None;
+        let opened = until(|| {
+            let new = sysfs.endpoints(name, address).difference(before).next()?.clone();
+            match open_file(Path::new("/dev").join(&new), flags, Mode::empty()) {
+                Ok(file) => Some((file, new)),
+                Err(error) => {
+                    refused = Some((new, error));
+                    None
+                }
+            }
+        });
+        match (opened, refused) {
+            (Some((file, name)), _) => Ok(Endpoint { file, name, undo, sysfs: sysfs.clone() }),
+            (None, Some((name, error))) => bail!("cannot open /dev/{name}: {error}"),
+            (None, None) => bail!("no device appeared for {name} at {address:#x}"),
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // Of a remote that is gone nothing is left to remove.
+        match &self.undo {
+            Undo::Destroy => drop(rpmsg_char::destroy(&self.file)),
+            Undo::Unbind(device) => drop(self.sysfs.unbind(device)),
+        }
+    }
+}
+
+/// A remote processor that we started, stopped when dropped.
+struct Processor {
+    sysfs: Sysfs,
+    number: String,
+}
+
+impl Processor {
+    fn start(sysfs: &Sysfs, number: &str, firmware: &str) -> Result<Option<Processor>> {
+        if number.is_empty() {
+            ensure!(firmware.is_empty(), "--firmware is for a processor: give --remoteproc, too");
+            return Ok(None);
+        }
+        let started = sysfs.start(number, firmware)?;
+        Ok(started.then(|| Processor { sysfs: sysfs.clone(), number: number.to_owned() }))
+    }
+}
+
+impl Drop for Processor {
+    fn drop(&mut self) {
+        let _ = self.sysfs.stop(&self.number);
+    }
+}
+
+/// The channel; the endpoint goes before its processor.
+struct Device {
+    endpoint: Endpoint,
+    _processor: Option<Processor>,
+}
+
+impl Channel for Device {
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        match rustix::io::write(&self.endpoint.file, message) {
+            Ok(written) if written == message.len() => Ok(()),
+            Ok(_) => Err(Failure::Unsent(Unsent::TooLong)),
+            Err(Errno::AGAIN | Errno::NOMEM) => Err(Failure::Unsent(Unsent::NoBuffer)),
+            Err(Errno::MSGSIZE) => Err(Failure::Unsent(Unsent::TooLong)),
+            Err(error) => Err(failure(error)),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        loop {
+            match rustix::io::read(&self.endpoint.file, &mut *into) {
+                // One message; what is longer than the buffer is discarded, and so is no echo.
+                Ok(length) => return Ok(length),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(failure(error)),
+            }
+            let left = until.saturating_sub(monotonic_ns());
+            if left == 0 {
+                return Err(Failure::Timeout);
+            }
+            let time = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
+            match poll(&mut [PollFd::new(&self.endpoint.file, PollFlags::IN)], Some(&time)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(failure(error)),
+            }
+        }
+    }
+
+    fn limit(&self) -> usize {
+        PAYLOAD
+    }
+
+    /// The kernel checks what comes, and tells nobody but its log.
+    fn faults(&self) -> u64 {
+        0
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        let Endpoint { name, sysfs, .. } = &self.endpoint;
+        (!sysfs.has(name)).then(|| format!("the remote is gone: so is /dev/{name}"))
+    }
+}
+
+fn failure(error: Errno) -> Failure {
+    match error {
+        Errno::PIPE | Errno::NODEV | Errno::NXIO => Failure::Gone(error.to_string()),
+        error => Failure::Io(error.into()),
+    }
+}

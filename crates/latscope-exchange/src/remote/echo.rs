@@ -1,0 +1,54 @@
+//! The other side of a link in shared memory: what stands for a remote
+//! processor, as a process of Linux.
+
+use super::kicks::{Kicks, Next, Wait};
+use latscope_os::window::Window as Memory;
+use latscope_os::window::ends::Echo;
+use latscope_rpmsg::echo::Step;
+use latscope_rpmsg::{Fault, Window};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// Answers until the process is ended.
+///
+/// # Errors
+/// The memory is too small, or a kick failed.
+pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
+    loop {
+        match window.remote(memory.clone()) {
+            Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
+            // The host has not begun, or clears what an earlier one left.
+            Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+}
+
+/// Answers one host, until it ends or begins again. Who is awake needs no
+/// kicks: they are asked for before a sleep only.
+///
+/// # Errors
+/// A kick failed.
+pub fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
+    let waiting = || Wait::new(kicks.patience(), u64::MAX);
+    let mut wait = waiting();
+    echo.mute()?;
+    loop {
+        let progress = echo.poll();
+        if progress.step == Step::Fault(Fault::Reset) {
+            return Ok(());
+        }
+        if progress.kick_transmit || progress.kick_receive {
+            kicks.kick()?;
+        }
+        if !progress.step.is_waiting() {
+            wait = waiting();
+        } else if let Next::Sleep(ns) = wait.looked() {
+            // A ring that is broken stays so until the host begins again.
+            if !echo.listen().unwrap_or(false) {
+                kicks.sleep(ns)?;
+            }
+            echo.mute()?;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! QEMU with the image in it: started, placed on its CPU, directed, and ended.
+
+use anyhow::{Context, Result, bail};
+use latscope_os::ivshmem::Doorbell;
+use latscope_os::window::Window;
+use latscope_os::{sched, worker};
+use latscope_rpmsg::control::{Control, Order};
+use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, WINDOW};
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The image that latscope carries; empty if it could not be built with it.
+static CARRIED: &[u8] = include_bytes!(env!("LATSCOPE_IMAGE"));
+
+/// Time for QEMU to start and for the image to obey.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// How a machine is to be.
+pub struct Setup<'a> {
+    /// The program.
+    pub qemu: &'a str,
+    /// The file of the image; empty for our own.
+    pub image: &'a str,
+    /// `tcg` or `kvm`.
+    pub accelerator: &'a str,
+    /// Whether both sides are to sleep until they are kicked.
+    pub doorbell: bool,
+    /// Ours, and that of the virtual CPU.
+    pub cpus: [u32; 2],
+}
+
+/// The running machine; it ends with this value, or with the thread that made it.
+pub struct Machine {
+    qemu: Child,
+    window: Window,
+    doorbell: Option<Rc<Doorbell>>,
+    /// What QEMU and the image say.
+    said: File,
+}
+
+impl Machine {
+    /// Starts QEMU with the image and a fresh window.
+    ///
+    /// # Errors
+    /// There is no image, or QEMU does not start.
+    pub fn boot(setup: &Setup) -> Result<Machine> {
+        let window = Window::create(WINDOW)?;
+        let said = File::from(memory("latscope-said")?);
+        let image = image(setup.image)?;
+        let shared = window.descriptor().try_clone_to_owned()?;
+        let mut qemu = Command::new(setup.qemu);
+        qemu.args(ARGUMENTS)
+            .args(["-name", "latscope,debug-threads=on"])
+            .args(["-accel", accelerator(setup)?]);
+        qemu.stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said.try_clone()?);
+        // Descriptors instead of names: nothing can be left behind.
+        qemu.args(["-kernel", &inherited(0)]);
+        let (doorbell, other) = if setup.doorbell {
+            let (doorbell, socket) = Doorbell::pair(&window)?;
+            let place = worker::FIRST_DESCRIPTOR + 1;
+            qemu.args(["-chardev", &format!("socket,id=doorbell,fd={place}")]).args(DOORBELL);
+            (Some(Rc::new(doorbell)), socket)
+        } else {
+            qemu.args(["-object", &Backend { path: &inherited(1) }.to_string()]).args(PLAIN);
+            (None, shared)
+        };
+        let started = worker::accompany(qemu, &[&image, &other]);
+        let qemu = match started {
+            Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+                "{} is not there: install it (Debian: qemu-system-x86), or name another with --qemu",
+                setup.qemu
+            ),
+            other => other.with_context(|| format!("cannot start {}", setup.qemu))?,
+        };
+        let mut machine = Machine { qemu, window, doorbell, said };
+        machine.place(setup.cpus)?;
+        Ok(machine)
+    }
+
+    /// Moves the thread of the virtual CPU to its CPU. The others stay on ours, where
+    /// they were started: they have nothing to do while we are awake.
+    fn place(&mut self, [_, there]: [u32; 2]) -> Result<()> {
+        let tasks = format!("/proc/{}/task", self.qemu.id());
+        let thread = self.until("QEMU starts no virtual CPU", |_| {
+            let tasks = std::fs::read_dir(&tasks).ok()?.flatten();
+            let of_cpu = |task: &std::fs::DirEntry| {
+                let name = std::fs::read_to_string(task.path().join("comm"));
+                name.is_ok_and(|name| name.starts_with("CPU 0/"))
+            };
+            tasks.filter(of_cpu).find_map(|task| task.file_name().to_str()?.parse().ok())
+        })?;
+        sched::pin_thread(thread, &[there]).with_context(|| format!("CPU {there} cannot be used"))
+    }
+
+    /// Gives an order, and waits until the image obeys.
+    ///
+    /// # Errors
+    /// It does not, or QEMU ended.
+    pub fn order(&mut self, order: Order) -> Result<()> {
+        let control = self.control()?;
+        let command = control.issue(order)?;
+        if let Some(doorbell) = &self.doorbell {
+            doorbell.kick()?;
+        }
+        self.until("the image does not start", |_| {
+            control.is_accepted(command).unwrap_or(false).then_some(())
+        })
+    }
+
+    /// Waits until there is something.
+    fn until<T>(&mut self, what: &str, look: impl Fn(&Machine) -> Option<T>) -> Result<T> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(found) = look(self) {
+                return Ok(found);
+            }
+            if let Some(end) = self.ended() {
+                bail!("{end}");
+            }
+            std::thread::sleep(MILLISECOND);
+        }
+        bail!("{what} within {} s", PATIENCE.as_secs())
+    }
+
+    /// How QEMU ended, if it did, and the last that it said.
+    pub fn ended(&mut self) -> Option<String> {
+        let status = self.qemu.try_wait().ok().flatten()?;
+        let mut bytes = vec![0; 4096];
+        let length = self.said.read_at(&mut bytes, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("");
+        Some(if last.is_empty() {
+            format!("QEMU ended: {status}")
+        } else {
+            format!("QEMU ended: {status}: {last}")
+        })
+    }
+
+    /// The window.
+    pub fn window(&self) -> Window {
+        self.window.clone()
+    }
+
+    /// The kicks, if both sides sleep.
+    pub fn doorbell(&self) -> Option<Rc<Doorbell>> {
+        self.doorbell.clone()
+    }
+
+    /// The words that direct the image.
+    ///
+    /// # Errors
+    /// None: the window has room.
+    pub fn control(&self) -> Result<Control<Window>> {
+        Ok(Control::new(self.window())?)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.qemu.kill();
+        let _ = self.qemu.wait();
+    }
+}
+
+/// What QEMU's option for the accelerator is told.
+fn accelerator<'a>(setup: &Setup<'a>) -> Result<&'a str> {
+    match setup.accelerator {
+        "kvm" => Ok("kvm"),
+        "tcg" => Ok(EMULATED),
+        other => bail!("no accelerator is called {other}: tcg or kvm"),
+    }
+}
+
+/// The name by which a program opens a descriptor that it inherited.
+fn inherited(index: i32) -> String {
+    format!("/proc/self/fd/{}", worker::FIRST_DESCRIPTOR + index)
+}
+
+/// The image, to be inherited.
+fn image(file: &str) -> Result<OwnedFd> {
+    if !file.is_empty() {
+        let image = File::open(file).with_context(|| format!("the image {file} cannot be opened"))?;
+        return Ok(image.into());
+    }
+    if let Some(reason) = option_env!("LATSCOPE_NO_IMAGE") {
+        bail!("this latscope was built without its image ({reason}): give one with --image");
+    }
+    let mut image = File::from(memory("latscope-image")?);
+    image.write_all(CARRIED)?;
+    Ok(image.into())
+}
+
+/// A file without a name.
+fn memory(name: &str) -> Result<OwnedFd> {
+    Ok(memfd_create(name, MemfdFlags::CLOEXEC)?)
+}

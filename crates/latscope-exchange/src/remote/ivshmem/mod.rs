@@ -1,0 +1,128 @@
+//! `ivshmem`: an operating system of our own on another virtual CPU. QEMU runs the
+//! image (`responders/image`), and the window is the memory of an ivshmem device.
+
+mod machine;
+mod words;
+
+use super::kicks::{Kicks, Spin};
+use super::rings::{Far, Rings};
+use super::{Channel, Opt, Order, Transport};
+use anyhow::{Result, bail};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::ivshmem::Doorbell;
+use latscope_rpmsg::control::Order as Control;
+use latscope_rpmsg::image::LAYOUT;
+use machine::{Machine, Setup};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The transport.
+pub static IVSHMEM: Transport = Transport {
+    name: "ivshmem",
+    waits: &["spin", "doorbell"],
+    ours: true,
+    options: &[QEMU, ACCEL, IMAGE],
+    open,
+};
+
+const QEMU: Opt = Opt {
+    name: "qemu",
+    value: "PROGRAM",
+    help: "The QEMU that runs the image",
+    default: latscope_rpmsg::image::QEMU,
+};
+
+const ACCEL: Opt = Opt {
+    name: "accel",
+    value: "ACCEL",
+    help: "What runs the guest: tcg emulates it, which every machine can; kvm is the processor itself",
+    default: TCG,
+};
+
+const IMAGE: Opt = Opt {
+    name: "image",
+    value: "FILE",
+    help: "Another image than the one that latscope carries",
+    default: "",
+};
+
+const TCG: &str = "tcg";
+
+/// Time for the image to announce its names, ns.
+const PATIENCE: u64 = 20_000_000_000;
+
+/// Boots a machine that obeys one kind of order.
+fn boot(order: &Order) -> Result<Machine> {
+    let &[here, there, ..] = order.cpus else { bail!("a host and a virtual CPU need two CPUs") };
+    let accelerator = order.text(ACCEL.name);
+    Machine::boot(&Setup {
+        qemu: order.text(QEMU.name),
+        image: order.text(IMAGE.name),
+        accelerator,
+        doorbell: order.text("wait") == "doorbell",
+        cpus: [here, there],
+    })
+}
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let mut machine = boot(order)?;
+    let (window, doorbell) = (machine.window(), machine.doorbell());
+    LAYOUT.reset(&window)?;
+    machine.order(if doorbell.is_some() { Control::Doorbell } else { Control::Link })?;
+    let kicks: Box<dyn Kicks> = match doorbell {
+        Some(doorbell) => Box::new(Bell(doorbell)),
+        None => Box::new(Spin),
+    };
+    let guest = Guest { machine, emulated: order.text(ACCEL.name) != "kvm" };
+    let until = monotonic_ns() + PATIENCE;
+    let rings = Rings::join(&LAYOUT, window, kicks, Box::new(guest), order.service.name(), until)?;
+    Ok(Box::new(rings))
+}
+
+/// A bare word, which the same image answers.
+///
+/// # Errors
+/// As of the transport; who sleeps has no bare word.
+pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
+    if order.text("wait") == "doorbell" {
+        bail!("the image answers a bare word only while it looks for one: --wait spin");
+    }
+    let mut machine = boot(order)?;
+    machine.order(Control::Word)?;
+    let (control, emulated) = (machine.control()?, order.text(ACCEL.name) != "kvm");
+    Ok(Box::new(words::Words::new(control, Guest { machine, emulated })))
+}
+
+/// The machine, as who talks to the image sees it.
+struct Guest {
+    machine: Machine,
+    emulated: bool,
+}
+
+impl Far for Guest {
+    fn ended(&mut self) -> Option<String> {
+        self.machine.ended()
+    }
+
+    fn distortion(&self) -> Option<&'static str> {
+        self.emulated.then_some("the remote is emulated: its instructions take longer than a processor's")
+    }
+}
+
+/// Kicks by the device's doorbell.
+struct Bell(Rc<Doorbell>);
+
+impl Kicks for Bell {
+    fn kick(&self) -> io::Result<()> {
+        self.0.kick()
+    }
+
+    fn sleep(&self, ns: u64) -> io::Result<bool> {
+        self.0.wait(Duration::from_nanos(ns))
+    }
+
+    fn patience(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,65 @@
+//! A bare word there and back, beside the link and answered by the same image.
+
+use super::super::kicks::{FOREVER, Next, Wait};
+use super::super::rings::Far;
+use super::super::{Channel, Failure};
+use super::Guest;
+use latscope_os::window::Window;
+use latscope_rpmsg::control::Control;
+use latscope_rpmsg::link::Unsent;
+
+/// The host's end.
+pub struct Words {
+    control: Control<Window>,
+    guest: Guest,
+    /// What was sent last, in both halves: halves of two words are neither of them.
+    word: u64,
+}
+
+impl Words {
+    /// To an image that was ordered to echo words.
+    pub fn new(control: Control<Window>, guest: Guest) -> Words {
+        Words { control, guest, word: 0 }
+    }
+}
+
+impl Channel for Words {
+    #[inline]
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let word = message.try_into().map_err(|_| Failure::Unsent(Unsent::TooLong))?;
+        self.word = u64::from(u32::from_le_bytes(word)) * 0x1_0000_0001;
+        self.control.send(self.word).map_err(Failure::of)
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        let mut wait = Wait::new(FOREVER, until);
+        while !self.control.is_echoed(self.word).map_err(Failure::of)? {
+            if wait.looked() == Next::Over {
+                return Err(Failure::Timeout);
+            }
+        }
+        into[..4].copy_from_slice(&self.word.to_le_bytes()[..4]);
+        Ok(4)
+    }
+
+    fn limit(&self) -> usize {
+        4
+    }
+
+    fn window(&self) -> usize {
+        1
+    }
+
+    fn faults(&self) -> u64 {
+        0
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.guest.ended()
+    }
+
+    fn distortion(&self) -> Option<&'static str> {
+        self.guest.distortion()
+    }
+}

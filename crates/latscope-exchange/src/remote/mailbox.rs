@@ -1,0 +1,95 @@
+//! A bare word there and back, in the memory and between the parties of a link:
+//! what RPMsg costs is what a ping takes longer.
+
+use super::kicks::{Kicks, Next, Wait};
+use super::rings::Far;
+use super::{Channel, Failure};
+use latscope_os::window::Window as Memory;
+use latscope_rpmsg::Memory as _;
+use latscope_rpmsg::link::Unsent;
+
+/// Where the words to the remote and to the host are: two lines apart, for adjacent lines are fetched in pairs.
+const WORDS: [usize; 2] = [0, 128];
+
+/// Bytes of the memory.
+pub const SIZE: usize = 4096;
+
+/// The host's end.
+pub struct Mailbox {
+    memory: Memory,
+    kicks: Box<dyn Kicks>,
+    patience: u64,
+    far: Box<dyn Far>,
+    /// The last answer.
+    last: u32,
+}
+
+impl Mailbox {
+    /// Over memory of zeros.
+    pub fn new(memory: Memory, kicks: Box<dyn Kicks>, far: Box<dyn Far>) -> Mailbox {
+        Mailbox { memory, patience: kicks.patience(), kicks, far, last: 0 }
+    }
+}
+
+impl Channel for Mailbox {
+    #[inline]
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let word = message.try_into().map_err(|_| Failure::Unsent(Unsent::TooLong))?;
+        self.memory.store_u32(WORDS[0], u32::from_le_bytes(word)).map_err(Failure::of)?;
+        Ok(self.kicks.kick()?)
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        let mut wait = Wait::new(self.patience, until);
+        loop {
+            let word = self.memory.load_u32(WORDS[1]).map_err(Failure::of)?;
+            if word != self.last {
+                self.last = word;
+                into[..4].copy_from_slice(&word.to_le_bytes());
+                return Ok(4);
+            }
+            match wait.looked() {
+                Next::Look => {}
+                Next::Sleep(ns) => _ = self.kicks.sleep(ns)?,
+                Next::Over => return Err(Failure::Timeout),
+            }
+        }
+    }
+
+    fn limit(&self) -> usize {
+        4
+    }
+
+    fn window(&self) -> usize {
+        1
+    }
+
+    fn faults(&self) -> u64 {
+        0
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.far.ended()
+    }
+}
+
+/// The other end: answers each word with itself, until the process is ended.
+///
+/// # Errors
+/// The memory is too small, or a kick failed.
+pub fn answer(memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
+    let waiting = || Wait::new(kicks.patience(), u64::MAX);
+    let (mut last, mut wait) = (0, waiting());
+    loop {
+        let word = memory.load_u32(WORDS[0])?;
+        if word != last {
+            last = word;
+            memory.store_u32(WORDS[1], word)?;
+            kicks.kick()?;
+            wait = waiting();
+        } else if let Next::Sleep(ns) = wait.looked() {
+            kicks.sleep(ns)?;
+        }
+    }
+}

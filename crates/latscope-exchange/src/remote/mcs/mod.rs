@@ -1,0 +1,230 @@
+//! `mcs`: a client OS that openEuler's MCS starts on a CPU of the same board, through
+//! its device `/dev/mcs`. Replayed against a fake device in tests; no board was at hand.
+
+mod image;
+#[cfg(test)]
+mod tests;
+
+use super::kicks::Kicks;
+use super::rings::{Far, Rings};
+use super::{Channel, Opt, Order, Transport};
+use anyhow::{Context, Result, bail};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::mcs::{Device, Reserved};
+use latscope_os::window::Window as Mapped;
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::table::{self, Ring, Table};
+use latscope_rpmsg::{Memory, Window, window::Pool};
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The transport.
+pub static MCS: Transport = Transport {
+    name: "mcs",
+    waits: &["ipi"],
+    ours: false,
+    options: &[CPU, IMAGE, ADDRESS, ENTRY, SHARED, DEVICE],
+    open,
+};
+
+const CPU: Opt = Opt {
+    name: "mcs-cpu",
+    value: "N",
+    help: "The CPU of the client OS, which Linux does not use (MCS: -c)",
+    default: "",
+};
+const IMAGE: Opt = Opt {
+    name: "mcs-image",
+    value: "FILE",
+    help: "The client OS, an ELF file or plain bytes (MCS: -t)",
+    default: "",
+};
+const ADDRESS: Opt = Opt {
+    name: "mcs-address",
+    value: "HEX",
+    help: "Where it is loaded, in reserved memory (MCS: -a)",
+    default: "",
+};
+const ENTRY: Opt = Opt {
+    name: "mcs-entry",
+    value: "HEX",
+    help: "Where it begins, if not where the file says or it is loaded (MCS: -e)",
+    default: "",
+};
+const SHARED: Opt = Opt {
+    name: "mcs-shared",
+    value: "HEX",
+    help: "Where the shared memory is that it was built for",
+    default: "70000000",
+};
+const DEVICE: Opt =
+    Opt { name: "mcs-device", value: "FILE", help: "The device; untested on a board", default: "/dev/mcs" };
+
+/// Bytes of the shared memory.
+const SIZE: usize = 0x3_0000;
+
+/// What the status, and each ring, has for itself, bytes.
+const STEP: usize = 0x4000;
+
+/// Time for the client to boot and to announce its names, ns.
+const PATIENCE: u64 = 30_000_000_000;
+
+/// The shared memory as both sides of MCS were built for it, without a resource table: the
+/// status, the buffers, and at the end the ring to the client and that to the host.
+/// Offsets are physical addresses, and so are those in descriptors.
+fn layout(base: usize) -> Window {
+    let ring = |at: usize, notify| Ring { address: at as u32, align: 4, num: 16, notify };
+    let rings = [ring(base + SIZE - STEP, 0), ring(base + SIZE - 2 * STEP, 1)];
+    let pool = |at| Pool { at, buffer: 512, count: 16 };
+    Window {
+        table: Table::unwritten(table::NAME_SERVICE, rings, base),
+        pools: [pool(base + STEP), pool(base + STEP + 16 * 512)],
+        size: base + SIZE,
+    }
+}
+
+/// What there is of a board: its device, or what stands for it in tests.
+trait Board {
+    /// That a CPU is off.
+    fn check_off(&self, cpu: u32) -> io::Result<()>;
+    /// The memory that is reserved.
+    fn reserved(&self) -> io::Result<Reserved>;
+    /// Maps some of it: offsets are physical addresses.
+    fn map(&self, address: usize, size: usize) -> io::Result<Mapped>;
+    /// Switches a CPU on.
+    fn start(&self, cpu: u32, entry: u64) -> io::Result<()>;
+    /// Interrupts the client.
+    fn notify(&self, cpu: u32) -> io::Result<()>;
+    /// Waits for an interrupt by the client.
+    fn wait(&self, timeout: Duration) -> io::Result<bool>;
+}
+
+impl Board for Device {
+    fn check_off(&self, cpu: u32) -> io::Result<()> {
+        Device::check_off(self, cpu)
+    }
+    fn reserved(&self) -> io::Result<Reserved> {
+        Device::reserved(self)
+    }
+    fn map(&self, address: usize, size: usize) -> io::Result<Mapped> {
+        Device::map(self, address, size)
+    }
+    fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
+        Device::start(self, cpu, entry)
+    }
+    fn notify(&self, cpu: u32) -> io::Result<()> {
+        Device::notify(self, cpu)
+    }
+    fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        Device::wait(self, timeout)
+    }
+}
+
+/// What is to be started, and where.
+struct Setup<'a> {
+    cpu: u32,
+    image: &'a Path,
+    address: usize,
+    entry: Option<u64>,
+    shared: usize,
+}
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let [cpu, image, device] = [CPU, IMAGE, DEVICE].map(|option| order.text(option.name));
+    if cpu.is_empty() || image.is_empty() || order.text(ADDRESS.name).is_empty() {
+        bail!("a client OS takes --mcs-cpu, --mcs-image and --mcs-address");
+    }
+    let setup = Setup {
+        cpu: cpu.parse().with_context(|| format!("--mcs-cpu {cpu}: a CPU has a number"))?,
+        image: Path::new(image),
+        address: address(order, &ADDRESS)?,
+        entry: match order.text(ENTRY.name) {
+            "" => None,
+            _ => Some(address(order, &ENTRY)? as u64),
+        },
+        shared: address(order, &SHARED)?,
+    };
+    let board = Device::open(Path::new(device)).with_context(|| {
+        format!("{device} cannot be opened: it takes openEuler's module mcs_km, and root")
+    })?;
+    Ok(Box::new(connect(Rc::new(board), &setup, order.service, PATIENCE)?))
+}
+
+/// An address in hexadecimal digits.
+fn address(order: &Order, option: &Opt) -> Result<usize> {
+    let text = order.text(option.name);
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let parsed = u32::from_str_radix(digits, 16).ok().and_then(|address| usize::try_from(address).ok());
+    parsed.with_context(|| format!("--{} {text}: an address has up to eight hexadecimal digits", option.name))
+}
+
+/// Loads the client OS, starts it, and connects to a service of it.
+fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, patience: u64) -> Result<Rings> {
+    let &Setup { cpu, shared, .. } = setup;
+    board.check_off(cpu).with_context(|| {
+        format!("CPU {cpu} is not off: take it from Linux, or reset the board if a client OS runs there")
+    })?;
+    let image =
+        std::fs::read(setup.image).with_context(|| format!("cannot read {}", setup.image.display()))?;
+    let image = image::Image::parse(&image, setup.address)?;
+    let reserved = board.reserved().context("the module does not say which memory is reserved")?;
+    within(&reserved, image.span.0, image.span.1, "the client OS")?;
+    within(&reserved, shared, shared + SIZE, "the shared memory")?;
+    if image.span.0 < shared + SIZE && shared < image.span.1 {
+        bail!("the client OS would be loaded over the shared memory");
+    }
+    image.load(&*board)?;
+    let memory = board.map(shared, SIZE).context("the shared memory cannot be mapped")?;
+    memory.clear(shared, SIZE)?;
+    let entry = setup.entry.unwrap_or(image.entry);
+    let kicks = Interrupts { board, cpu, entry, started: Cell::new(false) };
+    let until = monotonic_ns() + patience;
+    Rings::join(&layout(shared), memory, Box::new(kicks), Box::new(Client), service.name(), until)
+}
+
+/// That what begins in the first of the reserved memories ends there, which the module does not
+/// ask. It knows of others, and refuses what begins nowhere.
+fn within(reserved: &Reserved, from: usize, to: usize, what: &str) -> Result<()> {
+    let end = reserved.address.saturating_add(reserved.size);
+    if (reserved.address..end).contains(&(from as u64)) && to as u64 > end {
+        bail!("{what} is at {from:#x} to {to:#x}, and reserved is {:#x} to {end:#x}", reserved.address);
+    }
+    Ok(())
+}
+
+/// Interrupts in both directions. The first is the start: nobody was there to be interrupted.
+struct Interrupts {
+    board: Rc<dyn Board>,
+    cpu: u32,
+    entry: u64,
+    started: Cell<bool>,
+}
+
+impl Kicks for Interrupts {
+    fn kick(&self) -> io::Result<()> {
+        match self.started.replace(true) {
+            true => self.board.notify(self.cpu),
+            false => self.board.start(self.cpu, self.entry),
+        }
+    }
+
+    fn sleep(&self, ns: u64) -> io::Result<bool> {
+        self.board.wait(Duration::from_nanos(ns))
+    }
+
+    fn patience(&self) -> u64 {
+        0
+    }
+}
+
+/// The client OS, of whose end MCS does not hear.
+struct Client;
+
+impl Far for Client {
+    fn ended(&mut self) -> Option<String> {
+        None
+    }
+}

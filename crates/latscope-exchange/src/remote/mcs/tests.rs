@@ -1,0 +1,180 @@
+//! The transport against a device that is played by a thread.
+
+use super::*;
+use latscope_rpmsg::Remote;
+use latscope_rpmsg::echo::Echo;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::remote::kicks::readable;
+use crate::remote::rings::PAYLOAD;
+
+const BASE: usize = 0x7000_0000;
+const LOADED: usize = 0x7a00_0000;
+const RESERVED: Reserved = Reserved { address: BASE as u64, size: 0x1000_0000 };
+const SECOND: u64 = 1_000_000_000;
+
+/// A board: memory at physical addresses, and a CPU that begins to answer when it is started.
+struct Fake {
+    memory: OwnedFd,
+    to_client: OwnedFd,
+    to_host: OwnedFd,
+    calls: Mutex<Vec<String>>,
+    off: bool,
+    end: Arc<AtomicBool>,
+}
+
+impl Fake {
+    fn new() -> Fake {
+        // Only the pages that are used take memory.
+        let memory = memfd_create("board", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, RESERVED.address + RESERVED.size).unwrap();
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+        let (to_client, to_host) = (event(), event());
+        Fake { memory, to_client, to_host, calls: Mutex::default(), off: true, end: Arc::default() }
+    }
+
+    fn note(&self, call: String) {
+        self.calls.lock().unwrap().push(call);
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    fn mapped(&self, address: usize, size: usize) -> io::Result<Mapped> {
+        Mapped::map_at(self.memory.try_clone()?, address, size)
+    }
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Board for Fake {
+    fn check_off(&self, cpu: u32) -> io::Result<()> {
+        self.note(format!("is {cpu} off"));
+        if self.off { Ok(()) } else { Err(io::Error::from_raw_os_error(14)) }
+    }
+
+    fn reserved(&self) -> io::Result<Reserved> {
+        Ok(RESERVED)
+    }
+
+    fn map(&self, address: usize, size: usize) -> io::Result<Mapped> {
+        self.note(format!("map {address:#x}"));
+        if (address as u64) < RESERVED.address {
+            return Err(io::Error::from_raw_os_error(22));
+        }
+        self.mapped(address, size)
+    }
+
+    fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
+        self.note(format!("start {cpu} at {entry:#x}"));
+        let (to_client, to_host) = (self.to_client.try_clone()?, self.to_host.try_clone()?);
+        let (memory, end) = (self.mapped(BASE, SIZE)?, Arc::clone(&self.end));
+        std::thread::spawn(move || client(&memory, &to_client, &to_host, &end));
+        Ok(())
+    }
+
+    fn notify(&self, _: u32) -> io::Result<()> {
+        rustix::io::write(&self.to_client, &1u64.to_ne_bytes())?;
+        Ok(())
+    }
+
+    fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let ready = readable(self.to_host.as_fd(), timeout.as_nanos() as u64)?;
+        if ready {
+            rustix::io::read(&self.to_host, &mut [0; 8])?;
+        }
+        Ok(ready)
+    }
+}
+
+/// The client OS: what its own driver is told is in no table, but in its code.
+fn client(memory: &Mapped, interrupt: &OwnedFd, to_host: &OwnedFd, end: &AtomicBool) {
+    assert_eq!(memory.load_u8(BASE), Ok(7), "the host is ready before the client starts");
+    let rings = [0x7002_C000, 0x7002_8000].map(|address| Ring { address, align: 4, num: 16, notify: 0 });
+    let rings = rings.map(|ring| ring.layout().unwrap());
+    let mut echo = Echo::<_, PAYLOAD>::new(Remote::new(memory, rings).unwrap());
+    while !end.load(Ordering::Relaxed) {
+        let progress = echo.poll();
+        if progress.kick_transmit || progress.kick_receive {
+            rustix::io::write(to_host, &1u64.to_ne_bytes()).unwrap();
+        }
+        if progress.step.is_waiting()
+            && !echo.listen().unwrap()
+            && readable(interrupt.as_fd(), 10_000_000).unwrap()
+        {
+            rustix::io::read(interrupt, &mut [0; 8]).unwrap();
+        }
+    }
+}
+
+fn setup(image: &Path) -> Setup<'_> {
+    Setup { cpu: 3, image, address: LOADED, entry: None, shared: BASE }
+}
+
+#[test]
+fn a_client_is_loaded_started_and_answers() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, b"a client").unwrap();
+    let board = Rc::new(Fake::new());
+    // An earlier run.
+    let shared = board.mapped(BASE, SIZE).unwrap();
+    shared.write(BASE, &vec![0xA5; SIZE]).unwrap();
+    let mut rings = connect(board.clone(), &setup(file.path()), Service::Pty, 20 * SECOND).unwrap();
+    assert_eq!(board.calls(), ["is 3 off", "map 0x7a000000", "map 0x70000000", "start 3 at 0x7a000000"]);
+    let mut bytes = [0; 9];
+    board.mapped(LOADED, 4096).unwrap().read(LOADED, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"a client\0");
+    let (until, mut room) = (monotonic_ns() + 20 * SECOND, [0; PAYLOAD]);
+    for index in 0..1000 {
+        let message = vec![index as u8; 1 + index % PAYLOAD];
+        rings.send(&message).unwrap();
+        let length = rings.receive(&mut room, until).unwrap();
+        assert_eq!(&room[..length], message, "{index}");
+    }
+    assert_eq!((rings.faults(), rings.limit()), (0, PAYLOAD));
+    // Descriptors have physical addresses.
+    assert_eq!(shared.load_u32(0x7002_C000), Ok(0x7000_4000));
+    assert_eq!(shared.load_u32(0x7002_8000), Ok(0x7000_6000));
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_is_started() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, b"a client").unwrap();
+    let refused = |board: Fake, setup: Setup, word: &str| {
+        let board = Rc::new(board);
+        let error = connect(board.clone(), &setup, Service::Ping, SECOND).err().unwrap();
+        let line = format!("{error:#}");
+        assert!(line.contains(word) && !line.contains('\n'), "{line}");
+        assert!(!board.calls().iter().any(|call| call.contains("start")), "{:?}", board.calls());
+    };
+    let path = file.path();
+    let mut on = Fake::new();
+    on.off = false;
+    refused(on, setup(path), "not off");
+    refused(Fake::new(), setup(Path::new("/nonexistent")), "cannot read");
+    refused(Fake::new(), Setup { address: 0x6000_0000, ..setup(path) }, "cannot be mapped");
+    refused(Fake::new(), Setup { shared: 0x6000_0000, ..setup(path) }, "cannot be mapped");
+    refused(Fake::new(), Setup { address: BASE + 0x1000, ..setup(path) }, "over the shared memory");
+    refused(Fake::new(), Setup { shared: 0x7ffe_0000, ..setup(path) }, "reserved is");
+}
+
+#[test]
+fn a_client_that_does_not_answer_is_a_timeout() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, b"a client").unwrap();
+    let board = Fake::new();
+    board.end.store(true, Ordering::Relaxed);
+    let error = connect(Rc::new(board), &setup(file.path()), Service::Ping, SECOND / 10).err().unwrap();
+    assert!(error.to_string().contains("rpc-ping"), "{error}");
+}

@@ -1,0 +1,109 @@
+//! The device: serves one driver after the other, as OpenAMP's echo does one.
+
+use super::super::echo;
+use super::super::kicks::Kicks;
+use super::files::Own;
+use super::socket::{self, Socket};
+use super::{DEMO, LAYOUT, files};
+use anyhow::Result;
+use latscope_os::window::Window as Memory;
+use latscope_os::window::ends::Echo;
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::header::NAME_SERVICE;
+use latscope_rpmsg::name_service::Announcement;
+use latscope_rpmsg::{Fault, Link, Remote};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// The memory and the place of the socket.
+#[derive(Debug)]
+pub struct Device {
+    memory: Memory,
+    socket: PathBuf,
+    patience: u64,
+    /// What is to be removed in the end: the memory, and the socket while there is one.
+    names: Mutex<Vec<Own>>,
+}
+
+impl Device {
+    /// Makes the memory ready. It is to look so many ns before it sleeps.
+    ///
+    /// # Errors
+    /// It is not ours, or somebody is at the socket.
+    pub fn new(memory: &Path, socket: &Path, patience: u64) -> Result<Device> {
+        // Whoever is there uses that memory.
+        socket::unused(socket)?;
+        let (memory, name) = files::made(memory, LAYOUT.size)?;
+        Ok(Device { memory, socket: socket.to_owned(), patience, names: Mutex::new(vec![name]) })
+    }
+
+    /// Removes the names, also while a driver is served: as dropping does.
+    pub fn remove(&self) {
+        self.keep(0, None);
+    }
+
+    /// Waits for a driver and serves it until it is gone.
+    ///
+    /// # Errors
+    /// The socket cannot be had; none because of what a driver does.
+    pub fn serve_one(&self) -> Result<()> {
+        // Who can connect finds a table that is ready: there is no other sign.
+        LAYOUT.reset(&self.memory)?;
+        let (listener, name) = socket::listen(&self.socket)?;
+        self.keep(1, Some(name));
+        let (stream, _) = listener.accept()?;
+        // A second driver is refused: there is one pair of rings.
+        drop(listener);
+        let socket = Socket::new(stream, self.patience)?;
+        match self.serve(&socket) {
+            Err(error) if is_end(&error) => {}
+            other => other?,
+        }
+        drop(socket);
+        self.keep(1, None);
+        Ok(())
+    }
+
+    /// Keeps the first names, and another; the others are removed.
+    fn keep(&self, first: usize, another: Option<Own>) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.truncate(first);
+        names.extend(another);
+    }
+
+    fn serve(&self, socket: &Socket) -> Result<()> {
+        loop {
+            match LAYOUT.remote(self.memory.clone()) {
+                Ok(Some(mut remote)) => {
+                    announce_demo(&mut remote, socket)?;
+                    echo::serve(Echo::new(remote), socket)?;
+                }
+                Ok(None) | Err(Fault::Stale) => drop(socket.sleep(MILLISECOND)?),
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+    }
+}
+
+/// The name that OpenAMP's own ping looks for is that of an endpoint that echoes anything.
+fn announce_demo(remote: &mut Remote<Memory>, kicks: &Socket) -> io::Result<()> {
+    if !remote.names() {
+        return Ok(());
+    }
+    let address = Service::Pty.address();
+    let name = Announcement { name: DEMO, address, destroyed: false };
+    match remote.send(address, NAME_SERVICE, &name.bytes()) {
+        Ok(true) => kicks.kick(),
+        // A driver without a buffer for a name is not OpenAMP's.
+        Ok(false) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether the driver is gone: what is no error of ours.
+fn is_end(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(kind, Some(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))
+}

@@ -1,0 +1,140 @@
+//! `openamp`: RPMsg between two processes in memory that has a name, and kicks
+//! over a socket, as OpenAMP's own programs for Linux have it (their machine
+//! `generic`). Either side can be OpenAMP.
+//!
+//! The process 0 of OpenAMP is the device: it makes the memory, writes the table
+//! and listens ([`device`]). The process 1 is the driver: it connects, and begins.
+
+pub mod device;
+mod files;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use super::rings::Rings;
+use super::shm::PARK_AFTER;
+use super::{Channel, Opt, Order, Transport};
+use anyhow::{Context, Result, bail};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::window::ends::ENTRIES;
+use latscope_rpmsg::name_service::Name;
+use latscope_rpmsg::ring::Layout;
+use latscope_rpmsg::table::Table;
+use latscope_rpmsg::{Memory, Window};
+use socket::Socket;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The transport: this side is the driver.
+pub static OPENAMP: Transport =
+    Transport { name: "openamp", waits: WAITS, ours: false, options: &[SHM, SOCKET, ENDPOINT], open };
+
+/// The ways to wait; the other side may have another.
+pub const WAITS: &[&str] = &["socket", "spin-then-park"];
+
+/// How long one looks before one sleeps, ns.
+pub fn patience(wait: &str) -> u64 {
+    if wait == "spin-then-park" { PARK_AFTER } else { 0 }
+}
+
+/// Where both sides meet: what who serves is to be told, too.
+pub static PLACES: &[Opt] = &[SHM, SOCKET];
+
+const SHM: Opt = Opt {
+    name: "openamp-shm",
+    value: "FILE",
+    help: "The memory that both sides map",
+    default: "/dev/shm/openamp.shm",
+};
+
+const SOCKET: Opt = Opt {
+    name: "openamp-socket",
+    value: "SOCKET",
+    help: "The socket by which they kick each other",
+    default: "/tmp/openamp.event.0",
+};
+
+const ENDPOINT: Opt = Opt {
+    name: "endpoint",
+    value: "NAME",
+    help: "Another name than the service's: that of OpenAMP's echo is rpmsg-openamp-demo-channel",
+    default: "",
+};
+
+/// How the window is divided; the table may place the rings elsewhere.
+const LAYOUT: Window = Window::OPENAMP;
+
+/// What OpenAMP's echo is announced by.
+const DEMO: Name = Name::new("rpmsg-openamp-demo-channel").expect("a short name");
+
+/// Time for the other side to come.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let name = match order.text(ENDPOINT.name) {
+        "" => order.service.name(),
+        text => Name::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
+    };
+    let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
+    // Where no server came for one row, the others need not wait as long.
+    static ABSENT: AtomicBool = AtomicBool::new(false);
+    let time = if ABSENT.load(Ordering::Relaxed) { Duration::ZERO } else { PATIENCE };
+    let rings = drive(memory, socket, name, patience(order.text("wait")), time, order.waiting);
+    let absent = rings.as_ref().is_err_and(|error| error.is::<socket::Absent>());
+    ABSENT.store(absent, Ordering::Relaxed);
+    Ok(Box::new(rings?))
+}
+
+/// Connects to a device, for which it waits at most this time, and to its endpoint of this name, to look for
+/// `patience` ns before each sleep.
+fn drive(
+    memory: &Path,
+    socket: &Path,
+    name: Name,
+    patience: u64,
+    time: Duration,
+    waiting: &dyn Fn(&str),
+) -> Result<Rings> {
+    let stream = socket::connect(socket, time, waiting)?;
+    let until = monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let memory = files::existing(memory)?;
+    // A device writes the table before it listens.
+    let table = Table::parse(&memory).context("the shared memory has no resource table of RPMsg")?;
+    if table.status(&memory)? != 0 {
+        bail!("another driver is at work in the shared memory: end it first");
+    }
+    let window = window(table, memory.size())?;
+    let far = Socket::new(stream.try_clone()?, patience)?;
+    Rings::join(&window, memory, Box::new(Socket::new(stream, patience)?), Box::new(far), name, until)
+}
+
+/// Bytes that a window may have: 32 buffers of each direction, to what 32 bits can address.
+pub const SIZES: RangeInclusive<u64> = 96 << 10..=(1 << 32) - PAGE;
+
+/// The size of a window is a multiple of this, bytes.
+pub const PAGE: u64 = 4096;
+
+/// Makes a window with its table in a new file, for a device that makes none.
+///
+/// # Errors
+/// The file exists or cannot be made, or there is no room for so many bytes.
+pub fn create(path: &Path, size: usize) -> Result<Window> {
+    let layout = window(LAYOUT.table, size)?;
+    layout.reset(&files::new(path, size)?)?;
+    Ok(layout)
+}
+
+/// The window of a table that is not ours: buffers are where OpenAMP has them, behind the rings.
+fn window(table: Table, size: usize) -> Result<Window> {
+    let first = LAYOUT.pools[0].at;
+    let fits = |ring: &Layout| ring.end() <= first && usize::from(ring.num()) <= ENTRIES;
+    let window = Window::of_table(table, first, size).with_context(|| {
+        format!("the shared memory has {size} bytes, too few for buffers as long as its table has them")
+    })?;
+    match window.rings() {
+        Ok(rings) if rings.iter().all(fits) => Ok(window),
+        _ => bail!("the table of the other side is not that of OpenAMP's machine for Linux"),
+    }
+}

@@ -1,0 +1,252 @@
+//! A pseudo terminal that leads to a remote: what is written to it goes there,
+//! and what comes from there can be read from it.
+
+use super::{Alarm, Channel, Failure};
+use anyhow::Result;
+pub use latscope_host::pseudo_terminal::Terminal;
+use latscope_os::signal::Signals;
+use latscope_rpmsg::link::Unsent;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+use rustix::io::{Errno, ioctl_fionread, read, write};
+use std::io;
+
+/// How long one waits before one looks whether the remote is still there.
+const WATCHDOG: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How long one waits for what nobody tells of: a buffer of the remote, or a
+/// message where the transport has no way to tell.
+const STALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Looks at what goes to and fro between two looks at the signals.
+const LOOKS: u32 = 64;
+
+/// Bytes read from the terminal, or kept for it, at once.
+const ROOM: usize = 4096;
+
+/// What went one way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Bytes.
+    pub bytes: u64,
+    /// Messages they were in.
+    pub messages: u64,
+}
+
+/// What was relayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// From the terminal to the remote.
+    pub there: Flow,
+    /// From the remote to the terminal.
+    pub back: Flow,
+    /// Bytes that were written to the terminal and did not get to the remote.
+    pub unsent: u64,
+    /// Bytes that came from the remote and did not get to the terminal.
+    pub unread: u64,
+}
+
+/// Why a relay ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// By this signal.
+    Signal(i32),
+    /// The remote is gone: how, as far as one can know.
+    Remote(String),
+}
+
+/// Relays until a signal arrives or the remote is gone.
+///
+/// One loop serves both ways and never waits for one alone: of each way at most
+/// one message is held, and one is taken only when the last is gone, so that
+/// who writes and does not read is held up, and nobody else.
+///
+/// # Errors
+/// The kernel refuses to read or write.
+pub fn relay(terminal: &Terminal, channel: &mut dyn Channel, signals: &Signals) -> Result<(Tally, End)> {
+    let limit = channel.limit();
+    let mut relay = Relay {
+        terminal,
+        channel,
+        there: Held::new(limit.min(ROOM)),
+        back: Held::new(limit),
+        tally: Tally::default(),
+    };
+    let end = relay.run(signals)?;
+    let waiting = ioctl_fionread(&terminal.master).unwrap_or(0);
+    relay.tally.unsent = relay.there.left() as u64 + waiting;
+    relay.tally.unread = relay.back.left() as u64;
+    Ok((relay.tally, end))
+}
+
+/// A message under way.
+struct Held {
+    bytes: Vec<u8>,
+    from: usize,
+    to: usize,
+}
+
+impl Held {
+    fn new(size: usize) -> Held {
+        Held { bytes: vec![0; size], from: 0, to: 0 }
+    }
+
+    fn left(&self) -> usize {
+        self.to - self.from
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.from..self.to]
+    }
+
+    fn fill(&mut self, length: usize) {
+        (self.from, self.to) = (0, length);
+    }
+}
+
+struct Relay<'a> {
+    terminal: &'a Terminal,
+    channel: &'a mut dyn Channel,
+    there: Held,
+    back: Held,
+    tally: Tally,
+}
+
+impl Relay<'_> {
+    fn run(&mut self, signals: &Signals) -> Result<End> {
+        let mut looks = 0u32;
+        loop {
+            let moved = match self.step() {
+                Ok(moved) => moved,
+                Err(Failure::Io(error)) => return Err(error.into()),
+                Err(failure) => return Ok(End::Remote(self.channel.ended().unwrap_or(failure.to_string()))),
+            };
+            looks = if moved { looks + 1 } else { 0 };
+            if looks.is_multiple_of(LOOKS) {
+                if let Some(signal) = signals.next()? {
+                    return Ok(End::Signal(signal));
+                }
+                if let Some(end) = self.channel.ended() {
+                    return Ok(End::Remote(end));
+                }
+            }
+            if !moved {
+                self.rest(signals)?;
+            }
+        }
+    }
+
+    /// Moves what can be moved; whether anything was.
+    fn step(&mut self) -> Result<bool, Failure> {
+        let mut moved = false;
+        if self.there.left() == 0 {
+            let length = no_wait(read(&self.terminal.master, &mut self.there.bytes[..]))?;
+            self.there.fill(length);
+        }
+        if self.there.left() > 0 {
+            match self.channel.send(self.there.rest()) {
+                Ok(()) => {
+                    count(&mut self.tally.there, self.there.left());
+                    self.there.fill(0);
+                    moved = true;
+                }
+                Err(Failure::Unsent(Unsent::NoBuffer)) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        if self.back.left() == 0 {
+            match self.channel.receive(&mut self.back.bytes, 0) {
+                Ok(length) => {
+                    count(&mut self.tally.back, length);
+                    self.back.fill(length);
+                    moved = true;
+                }
+                Err(Failure::Timeout) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        if self.back.left() > 0 {
+            let length = no_wait(write(&self.terminal.master, self.back.rest()))?;
+            self.back.from += length;
+            moved |= length > 0;
+        }
+        Ok(moved)
+    }
+
+    /// Sleeps until something can be moved.
+    fn rest(&mut self, signals: &Signals) -> Result<(), Failure> {
+        let mut flags = PollFlags::empty();
+        if self.there.left() == 0 {
+            flags |= PollFlags::IN;
+        }
+        if self.back.left() > 0 {
+            flags |= PollFlags::OUT;
+        }
+        let stalled = self.there.left() > 0;
+        let terminal = PollFd::from_borrowed_fd(self.terminal.master.as_fd(), flags);
+        let signals = PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN);
+        let polled = match self.channel.alarm()? {
+            // Nothing is taken from it before the last message has gone.
+            _ if self.back.left() > 0 => poll(&mut [terminal, signals], Some(&STALL)),
+            Alarm::Now => return Ok(()),
+            Alarm::Readable(remote) => {
+                let remote = PollFd::from_borrowed_fd(remote, PollFlags::IN);
+                poll(&mut [terminal, signals, remote], Some(if stalled { &STALL } else { &WATCHDOG }))
+            }
+            Alarm::Unknown => poll(&mut [terminal, signals], Some(&STALL)),
+        };
+        match polled {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+fn count(flow: &mut Flow, length: usize) {
+    flow.bytes += length as u64;
+    flow.messages += 1;
+}
+
+/// What a call that does not wait did: nothing, where it would have to wait.
+fn no_wait(done: rustix::io::Result<usize>) -> io::Result<usize> {
+    match done {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        done => Ok(done?),
+    }
+}
+
+/// Sends back what is written to a terminal, until a signal arrives; how many
+/// bytes. There is no remote.
+///
+/// # Errors
+/// The kernel refuses to read or write.
+pub fn echo(terminal: &Terminal, signals: &Signals) -> Result<u64> {
+    let mut held = Held::new(ROOM);
+    let (mut bytes, mut looks) = (0, 0u32);
+    loop {
+        if held.left() == 0 {
+            let length = no_wait(read(&terminal.master, &mut held.bytes[..]))?;
+            held.fill(length);
+        }
+        let length = if held.left() > 0 { no_wait(write(&terminal.master, held.rest()))? } else { 0 };
+        held.from += length;
+        bytes += length as u64;
+        looks = if length > 0 { looks + 1 } else { 0 };
+        if !looks.is_multiple_of(LOOKS) {
+            continue;
+        }
+        if signals.next()?.is_some() {
+            return Ok(bytes);
+        }
+        if length > 0 {
+            continue;
+        }
+        let flags = if held.left() > 0 { PollFlags::OUT } else { PollFlags::IN };
+        let terminal = PollFd::from_borrowed_fd(terminal.master.as_fd(), flags);
+        let signals = PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN);
+        no_wait(poll(&mut [terminal, signals], Some(&WATCHDOG)))?;
+    }
+}
+
+#[cfg(test)]
+mod tests;

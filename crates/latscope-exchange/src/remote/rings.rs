@@ -1,0 +1,298 @@
+//! Messages to a remote over RPMsg in memory that both sides map: the host's
+//! end, whatever the memory is and however the two kick each other.
+//!
+//! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
+
+use super::kicks::{FOREVER, Kicks, Next, Wait};
+use super::{Alarm, Channel, Failure};
+use anyhow::ensure;
+use latscope_os::clock::monotonic_ns;
+use latscope_os::window::Window as Memory;
+use latscope_os::window::ends::{ENTRIES, Near};
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::endpoints::Endpoints;
+use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
+use latscope_rpmsg::link::{Event, Message, Unsent};
+use latscope_rpmsg::name_service::{Announcement, Name};
+use latscope_rpmsg::table::{NAME_SERVICE as NAMES, Table};
+use latscope_rpmsg::{Fault, Faults, Link, Window};
+
+/// Entries of a ring with long buffers: these and those of the other direction stay in a cache.
+const FEW: u16 = 8;
+
+/// Bytes of a buffer, header included: what Linux has, and the longest that a header can tell of.
+const BUFFERS: [u32; 2] = [512, 65_536];
+
+/// The longest payload in usual buffers, bytes.
+pub const PAYLOAD: usize = BUFFERS[0] as usize - Header::SIZE;
+
+/// The longest payload in long buffers, bytes.
+pub const LONGEST: usize = BUFFERS[1] as usize - Header::SIZE;
+
+/// How the memory is divided, where we decide it, for payloads of up to so many bytes.
+///
+/// # Errors
+/// None for the sizes that are used.
+pub fn layout(payload: usize) -> Result<Window, Fault> {
+    match payload <= PAYLOAD {
+        true => Window::new(ENTRIES as u16, BUFFERS[0], BUFFERS[0]),
+        false => Window::new(FEW, BUFFERS[1], BUFFERS[1]),
+    }
+}
+
+/// The process or machine at the other side.
+pub trait Far {
+    /// How it ended, if it did.
+    fn ended(&mut self) -> Option<String>;
+
+    /// What makes its times those of something else, in a sentence; nothing usually.
+    fn distortion(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// The host's end, the virtio driver, connected to a service.
+pub struct Rings {
+    host: Near,
+    /// Where the status is that tells the other side whether we are there.
+    table: Table,
+    memory: Memory,
+    kicks: Box<dyn Kicks>,
+    patience: u64,
+    far: Box<dyn Far>,
+    endpoints: Endpoints<8>,
+    faults: Faults,
+    limit: usize,
+    window: usize,
+    /// Our address and that of the service.
+    between: (Address, Address),
+    /// A buffer was taken and not given back.
+    holds: bool,
+    /// The last sleep ended without a kick.
+    unkicked: bool,
+    recovered: u64,
+}
+
+impl Rings {
+    /// Makes the memory ready, whatever is in it, and begins; waits until the
+    /// other side announced the service.
+    ///
+    /// # Errors
+    /// The memory is too small, or nobody announced the service in time.
+    pub fn connect(
+        window: &Window,
+        memory: Memory,
+        kicks: Box<dyn Kicks>,
+        far: Box<dyn Far>,
+        service: Service,
+        until: u64,
+    ) -> anyhow::Result<Rings> {
+        window.reset(&memory)?;
+        Rings::join(window, memory, kicks, far, service.name(), until)
+    }
+
+    /// As [`connect`](Rings::connect) in memory whose table is there already, or that needs none.
+    ///
+    /// # Errors
+    /// As `connect`.
+    pub fn join(
+        window: &Window,
+        memory: Memory,
+        kicks: Box<dyn Kicks>,
+        far: Box<dyn Far>,
+        service: Name,
+        until: u64,
+    ) -> anyhow::Result<Rings> {
+        ensure!(
+            window.table.features & NAMES != 0,
+            "the remote does not offer to announce names (feature bit 0)"
+        );
+        let mut host = Near::start(window, memory.clone(), || ())?;
+        host.mute(Event::Message)?;
+        let mut endpoints = Endpoints::default();
+        let ours = endpoints.open(service).ok_or(Failure::Unsent(Unsent::NoBuffer))?;
+        let mut rings = Rings {
+            host,
+            table: window.table,
+            memory,
+            patience: kicks.patience(),
+            kicks,
+            far,
+            endpoints,
+            faults: Faults::default(),
+            limit: window.pools[1].buffer as usize - Header::SIZE,
+            window: usize::from(window.pools[1].count / 2).max(1),
+            between: (ours, 0),
+            holds: false,
+            unkicked: false,
+            recovered: 0,
+        };
+        rings.kicks.kick()?;
+        let mut payload = vec![0; window.pools[0].buffer as usize];
+        loop {
+            if let Some(theirs) = rings.endpoints.peer(ours) {
+                rings.between.1 = theirs;
+                return Ok(rings);
+            }
+            if let Err(failure) = rings.any(&mut payload, until) {
+                anyhow::bail!(match (rings.far.ended(), failure) {
+                    (Some(end), _) => format!("the remote ended: {end}"),
+                    (None, Failure::Timeout) => format!("the remote did not announce {service}"),
+                    (None, failure) => failure.to_string(),
+                });
+            }
+        }
+    }
+
+    /// Tells the other side that our endpoint is no more. OpenAMP's echo ends by this.
+    fn leave(&mut self) {
+        let (address, _) = self.between;
+        let Some(name) = self.endpoints.close(address) else { return };
+        let goodbye = Announcement { name, address, destroyed: true };
+        // One that is gone does not miss it.
+        if self.host.send(address, NAME_SERVICE, &goodbye.bytes()) == Ok(true) {
+            let _ = self.kicks.kick();
+        }
+    }
+
+    /// The next message of anybody. Announcements are heard as well. What is no
+    /// message is counted.
+    #[inline]
+    fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
+        self.release()?;
+        let mut wait = Wait::new(self.patience, until);
+        loop {
+            match self.host.take(into) {
+                Ok(Some(message)) => return self.taken(message, into),
+                Ok(None) => {}
+                Err(fault) => self.fault(fault)?,
+            }
+            match wait.looked() {
+                Next::Look => {}
+                Next::Sleep(ns) => self.sleep(ns)?,
+                Next::Over => return Err(Failure::Timeout),
+            }
+        }
+    }
+
+    #[inline]
+    fn taken(&mut self, message: Message, payload: &[u8]) -> Result<Message, Failure> {
+        self.holds = true;
+        if std::mem::take(&mut self.unkicked) && !self.kicks.sleep(0)? {
+            self.recovered += 1;
+        }
+        if let Some(Err(fault)) = self.endpoints.receive(&message.header, &payload[..message.length]) {
+            self.faults.count(fault);
+        }
+        Ok(message)
+    }
+
+    /// Gives the buffer of the last message back: not at once, for who waits for the message does not wait for this.
+    #[inline]
+    fn release(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.holds) {
+            self.host.release().map_err(Failure::of)?;
+            self.kick_for(Event::Buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Kicks if the other side asked for it. Where nobody sleeps nobody asks.
+    #[inline]
+    fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
+        if self.patience != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
+            self.kicks.kick()?;
+        }
+        Ok(())
+    }
+
+    /// Counts a fault of one entry; a ring whose index jumped has no next one.
+    #[cold]
+    fn fault(&mut self, fault: Fault) -> Result<(), Failure> {
+        self.faults.count(fault);
+        if fault == Fault::Index { Err(Failure::of(fault)) } else { Ok(()) }
+    }
+
+    /// Asks for a kick and sleeps, unless something came meanwhile.
+    fn sleep(&mut self, ns: u64) -> Result<(), Failure> {
+        match self.host.listen(Event::Message) {
+            Ok(true) => {}
+            Ok(false) => self.unkicked = !self.kicks.sleep(ns)?,
+            Err(fault) => self.fault(fault)?,
+        }
+        self.host.mute(Event::Message).map_err(Failure::of)
+    }
+}
+
+impl Drop for Rings {
+    fn drop(&mut self) {
+        self.leave();
+        // The device is reset: it may serve the next driver. Memory that cannot be written to has no other side.
+        let _ = self.table.set_status(&self.memory, 0);
+    }
+}
+
+/// Messages to others between two looks at the clock.
+const STRANGERS: u32 = 64;
+
+impl Channel for Rings {
+    #[inline]
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        self.host.post(self.between.0, self.between.1, message).map_err(Failure::Unsent)?;
+        self.kick_for(Event::Message)
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        let mut strangers = 0u32;
+        loop {
+            let message = self.any(into, until)?;
+            if (message.header.destination, message.header.source) == self.between {
+                return Ok(message.length);
+            }
+            strangers += 1;
+            // A flood has an end, too.
+            if strangers.is_multiple_of(STRANGERS) && monotonic_ns() >= until {
+                return Err(Failure::Timeout);
+            }
+        }
+    }
+
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        if self.kicks.patience() == u64::MAX {
+            return Ok(Alarm::Now);
+        }
+        // A kick of before is none for what comes.
+        self.kicks.sleep(0)?;
+        let ready = self.host.listen(Event::Message).inspect_err(|fault| self.faults.count(*fault));
+        Ok(match (ready, self.kicks.descriptor()) {
+            (Ok(true), _) => Alarm::Now,
+            (Ok(false), Some(descriptor)) => Alarm::Readable(descriptor),
+            _ => Alarm::Unknown,
+        })
+    }
+
+    fn limit(&self) -> usize {
+        self.limit
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+
+    fn faults(&self) -> u64 {
+        self.faults.total()
+    }
+
+    fn recovered(&self) -> u64 {
+        self.recovered
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.far.ended()
+    }
+
+    fn distortion(&self) -> Option<&'static str> {
+        self.far.distortion()
+    }
+}

@@ -1,0 +1,422 @@
+//! `shm`: a process of our own stands for the remote, in memory that both map.
+
+use super::kicks::{Bells, Eventfd, Futex, Kicks, Spin};
+use super::mailbox::{self, Mailbox};
+use super::rings::{self, Far, LONGEST, Rings};
+use super::{Channel, Order, Transport, echo};
+use anyhow::{Context, Result, bail};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::sched;
+use latscope_os::shared_cell::Scope;
+use latscope_os::window::Window;
+use latscope_os::worker::{self, Lifetime, inherited};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::OwnedFd;
+use std::process::Child;
+
+/// The transport.
+pub static SHM: Transport = Transport { name: "shm", waits: WAITS, ours: true, options: &[], open };
+
+const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
+
+/// Time for the remote to begin, ns.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// What `spin-then-park` looks for before it sleeps, ns: longer than an answer takes to come.
+pub const PARK_AFTER: u64 = 50_000;
+
+/// The word of a remote that does not know RPMsg.
+const BARE: &str = "word";
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let payload = order.payload();
+    if payload > LONGEST {
+        bail!("a payload of {payload} bytes is longer than any buffer: at most {LONGEST}");
+    }
+    let window = rings::layout(payload)?;
+    let memory = Window::create(window.size).context("no shared memory")?;
+    let (process, kicks) = Process::start(order, &memory, &payload.to_string())?;
+    let until = monotonic_ns() + PATIENCE;
+    let rings = Rings::connect(&window, memory, kicks, Box::new(process), order.service, until)?;
+    Ok(Box::new(rings))
+}
+
+/// One word there and back between the same two processes.
+///
+/// # Errors
+/// No memory, no process, or not two CPUs where both spin.
+pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
+    let memory = Window::create(mailbox::SIZE).context("no shared memory")?;
+    let (process, kicks) = Process::start(order, &memory, BARE)?;
+    Ok(Box::new(Mailbox::new(memory, kicks, Box::new(process))))
+}
+
+/// How a side of this wait kicks, the first or the second one, by what both sides have.
+fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Box<dyn Kicks>> {
+    let bell = |patience| -> Result<Box<dyn Kicks>> {
+        let [cell] = shared else { bail!("two parties share one futex") };
+        Ok(Box::new(Futex::new(Bells::open(cell.try_clone()?)?, side, patience)))
+    };
+    match (wait, shared) {
+        ("spin", _) => Ok(Box::new(Spin)),
+        ("futex", _) => bell(0),
+        ("spin-then-park", _) => bell(PARK_AFTER),
+        ("eventfd", [_, _]) => {
+            let [ours, theirs] = [side, 1 - side].map(|side| shared[side].try_clone());
+            Ok(Box::new(Eventfd { ours: ours?, theirs: theirs? }))
+        }
+        _ => bail!("no way to wait is called {wait}"),
+    }
+}
+
+/// What both sides of this wait have.
+fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
+    let kick = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    match wait {
+        "futex" | "spin-then-park" => {
+            let bells = Bells::create(Scope::Processes)?;
+            Ok(vec![bells.descriptor().try_clone_to_owned()?])
+        }
+        "eventfd" => Ok(vec![kick()?, kick()?]),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The process, ended when dropped.
+struct Process(Child);
+
+impl Process {
+    /// Starts it on the second CPU, with the memory; returns how this side kicks it.
+    fn start(order: &Order, memory: &Window, what: &str) -> Result<(Process, Box<dyn Kicks>)> {
+        let wait = order.text("wait");
+        let there = match order.cpus {
+            [_, there, ..] => *there,
+            [only] if !wait.starts_with("spin") => *only,
+            _ => bail!("two parties that spin need two CPUs: allow a second one, or --wait futex"),
+        };
+        let shared = shared(wait)?;
+        let kicks = kicks(wait, 0, &shared)?;
+        let memory = memory.descriptor().try_clone_to_owned()?;
+        let descriptors: Vec<&OwnedFd> = [&memory].into_iter().chain(&shared).collect();
+        let words = ["__remote", wait, &there.to_string(), what];
+        let child = worker::spawn(&words, &descriptors, Lifetime::WithParent)
+            .context("the process that answers does not start")?;
+        Ok((Process(child), kicks))
+    }
+}
+
+impl Far for Process {
+    fn ended(&mut self) -> Option<String> {
+        self.0.try_wait().ok().flatten().map(|status| format!("the process that answers ended: {status}"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The process itself: `__remote WAIT CPU PAYLOAD`, or `word` for the payload.
+///
+/// # Errors
+/// It was not started by latscope, or has not what it needs.
+pub fn main(arguments: &[String]) -> Result<()> {
+    let [wait, cpu, what] = arguments else {
+        bail!("this is started by latscope itself: run `latscope remote`")
+    };
+    let _ = rustix::thread::set_name(c"remote/echo");
+    sched::pin(&[cpu.parse()?]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+    let memory = Window::map(inherited(0)?)?;
+    let shared: Vec<OwnedFd> = (1..=2).map_while(|index| inherited(index).ok()).collect();
+    let kicks = kicks(wait, 1, &shared)?;
+    match what.as_str() {
+        BARE => mailbox::answer(&memory, &*kicks),
+        payload => echo::answer(&rings::layout(payload.parse()?)?, &memory, &*kicks),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::Failure;
+    use latscope_rpmsg::echo::Service;
+    use latscope_rpmsg::header::NAME_SERVICE;
+    use latscope_rpmsg::link::Unsent;
+    use latscope_rpmsg::name_service::Announcement;
+    use latscope_rpmsg::{Link, Memory as _, Window as LinkWindow};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Somebody who never ends.
+    struct Nobody;
+
+    impl Far for Nobody {
+        fn ended(&mut self) -> Option<String> {
+            None
+        }
+    }
+
+    /// A host and what the other side is made of, for payloads of up to so many bytes.
+    fn pair(wait: &str, payload: usize) -> (LinkWindow, Window, [Box<dyn Kicks>; 2]) {
+        let window = rings::layout(payload).unwrap();
+        let shared = shared(wait).unwrap();
+        let kicks = [0, 1].map(|side| kicks(wait, side, &shared).unwrap());
+        (window, Window::create(window.size).unwrap(), kicks)
+    }
+
+    fn connect(
+        window: &LinkWindow,
+        memory: Window,
+        kicks: Box<dyn Kicks>,
+        service: Service,
+    ) -> Result<Rings> {
+        Rings::connect(window, memory, kicks, Box::new(Nobody), service, monotonic_ns() + 20 * SECOND)
+    }
+
+    /// The other side, in a thread: ends when this is dropped. One that looks busily would
+    /// otherwise take a CPU from all tests that follow.
+    struct OtherSide {
+        memory: Window,
+        size: usize,
+        over: Arc<AtomicBool>,
+    }
+
+    impl OtherSide {
+        /// `answer` makes use of the memory and the kicks until one of these fails.
+        fn start<A>(
+            memory: &Window,
+            size: usize,
+            kicks: impl Fn() -> Box<dyn Kicks> + Send + 'static,
+            answer: A,
+        ) -> OtherSide
+        where
+            A: FnOnce(&Window, &dyn Kicks) -> Result<()> + Send + 'static,
+        {
+            let over = Arc::new(AtomicBool::new(false));
+            let (there, until) = (memory.clone(), Arc::clone(&over));
+            std::thread::spawn(move || answer(&there, &Until { kicks: kicks(), over: until }));
+            OtherSide { memory: memory.clone(), size, over }
+        }
+    }
+
+    impl Drop for OtherSide {
+        fn drop(&mut self) {
+            self.over.store(true, Ordering::Relaxed);
+            // Nothing is there any more: the other side sleeps, or answers, and is told.
+            self.memory.write(0, &vec![0; self.size]).unwrap();
+        }
+    }
+
+    /// Kicks that fail once it is over.
+    struct Until {
+        kicks: Box<dyn Kicks>,
+        over: Arc<AtomicBool>,
+    }
+
+    impl Until {
+        fn check(&self) -> std::io::Result<()> {
+            if self.over.load(Ordering::Relaxed) {
+                Err(std::io::ErrorKind::Interrupted.into())
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    impl Kicks for Until {
+        fn kick(&self) -> std::io::Result<()> {
+            self.check()?;
+            self.kicks.kick()
+        }
+
+        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
+            self.check()?;
+            self.kicks.sleep(ns)
+        }
+
+        fn patience(&self) -> u64 {
+            self.kicks.patience()
+        }
+    }
+
+    /// Rings, and the remote that answers there.
+    fn remote(wait: &'static str, payload: usize) -> (Rings, OtherSide) {
+        let window = rings::layout(payload).unwrap();
+        let memory = Window::create(window.size).unwrap();
+        let shared = shared(wait).unwrap();
+        let ours = kicks(wait, 0, &shared).unwrap();
+        let theirs = move || kicks(wait, 1, &shared).unwrap();
+        let remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
+            echo::answer(&window, memory, kicks)
+        });
+        (connect(&window, memory, ours, Service::Pty).unwrap(), remote)
+    }
+
+    #[test]
+    fn a_remote_answers_however_both_wait() {
+        for wait in WAITS {
+            for longest in [rings::PAYLOAD, LONGEST] {
+                let (mut rings, _remote) = remote(wait, longest);
+                assert_eq!(rings.limit(), longest);
+                let until = monotonic_ns() + 20 * SECOND;
+                let mut payload = vec![0; longest];
+                for message in [&b"a"[..], &vec![7; longest], b"last"] {
+                    rings.send(message).unwrap();
+                    let length = rings.receive(&mut payload, until).unwrap();
+                    assert!(&payload[..length] == message, "{wait}");
+                }
+                assert!(
+                    matches!(rings.receive(&mut payload, 0), Err(Failure::Timeout)),
+                    "one look, and no more"
+                );
+                assert_eq!(rings.faults(), 0);
+                let long = rings.send(&vec![0; longest + 1]);
+                assert!(matches!(long, Err(Failure::Unsent(Unsent::TooLong))));
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_messages_as_the_window_has_find_room() {
+        for wait in WAITS {
+            let (mut rings, _remote) = remote(wait, LONGEST);
+            let until = monotonic_ns() + 20 * SECOND;
+            let mut payload = vec![0; LONGEST];
+            for round in 0..20u8 {
+                (0..rings.window()).for_each(|_| rings.send(&[round; 1000]).unwrap());
+                for _ in 0..rings.window() {
+                    let length = rings.receive(&mut payload, until).unwrap();
+                    assert!(payload[..length] == [round; 1000], "{wait}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_goes_there_and_back_however_both_wait() {
+        for &wait in WAITS {
+            let memory = Window::create(mailbox::SIZE).unwrap();
+            let shared = shared(wait).unwrap();
+            let ours = kicks(wait, 0, &shared).unwrap();
+            let theirs = move || kicks(wait, 1, &shared).unwrap();
+            let _remote = OtherSide::start(&memory, mailbox::SIZE, theirs, mailbox::answer);
+            let mut mailbox = Mailbox::new(memory, ours, Box::new(Nobody));
+            for word in [1u32, 2, u32::MAX] {
+                mailbox.send(&word.to_le_bytes()).unwrap();
+                let mut answer = [0; 4];
+                assert_eq!(mailbox.receive(&mut answer, monotonic_ns() + 20 * SECOND).unwrap(), 4);
+                assert_eq!(u32::from_le_bytes(answer), word, "{wait}");
+            }
+            assert!(matches!(mailbox.send(b"long word"), Err(Failure::Unsent(Unsent::TooLong))));
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_a_timeout() {
+        for wait in WAITS {
+            let (window, memory, [ours, _]) = pair(wait, 48);
+            let until = monotonic_ns() + 20_000_000;
+            let found = Rings::connect(&window, memory, ours, Box::new(Nobody), Service::Ping, until);
+            assert!(found.err().unwrap().to_string().contains("rpc-ping"), "{wait}");
+        }
+    }
+
+    /// A side that sleeps at once, so that answers come meanwhile.
+    struct Impatient(Box<dyn Kicks>);
+
+    impl Kicks for Impatient {
+        fn kick(&self) -> std::io::Result<()> {
+            self.0.kick()
+        }
+
+        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
+            self.0.sleep(ns)
+        }
+
+        fn patience(&self) -> u64 {
+            0
+        }
+    }
+
+    /// A side whose kicks go nowhere.
+    struct Mute(Box<dyn Kicks>);
+
+    impl Kicks for Mute {
+        fn kick(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
+            self.0.sleep(ns)
+        }
+
+        fn patience(&self) -> u64 {
+            self.0.patience()
+        }
+    }
+
+    #[test]
+    fn what_comes_without_a_kick_is_found_and_counted() {
+        for wait in ["futex", "eventfd"] {
+            let (window, memory, _) = pair(wait, 48);
+            let both = shared(wait).unwrap();
+            let ours = Box::new(Impatient(kicks(wait, 0, &both).unwrap()));
+            let theirs = move || -> Box<dyn Kicks> { Box::new(Mute(kicks(wait, 1, &both).unwrap())) };
+            let _remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
+                echo::answer(&window, memory, kicks)
+            });
+            let mut rings = connect(&window, memory, ours, Service::Pty).unwrap();
+            let before = rings.recovered();
+            let mut payload = [0; 100];
+            // The answer may be there before this side sleeps, but not each time.
+            for _ in 0..10_000 {
+                rings.send(b"knock").unwrap();
+                assert_eq!(rings.receive(&mut payload, monotonic_ns() + 20 * SECOND).unwrap(), 5, "{wait}");
+                if rings.recovered() > before {
+                    break;
+                }
+            }
+            assert!(rings.recovered() > before, "{wait}");
+        }
+    }
+
+    #[test]
+    fn a_flood_to_another_address_does_not_outlast_the_wait() {
+        let (window, memory, [ours, _]) = pair("spin", 48);
+        let there = memory.clone();
+        // Announces itself as a remote does, then sends to nobody until the ring is broken.
+        std::thread::spawn(move || {
+            let mut link = loop {
+                if let Ok(Some(link)) = window.remote(&there) {
+                    break link;
+                }
+            };
+            let address = Service::Ping.address();
+            let name = Announcement { name: Service::Ping.name(), address, destroyed: false };
+            link.send(address, NAME_SERVICE, &name.bytes()).unwrap();
+            while !matches!(link.send(address, 99, b"flood"), Err(Unsent::Fault(_))) {}
+        });
+        let mut rings = connect(&window, memory.clone(), ours, Service::Ping).unwrap();
+        let found = rings.receive(&mut [0; 100], monotonic_ns() + SECOND / 50);
+        assert!(matches!(found, Err(Failure::Timeout)), "{found:?}");
+        // Nonsense in all of it, the indices included, ends the flood.
+        memory.write(0, &vec![0xA5; window.size]).unwrap();
+    }
+
+    #[test]
+    fn a_ring_that_jumps_ends_the_wait() {
+        let (window, memory, [ours, _]) = pair("spin", 48);
+        let there = memory.clone();
+        std::thread::spawn(move || {
+            while !matches!(window.remote(&there), Ok(Some(_))) {}
+            // Nonsense in all of it, the indices included.
+            there.write(0, &vec![0xA5; window.size]).unwrap();
+        });
+        let found = connect(&window, memory, ours, Service::Ping);
+        assert!(found.err().unwrap().to_string().contains("index jumped"));
+    }
+}

@@ -1,0 +1,385 @@
+//! `tty`: a terminal that leads to a remote that echoes: a pseudo terminal,
+//! `/dev/ttyRPMSG0`, a serial line.
+//!
+//! A terminal carries bytes and no messages, so that the lengths of those that
+//! were sent tell where the replies end. `tty-line` is the same with lines: what
+//! a terminal makes of bytes unless it is told not to.
+
+use super::{Alarm, Channel, Failure, Opt, Order, Transport};
+use anyhow::{Context, Result, ensure};
+use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_host::modes::{self, Modes};
+use latscope_os::clock::monotonic_ns;
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::link::Unsent;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, fstat, major, minor, open as open_file};
+use rustix::io::{Errno, read, write};
+use rustix::termios::{QueueSelector, tcflush};
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+
+/// The transport.
+pub static TTY: Transport = Transport {
+    name: "tty",
+    waits: &["poll"],
+    ours: false,
+    options: &[PATH],
+    open: |order| open(order, Framing::Lengths),
+};
+
+/// The same in line mode.
+pub static LINES: Transport = Transport {
+    name: "tty-line",
+    waits: &["poll"],
+    ours: false,
+    options: &[PATH],
+    open: |order| open(order, Framing::Lines),
+};
+
+const PATH: Opt = Opt {
+    name: "path",
+    value: "PATH",
+    help: "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line",
+    default: "",
+};
+
+/// The longest message: what a read from a terminal brings at most.
+const LIMIT: usize = 4096;
+
+/// What is read ahead at most.
+const ROOM: usize = 2 * LIMIT;
+
+/// A terminal that was silent for so long has nothing more that is late, ms.
+const QUIET: u64 = 50;
+
+/// Time to fall silent, ms.
+const PATIENCE: u64 = 1000;
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// How long a read waits, ns: [`Modes::impatient`].
+const IMPATIENCE: u64 = 100 * MILLISECOND;
+
+/// How a terminal ends.
+const CLOSED: &str = "its other end was closed";
+
+/// What tells where a message ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// It is as long as that which it answers.
+    Lengths,
+    /// A newline, which is added.
+    Lines,
+}
+
+fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
+    ensure!(order.service != Service::Sink, "a terminal leads to an echo: there is only --direction echoed");
+    let path = order.text("path");
+    ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
+    Ok(Box::new(Tty::open(Path::new(path), framing, order.journal)?))
+}
+
+/// A terminal in modes of ours.
+#[derive(Debug)]
+struct Tty {
+    /// Puts its modes back. First of the fields, so that nobody else can be
+    /// there in between.
+    _modes: Leftovers,
+    terminal: OwnedFd,
+    /// The same, but reads from it wait: one call for a reply, where to sleep first
+    /// and read then would be two, which is seen in a ping.
+    waiting: OwnedFd,
+    path: String,
+    framing: Framing,
+    /// Lengths of messages that are not answered.
+    owed: VecDeque<usize>,
+    /// That of the last one.
+    last: usize,
+    /// What the terminal had no room for.
+    unsent: Vec<u8>,
+    input: Input,
+    /// Times that bytes came which answer nothing.
+    strays: u64,
+    ended: Option<String>,
+}
+
+impl Tty {
+    fn open(path: &Path, framing: Framing, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tty> {
+        let name = path.display().to_string();
+        // By another name it might be another one later.
+        let path = path.canonicalize().with_context(|| name.clone())?;
+        let terminal = open_file(&path, modes::OPEN, Mode::empty()).with_context(|| name.clone())?;
+        // Nor does this one wait for a modem while it is opened.
+        let waiting = open_file(&path, modes::OPEN, Mode::empty()).with_context(|| name.clone())?;
+        rustix::io::ioctl_fionbio(&waiting, false).with_context(|| name.clone())?;
+        let before = Modes::of(&terminal).map_err(|error| not_a_terminal(&name, &error))?;
+        ensure!(!is_ours(&terminal), "{name} is the terminal that latscope runs in: choose another one");
+        let wanted = match framing {
+            Framing::Lengths => before.raw().impatient(),
+            Framing::Lines => before.lines(),
+        };
+        let modes = Leftover::Modes(path, before, wanted);
+        journal(&modes)?;
+        let modes = Leftovers::from([modes]);
+        wanted.apply(&terminal).with_context(|| name.clone())?;
+        tcflush(&terminal, QueueSelector::IOFlush).with_context(|| name.clone())?;
+        Ok(Tty {
+            _modes: modes,
+            terminal,
+            waiting,
+            path: name,
+            framing,
+            owed: VecDeque::new(),
+            last: 0,
+            unsent: Vec::new(),
+            input: Input::new(),
+            strays: 0,
+            ended: None,
+        })
+    }
+
+    /// Writes what it had no room for; whether all of it is written.
+    fn finish(&mut self) -> Result<bool, Failure> {
+        if !self.unsent.is_empty() {
+            let written = write(&self.terminal, &self.unsent);
+            let length = self.no_wait(written)?;
+            self.unsent.drain(..length);
+        }
+        Ok(self.unsent.is_empty())
+    }
+
+    /// Reads what is there, or waits a moment for it; how many bytes.
+    fn fetch(&mut self, wait: bool) -> Result<usize, Failure> {
+        let terminal = if wait { &self.waiting } else { &self.terminal };
+        let length = match read(terminal, self.input.room()) {
+            // The end of a file: Ctrl-D of a line, or nobody has the other end.
+            Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
+            found => self.no_wait(found)?,
+        };
+        self.input.to += length;
+        Ok(length)
+    }
+
+    fn hung_up(&self) -> io::Result<bool> {
+        let mut terminal = [PollFd::new(&self.terminal, PollFlags::IN)];
+        poll(&mut terminal, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        Ok(terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
+    }
+
+    /// What a call that does not wait did: nothing, where it would have to wait.
+    fn no_wait(&mut self, done: rustix::io::Result<usize>) -> Result<usize, Failure> {
+        match done {
+            Ok(length) => Ok(length),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(Errno::IO | Errno::NXIO | Errno::NODEV | Errno::PIPE) => Err(self.gone(CLOSED)),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    fn gone(&mut self, how: &str) -> Failure {
+        let how = self.ended.get_or_insert_with(|| format!("{}: {how}", self.path));
+        Failure::Gone(how.clone())
+    }
+
+    /// The next whole message, if it is there: to `into`, as far as there is room.
+    fn take(&mut self, into: &mut [u8]) -> Option<usize> {
+        match self.framing {
+            Framing::Lengths => {
+                let length = self.owed.front().copied().unwrap_or(self.last).max(1);
+                let message = self.input.rest().get(..length)?;
+                let taken = copy(message, into);
+                self.input.consume(length);
+                self.owed.pop_front();
+                Some(taken)
+            }
+            Framing::Lines => loop {
+                let length = self.input.rest().iter().position(|byte| *byte == b'\n')?;
+                let taken = copy(&self.input.rest()[..length], into);
+                self.input.consume(length + 1);
+                if taken > 0 {
+                    self.owed.pop_front();
+                    return Some(taken);
+                }
+                // One newline was sent and two came: CR and NL are both made one.
+                self.strays += 1;
+            },
+        }
+    }
+
+    /// Sleeps until something can be read, or written if something is to be.
+    fn rest(&self, ns: u64) -> Result<(), Failure> {
+        let flags = if self.unsent.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+        match poll(&mut [PollFd::new(&self.terminal, flags)], Some(&time)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+impl Channel for Tty {
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        if message.len() > LIMIT {
+            return Err(Failure::Unsent(Unsent::TooLong));
+        }
+        if self.owed.is_empty() && !self.input.rest().is_empty() {
+            self.strays += 1;
+            self.input.clear();
+        }
+        if !self.finish()? {
+            return Err(Failure::Unsent(Unsent::NoBuffer));
+        }
+        let line: Vec<u8>;
+        let bytes = match self.framing {
+            Framing::Lengths => message,
+            Framing::Lines => {
+                line = [message, b"\n"].concat();
+                &line
+            }
+        };
+        let written = write(&self.terminal, bytes);
+        let length = self.no_wait(written)?;
+        if length == 0 && !bytes.is_empty() {
+            return Err(match self.framing {
+                Framing::Lengths => Failure::Unsent(Unsent::NoBuffer),
+                Framing::Lines => {
+                    self.gone("it takes no more: in line mode a byte 0x13 that came back stops it")
+                }
+            });
+        }
+        self.unsent.extend(&bytes[length..]);
+        self.owed.push_back(message.len());
+        self.last = message.len();
+        Ok(())
+    }
+
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        loop {
+            if let Some(length) = self.take(into) {
+                return Ok(length);
+            }
+            if self.input.is_full() {
+                // A line without an end.
+                self.strays += 1;
+                self.input.clear();
+            }
+            let left = until.saturating_sub(monotonic_ns());
+            let wait = left > 2 * IMPATIENCE && self.framing == Framing::Lengths && self.unsent.is_empty();
+            if self.fetch(wait)? > 0 || wait {
+                continue;
+            }
+            self.finish()?;
+            match left {
+                0 => return Err(Failure::Timeout),
+                left => self.rest(left)?,
+            }
+        }
+    }
+
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        Ok(match self.finish()? {
+            true => Alarm::Readable(self.terminal.as_fd()),
+            false => Alarm::Unknown,
+        })
+    }
+
+    fn give_up(&mut self) -> Result<(), Failure> {
+        self.owed.clear();
+        self.unsent.clear();
+        let end = monotonic_ns() + PATIENCE * MILLISECOND;
+        loop {
+            self.input.clear();
+            self.rest(QUIET * MILLISECOND)?;
+            if self.fetch(false)? == 0 || monotonic_ns() > end {
+                self.input.clear();
+                return Ok(());
+            }
+        }
+    }
+
+    fn limit(&self) -> usize {
+        LIMIT
+    }
+
+    fn faults(&self) -> u64 {
+        self.strays
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.ended.clone()
+    }
+}
+
+/// Bytes that were read.
+#[derive(Debug)]
+struct Input {
+    bytes: Box<[u8]>,
+    from: usize,
+    to: usize,
+}
+
+impl Input {
+    fn new() -> Input {
+        Input { bytes: vec![0; ROOM].into(), from: 0, to: 0 }
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.from..self.to]
+    }
+
+    fn consume(&mut self, length: usize) {
+        self.from += length;
+        if self.from == self.to {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        (self.from, self.to) = (0, 0);
+    }
+
+    fn is_full(&self) -> bool {
+        self.to - self.from == ROOM
+    }
+
+    /// Where more goes.
+    fn room(&mut self) -> &mut [u8] {
+        if self.to == ROOM {
+            self.bytes.copy_within(self.from..self.to, 0);
+            (self.from, self.to) = (0, self.to - self.from);
+        }
+        &mut self.bytes[self.to..]
+    }
+}
+
+fn copy(message: &[u8], into: &mut [u8]) -> usize {
+    let length = message.len().min(into.len());
+    into[..length].copy_from_slice(&message[..length]);
+    length
+}
+
+fn not_a_terminal(name: &str, error: &io::Error) -> anyhow::Error {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOTTY) => anyhow::anyhow!("{name} is no terminal"),
+        Some(Errno::IO) => anyhow::anyhow!("{name}: {CLOSED}"),
+        _ => anyhow::anyhow!("{name}: {error}"),
+    }
+}
+
+/// Whether it is where latscope was started: raw, that one would hear no Ctrl-C.
+fn is_ours(terminal: &OwnedFd) -> bool {
+    let Ok(device) = fstat(terminal).map(|found| found.st_rdev) else { return false };
+    let same = |file: &dyn Fn() -> rustix::io::Result<rustix::fs::Stat>| {
+        file().is_ok_and(|found| found.st_rdev == device)
+    };
+    // 5:0 is whatever terminal controls us, by its general name.
+    (major(device), minor(device)) == (5, 0)
+        || same(&|| fstat(rustix::stdio::stdin()))
+        || same(&|| fstat(rustix::stdio::stderr()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! Real pseudo terminals, with what plays the remote at their other end.
+
+use super::*;
+use latscope_host::pseudo_terminal::Terminal;
+use std::thread;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn soon() -> u64 {
+    monotonic_ns() + 20 * SECOND
+}
+
+fn a_moment() -> u64 {
+    monotonic_ns() + SECOND / 5
+}
+
+fn channel(terminal: &Terminal, framing: Framing) -> Tty {
+    Tty::open(&terminal.path, framing, &|_| Ok(())).unwrap()
+}
+
+/// Waits until the master can be read; what it had.
+fn heard(terminal: &Terminal) -> Vec<u8> {
+    let mut bytes = vec![0; ROOM];
+    poll(&mut [PollFd::new(&terminal.master, PollFlags::IN)], None).unwrap();
+    let length = read(&terminal.master, &mut bytes[..]).unwrap();
+    bytes.truncate(length);
+    bytes
+}
+
+fn say(terminal: &Terminal, bytes: &[u8]) {
+    assert_eq!(write(&terminal.master, bytes).unwrap(), bytes.len());
+}
+
+/// Sends back what comes, until its channel is gone and so many bytes came.
+fn echo(terminal: &Terminal, bytes: usize) {
+    let mut left = bytes;
+    while left > 0 {
+        let heard = heard(terminal);
+        let mut rest = &heard[..];
+        while !rest.is_empty() {
+            match write(&terminal.master, rest) {
+                Ok(length) => rest = &rest[length..],
+                Err(Errno::AGAIN) => {
+                    poll(&mut [PollFd::new(&terminal.master, PollFlags::OUT)], None).unwrap();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        left = left.saturating_sub(heard.len());
+    }
+}
+
+#[test]
+fn every_byte_goes_through_unharmed() {
+    let terminal = Terminal::open().unwrap();
+    // As a terminal is that nobody has touched.
+    Modes::of(&terminal.slave).unwrap().lines().apply(&terminal.slave).unwrap();
+    let mut channel = channel(&terminal, Framing::Lengths);
+    let all: Vec<u8> = (0..=255).collect();
+    let commands = b"\x03\x04\x11\x13\x1a\x1c\x7f\x15\x17\r\n\xff\xff\0";
+    let messages: [&[u8]; 4] = [&all, commands, b"\r", &[0x13; 300]];
+    let bytes = messages.iter().map(|message| message.len()).sum();
+    thread::scope(|scope| {
+        scope.spawn(|| echo(&terminal, bytes));
+        let mut into = [0; LIMIT];
+        for message in messages {
+            channel.send(message).unwrap();
+            let length = channel.receive(&mut into, soon()).unwrap();
+            assert_eq!(&into[..length], message);
+        }
+        assert!(matches!(channel.receive(&mut into, 0), Err(Failure::Timeout)), "one look, and no more");
+    });
+    assert_eq!((channel.faults(), channel.ended()), (0, None));
+}
+
+#[test]
+fn modes_are_raw_while_it_is_used_and_restored_after() {
+    let terminal = Terminal::open().unwrap();
+    let before = Modes::of(&terminal.slave).unwrap().lines();
+    before.apply(&terminal.slave).unwrap();
+    let journalled = std::cell::RefCell::new(Vec::new());
+    let journal = |leftover: &Leftover| -> Result<()> {
+        assert_eq!(Modes::of(&terminal.slave).unwrap(), before, "journalled before it is made");
+        journalled.borrow_mut().push(leftover.clone());
+        Ok(())
+    };
+    let channel = Tty::open(&terminal.path, Framing::Lengths, &journal).unwrap();
+    assert_eq!(Modes::of(&terminal.slave).unwrap(), before.raw().impatient());
+    drop(channel);
+    assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
+    let expected = Leftover::Modes(terminal.path.clone(), before, before.raw().impatient());
+    assert_eq!(*journalled.borrow(), [expected]);
+    // Without a guardian nothing is changed.
+    let refused = Tty::open(&terminal.path, Framing::Lengths, &|_| anyhow::bail!("no guardian"));
+    assert_eq!(refused.unwrap_err().to_string(), "no guardian");
+    assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
+}
+
+#[test]
+fn a_reply_may_come_in_pieces_and_several_at_once() {
+    let terminal = Terminal::open().unwrap();
+    let mut channel = channel(&terminal, Framing::Lengths);
+    let mut into = [0; LIMIT];
+    channel.send(b"one").unwrap();
+    channel.send(b"three").unwrap();
+    say(&terminal, b"on");
+    assert!(matches!(channel.receive(&mut into, a_moment()), Err(Failure::Timeout)));
+    say(&terminal, b"ethree");
+    for expected in [&b"one"[..], b"three"] {
+        let length = channel.receive(&mut into, soon()).unwrap();
+        assert_eq!(&into[..length], expected);
+    }
+}
+
+#[test]
+fn what_is_late_or_unasked_does_not_answer_what_follows() {
+    let terminal = Terminal::open().unwrap();
+    let mut channel = channel(&terminal, Framing::Lengths);
+    let mut into = [0; LIMIT];
+    channel.send(b"lost").unwrap();
+    assert!(matches!(channel.receive(&mut into, a_moment()), Err(Failure::Timeout)));
+    say(&terminal, b"lo");
+    channel.give_up().unwrap();
+    assert_eq!(heard(&terminal), b"lost");
+    channel.send(b"next").unwrap();
+    say(&terminal, b"nextstray");
+    assert_eq!(channel.receive(&mut into, soon()).unwrap(), 4);
+    assert_eq!(&into[..4], b"next");
+    // It came with the reply, and is not taken for the next.
+    channel.send(b"more").unwrap();
+    say(&terminal, b"more");
+    assert_eq!(channel.receive(&mut into, soon()).unwrap(), 4);
+    assert_eq!((&into[..4], channel.faults()), (&b"more"[..], 1));
+}
+
+#[test]
+fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
+    let terminal = Terminal::open().unwrap();
+    let mut channel = channel(&terminal, Framing::Lengths);
+    let block = |number: u32| [&number.to_le_bytes()[..], &[0x13; 1020]].concat();
+    let mut sent = 0;
+    // Nobody reads: it fills, and does not wait. Parts of the last block are in it.
+    while channel.send(&block(sent)).is_ok() {
+        sent += 1;
+        assert!(sent < 10_000, "a terminal has an end");
+    }
+    assert!(matches!(channel.send(&block(sent)), Err(Failure::Unsent(Unsent::NoBuffer))));
+    assert!(sent >= 4, "{sent}");
+    let bytes = sent as usize * 1024;
+    thread::scope(|scope| {
+        scope.spawn(|| echo(&terminal, bytes));
+        let mut into = [0; LIMIT];
+        for number in 0..sent {
+            let length = channel.receive(&mut into, soon()).unwrap();
+            assert_eq!(&into[..length], block(number), "{number}");
+        }
+    });
+    assert_eq!(channel.faults(), 0);
+    assert!(matches!(channel.send(&[0; LIMIT + 1]), Err(Failure::Unsent(Unsent::TooLong))));
+}
+
+#[test]
+fn an_end_that_closes_is_told() {
+    let terminal = Terminal::open().unwrap();
+    let path = terminal.path.display().to_string();
+    let mut channel = channel(&terminal, Framing::Lengths);
+    channel.send(b"ping").unwrap();
+    drop(terminal);
+    let mut into = [0; LIMIT];
+    let failure = channel.receive(&mut into, soon()).unwrap_err();
+    assert!(matches!(&failure, Failure::Gone(how) if how.starts_with(&path)), "{failure}");
+    assert!(channel.ended().unwrap().contains("other end"));
+    assert!(matches!(channel.send(b"ping"), Err(Failure::Gone(_))));
+}
+
+#[test]
+fn lines_lose_what_the_terminal_takes_for_commands() {
+    let through = |message: &[u8]| {
+        let terminal = Terminal::open().unwrap();
+        let mut channel = channel(&terminal, Framing::Lines);
+        channel.send(message).unwrap();
+        // What is typed comes with a carriage return.
+        let typed = heard(&terminal);
+        let kept = write(&terminal.master, &typed).unwrap();
+        assert_eq!(kept, typed.len());
+        let mut into = [0; LIMIT];
+        channel.receive(&mut into, a_moment()).ok().map(|length| into[..length].to_vec())
+    };
+    assert_eq!(through(b"Hello,world").as_deref(), Some(&b"Hello,world"[..]));
+    assert_eq!(through(b"a\x03b").as_deref(), Some(&b"b"[..]), "a signal empties the line");
+    assert_eq!(through(b"a\x04b"), Some(b"ab".to_vec()), "the end of a file is not in it");
+    assert_eq!(through(b"ab\x7fc"), Some(b"ac".to_vec()), "erased");
+    assert_eq!(through(b"a\x11b"), Some(b"ab".to_vec()), "the start of output");
+    assert_eq!(through(b"a\rb"), Some(b"a".to_vec()), "a line of its own");
+    assert_eq!(through(b"Hello\xff").as_deref(), Some(&b"Hello\xff"[..]));
+}
+
+#[test]
+fn a_line_has_an_end_and_the_rest_of_a_longer_one_is_lost() {
+    let terminal = Terminal::open().unwrap();
+    let mut channel = channel(&terminal, Framing::Lines);
+    let mut into = [0; LIMIT];
+    let long = [[b'a'; LIMIT].as_slice(), b"\n"].concat();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rest = &long[..];
+            while !rest.is_empty() {
+                poll(&mut [PollFd::new(&terminal.master, PollFlags::OUT)], None).unwrap();
+                rest = &rest[no_wait(write(&terminal.master, rest))..];
+            }
+        });
+        let length = channel.receive(&mut into, soon()).unwrap();
+        assert_eq!(
+            (length, &into[..length]),
+            (4095, &[b'a'; 4095][..]),
+            "one of 4096 is lost, and nobody told"
+        );
+    });
+}
+
+fn no_wait(done: rustix::io::Result<usize>) -> usize {
+    if done == Err(Errno::AGAIN) { 0 } else { done.unwrap() }
+}
+
+#[test]
+fn a_line_that_stops_the_output_ends_the_row() {
+    let terminal = Terminal::open().unwrap();
+    let mut channel = channel(&terminal, Framing::Lines);
+    channel.send(b"a\x13b").unwrap();
+    let typed = heard(&terminal);
+    say(&terminal, &typed);
+    let mut into = [0; LIMIT];
+    assert_eq!(channel.receive(&mut into, soon()).unwrap(), 2);
+    let mut sent = 0;
+    let failure = loop {
+        match channel.send(b"next") {
+            Ok(()) => sent += 1,
+            Err(failure) => break failure,
+        }
+        assert!(sent < 10_000);
+    };
+    assert!(matches!(&failure, Failure::Gone(how) if how.contains("0x13")), "{failure}");
+}
+
+#[test]
+fn what_is_no_terminal_is_refused_in_a_line() {
+    let open = |path: &str| {
+        let error = Tty::open(Path::new(path), Framing::Lengths, &|_| Ok(())).unwrap_err();
+        format!("{error:#}")
+    };
+    assert!(open("/dev/null").contains("/dev/null is no terminal"));
+    assert!(open("/nowhere/at/all").starts_with("/nowhere/at/all: "));
+    let directory = tempfile::tempdir().unwrap();
+    assert!(open(directory.path().to_str().unwrap()).contains(directory.path().to_str().unwrap()));
+}

@@ -1,0 +1,181 @@
+//! The memory of a virtual machine: regions that its monitor hands over.
+
+use super::wire::Region;
+use anyhow::{Context, Result, ensure};
+use latscope_os::window::Window;
+use latscope_rpmsg::{Fault, Memory};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// The guest's memory; offsets are its physical addresses. Clones refer to the same.
+#[derive(Debug, Clone)]
+pub struct Guest(Arc<[Mapped]>);
+
+#[derive(Debug)]
+struct Mapped {
+    /// The guest's physical address of the first byte.
+    base: usize,
+    /// Where the monitor has it, by which it tells where the rings are.
+    user: u64,
+    window: Window,
+}
+
+impl Guest {
+    /// Maps what the monitor describes.
+    ///
+    /// # Errors
+    /// A region is not in its file, or its addresses are none.
+    pub fn map(regions: Vec<(Region, OwnedFd)>) -> Result<Guest> {
+        let mapped: Result<Vec<Mapped>> =
+            regions.into_iter().map(|(region, file)| one(&region, file)).collect();
+        Ok(Guest(mapped?.into()))
+    }
+
+    /// The guest's physical address of one of the monitor's.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfWindow`].
+    pub fn translate(&self, user: u64) -> Result<usize, Fault> {
+        let within = |region: &&Mapped| {
+            user.checked_sub(region.user).is_some_and(|offset| offset < region.window.size() as u64)
+        };
+        let region = self.0.iter().find(within).ok_or(Fault::OutOfWindow)?;
+        Ok(region.base + (user - region.user) as usize)
+    }
+
+    /// The region with an address, and the offset in it. Whether all that is
+    /// accessed is in the region, its window checks.
+    #[inline]
+    fn at(&self, address: usize) -> Result<(&Window, usize), Fault> {
+        let within = |region: &&Mapped| {
+            address.checked_sub(region.base).is_some_and(|offset| offset < region.window.size())
+        };
+        let region = self.0.iter().find(within).ok_or(Fault::OutOfWindow)?;
+        Ok((&region.window, address - region.base))
+    }
+}
+
+fn one(region: &Region, file: OwnedFd) -> Result<Mapped> {
+    let (base, size) = (usize::try_from(region.guest)?, usize::try_from(region.size)?);
+    ensure!(base.checked_add(size).is_some(), "a region of memory ends behind the last address");
+    let window = Window::part(file, region.offset, size).with_context(|| {
+        format!("the memory at {base:#x} cannot be mapped: is it shared (memory-backend-memfd)?")
+    })?;
+    Ok(Mapped { base, user: region.user, window })
+}
+
+impl Memory for Guest {
+    fn size(&self) -> usize {
+        self.0.iter().map(|region| region.base + region.window.size()).max().unwrap_or(0)
+    }
+
+    fn load_u8(&self, at: usize) -> Result<u8, Fault> {
+        let (window, at) = self.at(at)?;
+        window.load_u8(at)
+    }
+
+    fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
+        let (window, at) = self.at(at)?;
+        window.store_u8(at, value)
+    }
+
+    fn load_u16(&self, at: usize) -> Result<u16, Fault> {
+        let (window, at) = self.at(at)?;
+        window.load_u16(at)
+    }
+
+    fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault> {
+        let (window, at) = self.at(at)?;
+        window.store_u16(at, value)
+    }
+
+    fn load_index(&self, at: usize) -> Result<u16, Fault> {
+        let (window, at) = self.at(at)?;
+        window.load_index(at)
+    }
+
+    fn store_index(&self, at: usize, value: u16) -> Result<(), Fault> {
+        let (window, at) = self.at(at)?;
+        window.store_index(at, value)
+    }
+
+    fn load_u32(&self, at: usize) -> Result<u32, Fault> {
+        let (window, at) = self.at(at)?;
+        window.load_u32(at)
+    }
+
+    fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault> {
+        let (window, at) = self.at(at)?;
+        window.store_u32(at, value)
+    }
+
+    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
+        let (window, at) = self.at(at)?;
+        window.read(at, into)
+    }
+
+    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
+        let (window, at) = self.at(at)?;
+        window.write(at, from)
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
+    }
+
+    /// In one region wholly: what is between two is nobody's.
+    fn locate(&self, address: u64, length: u32) -> Result<usize, Fault> {
+        let address = usize::try_from(address).map_err(|_| Fault::OutOfWindow)?;
+        let (window, at) = self.at(address)?;
+        window.locate(at as u64, length)?;
+        Ok(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guest() -> Guest {
+        let file = || Window::create(2 * 4096).unwrap().descriptor().try_clone_to_owned().unwrap();
+        let region = |guest, user, offset| Region { guest, size: 4096, user, offset };
+        Guest::map(vec![
+            (region(0x4000_0000, 0x7000_0000_0000, 0), file()),
+            (region(0x4000_1000, 0x7100_0000_0000, 4096), file()),
+            (region(0x8000_0000, 0x7200_0000_0000, 0), file()),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn addresses_are_the_guests() {
+        let guest = guest();
+        guest.store_u32(0x4000_0010, 7).unwrap();
+        guest.store_u32(0x8000_0ffc, 8).unwrap();
+        assert_eq!((guest.load_u32(0x4000_0010), guest.load_u32(0x8000_0ffc)), (Ok(7), Ok(8)));
+        assert_eq!(guest.translate(0x7200_0000_0ffc), Ok(0x8000_0ffc));
+        assert_eq!(guest.size(), 0x8000_1000);
+    }
+
+    #[test]
+    fn holes_and_what_crosses_regions_are_refused() {
+        let (guest, out) = (guest(), Err(Fault::OutOfWindow));
+        for address in [0, 0x3fff_ffff, 0x4000_2000, 0x8000_1000, usize::MAX] {
+            assert_eq!(guest.load_u8(address).map(drop), out, "{address:#x}");
+        }
+        assert_eq!(guest.read(0x4000_0ffe, &mut [0; 4]), out);
+        assert_eq!(guest.locate(0x4000_0ff0, 0x20).map(drop), out);
+        assert_eq!(guest.locate(0x4000_0ff0, 0x10), Ok(0x4000_0ff0));
+        assert_eq!(guest.locate(u64::MAX, u32::MAX).map(drop), out);
+        assert_eq!(guest.translate(0x7000_0000_1000).map(drop), out);
+        assert_eq!(guest.translate(1), Err(Fault::OutOfWindow));
+    }
+
+    #[test]
+    fn a_region_that_is_not_in_its_file_is_refused() {
+        let file = Window::create(4096).unwrap().descriptor().try_clone_to_owned().unwrap();
+        let region = Region { guest: 0, size: 8192, user: 0, offset: 0 };
+        assert!(Guest::map(vec![(region, file)]).is_err());
+    }
+}

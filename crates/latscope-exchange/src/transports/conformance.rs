@@ -1,0 +1,308 @@
+//! What every transport must hold, between real processes.
+
+mod parties;
+
+use super::{TRANSPORTS, named};
+use crate::skipped::{skipped, skipped_in_part};
+use crate::transaction::{Client, Failure, Handed, Transport};
+use latscope_host::leftover::{Leftover, Leftovers};
+use parties::*;
+use std::collections::HashSet;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+/// A server in a process of its own, and its client here.
+struct Pair {
+    client: Option<Box<dyn Client>>,
+    server: Party,
+    payload: usize,
+    leftovers: Leftovers,
+}
+
+impl Pair {
+    /// `None` where this machine cannot: then the reason and the remedy are given.
+    fn start(transport: &Transport, payload: usize) -> Option<Pair> {
+        let meeting = match transport.meet(payload) {
+            Ok(meeting) => meeting,
+            Err(unavailable) => {
+                assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());
+                eprintln!("{} at {payload} bytes: {unavailable}: {}", transport.name, unavailable.remedy);
+                return None;
+            }
+        };
+        let (server, client, leftovers) = shares(meeting, payload);
+        let server = Party::start(Role::Server, transport.name, server);
+        let client = Some((transport.client)(client).unwrap());
+        Some(Pair { client, server, payload, leftovers })
+    }
+
+    fn client(&mut self) -> &mut dyn Client {
+        &mut **self.client.as_mut().unwrap()
+    }
+
+    fn call(&mut self, kind: u8, length: usize) -> Result<Vec<u8>, Failure> {
+        let mut reply = vec![0; self.payload];
+        let answer = self.client().call(&request(kind, 1, length), &mut reply)?;
+        reply.truncate(answer);
+        Ok(reply)
+    }
+
+    /// Ends the client and waits for the server to end; what it said.
+    fn end(mut self) -> String {
+        self.client = None;
+        self.server.ends()
+    }
+}
+
+/// Does something that must not take for ever, in a thread.
+fn soon<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = channel();
+    thread::spawn(move || tell.send(what()));
+    told.recv_timeout(PATIENCE).expect("it hangs")
+}
+
+fn bytes_come_back_as_they_were(transport: &Transport) {
+    for size in [4, 31, 4096, 65_507, 65_536] {
+        let Some(mut pair) = Pair::start(transport, size) else {
+            assert!(size > 4096 || transport.name == "vsock", "{} is missing", transport.name);
+            skipped_in_part(transport.name, &format!("it carries no {size} bytes here"));
+            continue;
+        };
+        for turn in 0..50 {
+            let bytes = request(ECHO, turn, size);
+            let mut reply = vec![0; size];
+            assert_eq!(pair.client().call(&bytes, &mut reply), Ok(size));
+            assert_eq!(reply, bytes, "{size} bytes, turn {turn}");
+        }
+        pair.end();
+    }
+}
+
+fn a_thousand_different_ones_are_answered(mut pair: Pair) {
+    let payload = pair.payload;
+    assert_eq!(call_on(pair.client(), payload, |turn| turn < 1_000), 1_000);
+    assert_eq!(pair.end(), "0");
+}
+
+fn other_bytes_can_be_answered(mut pair: Pair) {
+    for length in [4, 5, 1000, pair.payload] {
+        let mut expected = request(REVERSED, 1, length);
+        expected.reverse();
+        assert_eq!(pair.call(REVERSED, length).unwrap(), expected[1..]);
+    }
+    pair.end();
+}
+
+fn what_is_too_long_is_refused_and_the_next_succeeds(mut pair: Pair) {
+    let refused = |result| assert!(matches!(result, Err(Failure::Refused(_))), "{result:?}");
+    let (over, mut reply) = (vec![ECHO; pair.payload + 1], [0; 16]);
+    refused(pair.client().call(&over, &mut reply));
+    refused(pair.client().call(&[], &mut reply));
+    refused(pair.client().call(&request(ECHO, 1, 17), &mut reply));
+    let longest = request(ECHO, 1, pair.payload);
+    refused(pair.client().call(&longest, &mut reply));
+    let bytes = request(ECHO, 2, 16);
+    assert_eq!(pair.client().call(&bytes, &mut reply), Ok(16));
+    assert_eq!(reply[..], bytes);
+    pair.end();
+}
+
+fn an_answer_over_the_limit_ends_the_server(mut pair: Pair) {
+    let payload = pair.payload;
+    let (result, server) = soon(move || (pair.call(TOO_LONG, payload), pair.server.ends()));
+    assert_eq!(result, Err(Failure::Gone));
+    assert!(server.contains("this meeting is for"), "{server}");
+}
+
+fn a_server_killed_in_a_call_is_gone(mut pair: Pair) {
+    let results = soon(move || [pair.call(DIE, 4), pair.call(ECHO, 4), pair.call(ECHO, 4)]);
+    assert!(results.iter().all(|result| *result == Err(Failure::Gone)), "{results:?}");
+}
+
+fn a_server_killed_between_calls_is_gone(mut pair: Pair) {
+    pair.call(ECHO, 4).unwrap();
+    pair.server.kill();
+    assert_eq!(soon(move || pair.call(ECHO, 4)), Err(Failure::Gone));
+}
+
+fn a_server_ends_with_its_killed_client(transport: &Transport) {
+    let (server, client, _leftovers) = shares(transport.meet(64).unwrap(), 64);
+    let mut server = Party::start(Role::Server, transport.name, server);
+    let mut client = Party::start(Role::Client, transport.name, client);
+    assert_eq!(client.says(), "calling");
+    client.kill();
+    assert_eq!(server.ends(), "0");
+}
+
+fn interruptions_do_no_harm(transport: &Transport) {
+    let (server, client, _leftovers) = shares(transport.meet(4096).unwrap(), 4096);
+    let mut server = Party::start(Role::StormyServer, transport.name, server);
+    let mut client = Party::start(Role::StormyClient, transport.name, client);
+    assert_eq!(client.ends(), "weathered");
+    assert_eq!(server.ends(), "0");
+}
+
+/// Sends one-way requests; how many went, 0 where there are none.
+fn send_ahead(pair: &mut Pair, count: usize) -> usize {
+    let sent = (0..count).map_while(|turn| pair.client().send(&request(ONE_WAY, turn, 4 + turn % 600)));
+    sent.map(Result::unwrap).count()
+}
+
+fn what_is_sent_ahead_arrives(mut pair: Pair) {
+    if send_ahead(&mut pair, 300) == 0 {
+        return;
+    }
+    assert_eq!(pair.call(HOW_MANY, 4), Ok(300u32.to_ne_bytes().to_vec()));
+    let over = vec![ONE_WAY; pair.payload + 1];
+    assert!(matches!(pair.client().send(&over), Some(Err(Failure::Refused(_)))));
+    // These the client does not wait for: they arrive nevertheless.
+    send_ahead(&mut pair, 300);
+    assert_eq!(pair.end(), "600");
+}
+
+fn a_sender_is_told_of_the_end(mut pair: Pair) {
+    if pair.client().send(&request(HANG, 0, 4)).is_none() {
+        return;
+    }
+    let (tell, told) = channel();
+    let mut client = pair.client.take().unwrap();
+    thread::spawn(move || {
+        let full = (0..).find_map(|turn| client.send(&request(ONE_WAY, turn, 512))?.err());
+        tell.send(full)
+    });
+    // Most likely the queue is full by now; the end is told in any case.
+    thread::sleep(std::time::Duration::from_millis(50));
+    pair.server.kill();
+    assert_eq!(told.recv_timeout(PATIENCE).expect("it hangs"), Some(Failure::Gone));
+}
+
+fn nothing_is_left_after_a_kill(transport: &Transport) {
+    let nothing = Handed { descriptors: Vec::new(), words: Vec::new(), payload: 64 };
+    let mut starter = Party::start(Role::Starter, transport.name, nothing);
+    let left: Vec<Leftover> = serde_json::from_str(&starter.says()).unwrap();
+    assert_eq!(starter.says(), "calling");
+    starter.kill();
+    for leftover in &left {
+        assert!(is_there(leftover), "nobody removed {leftover:?}");
+        leftover.remove().unwrap();
+    }
+    assert!(!left.iter().any(is_there));
+    eventually("no FIFOs are left", || fifos().is_empty());
+}
+
+/// Whether something of the kinds that transports leave is there.
+fn is_there(leftover: &Leftover) -> bool {
+    let (kind, id) = match leftover {
+        Leftover::SystemVQueue(id) => ("msg", id),
+        Leftover::SystemVSemaphores(id) => ("sem", id),
+        Leftover::Directory(path) => return path.exists(),
+        Leftover::SharedMemory(prefix) => return begins_in_shm(prefix),
+        other => panic!("{other:?} would have to be looked for"),
+    };
+    let table = std::fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap();
+    table.lines().any(|line| line.split_whitespace().nth(1) == Some(&id.to_string()))
+}
+
+fn begins_in_shm(prefix: &str) -> bool {
+    let mut entries = std::fs::read_dir("/dev/shm").unwrap();
+    entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with(prefix))
+}
+
+/// Directories of FIFOs.
+fn fifos() -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(std::env::temp_dir()).unwrap();
+    entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("there").exists()).collect()
+}
+
+fn eventually(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::yield_now();
+    }
+}
+
+/// Two processes that wait for each other, busily at first, take turns of milliseconds beside
+/// others of their kind: one pair at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn conforms(name: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let transport = named(name).unwrap();
+    if let Err(unavailable) = transport.meet(1) {
+        assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());
+        return skipped(name, &format!("{unavailable}: {}", unavailable.remedy));
+    }
+    bytes_come_back_as_they_were(transport);
+    let checks: [fn(Pair); 8] = [
+        a_thousand_different_ones_are_answered,
+        other_bytes_can_be_answered,
+        what_is_too_long_is_refused_and_the_next_succeeds,
+        an_answer_over_the_limit_ends_the_server,
+        a_server_killed_in_a_call_is_gone,
+        a_server_killed_between_calls_is_gone,
+        what_is_sent_ahead_arrives,
+        a_sender_is_told_of_the_end,
+    ];
+    for check in checks {
+        let pair = Pair::start(transport, 4096).expect("a meeting that was possible a moment ago");
+        let left: Vec<Leftover> = pair.leftovers.iter().cloned().collect();
+        assert!(left.iter().all(is_there));
+        check(pair);
+        assert!(!left.iter().any(is_there));
+    }
+    a_server_ends_with_its_killed_client(transport);
+    interruptions_do_no_harm(transport);
+    nothing_is_left_after_a_kill(transport);
+}
+
+macro_rules! conform {
+    ($($(#[$only:meta])? $test:ident: $name:literal),* $(,)?) => {
+        $(#[test]
+        $(#[$only])?
+        fn $test() {
+            conforms($name);
+        })*
+
+        #[test]
+        fn all_are_tested_and_described() {
+            // Those of the binder driver are tried where it is, by `binder_trials` in the VM.
+            let here = || TRANSPORTS.iter().filter(|transport| !transport.name.ends_with("binder"));
+            let names: HashSet<&str> = here().map(|transport| transport.name).collect();
+            assert_eq!(names, HashSet::from([$($(#[$only])? $name),*]));
+            assert_eq!(names.len(), here().count());
+            for transport in here() {
+                assert!(!transport.title.is_empty() && !transport.source.is_empty());
+                assert!(transport.copies >= 1 && transport.max_payload >= 65_507);
+                assert!(transport.meet(0).is_err());
+                assert!(transport.meet(transport.max_payload + 1).is_err());
+            }
+        }
+    };
+}
+
+conform! {
+    spin: "spin",
+    futex: "futex",
+    posix_semaphore: "posix-semaphore",
+    system_v_semaphore: "sysv-semaphore",
+    eventfd: "eventfd",
+    signal: "signal",
+    io_uring: "io-uring",
+    pipe: "pipe",
+    fifo: "fifo",
+    posix_queue: "posix-mq",
+    system_v_queue: "sysv-mq",
+    unix_datagram: "unix-datagram",
+    unix_seqpacket: "unix-seqpacket",
+    unix_stream: "unix-stream",
+    udp: "udp",
+    tcp: "tcp",
+    vsock: "vsock",
+    #[cfg(feature = "dbus")]
+    dbus: "dbus",
+    #[cfg(feature = "iceoryx2")]
+    iceoryx2: "iceoryx2",
+}

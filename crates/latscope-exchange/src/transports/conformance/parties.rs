@@ -1,0 +1,256 @@
+//! The processes of the tests: this test binary again, as a server or as a
+//! client.
+
+use crate::transaction::{Answer, Client, Handed, Meeting, Service};
+use crate::transports::named;
+use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_os::interruptions::{self, Interruptions};
+use latscope_os::worker::{self, Lifetime, inherited};
+use rustix::fd::OwnedFd;
+use rustix::process::{Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Until then whatever is waited for has come, also on a busy machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a request asks for: its first byte.
+pub(super) const ECHO: u8 = 0;
+pub(super) const REVERSED: u8 = 1;
+pub(super) const ONE_WAY: u8 = 2;
+pub(super) const HOW_MANY: u8 = 3;
+pub(super) const DIE: u8 = 4;
+pub(super) const HANG: u8 = 5;
+pub(super) const TOO_LONG: u8 = 6;
+
+/// Nanoseconds between interruptions of a process in a storm.
+const STORM_NS: u64 = 1_000_000;
+
+/// What a process is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Role {
+    /// Answers until the client is gone.
+    Server,
+    /// The same, interrupted all the time.
+    StormyServer,
+    /// Calls until it is killed.
+    Client,
+    /// Calls, interrupted all the time, often enough.
+    StormyClient,
+    /// Starts a server and is its client until it is killed.
+    Starter,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Orders {
+    role: Role,
+    transport: String,
+    payload: usize,
+    words: Vec<String>,
+    descriptors: u32,
+}
+
+/// A process of the tests; killed when dropped.
+pub(super) struct Party {
+    child: Child,
+    control: BufReader<UnixStream>,
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Party {
+    /// Starts a process and hands it its share of a meeting.
+    pub(super) fn start(role: Role, transport: &str, handed: Handed) -> Party {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        let theirs = OwnedFd::from(theirs);
+        let descriptors: Vec<&OwnedFd> = std::iter::once(&theirs).chain(&handed.descriptors).collect();
+        let test = concat!(module_path!(), "::party");
+        let test = test.split_once("::").unwrap().1;
+        let arguments = [test, "--exact", "--nocapture", "--test-threads=1", "--skip", MARK];
+        let child = worker::spawn(&arguments, &descriptors, Lifetime::WithParent).unwrap();
+        let orders = Orders {
+            role,
+            transport: transport.to_string(),
+            payload: handed.payload,
+            words: handed.words,
+            descriptors: handed.descriptors.len() as u32,
+        };
+        let mut control = BufReader::new(ours);
+        writeln!(control.get_mut(), "{}", serde_json::to_string(&orders).unwrap()).unwrap();
+        Party { child, control }
+    }
+
+    /// What the process says next.
+    pub(super) fn says(&mut self) -> String {
+        let mut line = String::new();
+        self.control.read_line(&mut line).unwrap();
+        line.trim().to_string()
+    }
+
+    /// Ends it at once.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits until it has ended by itself, and well; what it said last.
+    pub(super) fn ends(&mut self) -> String {
+        let mut said = String::new();
+        self.control.read_to_string(&mut said).expect("it goes on and on");
+        assert!(self.child.wait().unwrap().success());
+        said.trim().to_string()
+    }
+}
+
+/// The shares of both processes, and what has to be kept.
+pub(super) fn shares(meeting: Meeting, payload: usize) -> (Handed, Handed, Leftovers) {
+    let Meeting { server, client, words, leftovers, kept: _kept } = meeting;
+    let server = Handed { descriptors: server, words: words.clone(), payload };
+    (server, Handed { descriptors: client, words, payload }, leftovers)
+}
+
+/// Does what requests ask for.
+#[derive(Default)]
+struct Obedient {
+    one_way: u32,
+    bytes: Vec<u8>,
+}
+
+impl Service for Obedient {
+    fn answer(&mut self, request: &[u8]) -> Answer<'_> {
+        self.bytes = match request[0] {
+            ECHO => return Answer::Echo,
+            REVERSED => request.iter().rev().skip(1).copied().collect(),
+            ONE_WAY => {
+                self.one_way += 1;
+                return Answer::None;
+            }
+            HOW_MANY => self.one_way.to_ne_bytes().to_vec(),
+            DIE => {
+                kill_process(getpid(), Signal::KILL).unwrap();
+                unreachable!("killed");
+            }
+            HANG => {
+                thread::sleep(PATIENCE);
+                return Answer::None;
+            }
+            TOO_LONG => vec![0; request.len() * 2],
+            other => panic!("a request for {other}"),
+        };
+        Answer::Bytes(&self.bytes)
+    }
+}
+
+/// A request of this kind, with contents that differ from turn to turn.
+pub(super) fn request(kind: u8, turn: usize, length: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        (0..length).map(|at| (turn.wrapping_mul(31) + at * 7 + (at >> 8)) as u8).collect();
+    bytes[0] = kind;
+    bytes
+}
+
+/// Calls with changing contents, each answer verified; how many.
+pub(super) fn call_on(
+    client: &mut dyn Client,
+    payload: usize,
+    mut go_on: impl FnMut(usize) -> bool,
+) -> usize {
+    let mut reply = vec![0; payload];
+    let mut turn = 0;
+    while go_on(turn) {
+        let request = request(ECHO, turn, 4 + turn % (payload - 3));
+        let length = client.call(&request, &mut reply).unwrap();
+        assert_eq!(reply[..length], request, "turn {turn}");
+        turn += 1;
+    }
+    turn
+}
+
+/// Tells a process that the tests started from one that runs them: the name
+/// of a test to be skipped, of which there is none.
+const MARK: &str = "party-of-a-test";
+
+/// One of the processes, or, among the other tests, the test of what it does.
+#[test]
+fn party() {
+    if !std::env::args().any(|argument| argument == MARK) {
+        return the_service_does_what_it_is_asked();
+    }
+    let control = UnixStream::from(inherited(0).unwrap());
+    let mut control = BufReader::new(control);
+    let mut line = String::new();
+    control.read_line(&mut line).unwrap();
+    let orders: Orders = serde_json::from_str(&line).unwrap();
+    let descriptors = (1..=orders.descriptors).map(|index| inherited(index).unwrap()).collect();
+    let handed = Handed { descriptors, words: orders.words.clone(), payload: orders.payload };
+    let said = match orders.role {
+        Role::Server => serve(&orders, handed),
+        Role::StormyServer => {
+            let _storm = Interruptions::start(STORM_NS).unwrap();
+            serve(&orders, handed)
+        }
+        Role::Client => {
+            let mut client = (named(&orders.transport).unwrap().client)(handed).unwrap();
+            call_on(&mut *client, orders.payload, |turn| report(&mut control, turn)).to_string()
+        }
+        Role::StormyClient => stormy_client(&orders, handed),
+        Role::Starter => starter(&orders, &mut control),
+    };
+    control.get_mut().write_all(said.as_bytes()).unwrap();
+}
+
+/// Tells the beginning to those who wait for it.
+fn report(control: &mut BufReader<UnixStream>, turn: usize) -> bool {
+    if turn == 10 {
+        writeln!(control.get_mut(), "calling").unwrap();
+    }
+    true
+}
+
+fn serve(orders: &Orders, handed: Handed) -> String {
+    let mut server = (named(&orders.transport).unwrap().server)(handed).unwrap();
+    let mut service = Obedient::default();
+    match server.serve(&mut service) {
+        Ok(()) => service.one_way.to_string(),
+        Err(failure) => failure.to_string(),
+    }
+}
+
+/// Interrupted a hundred times, in a thousand calls at least.
+fn stormy_client(orders: &Orders, handed: Handed) -> String {
+    let mut client = (named(&orders.transport).unwrap().client)(handed).unwrap();
+    let _storm = Interruptions::start(STORM_NS).unwrap();
+    let begun = Instant::now();
+    let stormy = |turn| (turn < 1_000 || interruptions::count() < 100) && begun.elapsed() < PATIENCE;
+    call_on(&mut *client, orders.payload, stormy);
+    assert!(interruptions::count() >= 100);
+    String::from("weathered")
+}
+
+fn starter(orders: &Orders, control: &mut BufReader<UnixStream>) -> String {
+    let transport = named(&orders.transport).unwrap();
+    let (server, client, leftovers) = shares(transport.meet(orders.payload).unwrap(), orders.payload);
+    let left: Vec<&Leftover> = leftovers.iter().collect();
+    writeln!(control.get_mut(), "{}", serde_json::to_string(&left).unwrap()).unwrap();
+    let _server = Party::start(Role::Server, &orders.transport, server);
+    let mut client = (transport.client)(client).unwrap();
+    call_on(&mut *client, orders.payload, |turn| report(control, turn)).to_string()
+}
+
+fn the_service_does_what_it_is_asked() {
+    let mut service = Obedient::default();
+    assert_eq!(service.answer(&[ECHO, 7]), Answer::Echo);
+    assert_eq!(service.answer(&[REVERSED, 7, 8]), Answer::Bytes(&[7, REVERSED]));
+    assert_eq!(service.answer(&[ONE_WAY]), Answer::None);
+    assert_eq!(service.answer(&[HOW_MANY]), Answer::Bytes(&1u32.to_ne_bytes()));
+    assert_eq!(service.answer(&[TOO_LONG, 0]), Answer::Bytes(&[0; 4]));
+}

@@ -1,0 +1,75 @@
+//! Messages that the kernel keeps apart: sockets of datagrams and of sequenced
+//! packets.
+
+use super::lifeline::Lifeline;
+use super::party::{Party, Side, broken, descriptors, failed};
+use crate::transaction::{Failure, Handed};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+
+/// How often a message is copied: into the kernel and out of it.
+pub(super) const COPIES: u32 = 2;
+
+/// One end of a connected socket. `QUEUES` says whether a sender that is
+/// faster than the receiver waits for it, so that nothing is lost.
+pub(super) struct Datagrams<const QUEUES: bool> {
+    socket: OwnedFd,
+    lifeline: Option<Lifeline>,
+}
+
+/// An end whose socket itself tells that the other is gone.
+pub(super) fn connected<const QUEUES: bool>(
+    mut handed: Handed,
+    _: Side,
+) -> Result<Datagrams<QUEUES>, Failure> {
+    let [socket] = descriptors(&mut handed)?;
+    Ok(Datagrams { socket, lifeline: None })
+}
+
+/// An end with a lifeline.
+pub(super) fn watched<const QUEUES: bool>(mut handed: Handed, _: Side) -> Result<Datagrams<QUEUES>, Failure> {
+    let [socket, lifeline] = descriptors(&mut handed)?;
+    let own = socket.try_clone().map_err(broken)?;
+    // What came before can still be received; then it is the end.
+    let wake = move || {
+        let _ = shutdown(&own, Shutdown::Both);
+    };
+    Ok(Datagrams { socket, lifeline: Some(Lifeline::watch(lifeline, wake)?) })
+}
+
+impl<const QUEUES: bool> Party for Datagrams<QUEUES> {
+    const QUEUES: bool = QUEUES;
+
+    #[inline]
+    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+        loop {
+            match send(&self.socket, message, SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        loop {
+            // With this flag the length is that of the message, not of what fits.
+            match recv(&self.socket, &mut *buffer, RecvFlags::TRUNC) {
+                // No message is empty.
+                Ok((_, 0)) => return Err(Failure::Gone),
+                Ok((_, length)) => return Ok(length),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.ended() => return Err(Failure::Gone),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+impl<const QUEUES: bool> Datagrams<QUEUES> {
+    fn ended(&self) -> bool {
+        self.lifeline.as_ref().is_some_and(Lifeline::gone)
+    }
+}

@@ -1,0 +1,19 @@
+//! Shared memory, with futexes as the bell: futex(2).
+
+use super::party::{client, server};
+use super::{LARGEST, counted, mailbox};
+use crate::transaction::Transport;
+use latscope_os::futex::Tokens;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    name: "futex",
+    title: "shared memory, futex",
+    source: "futex(2), memfd_create(2)",
+    copies: mailbox::COPIES,
+    spins: false,
+    inheritance: None,
+    max_payload: LARGEST,
+    open: counted::meeting::<Tokens>,
+    server: |handed| server(handed, counted::join::<Tokens>),
+    client: |handed| client(handed, counted::join::<Tokens>),
+};

@@ -1,0 +1,201 @@
+//! Samples in shared memory, published by one process and received by the
+//! other, and events that tell of them, by the library iceoryx2. What is
+//! measured is the library.
+
+use super::LARGEST;
+use super::lifeline::Lifeline;
+use super::party::{Party, Side, broken, client, descriptors, meeting, random_name, server, unavailable};
+use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use ::iceoryx2::port::listener::Listener;
+use ::iceoryx2::port::notifier::Notifier;
+use ::iceoryx2::port::publisher::Publisher;
+use ::iceoryx2::port::subscriber::Subscriber;
+use ::iceoryx2::port::update_connections::UpdateConnections;
+use ::iceoryx2::prelude::*;
+use ::iceoryx2::service::ipc_threadsafe::Service as Shared;
+use ::iceoryx2::service::port_factory::event::PortFactory as Events;
+use latscope_host::leftover::{Leftover, Leftovers};
+use rustix::fd::OwnedFd;
+use std::fmt::Debug;
+use std::time::Duration;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    name: "iceoryx2",
+    title: "iceoryx2, samples and events",
+    source: "iceoryx2: publish_subscribe and event",
+    // Into the shared memory and out of it.
+    copies: 2,
+    spins: false,
+    inheritance: None,
+    max_payload: LARGEST,
+    open,
+    server: |handed| server(handed, join),
+    client: |handed| client(handed, join),
+};
+
+fn open(_: usize) -> Result<Meeting, Unavailable> {
+    let directory = tempfile::Builder::new().prefix(".latscope-").tempdir().map_err(|error| {
+        unavailable("no directory for iceoryx2", error, "set TMPDIR to a directory you may write to")
+    })?;
+    let directory = directory.keep();
+    let prefix = random_name();
+    let words = vec![directory.display().to_string(), prefix.clone()];
+    let leftovers = Leftovers::from([Leftover::Directory(directory), Leftover::SharedMemory(prefix)]);
+    let (server, client) = super::lifeline::pair()?;
+    Ok(Meeting { words, leftovers, ..meeting(vec![server], vec![client]) })
+}
+
+/// Time for what the other process is just making.
+const CREATION: Duration = Duration::from_secs(10);
+
+fn node(handed: &Handed) -> Result<Node<Shared>, Failure> {
+    let [directory, prefix] = &handed.words[..] else {
+        return Err(broken("no directory and prefix were handed over"));
+    };
+    let mut config = Config::default();
+    config.global.set_root_path(&Path::new(directory.as_bytes()).map_err(debug)?);
+    config.global.prefix = FileName::new(prefix.as_bytes()).map_err(debug)?;
+    config.global.creation_timeout = CREATION;
+    // What goes wrong is told here. The signals of this process are none of the library's business.
+    set_log_level(LogLevel::Fatal);
+    opened(|| {
+        let node = NodeBuilder::new().config(&config);
+        node.signal_handling_mode(SignalHandlingMode::Disabled).create::<Shared>()
+    })
+}
+
+/// One end of two services for samples and two for events.
+struct Peer {
+    publisher: Publisher<Shared, [u8], ()>,
+    subscriber: Subscriber<Shared, [u8], ()>,
+    notifier: Notifier<Shared>,
+    events: Events<Shared>,
+    listener: Listener<Shared>,
+    lifeline: Lifeline,
+    _node: Node<Shared>,
+}
+
+/// Failed waits for one message after which it is not signals that end them.
+const MOST_FAILURES: u32 = 10_000;
+
+/// Refusals, a millisecond apart, after which it is not to be had.
+const MOST_REFUSALS: u32 = 1000;
+
+/// What each side publishes on.
+const SERVICES: [&str; 2] = ["there", "back"];
+
+/// What both make or open at the same time: for a moment, or where a signal comes
+/// between, it is refused.
+fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Failure> {
+    for _ in 0..MOST_REFUSALS {
+        if let Ok(opened) = open() {
+            return Ok(opened);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    open().map_err(debug)
+}
+
+fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
+    let node = node(&handed)?;
+    let [lifeline]: [OwnedFd; 1] = descriptors(&mut handed)?;
+    let name = |side: usize| ServiceName::new(SERVICES[side]).map_err(debug);
+    let samples = |side| {
+        let name = name(side)?;
+        opened(|| node.service_builder(&name).publish_subscribe::<[u8]>().open_or_create())
+    };
+    let events = |side| {
+        let name = name(side)?;
+        opened(|| node.service_builder(&name).event().open_or_create())
+    };
+    let (samples_out, samples_in) = (samples(side.own())?, samples(side.other())?);
+    let (events_out, events_in) = (events(side.own())?, events(side.other())?);
+    let publisher = samples_out.publisher_builder().initial_max_slice_len(handed.payload).create();
+    let listener = events_in.listener_builder().create().map_err(debug)?;
+    let alarm = events_in.notifier_builder().create().map_err(debug)?;
+    let wake = move || {
+        // It fails only where nobody listens.
+        let _ = alarm.notify();
+    };
+    let peer = Peer {
+        publisher: publisher.map_err(debug)?,
+        subscriber: samples_in.subscriber_builder().create().map_err(debug)?,
+        notifier: events_out.notifier_builder().create().map_err(debug)?,
+        events: events_out,
+        listener,
+        lifeline: Lifeline::watch(lifeline, wake)?,
+        _node: node,
+    };
+    // What is published before there is a subscriber is lost.
+    while samples_out.dynamic_config().number_of_subscribers() == 0
+        || samples_in.dynamic_config().number_of_publishers() == 0
+        || peer.events.dynamic_config().number_of_listeners() == 0
+    {
+        if peer.lifeline.gone() {
+            return Err(Failure::Gone);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    peer.publisher.update_connections().map_err(debug)?;
+    Ok(peer)
+}
+
+impl Peer {
+    /// Nobody was told of a sample: a signal came between, or the library gave the
+    /// way to the listener up, which only a new notifier looks for again.
+    #[cold]
+    fn tell_anew(&mut self) -> Result<(), Failure> {
+        for _ in 0..MOST_FAILURES {
+            if self.lifeline.gone() {
+                return Err(Failure::Gone);
+            }
+            self.notifier = self.events.notifier_builder().create().map_err(debug)?;
+            if self.notifier.notify().map_err(debug)? > 0 {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Err(broken("iceoryx2: no process could be notified of a sample"))
+    }
+}
+
+impl Party for Peer {
+    /// What is published too fast is lost.
+    const QUEUES: bool = false;
+
+    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+        if self.lifeline.gone() {
+            return Err(Failure::Gone);
+        }
+        let sample = self.publisher.loan_slice_uninit(message.len()).map_err(debug)?;
+        sample.write_from_slice(message).send().map_err(debug)?;
+        if self.notifier.notify().map_err(debug)? > 0 { Ok(()) } else { self.tell_anew() }
+    }
+
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let mut failures = 0;
+        loop {
+            if let Some(sample) = self.subscriber.receive().map_err(debug)? {
+                let fits = sample.len().min(buffer.len());
+                buffer[..fits].copy_from_slice(&sample[..fits]);
+                return Ok(sample.len());
+            }
+            if self.lifeline.gone() {
+                return Err(Failure::Gone);
+            }
+            // To the library a signal is a failure of its own, like any other.
+            if let Err(error) = self.listener.blocking_wait_one() {
+                failures += 1;
+                if failures > MOST_FAILURES {
+                    return Err(debug(error));
+                }
+            }
+        }
+    }
+}
+
+/// The errors of the library have names and little else.
+#[cold]
+fn debug(error: impl Debug) -> Failure {
+    Failure::Broken(format!("iceoryx2: {error:?}"))
+}

@@ -1,0 +1,176 @@
+//! What clients and servers of all mechanisms share: messages go both ways,
+//! and a transaction is one there and one back.
+
+use crate::transaction::{Answer, Client, Failure, Handed, Meeting, Server, Service, Unavailable};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::fmt::Display;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+/// One process's end of a mechanism that carries messages both ways.
+pub(super) trait Party: Send + 'static {
+    /// Whether messages can be sent ahead of the receiver.
+    const QUEUES: bool;
+
+    /// Hands a message to the other party.
+    fn put(&mut self, message: &[u8]) -> Result<(), Failure>;
+
+    /// Waits for a message, puts as much of it into `buffer` as fits and
+    /// returns its length.
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure>;
+}
+
+/// The client's end over any mechanism.
+struct Asking<P> {
+    party: P,
+    limit: usize,
+}
+
+impl<P: Party> Client for Asking<P> {
+    #[inline]
+    fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+        check_length(request, self.limit)?;
+        self.party.put(request)?;
+        let length = self.party.take(reply)?;
+        if length > reply.len() {
+            return Err(Failure::Refused(format!(
+                "an answer of {length} bytes came where {} were expected",
+                reply.len()
+            )));
+        }
+        Ok(length)
+    }
+
+    fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {
+        P::QUEUES.then(|| check_length(request, self.limit).and_then(|()| self.party.put(request)))
+    }
+}
+
+/// The server's end over any mechanism.
+struct Answering<P> {
+    party: P,
+    limit: usize,
+    buffer: Vec<u8>,
+}
+
+impl<P: Party> Server for Answering<P> {
+    fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
+        loop {
+            match self.answer_one(service) {
+                Ok(()) => {}
+                Err(Failure::Gone) => return Ok(()),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+impl<P: Party> Answering<P> {
+    #[inline]
+    fn answer_one(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
+        let length = self.party.take(&mut self.buffer)?;
+        let request = self.buffer.get(..length).ok_or_else(|| {
+            Failure::Broken(format!("a request of {length} bytes came where {} are the most", self.limit))
+        })?;
+        let answer = match service.answer(request) {
+            Answer::Echo => request,
+            Answer::Bytes(bytes) => bytes,
+            Answer::None => return Ok(()),
+        };
+        check_length(answer, self.limit)?;
+        self.party.put(answer)
+    }
+}
+
+#[inline]
+fn check_length(message: &[u8], limit: usize) -> Result<(), Failure> {
+    if message.is_empty() || message.len() > limit {
+        return Err(Failure::Refused(format!(
+            "a message of {} bytes: this meeting is for 1 to {limit}",
+            message.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Which of the two a process is, in mechanisms that are alike for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Client = 0,
+    Server = 1,
+}
+
+impl Side {
+    pub(super) fn own(self) -> usize {
+        self as usize
+    }
+
+    pub(super) fn other(self) -> usize {
+        1 - self as usize
+    }
+}
+
+/// The client's end, made of a party that `join` makes of what was handed over.
+pub(super) fn client<P: Party>(
+    handed: Handed,
+    join: impl FnOnce(Handed, Side) -> Result<P, Failure>,
+) -> Result<Box<dyn Client>, Failure> {
+    let limit = handed.payload;
+    Ok(Box::new(Asking { party: join(handed, Side::Client)?, limit }))
+}
+
+/// The server's end, likewise.
+pub(super) fn server<P: Party>(
+    handed: Handed,
+    join: impl FnOnce(Handed, Side) -> Result<P, Failure>,
+) -> Result<Box<dyn Server>, Failure> {
+    let limit = handed.payload;
+    Ok(Box::new(Answering { party: join(handed, Side::Server)?, limit, buffer: vec![0; limit] }))
+}
+
+/// The descriptors that were handed over, as many as the mechanism has.
+pub(super) fn descriptors<const N: usize>(handed: &mut Handed) -> Result<[OwnedFd; N], Failure> {
+    let descriptors = std::mem::take(&mut handed.descriptors);
+    descriptors.try_into().map_err(|got: Vec<OwnedFd>| {
+        Failure::Broken(format!("{} descriptors were handed over instead of {N}", got.len()))
+    })
+}
+
+/// The numbers that were handed over.
+pub(super) fn numbers<T: std::str::FromStr, const N: usize>(handed: &Handed) -> Result<[T; N], Failure> {
+    let numbers: Vec<T> = handed.words.iter().map_while(|word| word.parse().ok()).collect();
+    numbers.try_into().map_err(|_| Failure::Broken(format!("not {N} numbers: {:?}", handed.words)))
+}
+
+/// A meeting of nothing but descriptors.
+pub(super) fn meeting(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Meeting {
+    Meeting { server, client, words: Vec::new(), leftovers: Default::default(), kept: None }
+}
+
+/// What an error number of a transfer means for the transaction.
+#[cold]
+pub(super) fn failed(error: Errno) -> Failure {
+    match error {
+        Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED | Errno::NOTCONN | Errno::IDRM => Failure::Gone,
+        Errno::MSGSIZE | Errno::NOBUFS => Failure::Refused(std::io::Error::from(error).to_string()),
+        error => Failure::Broken(std::io::Error::from(error).to_string()),
+    }
+}
+
+/// That an end could not be made of what was handed over.
+pub(super) fn broken(error: impl Display) -> Failure {
+    Failure::Broken(error.to_string())
+}
+
+/// A name that nobody can have taken before.
+pub(super) fn random_name() -> String {
+    format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
+}
+
+/// That a mechanism could not be set up.
+pub(super) fn unavailable(what: &str, error: impl Display, remedy: &str) -> Unavailable {
+    Unavailable { reason: format!("{what}: {error}"), remedy: remedy.to_string() }
+}
+
+/// What mends a lack of descriptors or memory.
+pub(super) const MORE_DESCRIPTORS: &str = "allow more open files (ulimit -n) and memory";

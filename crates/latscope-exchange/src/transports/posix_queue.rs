@@ -1,0 +1,111 @@
+//! Two POSIX message queues: mq_overview(7). Their names go before they are
+//! used: a queue is a descriptor on Linux.
+
+use super::party::{Side, client, descriptors, failed, meeting, random_name, server, unavailable};
+use super::queue::{Queued, Queues};
+use super::{LARGEST, lifeline};
+use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use latscope_os::message_queue::{self, Patience, create, receive, unlink};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    name: "posix-mq",
+    title: "POSIX message queue",
+    source: "mq_overview(7)",
+    copies: 2,
+    spins: false,
+    inheritance: None,
+    max_payload: LARGEST,
+    open,
+    server: |handed| server(handed, join),
+    client: |handed| client(handed, join),
+};
+
+/// Messages a queue holds, where they are not large: as many as anybody may have.
+const MESSAGES: usize = 10;
+
+/// Bytes of all messages of a queue. Its owner may have 800 KiB in all queues together.
+const ROOM: usize = 32 << 10;
+
+fn open(payload: usize) -> Result<Meeting, Unavailable> {
+    let messages = (ROOM / payload).clamp(1, MESSAGES);
+    let queue = || nameless(messages, payload).map_err(|error| refused(error, payload));
+    let again = |queue: &OwnedFd| {
+        queue
+            .try_clone()
+            .map_err(|error| unavailable("no descriptors", error, super::party::MORE_DESCRIPTORS))
+    };
+    let (there, back) = (queue()?, queue()?);
+    let (server_line, client_line) = lifeline::pair()?;
+    let server = vec![again(&there)?, again(&back)?, server_line];
+    Ok(meeting(server, vec![back, there, client_line]))
+}
+
+fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
+    let name = random_name();
+    let queue = create(&name, messages, size)?;
+    unlink(&name)?;
+    Ok(queue)
+}
+
+fn refused(error: Errno, payload: usize) -> Unavailable {
+    let remedy = match error {
+        Errno::INVAL => format!("sysctl fs.mqueue.msgsize_max={payload}, or run it as root"),
+        Errno::MFILE => String::from("allow more bytes in message queues: ulimit -q"),
+        _ => String::from("use a kernel with CONFIG_POSIX_MQUEUE"),
+    };
+    unavailable(&format!("no POSIX message queue for {payload} bytes"), error, &remedy)
+}
+
+fn join(mut handed: Handed, _: Side) -> Result<Queued<PosixQueues>, Failure> {
+    let [input, output, lifeline] = descriptors(&mut handed)?;
+    Queued::new(PosixQueues { input, output, limit: handed.payload, whole: Vec::new() }, lifeline)
+}
+
+struct PosixQueues {
+    input: OwnedFd,
+    output: OwnedFd,
+    limit: usize,
+    /// Room for the longest message, for those who expect a shorter one: the kernel insists.
+    whole: Vec<u8>,
+}
+
+impl Queues for PosixQueues {
+    const EMPTY: Errno = Errno::TIMEDOUT;
+
+    #[inline]
+    fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno> {
+        message_queue::send(&self.output, message, patience)
+    }
+
+    #[inline]
+    fn take(&mut self, buffer: &mut [u8], patience: Patience) -> Result<usize, Errno> {
+        if buffer.len() >= self.limit {
+            return receive(&self.input, buffer, patience);
+        }
+        self.whole.resize(self.limit, 0);
+        let length = receive(&self.input, &mut self.whole, patience)?;
+        let fits = length.min(buffer.len());
+        buffer[..fits].copy_from_slice(&self.whole[..fits]);
+        Ok(length)
+    }
+
+    fn again(&self) -> std::io::Result<Self> {
+        let (input, output) = (self.input.try_clone()?, self.output.try_clone()?);
+        Ok(PosixQueues { input, output, limit: self.limit, whole: Vec::new() })
+    }
+
+    fn nudge(&mut self) {
+        let _ = message_queue::send(&self.input, &[], Patience::Never);
+    }
+
+    fn empty(&mut self) {
+        self.whole.resize(self.limit, 0);
+        while receive(&self.output, &mut self.whole, Patience::Never).is_ok() {}
+    }
+
+    fn failed(error: Errno) -> Failure {
+        failed(error)
+    }
+}

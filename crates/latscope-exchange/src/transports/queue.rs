@@ -1,0 +1,85 @@
+//! Messages in two queues of the kernel, one in each direction. A queue does
+//! not know that its other user is gone: see [`lifeline`](super::lifeline).
+
+use super::lifeline::Lifeline;
+use super::party::Party;
+use crate::transaction::Failure;
+use latscope_os::message_queue::Patience;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+/// One party's view of two queues.
+pub(super) trait Queues: Send + Sized + 'static {
+    /// What the kernel says of an empty queue to those who do not wait.
+    const EMPTY: Errno;
+
+    /// Puts a message into the other party's queue.
+    fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno>;
+
+    /// Takes a message from the own queue, as much of it as fits, and returns its length.
+    fn take(&mut self, buffer: &mut [u8], patience: Patience) -> Result<usize, Errno>;
+
+    /// Another view of the same queues.
+    fn again(&self) -> std::io::Result<Self>;
+
+    /// Puts an empty message into the own queue, if there is room.
+    fn nudge(&mut self);
+
+    /// Takes away what was put into the other party's queue.
+    fn empty(&mut self);
+
+    /// What an error of a transfer means.
+    fn failed(error: Errno) -> Failure;
+}
+
+/// One end over two queues.
+pub(super) struct Queued<Q> {
+    queues: Q,
+    lifeline: Lifeline,
+}
+
+impl<Q: Queues> Queued<Q> {
+    pub(super) fn new(queues: Q, lifeline: OwnedFd) -> Result<Self, Failure> {
+        let mut watched = queues.again().map_err(super::party::broken)?;
+        let wake = move || {
+            // Who sleeps for want of a message gets an empty one; if there is
+            // no room for it, nobody does. Who sleeps for want of room gets
+            // some: what is taken away would not be read any more.
+            watched.empty();
+            watched.nudge();
+        };
+        Ok(Queued { queues, lifeline: Lifeline::watch(lifeline, wake)? })
+    }
+}
+
+impl<Q: Queues> Party for Queued<Q> {
+    const QUEUES: bool = true;
+
+    #[inline]
+    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+        loop {
+            if self.lifeline.gone() {
+                return Err(Failure::Gone);
+            }
+            match self.queues.put(message, Patience::Sleep) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Q::failed(error)),
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        loop {
+            let patience = if self.lifeline.gone() { Patience::Never } else { Patience::Sleep };
+            match self.queues.take(buffer, patience) {
+                // The empty message of the lifeline.
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(length) => return Ok(length),
+                Err(error) if error == Q::EMPTY => return Err(Failure::Gone),
+                Err(error) => return Err(Q::failed(error)),
+            }
+        }
+    }
+}

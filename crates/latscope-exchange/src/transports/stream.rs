@@ -1,0 +1,253 @@
+//! Messages in a stream of bytes: each begins with its length, four bytes of
+//! ours, and goes in one system call. So it comes, unless the kernel hands it
+//! over in pieces.
+
+use super::party::{Party, Side, descriptors, failed};
+use crate::transaction::{Failure, Handed};
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, read, readv, write, writev};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use std::io::{IoSlice, IoSliceMut};
+
+/// How often a message is copied: into the kernel and out of it.
+pub(super) const COPIES: u32 = 2;
+
+/// Bytes of the length before each message.
+pub(super) const PREFIX: usize = size_of::<u32>();
+
+/// Up to this many bytes a copy of our own, behind the length, costs less than
+/// that the kernel looks at two pieces of memory.
+const SMALL: usize = 512;
+
+/// What is read at once where messages do not come one by one.
+const CHUNK: usize = 64 << 10;
+
+/// One end of two streams, or of one that goes both ways.
+pub(super) struct Stream {
+    input: OwnedFd,
+    output: OwnedFd,
+    /// Sockets have calls of their own, which do not go by way of files.
+    socket: bool,
+    limit: usize,
+    small: [u8; PREFIX + SMALL],
+    /// What was read and not taken yet: pieces, or messages sent ahead.
+    ahead: Vec<u8>,
+    /// How much of it is taken.
+    taken: usize,
+}
+
+/// The end over the one descriptor of a socket.
+pub(super) fn over_socket(mut handed: Handed, _: Side) -> Result<Stream, Failure> {
+    let [socket] = descriptors(&mut handed)?;
+    let again = socket.try_clone().map_err(super::party::broken)?;
+    Ok(Stream::new(socket, again, true, handed.payload))
+}
+
+/// The end over the two descriptors of pipes, the one that is read first.
+pub(super) fn over_pipes(mut handed: Handed, _: Side) -> Result<Stream, Failure> {
+    let [input, output] = descriptors(&mut handed)?;
+    Ok(Stream::new(input, output, false, handed.payload))
+}
+
+impl Stream {
+    fn new(input: OwnedFd, output: OwnedFd, socket: bool, limit: usize) -> Stream {
+        Stream { input, output, socket, limit, small: [0; PREFIX + SMALL], ahead: Vec::new(), taken: 0 }
+    }
+
+    /// Reads a small message. What did not come alone and whole goes to `ahead`.
+    #[inline]
+    fn read_small(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+        let got = match self.socket {
+            true => some(|| recv(&self.input, &mut self.small, RecvFlags::empty()).map(|(got, _)| got))?,
+            false => some(|| read(&self.input, &mut self.small))?,
+        };
+        if let Some((prefix, message)) = self.small[..got].split_first_chunk() {
+            let length = length(prefix, self.limit)?;
+            if message.len() == length && length <= buffer.len() {
+                buffer[..length].copy_from_slice(message);
+                return Ok(Some(length));
+            }
+        }
+        self.ahead.extend_from_slice(&self.small[..got]);
+        Ok(None)
+    }
+
+    /// Reads a message to where it belongs, with what is missing of it.
+    #[inline]
+    fn read_large(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+        let mut prefix = [0; PREFIX];
+        let got = some(|| {
+            let mut pieces = [IoSliceMut::new(&mut prefix), IoSliceMut::new(buffer)];
+            readv(&self.input, &mut pieces)
+        })?;
+        if let Some(mut there) = got.checked_sub(PREFIX) {
+            let length = length(&prefix, self.limit)?;
+            if there <= length && length <= buffer.len() {
+                while there < length {
+                    there += some(|| read(&self.input, &mut buffer[there..length]))?;
+                }
+                return Ok(Some(length));
+            }
+        }
+        self.ahead.extend_from_slice(&prefix[..got.min(PREFIX)]);
+        self.ahead.extend_from_slice(&buffer[..got.saturating_sub(PREFIX)]);
+        Ok(None)
+    }
+
+    /// Takes a message from what was read ahead, reading until it is whole.
+    #[cold]
+    fn take_ahead(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        loop {
+            if let Some((prefix, rest)) = self.ahead[self.taken..].split_first_chunk() {
+                let length = length(prefix, self.limit)?;
+                if let Some(message) = rest.get(..length) {
+                    let fits = length.min(buffer.len());
+                    buffer[..fits].copy_from_slice(&message[..fits]);
+                    self.taken += PREFIX + length;
+                    return Ok(length);
+                }
+            }
+            self.ahead.drain(..std::mem::take(&mut self.taken));
+            let there = self.ahead.len();
+            self.ahead.resize(there + CHUNK, 0);
+            let got = some(|| read(&self.input, &mut self.ahead[there..]));
+            self.ahead.truncate(there + *got.as_ref().unwrap_or(&0));
+            got?;
+        }
+    }
+}
+
+impl Party for Stream {
+    const QUEUES: bool = true;
+
+    #[inline]
+    fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let prefix = (message.len() as u32).to_ne_bytes();
+        let whole = PREFIX + message.len();
+        let mut sent = match self.small.get_mut(..whole) {
+            Some(small) => {
+                small[..PREFIX].copy_from_slice(&prefix);
+                small[PREFIX..].copy_from_slice(message);
+                match self.socket {
+                    true => some(|| send(&self.output, small, SendFlags::NOSIGNAL))?,
+                    false => some(|| write(&self.output, small))?,
+                }
+            }
+            None => some(|| writev(&self.output, &[IoSlice::new(&prefix), IoSlice::new(message)]))?,
+        };
+        while sent < whole {
+            let rest = match sent.checked_sub(PREFIX) {
+                Some(sent) => &message[sent..],
+                None => &prefix[sent..],
+            };
+            sent += some(|| write(&self.output, rest))?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        if self.ahead.len() == self.taken {
+            self.ahead.clear();
+            self.taken = 0;
+            let whole =
+                if buffer.len() <= SMALL { self.read_small(buffer)? } else { self.read_large(buffer)? };
+            if let Some(length) = whole {
+                return Ok(length);
+            }
+        }
+        self.take_ahead(buffer)
+    }
+}
+
+/// A transfer of at least a byte; signals do not end it.
+#[inline]
+fn some(mut transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Failure> {
+    loop {
+        match transfer() {
+            Ok(0) => return Err(Failure::Gone),
+            Ok(bytes) => return Ok(bytes),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// The length a message begins with.
+#[inline]
+fn length(prefix: &[u8; PREFIX], limit: usize) -> Result<usize, Failure> {
+    let length = u32::from_ne_bytes(*prefix) as usize;
+    if length > limit {
+        return Err(Failure::Broken(format!("a message of {length} bytes came where {limit} are the most")));
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    fn stream(limit: usize) -> (UnixStream, Stream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (ours, Stream::new(theirs.try_clone().unwrap().into(), theirs.into(), true, limit))
+    }
+
+    fn wire(messages: &[&[u8]]) -> Vec<u8> {
+        let wired = |message: &&[u8]| [&(message.len() as u32).to_ne_bytes(), *message].concat();
+        messages.iter().flat_map(wired).collect()
+    }
+
+    /// What a receiver with a buffer of that size gets.
+    fn received(stream: &mut Stream, buffer: usize) -> Vec<u8> {
+        let mut buffer = vec![0; buffer];
+        let length = stream.take(&mut buffer).unwrap();
+        buffer.truncate(length);
+        buffer
+    }
+
+    #[test]
+    fn messages_are_whole_however_the_bytes_come() {
+        let (long, short) = ([7; 3000], [9; 5]);
+        let bytes = wire(&[&short, &long, &short]);
+        for pieces in [1, 3, 100, 2999, bytes.len()] {
+            for buffer in [3000, 4000] {
+                let (mut sender, mut stream) = stream(3000);
+                let bytes = bytes.clone();
+                let sending = std::thread::spawn(move || {
+                    for (index, piece) in bytes.chunks(pieces).enumerate() {
+                        sender.write_all(piece).unwrap();
+                        // A busy machine takes milliseconds for each.
+                        if index % 64 == 0 {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+                assert_eq!(received(&mut stream, buffer), short);
+                assert_eq!(received(&mut stream, buffer), long);
+                assert_eq!(received(&mut stream, SMALL), short);
+                sending.join().unwrap();
+                assert_eq!(stream.take(&mut [0; 8]), Err(Failure::Gone));
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_and_lost_alone() {
+        let (mut sender, mut stream) = stream(600);
+        sender.write_all(&wire(&[&[1; 600], &[2; 5], &[3; 600], &[4; 8]])).unwrap();
+        let mut buffer = [0; 8];
+        assert_eq!((stream.take(&mut buffer), buffer), (Ok(600), [1; 8]));
+        assert_eq!((stream.take(&mut buffer), &buffer[..5]), (Ok(5), &[2; 5][..]));
+        assert_eq!(stream.take(&mut buffer), Ok(600));
+        assert_eq!((stream.take(&mut buffer), buffer), (Ok(8), [4; 8]));
+    }
+
+    #[test]
+    fn a_length_over_the_limit_is_no_message() {
+        let (mut sender, mut stream) = stream(16);
+        sender.write_all(&wire(&[&[1; 17]])).unwrap();
+        assert!(matches!(stream.take(&mut [0; 16]), Err(Failure::Broken(_))));
+    }
+}

@@ -1,0 +1,106 @@
+//! Two System V message queues: msgop(2).
+
+use super::party::{Side, client, descriptors, failed, numbers, server, unavailable};
+use super::queue::{Queued, Queues};
+use super::{LARGEST, lifeline};
+use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_os::system_v::{Message, Patience, create_queue};
+use rustix::io::Errno;
+use std::fs;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    name: "sysv-mq",
+    title: "System V message queue",
+    source: "msgop(2)",
+    // Twice in the kernel, and behind the type of the message on both sides.
+    copies: 4,
+    spins: false,
+    inheritance: None,
+    max_payload: LARGEST,
+    open,
+    server: |handed| server(handed, join),
+    client: |handed| client(handed, join),
+};
+
+fn open(payload: usize) -> Result<Meeting, Unavailable> {
+    // A longer one is refused, or waits for room that never comes.
+    let allowed = limit("msgmax").min(limit("msgmnb"));
+    if payload > allowed {
+        return Err(Unavailable {
+            reason: format!("System V message queues carry at most {allowed} bytes here, not {payload}"),
+            remedy: format!("sysctl kernel.msgmax={payload} kernel.msgmnb={payload}"),
+        });
+    }
+    let queue = || {
+        create_queue().map_err(|error| {
+            let remedy =
+                "remove unused ones (ipcs -q, ipcrm), raise kernel.msgmni, or use a kernel with CONFIG_SYSVIPC";
+            unavailable("no System V message queues", error, remedy)
+        })
+    };
+    let there = queue()?;
+    let first = Leftovers::from([Leftover::SystemVQueue(there)]);
+    let back = queue()?;
+    let leftovers = first.and(Leftover::SystemVQueue(back));
+    let (server_line, client_line) = lifeline::pair()?;
+    let words = vec![there.to_string(), back.to_string()];
+    Ok(Meeting { server: vec![server_line], client: vec![client_line], words, leftovers, kept: None })
+}
+
+/// A limit of the kernel, bytes; where it does not tell, what is usual.
+fn limit(name: &str) -> usize {
+    let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+    text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(8192)
+}
+
+fn join(mut handed: Handed, side: Side) -> Result<Queued<SystemVQueues>, Failure> {
+    let queues: [i32; 2] = numbers(&handed)?;
+    let [lifeline] = descriptors(&mut handed)?;
+    // In the order of the sides that put into them.
+    let (input, output) = (queues[side.other()], queues[side.own()]);
+    let message = Message::with_capacity(handed.payload);
+    Queued::new(SystemVQueues { input, output, message }, lifeline)
+}
+
+struct SystemVQueues {
+    input: i32,
+    output: i32,
+    message: Message,
+}
+
+impl Queues for SystemVQueues {
+    const EMPTY: Errno = Errno::NOMSG;
+
+    #[inline]
+    fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno> {
+        self.message.bytes()[..message.len()].copy_from_slice(message);
+        self.message.send(self.output, message.len(), patience)
+    }
+
+    #[inline]
+    fn take(&mut self, buffer: &mut [u8], patience: Patience) -> Result<usize, Errno> {
+        let length = self.message.receive(self.input, patience)?;
+        let fits = length.min(buffer.len());
+        buffer[..fits].copy_from_slice(&self.message.bytes()[..fits]);
+        Ok(length)
+    }
+
+    fn again(&self) -> std::io::Result<Self> {
+        let message = Message::with_capacity(self.message.capacity());
+        Ok(SystemVQueues { input: self.input, output: self.output, message })
+    }
+
+    fn nudge(&mut self) {
+        let _ = self.message.send(self.input, 0, Patience::Never);
+    }
+
+    fn empty(&mut self) {
+        while self.message.receive(self.output, Patience::Never).is_ok() {}
+    }
+
+    /// A queue that is not there any more was removed with the run.
+    fn failed(error: Errno) -> Failure {
+        if error == Errno::INVAL { Failure::Gone } else { failed(error) }
+    }
+}

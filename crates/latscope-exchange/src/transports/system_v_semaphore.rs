@@ -1,0 +1,81 @@
+//! Shared memory, with System V semaphores as the bell: semop(2).
+
+use super::LARGEST;
+use super::lifeline::Lifeline;
+use super::mailbox::{self, Bell, Correspondent, Extra};
+use super::party::{Side, client, failed, numbers, server, unavailable};
+use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_os::system_v::{change, create_semaphores};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+pub(super) static TRANSPORT: Transport = Transport {
+    name: "sysv-semaphore",
+    title: "shared memory, System V semaphore",
+    source: "semop(2), memfd_create(2)",
+    copies: mailbox::COPIES,
+    spins: false,
+    inheritance: None,
+    max_payload: LARGEST,
+    open,
+    server: |handed| server(handed, join),
+    client: |handed| client(handed, join),
+};
+
+fn open(payload: usize) -> Result<Meeting, Unavailable> {
+    let set = create_semaphores(2).map_err(|error| {
+        let remedy =
+            "remove unused ones (ipcs -s, ipcrm), raise kernel.sem, or use a kernel with CONFIG_SYSVIPC";
+        unavailable("no System V semaphores", error, remedy)
+    })?;
+    let leftovers = Leftovers::from([Leftover::SystemVSemaphores(set)]);
+    mailbox::meeting(payload, Extra { words: vec![set.to_string()], leftovers, ..Extra::default() })
+}
+
+fn join(handed: Handed, side: Side) -> Result<Correspondent<Semaphores>, Failure> {
+    mailbox::join(handed, side, Semaphores::new)
+}
+
+/// A set of two: what the client posts and what the server posts.
+struct Semaphores {
+    set: i32,
+    own: u16,
+    other: u16,
+    lifeline: Lifeline,
+}
+
+impl Semaphores {
+    fn new(lifeline: OwnedFd, handed: Handed, side: Side) -> Result<Self, Failure> {
+        let [set] = numbers(&handed)?;
+        let (own, other) = (side.own() as u16, side.other() as u16);
+        let wake = move || {
+            // It fails only where the set is removed, and with it all waiting.
+            let _ = change(set, other, 1);
+        };
+        Ok(Semaphores { set, own, other, lifeline: Lifeline::watch(lifeline, wake)? })
+    }
+}
+
+/// A set that is not there any more was removed with the run.
+#[cold]
+fn ended(error: Errno) -> Failure {
+    if error == Errno::INVAL { Failure::Gone } else { failed(error) }
+}
+
+impl Bell for Semaphores {
+    #[inline]
+    fn ring(&mut self) -> Result<(), Failure> {
+        change(self.set, self.own, 1).map_err(ended)
+    }
+
+    #[inline]
+    fn wait(&mut self, _: impl Fn() -> bool) -> Result<(), Failure> {
+        change(self.set, self.other, -1).map_err(ended)
+    }
+
+    #[inline]
+    fn gone(&self) -> bool {
+        self.lifeline.gone()
+    }
+}

@@ -1,0 +1,203 @@
+//! Groups of processes or threads that send messages to each other: hackbench's
+//! load. In a group each sender sends to every receiver.
+
+use anyhow::{Context, Result};
+use latscope_os::child::{Talk, Talkers};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::{read, write};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// What messages go over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Pairs of Unix stream sockets.
+    Socket,
+    /// Pipes.
+    Pipe,
+    /// TCP over loopback.
+    Tcp,
+}
+
+/// A crowd to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowd {
+    /// Groups.
+    pub groups: u64,
+    /// Senders of a group, and as many receivers.
+    pub size: u64,
+    /// Messages from each sender to each receiver; `u64::MAX` for no end.
+    pub messages: u64,
+    /// Bytes of a message.
+    pub bytes: usize,
+    /// What they go over.
+    pub wire: Wire,
+    /// Threads instead of processes.
+    pub threads: bool,
+}
+
+/// A crowd that is there and waits for its start.
+pub struct Gathered {
+    processes: Talkers,
+    threads: u64,
+    done: Receiver<io::Result<()>>,
+    start: OwnedFd,
+}
+
+/// Stack of a thread: it makes system calls.
+const STACK_BYTES: usize = 64 << 10;
+
+/// Lets this process have as many descriptors as it is allowed: a crowd of
+/// threads needs them all in one.
+pub fn open_many() {
+    let files = getrlimit(Resource::Nofile);
+    // Where they do not suffice that is told when one is wanted.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
+}
+
+/// What all of them have in common.
+#[derive(Clone)]
+struct Common {
+    ready: Arc<OwnedFd>,
+    start: Arc<OwnedFd>,
+    bytes: usize,
+    tell: Sender<io::Result<()>>,
+}
+
+/// What one of them does.
+struct Role {
+    ends: Arc<Vec<OwnedFd>>,
+    sends: bool,
+    messages: u64,
+}
+
+impl Crowd {
+    /// Starts all of them; none sends yet.
+    ///
+    /// # Errors
+    /// No more processes, threads or descriptors can be had.
+    pub fn gather(&self) -> Result<Gathered> {
+        let (told, ready) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (tell, done) = channel();
+        let common = Common { ready: ready.into(), start: wait.into(), bytes: self.bytes, tell };
+        let mut gathered = Gathered { processes: Talkers::default(), threads: 0, done, start };
+        for _ in 0..self.groups {
+            // A group's descriptors are closed here before the next one's are opened.
+            for role in self.group().context("no descriptors for a group (raise `ulimit -n`)")? {
+                match self.threads {
+                    true => {
+                        common.thread(role).context("no more threads can be had (raise `ulimit -u`)")?;
+                        gathered.threads += 1;
+                    }
+                    false => {
+                        let added = gathered.processes.add(&common.talk(&role), &mut common.buffer());
+                        added.context("no more processes can be had (raise `ulimit -u`)")?;
+                    }
+                }
+            }
+        }
+        (0..gathered.count()).try_for_each(|_| read(&told, &mut [0]).map(drop))?;
+        Ok(gathered)
+    }
+
+    /// The roles of a group.
+    fn group(&self) -> io::Result<Vec<Role>> {
+        let pairs = (0..self.size).map(|_| self.wire.pair()).collect::<io::Result<Vec<_>>>()?;
+        let (inputs, outputs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let outputs = Arc::new(outputs);
+        let messages = self.size.saturating_mul(self.messages);
+        let receivers =
+            inputs.into_iter().map(|input| Role { ends: Arc::new(vec![input]), sends: false, messages });
+        let sender = |_| Role { ends: outputs.clone(), sends: true, messages: self.messages };
+        Ok(receivers.chain((0..self.size).map(sender)).collect())
+    }
+}
+
+impl Common {
+    fn talk<'a>(&'a self, role: &'a Role) -> Talk<'a> {
+        let Role { ends, sends, messages } = role;
+        let (ready, start) = (self.ready.as_fd(), self.start.as_fd());
+        Talk { ready, start, ends, sends: *sends, messages: *messages }
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        vec![b'-'; self.bytes]
+    }
+
+    fn thread(&self, role: Role) -> io::Result<()> {
+        let common = self.clone();
+        let body = move || {
+            let outcome = common.talk(&role).run(&mut common.buffer());
+            // Nobody listens any more when another one failed.
+            let _ = common.tell.send(outcome);
+        };
+        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)
+    }
+}
+
+impl Gathered {
+    /// How many they are.
+    fn count(&self) -> u64 {
+        self.processes.count() as u64 + self.threads
+    }
+
+    /// Lets them send.
+    ///
+    /// # Errors
+    /// They cannot be told.
+    pub fn start(&self) -> io::Result<()> {
+        write(&self.start, b"*")?;
+        Ok(())
+    }
+
+    /// Waits until all messages are received.
+    ///
+    /// # Errors
+    /// One of them failed. Processes are gone then, threads may be not.
+    pub fn finish(self) -> io::Result<()> {
+        (0..self.threads).try_for_each(|_| self.done.recv().unwrap_or(Ok(())))?;
+        self.processes.wait()
+    }
+}
+
+impl Wire {
+    /// What comes out at one end, and what goes in at the other.
+    fn pair(self) -> io::Result<(OwnedFd, OwnedFd)> {
+        match self {
+            Wire::Socket => {
+                let (unix, stream) = (AddressFamily::UNIX, SocketType::STREAM);
+                Ok(socketpair(unix, stream, SocketFlags::CLOEXEC, None)?)
+            }
+            Wire::Pipe => Ok(pipe_with(PipeFlags::CLOEXEC)?),
+            Wire::Tcp => {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let output = TcpStream::connect(listener.local_addr()?)?;
+                Ok((listener.accept()?.0.into(), output.into()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_messages_arrive_over_every_wire_between_threads_and_processes() {
+        for wire in [Wire::Socket, Wire::Pipe, Wire::Tcp] {
+            for threads in [false, true] {
+                let crowd = Crowd { groups: 2, size: 3, messages: 4, bytes: 7000, wire, threads };
+                let gathered = crowd.gather().unwrap();
+                assert_eq!(gathered.count(), 12);
+                gathered.start().unwrap();
+                gathered.finish().unwrap();
+            }
+        }
+    }
+}

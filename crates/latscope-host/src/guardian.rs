@@ -1,0 +1,208 @@
+//! A small process that undoes what a run changed and what does not die with
+//! its holder. A change is journalled to it before it is made; the guardian
+//! undoes it when told to, and whatever is left when its pipe closes: one path
+//! for the normal end, a panic, a signal and SIGKILL of the coordinator.
+
+use super::load;
+use super::terminal::Modes;
+use crate::leftover::Leftover;
+use anyhow::{Context, Result};
+use latscope_os::worker::{self, Lifetime, inherited};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::Duration;
+
+/// How to undo a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Undo {
+    /// Remove a directory of ours with all that is in it.
+    RemoveDirectory(PathBuf),
+    /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
+    RemoveInstance(PathBuf),
+    /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
+    RestoreTerminal(Modes),
+    /// Remove what an exchange between processes left.
+    Remove(Leftover),
+    /// Write to a file of the kernel what it held before.
+    Write(PathBuf, String),
+    /// Kill a group of processes.
+    EndGroup(u32),
+}
+
+#[derive(Serialize, Deserialize)]
+enum Entry {
+    Journal(u64, Undo),
+    Undo(u64),
+    Forget(u64),
+}
+
+/// The coordinator's end of the guardian.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+    socket: Option<BufReader<UnixStream>>,
+    next: u64,
+}
+
+/// A guardian that is started when there is something to guard.
+#[derive(Debug, Default)]
+pub struct OnDemand(RefCell<Option<Guardian>>);
+
+impl OnDemand {
+    /// Journals what a leftover needs; it is undone when this is dropped.
+    ///
+    /// # Errors
+    /// There is no guardian; then the leftover must not be made.
+    pub fn journal(&self, leftover: &Leftover) -> Result<()> {
+        let mut guardian = self.0.borrow_mut();
+        let guardian = match &mut *guardian {
+            Some(guardian) => guardian,
+            none => none.insert(Guardian::start()?),
+        };
+        let _: Ticket = guardian.journal(Undo::Remove(leftover.clone()))?;
+        Ok(())
+    }
+}
+
+/// A change in the journal; hand it back to [`Guardian::undo`].
+#[derive(Debug)]
+#[must_use = "what is not undone stays until the run ends"]
+pub struct Ticket(u64);
+
+impl Guardian {
+    /// Starts the guardian process.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start() -> Result<Guardian> {
+        let (ours, theirs) = UnixStream::pair().context("no sockets to the guardian process")?;
+        let child = worker::spawn(&["__guardian"], &[&theirs.into()], Lifetime::OnItsOwn)
+            .context("the guardian process does not start")?;
+        Ok(Guardian { child, socket: Some(BufReader::new(ours)), next: 0 })
+    }
+
+    /// Journals how to undo a change that is about to be made. When this
+    /// returns the guardian has it.
+    ///
+    /// # Errors
+    /// The guardian is gone; then the change must not be made.
+    pub fn journal(&mut self, undo: Undo) -> Result<Ticket> {
+        self.next += 1;
+        self.say(&Entry::Journal(self.next, undo))?;
+        Ok(Ticket(self.next))
+    }
+
+    /// Undoes a change now; returns when it is done.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn undo(&mut self, ticket: Ticket) -> Result<()> {
+        self.say(&Entry::Undo(ticket.0))
+    }
+
+    /// Makes a fresh directory in `parent` that will not survive the run.
+    ///
+    /// # Errors
+    /// The directory cannot be made; the text names it.
+    pub fn scratch_directory(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
+        let path = parent.join(format!(".latscope-{:016x}", random()));
+        let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
+        if let Err(error) = fs::create_dir(&path) {
+            // Not made by us: it must not be removed either.
+            self.say(&Entry::Forget(ticket.0))?;
+            return Err(error).with_context(|| format!("cannot make a directory in {}", parent.display()));
+        }
+        Ok((path, ticket))
+    }
+
+    fn say(&mut self, entry: &Entry) -> Result<()> {
+        let socket = self.socket.as_mut().context("the guardian has ended")?;
+        let line = serde_json::to_string(entry)? + "\n";
+        let answered =
+            socket.get_mut().write_all(line.as_bytes()).and_then(|()| socket.read_line(&mut String::new()));
+        match answered {
+            Ok(n) if n > 0 => Ok(()),
+            _ => anyhow::bail!("the guardian process is gone: changes could not be undone after a crash"),
+        }
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        // The closed socket is the order to undo the rest; then wait until that is done.
+        self.socket = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// The guardian process: keeps the journal and undoes it.
+///
+/// # Errors
+/// It was not started by a coordinator.
+pub fn main() -> Result<()> {
+    // From the background, too, a terminal can be put in order.
+    latscope_os::signal::ignore(SIGTTOU);
+    let socket = inherited(0).context("a guardian is started by latscope itself: run `latscope survey`")?;
+    let mut socket = UnixStream::from(socket);
+    let mut journal: Vec<(u64, Undo)> = Vec::new();
+    for line in BufReader::new(socket.try_clone()?).lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(Entry::Journal(id, undo)) => journal.push((id, undo)),
+            Ok(Entry::Undo(id)) => {
+                journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| revert(&change));
+            }
+            Ok(Entry::Forget(id)) => journal.retain(|(entry, _)| *entry != id),
+            Err(_) => break,
+        }
+        if socket.write_all(b"done\n").is_err() {
+            break;
+        }
+    }
+    journal.iter().rev().for_each(|(_, change)| revert(change));
+    Ok(())
+}
+
+/// A name that nobody can have taken before, not even on purpose.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+const SIGTTOU: i32 = 22;
+
+/// Undoes one change. A worker that is just being killed may still add a file
+/// or hold the trace instance, so a failure is tried again for a while.
+fn revert(change: &Undo) {
+    let once = || match change {
+        Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
+        Undo::RemoveInstance(path) => fs::remove_dir(path),
+        Undo::RestoreTerminal(modes) => {
+            modes.leave(io::stderr());
+            Ok(())
+        }
+        Undo::Remove(leftover) => leftover.remove(),
+        Undo::Write(path, text) => write(path, text),
+        // One try: a group that is not there has ended.
+        Undo::EndGroup(group) => load::end_group(*group).or(Ok(())),
+    };
+    for _ in 0..200 {
+        match once() {
+            Ok(()) => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// Writes to a file of the kernel: never makes one, where there is none.
+///
+/// # Errors
+/// It is not there, or the kernel refuses.
+pub fn write(path: &Path, value: &str) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
+}

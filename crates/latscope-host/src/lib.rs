@@ -1,0 +1,16 @@
+//! The machine that latscope runs on: what it is, what distorts latency, what else runs, load
+//! beside a measurement, and how all that a run changes is undone.
+#![forbid(unsafe_code)]
+
+pub mod activity;
+pub mod crowd;
+pub mod guardian;
+pub mod leftover;
+pub mod load;
+pub mod machine;
+pub mod modes;
+pub mod pseudo_terminal;
+mod stderr;
+pub mod stdout;
+pub mod terminal;
+pub mod thief;

@@ -1,0 +1,69 @@
+//! Whether transactions through Android's binder can be measured.
+
+use super::{Context, good, note, unknown};
+use crate::machine::binder_presence::{self as presence, Holder, Module};
+use latscope_core::machine::Check;
+
+const TRANSPORTS: &[&str] = &["ipc.*"];
+const STATE: &str = "/sys/kernel/debug/binder/state";
+
+/// The driver, its devices, binderfs.
+pub(super) fn driver(context: &Context) -> Check {
+    let id = "binder";
+    if !context.root.exists("/proc/filesystems") && !context.root.exists("/proc/modules") {
+        return unknown(id, "/proc cannot be read");
+    }
+    let root = context.root.path("/");
+    let (module, devices) = (presence::module(&root), presence::devices(&root));
+    let driver = match module {
+        Module::Loaded => "the module is loaded",
+        Module::BuiltIn => "part of the kernel",
+        Module::Loadable => "the module is not loaded",
+        Module::Absent => {
+            return note(id, "not in this kernel: binder and hwbinder cannot be measured", TRANSPORTS);
+        }
+    };
+    let file_system = if presence::binderfs(&root) { "binderfs" } else { "no binderfs" };
+    if devices.is_empty() && !presence::binderfs(&root) {
+        let found = format!("{driver}, {file_system}, no devices");
+        return Check {
+            remedy: context.command(&unprefixed(&module.remedy())),
+            ..note(id, found, TRANSPORTS)
+        };
+    }
+    let devices = if devices.is_empty() { "no devices".to_owned() } else { devices.join(", ") };
+    good(id, format!("{driver}, {file_system}, {devices}"))
+}
+
+/// The command without the `sudo` that [`Context::command`] adds where it is needed.
+fn unprefixed(remedy: &str) -> String {
+    remedy.trim_start_matches("sudo ").to_owned()
+}
+
+/// Who is the context manager of the devices: latscope needs one that has none,
+/// or a binderfs to make its own in.
+pub(super) fn context_manager(context: &Context) -> Check {
+    let id = "binder-manager";
+    let root = context.root.path("/");
+    let devices = presence::devices(&root);
+    if devices.is_empty() {
+        return context.absent(id, "/dev", "no binder device");
+    }
+    let held: Vec<(String, Holder)> = devices
+        .iter()
+        .map(|device| (device.clone(), presence::manager_of(&root, device)))
+        .filter(|(_, holder)| *holder != Holder::Unknown)
+        .collect();
+    if held.is_empty() {
+        return match context.root.exists(STATE) {
+            true => good(id, "every binder device is free"),
+            false => unknown(id, format!("{STATE} does not exist, or only root may read it")),
+        };
+    }
+    let words: Vec<String> = held.iter().map(|(device, holder)| format!("{device}: {holder}")).collect();
+    let found = words.join("; ");
+    if held.len() < devices.len() || presence::binderfs(&root) {
+        return good(id, format!("{found}; latscope takes a device of its own"));
+    }
+    note(id, format!("{found}; only what is registered there can be called"), TRANSPORTS)
+}

@@ -1,0 +1,99 @@
+//! What no file tells: answers of system calls and of the processor.
+
+use super::root::Root;
+use latscope_core::machine::Cache;
+use latscope_core::units::CpuList;
+use latscope_os::cpuid::{self, CacheKind};
+use rustix::thread::CpuSet;
+
+/// Answers of system calls and of the processor about this machine. For a
+/// machine kept as files they are taken from `/proc`, where they are too.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// `uname -n`.
+    pub name: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -v`.
+    pub kernel_version: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// CPUs this process may run on.
+    pub allowed: CpuList,
+    /// Whether the effective user is root.
+    pub root: bool,
+    /// The hypervisor, as the processor names it.
+    pub hypervisor: Option<String>,
+    /// The caches, as the processor declares them.
+    pub caches: Vec<Cache>,
+}
+
+impl Facts {
+    /// Asks the kernel and the processor if the machine is this one, else the
+    /// files that say the same.
+    pub fn of(root: &Root) -> Facts {
+        if root.is_real() { Facts::of_this_machine(root) } else { Facts::from_files(root) }
+    }
+
+    fn of_this_machine(root: &Root) -> Facts {
+        let names = rustix::system::uname();
+        let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+        Facts {
+            name: text(names.nodename()),
+            kernel: text(names.release()),
+            kernel_version: text(names.version()),
+            architecture: text(names.machine()),
+            allowed: affinity().unwrap_or_else(|| allowed_in_status(root)),
+            root: rustix::process::geteuid().is_root(),
+            hypervisor: cpuid::hypervisor_vendor(),
+            caches: cpuid::caches().into_iter().map(declared).collect(),
+        }
+    }
+
+    fn from_files(root: &Root) -> Facts {
+        let text = |name: &str| root.text(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+        // Uid: real, effective, saved, file system.
+        let user = root.field("/proc/self/status", "Uid");
+        Facts {
+            name: text("hostname"),
+            kernel: text("osrelease"),
+            kernel_version: text("version"),
+            architecture: text("arch"),
+            allowed: allowed_in_status(root),
+            root: user.is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0")),
+            hypervisor: None,
+            caches: Vec::new(),
+        }
+    }
+}
+
+/// The affinity mask of this thread; `None` where it is refused, or the machine
+/// has more CPUs than the mask of the library holds.
+fn affinity() -> Option<CpuList> {
+    let set = rustix::thread::sched_getaffinity(None).ok()?;
+    let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    Some(CpuList(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
+}
+
+fn allowed_in_status(root: &Root) -> CpuList {
+    let text = root.field("/proc/self/status", "Cpus_allowed_list");
+    text.and_then(|list| list.parse().ok()).unwrap_or_default()
+}
+
+/// CPUID knows how many identifiers share a cache but not which CPUs: `shared`
+/// stays empty.
+fn declared(cache: cpuid::Cache) -> Cache {
+    let kind = match cache.kind {
+        CacheKind::Data => "Data",
+        CacheKind::Instruction => "Instruction",
+        CacheKind::Unified => "Unified",
+    };
+    Cache {
+        level: cache.level,
+        kind: kind.to_owned(),
+        size: cache.size,
+        line: cache.line,
+        ways: cache.ways,
+        shared: CpuList::default(),
+    }
+}

@@ -1,0 +1,32 @@
+//! The machine: what is there ([`snapshot`]), what is permitted ([`Trials`])
+//! and what distorts latency ([`checks`]).
+//!
+//! Files of the kernel are read through a [`Root`], so that a directory of
+//! small text files can stand for any machine in a test.
+
+pub mod binder_presence;
+mod doctor;
+mod facts;
+mod identity;
+mod root;
+mod snapshot;
+mod steal;
+mod topology;
+mod trials;
+
+pub use doctor::checks;
+pub use facts::Facts;
+pub use root::Root;
+pub use snapshot::{describe, snapshot};
+pub use steal::Steal;
+pub use trials::{ThisMachine, Trials};
+
+use latscope_core::machine::Machine;
+
+/// This machine, with all checks: tries what is permitted, in some 30 ms.
+pub fn this_machine() -> Machine {
+    let root = Root::real();
+    let mut machine = snapshot(&root);
+    machine.checks = checks(&root, &machine, &mut ThisMachine);
+    machine
+}

@@ -1,0 +1,100 @@
+//! What can only be found out by trying: permissions depend on users,
+//! capabilities, control groups and filters, and no file tells their sum.
+
+use latscope_os::memory_lock;
+use latscope_os::sched::{self, Policy};
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::thread;
+
+/// Attempts that leave the machine as it was. A test scripts the answers.
+pub trait Trials {
+    /// Puts a thread under SCHED_FIFO with a priority and reads the policy
+    /// back.
+    ///
+    /// # Errors
+    /// It is refused, or another policy is read back.
+    fn real_time(&mut self, priority: u32) -> io::Result<()>;
+
+    /// Locks an amount of memory, in bytes, and gives it back.
+    ///
+    /// # Errors
+    /// It is refused; see [`memory_lock::try_lock`].
+    fn lock_memory(&mut self, bytes: usize) -> io::Result<()>;
+
+    /// Opens a file for writing and closes it unwritten.
+    ///
+    /// # Errors
+    /// It is not there, or not permitted.
+    fn open_for_writing(&mut self, path: &Path) -> io::Result<()>;
+
+    /// Makes a directory in another one and removes it.
+    ///
+    /// # Errors
+    /// It is not permitted.
+    fn make_directory(&mut self, parent: &Path) -> io::Result<()>;
+}
+
+/// Tries for real.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThisMachine;
+
+impl Trials for ThisMachine {
+    fn real_time(&mut self, priority: u32) -> io::Result<()> {
+        // On a thread of its own: the policy ends with it.
+        let attempt = move || {
+            let wanted = Policy::Fifo(priority);
+            sched::set_policy(wanted)?;
+            match sched::policy()? {
+                granted if granted == wanted => Ok(()),
+                other => Err(io::Error::other(format!("the kernel made it {other:?}"))),
+            }
+        };
+        let thread = thread::Builder::new().spawn(attempt)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the trial's thread died")))
+    }
+
+    fn lock_memory(&mut self, bytes: usize) -> io::Result<()> {
+        Ok(memory_lock::try_lock(bytes)?)
+    }
+
+    fn open_for_writing(&mut self, path: &Path) -> io::Result<()> {
+        OpenOptions::new().write(true).open(path).map(drop)
+    }
+
+    fn make_directory(&mut self, parent: &Path) -> io::Result<()> {
+        let directory = parent.join(format!("latscope-trial-{}", std::process::id()));
+        fs::create_dir(&directory)?;
+        fs::remove_dir(&directory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_leave_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        ThisMachine.make_directory(directory.path()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+
+        let file = directory.path().join("file");
+        fs::write(&file, "kept").unwrap();
+        ThisMachine.open_for_writing(&file).unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
+
+        let before = sched::policy().unwrap();
+        let _permitted = ThisMachine.real_time(1).is_ok();
+        assert_eq!(sched::policy().unwrap(), before);
+    }
+
+    #[test]
+    fn refusals_are_errors() {
+        assert!(ThisMachine.real_time(100).is_err());
+        assert!(ThisMachine.open_for_writing(Path::new("/nonexistent/file")).is_err());
+        assert!(ThisMachine.make_directory(Path::new("/nonexistent")).is_err());
+        assert!(ThisMachine.lock_memory(0).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! The modes of a terminal that carries messages: raw, or lines.
+//!
+//! Sources: termios(3), and `drivers/tty/n_tty.c` for what a line costs.
+
+use rustix::fd::AsFd;
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::termios::{
+    self, ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios,
+};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+
+/// All that is changed of the modes of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Modes {
+    input: u32,
+    output: u32,
+    control: u32,
+    local: u32,
+    least: u8,
+    time: u8,
+}
+
+impl Modes {
+    /// As they are.
+    ///
+    /// # Errors
+    /// It is no terminal, or is gone.
+    pub fn of(terminal: impl AsFd) -> io::Result<Modes> {
+        Ok(Modes::from(&termios::tcgetattr(terminal)?))
+    }
+
+    /// With which each byte goes through as it is, at once, and none is echoed.
+    #[must_use]
+    pub fn raw(self) -> Modes {
+        let input = InputModes::IGNBRK
+            | InputModes::BRKINT
+            | InputModes::PARMRK
+            | InputModes::INPCK
+            | InputModes::ISTRIP
+            | InputModes::INLCR
+            | InputModes::IGNCR
+            | InputModes::ICRNL
+            | InputModes::IUCLC
+            | InputModes::IXON
+            | InputModes::IXOFF;
+        let local = LocalModes::ECHO
+            | LocalModes::ECHONL
+            | LocalModes::ICANON
+            | LocalModes::ISIG
+            | LocalModes::IEXTEN;
+        let eight = (ControlModes::CS8 | ControlModes::CREAD).bits();
+        Modes {
+            input: self.input & !input.bits(),
+            output: self.output & !OutputModes::OPOST.bits(),
+            control: self.control & !(ControlModes::CSIZE | ControlModes::PARENB).bits() | eight,
+            local: self.local & !local.bits(),
+            least: 1,
+            time: 0,
+        }
+    }
+
+    /// With which a read that waits does so for a tenth of a second at most, and
+    /// then brings nothing.
+    #[must_use]
+    pub fn impatient(self) -> Modes {
+        Modes { least: 0, time: 1, ..self }
+    }
+
+    /// Those of a terminal that a shell runs in, but without echo: a remote that
+    /// echoes would echo that, too, and again.
+    #[must_use]
+    pub fn lines(self) -> Modes {
+        let input = InputModes::ICRNL | InputModes::IXON;
+        let output = OutputModes::OPOST | OutputModes::ONLCR;
+        let local = LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN;
+        let raw = self.raw();
+        Modes {
+            input: raw.input | input.bits(),
+            output: raw.output | output.bits(),
+            local: raw.local | local.bits(),
+            ..raw
+        }
+    }
+
+    /// Sets them, and makes sure: the kernel reports success if it could make
+    /// any of the changes.
+    ///
+    /// # Errors
+    /// It is gone, or has other modes afterwards.
+    pub fn apply(&self, terminal: impl AsFd) -> io::Result<()> {
+        let mut modes: Termios = termios::tcgetattr(&terminal)?;
+        modes.input_modes = InputModes::from_bits_retain(self.input);
+        modes.output_modes = OutputModes::from_bits_retain(self.output);
+        modes.control_modes = ControlModes::from_bits_retain(self.control);
+        modes.local_modes = LocalModes::from_bits_retain(self.local);
+        modes.special_codes[SpecialCodeIndex::VMIN] = self.least;
+        modes.special_codes[SpecialCodeIndex::VTIME] = self.time;
+        // Not after output has drained: that may never be.
+        termios::tcsetattr(&terminal, OptionalActions::Now, &modes)?;
+        let found = Modes::of(terminal)?;
+        if found == *self {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "the terminal does not take the modes: asked {self:x?}, has {found:x?}"
+        )))
+    }
+}
+
+impl From<&Termios> for Modes {
+    fn from(modes: &Termios) -> Modes {
+        Modes {
+            input: modes.input_modes.bits(),
+            output: modes.output_modes.bits(),
+            control: modes.control_modes.bits(),
+            local: modes.local_modes.bits(),
+            least: modes.special_codes[SpecialCodeIndex::VMIN],
+            time: modes.special_codes[SpecialCodeIndex::VTIME],
+        }
+    }
+}
+
+/// How a terminal of messages is opened: it shall not become the one that
+/// controls us, nor wait for a modem, and nothing we start shall have it.
+pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// Puts the modes of a terminal back, unless somebody changed them since.
+///
+/// # Errors
+/// It is there, and refuses.
+pub fn restore(path: &Path, before: &Modes, ours: &Modes) -> io::Result<()> {
+    let restored = fs::open(path, OPEN, Mode::empty())
+        .map_err(io::Error::from)
+        .and_then(|terminal| if Modes::of(&terminal)? == *ours { before.apply(&terminal) } else { Ok(()) });
+    match restored {
+        // It went, and its modes with it.
+        Err(error)
+            if matches!(Errno::from_io_error(&error), Some(Errno::IO | Errno::NXIO | Errno::NODEV)) =>
+        {
+            Ok(())
+        }
+        restored => restored,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pseudo_terminal::Terminal;
+
+    #[test]
+    fn modes_are_taken_and_put_back_unless_somebody_was_faster() {
+        let terminal = Terminal::open().unwrap();
+        let usual = Modes::of(&terminal.slave).unwrap().lines();
+        usual.apply(&terminal.slave).unwrap();
+        for ours in [usual.raw(), Modes { input: 0, ..usual }] {
+            assert_ne!(ours, usual);
+            ours.apply(&terminal.slave).unwrap();
+            assert_eq!(Modes::of(&terminal.slave).unwrap(), ours);
+            restore(&terminal.path, &usual, &ours).unwrap();
+            assert_eq!(Modes::of(&terminal.slave).unwrap(), usual);
+        }
+        let theirs = Modes { time: 7, ..usual };
+        theirs.apply(&terminal.slave).unwrap();
+        restore(&terminal.path, &usual, &usual.raw()).unwrap();
+        assert_eq!(Modes::of(&terminal.slave).unwrap(), theirs);
+        let path = terminal.path.clone();
+        drop(terminal);
+        assert!(restore(&path, &usual, &theirs).is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn modes_that_a_terminal_does_not_take_are_an_error() {
+        let terminal = Terminal::open().unwrap();
+        let raw = Modes::of(&terminal.slave).unwrap().raw();
+        // A pseudo terminal has eight bits, always.
+        let seven =
+            Modes { control: raw.control & !ControlModes::CSIZE.bits() | ControlModes::CS7.bits(), ..raw };
+        assert!(seven.apply(&terminal.slave).unwrap_err().to_string().contains("does not take"));
+        assert!(Modes::of(tempfile::tempfile().unwrap()).is_err());
+    }
+}

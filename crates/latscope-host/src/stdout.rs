@@ -1,0 +1,73 @@
+//! Standard output. What cannot be written there is an error of the whole run,
+//! whoever wrote it; but that a reader went away is none.
+
+use rustix::io::Errno;
+use std::io::{self, ErrorKind, Write};
+use std::sync::Mutex;
+
+/// The first failure, as the kernel's number.
+static FAILED: Mutex<Option<i32>> = Mutex::new(None);
+
+/// Standard output, whose failures are remembered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        remembered(open().and_then(|()| io::stdout().write(bytes)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        remembered(open().and_then(|()| io::stdout().flush()))
+    }
+}
+
+/// The runtime takes what is written to a closed one.
+fn open() -> io::Result<()> {
+    if latscope_os::stdio::stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
+}
+
+fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
+    if let Err(error) = &outcome
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let mut failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        failed.get_or_insert(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()));
+    }
+    outcome
+}
+
+/// The first failure to write, but for a reader that went away.
+pub fn failure() -> Option<io::Error> {
+    let failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    failed.map(io::Error::from_raw_os_error).map(named)
+}
+
+/// Writes a text at once.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(text: &str) -> io::Result<()> {
+    Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush()).map_err(named)
+}
+
+/// The same error, with the name of what could not be written.
+fn named(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write to stdout: {error}"))
+}
+
+/// Writes a text whose colours are left out where nobody sees them, or `NO_COLOR` is set.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_styled(text: &str) -> io::Result<()> {
+    match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => write(&anstream::adapter::strip_str(text).to_string()),
+        _ => write(text),
+    }
+}
+
+/// Prints for a program that goes on whatever becomes of it; [`failure`] tells in the end.
+pub fn print(text: &str) {
+    let _ = write(text);
+}

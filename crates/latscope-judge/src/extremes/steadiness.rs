@@ -1,0 +1,209 @@
+//! Whether the largest values are the same over the whole run: tests by ranks,
+//! which assume no distribution.
+
+use latscope_core::histogram::Histogram;
+use latscope_core::report::Block;
+use latscope_core::statistics::quantile;
+use statrs::function::erf::erfc;
+
+/// Probabilities by chance, of what the maxima of the blocks look like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steadiness {
+    /// Blocks looked at.
+    pub blocks: usize,
+    /// A trend as strong (Mann, 1945; Kendall, 1975), either way.
+    pub trend: f64,
+    /// Whether that trend is upwards.
+    pub rising: bool,
+    /// Halves as different (Mann and Whitney, 1947).
+    pub halves: f64,
+    /// Neighbours as alike (von Neumann's ratio of ranks: Bartels, 1982).
+    pub bouts: f64,
+}
+
+impl Steadiness {
+    /// Looks at blocks in order of time.
+    pub(super) fn of(blocks: &[Block]) -> Steadiness {
+        let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
+        let (trend, rising) = mann_kendall(&maxima);
+        let ranks = ranks(&maxima);
+        Steadiness { blocks: blocks.len(), trend, rising, halves: halves(&ranks), bouts: bouts(&ranks) }
+    }
+}
+
+/// The blocks of the usual length: all but the last one, if that is not full.
+pub(super) fn full_blocks(blocks: &[Block]) -> &[Block] {
+    match blocks {
+        [first, .., last] if last.count < first.count => &blocks[..blocks.len() - 1],
+        _ => blocks,
+    }
+}
+
+/// The share of large values that are independent of each other: how many
+/// blocks have one, beside how many would if they came singly (the blocks
+/// estimator; Embrechts, Klüppelberg and Mikosch, "Modelling Extremal Events",
+/// 8.1).
+pub(super) fn extremal_index(blocks: &[Block], histogram: &Histogram) -> f64 {
+    let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
+    let Some(level) = quantile(&maxima, 0.5) else { return 1.0 };
+    let quiet = maxima.iter().filter(|max| **max <= level).count() as f64 / maxima.len() as f64;
+    let (n, length) = (histogram.count() as f64, blocks[0].count as f64);
+    let tick_ns = histogram.tick_ps() as f64 / 1e3;
+    let above: u64 = histogram.buckets_ns().filter(|(low, ..)| *low > level * tick_ns).map(|(.., n)| n).sum();
+    let expected = length * (above + histogram.overflow()) as f64 / n;
+    if expected <= 0.0 {
+        return 1.0;
+    }
+    (-quiet.ln() / expected).clamp(0.0, 1.0)
+}
+
+/// Probability by chance of a standard normal variable as far out as `z`, on
+/// either side.
+fn two_sided(z: f64) -> f64 {
+    erfc(z.abs() / std::f64::consts::SQRT_2)
+}
+
+/// Ranks from 1, equal values sharing theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut ranks = vec![0.0; values.len()];
+    for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
+        let before = order.partition_point(|at| values[*at] < values[equal[0]]);
+        let shared = before as f64 + (equal.len() as f64 + 1.0) / 2.0;
+        equal.iter().for_each(|at| ranks[*at] = shared);
+    }
+    ranks
+}
+
+/// Sizes of the groups of equal values.
+fn ties(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.chunk_by(|a, b| a == b).map(|equal| equal.len() as f64).collect()
+}
+
+/// The probability of a trend as strong by chance, and whether it is upwards.
+fn mann_kendall(values: &[f64]) -> (f64, bool) {
+    let n = values.len() as f64;
+    let mut s = 0.0;
+    for (at, earlier) in values.iter().enumerate() {
+        s +=
+            values[at + 1..].iter().map(|later| (later - earlier).total_cmp(&0.0) as i32).sum::<i32>() as f64;
+    }
+    let part = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
+    let variance = (part(n) - ties(values).into_iter().map(part).sum::<f64>()) / 18.0;
+    if variance <= 0.0 {
+        return (1.0, false);
+    }
+    // The sum moves in steps of two: half a step is continuity.
+    let z = (s.abs() - 1.0).max(0.0) / variance.sqrt();
+    (two_sided(z), s > 0.0)
+}
+
+/// The probability of a difference between the halves as large by chance.
+fn halves(ranks: &[f64]) -> f64 {
+    let half = ranks.len() / 2;
+    let (first, second) = (half as f64, (ranks.len() - half) as f64);
+    let n = first + second;
+    let u = ranks[..half].iter().sum::<f64>() - first * (first + 1.0) / 2.0;
+    let tied: f64 = ties(ranks).into_iter().map(|t| t * t * t - t).sum();
+    let variance = first * second / 12.0 * (n + 1.0 - tied / (n * (n - 1.0)));
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    two_sided(((u - first * second / 2.0).abs() - 0.5).max(0.0) / variance.sqrt())
+}
+
+/// The probability of neighbours as alike by chance.
+fn bouts(ranks: &[f64]) -> f64 {
+    let n = ranks.len() as f64;
+    let mean = (n + 1.0) / 2.0;
+    let total: f64 = ranks.iter().map(|rank| (rank - mean).powi(2)).sum();
+    if total <= 0.0 {
+        return 1.0;
+    }
+    let steps: f64 = ranks.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+    let variance =
+        4.0 * (n - 2.0) * (5.0 * n * n - 2.0 * n - 9.0) / (5.0 * n * (n + 1.0) * (n - 1.0).powi(2));
+    let z = (steps / total - 2.0) / variance.sqrt();
+    erfc(-z / std::f64::consts::SQRT_2) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(a: f64, b: f64) {
+        assert!((a - b).abs() < 2e-4, "{a} is not {b}");
+    }
+
+    #[test]
+    fn equal_values_share_their_ranks() {
+        assert_eq!(ranks(&[3.0, 1.0, 3.0, 2.0]), [3.5, 1.0, 3.5, 2.0]);
+        assert!(ranks(&[]).is_empty());
+    }
+
+    /// S is 45 of ten rising values, its variance 125: z = 44 / √125 = 3.935.
+    #[test]
+    fn a_trend_is_as_unlikely_as_worked_out_by_hand() {
+        let rising: Vec<f64> = (0..10).map(f64::from).collect();
+        let (p, up) = mann_kendall(&rising);
+        near(p * 1e3, 0.0831);
+        assert!(up);
+        let falling: Vec<f64> = rising.iter().rev().copied().collect();
+        assert_eq!(mann_kendall(&falling), (p, false));
+        assert_eq!(mann_kendall(&[5.0; 10]).0, 1.0);
+        let (p, _) = mann_kendall(&[1.0, 3.0, 2.0, 4.0]);
+        near(p, 0.3082); // S = 4, variance 8.667, z = 3 / 2.944
+    }
+
+    /// U is 0 of 25, its variance 22.92: z = 12 / 4.787 = 2.507.
+    #[test]
+    fn halves_are_told_apart() {
+        let values: Vec<f64> = (1..=10).map(f64::from).collect();
+        near(halves(&values), 0.0122);
+        near(halves(&[1.0, 4.0, 5.0, 8.0, 2.0, 3.0, 6.0, 7.0]), 1.0);
+        assert_eq!(halves(&[2.5; 4]), 1.0);
+    }
+
+    #[test]
+    fn bouts_are_seen_where_a_trend_is_not() {
+        let up_and_down: Vec<f64> = (0..64)
+            .map(|i| if (16..48).contains(&i) { 100.0 } else { 1.0 } + f64::from(i * 7 % 64) / 64.0)
+            .collect();
+        assert!(mann_kendall(&up_and_down).0 > 0.01 && halves(&ranks(&up_and_down)) > 0.01);
+        assert!(bouts(&ranks(&up_and_down)) < 1e-6);
+        let alternating: Vec<f64> = (0..64).map(|i| f64::from(i % 2) + f64::from(i) / 1e3).collect();
+        assert!(bouts(&ranks(&alternating)) > 0.99, "these are no bouts");
+    }
+
+    #[test]
+    fn a_last_block_that_is_not_full_is_left_out() {
+        let block = |count| Block { from: 0, count, sum: 0, max: 1 };
+        assert_eq!(full_blocks(&[block(8), block(8), block(3)]).len(), 2);
+        assert_eq!(full_blocks(&[block(8), block(8)]).len(), 2);
+        assert_eq!(full_blocks(&[]).len(), 0);
+    }
+
+    #[test]
+    fn values_in_clusters_are_fewer_than_they_look() {
+        let of = |cluster: u64| {
+            let mut histogram = Histogram::new(1000);
+            let mut blocks = Vec::new();
+            for block in 0..100u64 {
+                let busy = block % 2 == 0;
+                (0..1000).for_each(|i| histogram.record(if busy && i < cluster { 9_000 } else { 1_000 }));
+                blocks.push(Block {
+                    from: block,
+                    count: 1000,
+                    sum: 0,
+                    max: if busy { 9_000 } else { 1_000 },
+                });
+            }
+            extremal_index(&blocks, &histogram)
+        };
+        assert_eq!(of(1), 1.0);
+        near(of(10), std::f64::consts::LN_2 / 5.0);
+    }
+}

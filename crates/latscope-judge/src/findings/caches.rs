@@ -1,0 +1,442 @@
+//! The caches that a random chase shows. Each round of the run has a curve of
+//! its own, and what its levels are is looked at round by round: only what the
+//! rounds agree on is claimed.
+
+use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
+use super::select::{is, listed, measured, number};
+use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
+use latscope_core::quality::{Level as Trust, Quality, Reason};
+use latscope_core::report::{Finding, Measurement, Report};
+use latscope_core::statistics::median;
+use latscope_core::units::{format_share, format_size, format_time};
+
+/// Edges of several rounds within this many octaves are the same edge.
+const SAME_EDGE: f64 = 0.5;
+
+/// A row for one level of the memory hierarchy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LevelRow {
+    /// `L1`, `L2`, `L3`, … or `memory`.
+    pub name: String,
+    /// Median latency over the interior of the level, ns.
+    pub ns: f64,
+    /// The same in core cycles, where they were measured.
+    pub cycles: Option<f64>,
+    /// Median of the points' 10 % quantiles, ns.
+    pub p10: Option<f64>,
+    /// Median of the points' 90 % quantiles, ns.
+    pub p90: Option<f64>,
+    /// Declared capacity, bytes.
+    pub declared: Option<u64>,
+    /// Between which measured sizes it ends, where the rounds agree on that; `None` for memory.
+    pub edge: Option<Edge>,
+    /// How that compares with the declared capacity.
+    pub agreement: Agreement,
+    /// How far the row can be trusted.
+    pub quality: Quality,
+}
+
+impl LevelRow {
+    /// Bytes up to which the level serves, as far as is known: the declared ones where
+    /// the measurement agrees, for they are exact; else the largest size measured that
+    /// it still served.
+    pub fn capacity(&self) -> Option<u64> {
+        let declared = self.declared.filter(|_| self.agreement == Agreement::Agrees);
+        declared.or(self.edge.map(|edge| edge.from))
+    }
+}
+
+/// The levels that the random pointer chase shows, fastest first: on 2 MiB
+/// pages where those could be had, else on 4 KiB pages. Empty without one. A
+/// step that no declared cache accounts for has no row.
+pub fn level_rows(report: &Report) -> Vec<LevelRow> {
+    let Some(chase) = Chase::of(report) else { return Vec::new() };
+    chase.levels().filter_map(|level| chase.row(level)).collect()
+}
+
+/// The latency of each level that is claimed.
+pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
+    let Some(chase) = Chase::of(report) else { return Vec::new() };
+    chase.levels().filter_map(|level| Some((level.name.clone(), chase.figures(level)?.0))).collect()
+}
+
+/// The points of a chase, in ascending size.
+pub(super) fn chases<'a>(report: &'a Report, order: &str, pages: &str) -> Vec<&'a Measurement> {
+    let mut points: Vec<&Measurement> = measured(report, "memory.latency")
+        .filter(|m| is(m, "order", order) && is(m, "pages", pages) && number(m, "size").is_some())
+        .collect();
+    points.sort_by_key(|m| number(m, "size"));
+    points
+}
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    let Some(chase) = Chase::of(report) else { return Vec::new() };
+    let caches = chase.matches.iter().filter_map(|level| chase.declared_cache(level));
+    chase.cache_levels().into_iter().chain(caches).collect()
+}
+
+/// The chase that levels are read from.
+struct Chase<'a> {
+    report: &'a Report,
+    points: Vec<&'a Measurement>,
+    pages: &'static str,
+    /// The levels of the medians over the rounds.
+    matches: Vec<LevelMatch>,
+    /// The levels of each round.
+    rounds: Vec<Vec<LevelMatch>>,
+}
+
+/// What the rounds say of the end of one level.
+struct Seen {
+    /// What most of them say.
+    agreement: Agreement,
+    /// How many say it, of how many.
+    agree: usize,
+    of: usize,
+    /// From the smallest to the largest size at which any round saw the end.
+    edge: Option<Edge>,
+    /// Whether that is one place, seen in rounds enough.
+    steady: bool,
+}
+
+impl<'a> Chase<'a> {
+    fn of(report: &'a Report) -> Option<Self> {
+        let curves = ["2MiB", "4KiB"].map(|pages| (pages, chases(report, "random", pages)));
+        // One size is a figure, no curve: it has no levels. A curve on huge pages
+        // that were refused is one on small pages, of fewer or more points.
+        let sound = |points: &[&Measurement]| points.iter().all(|m| m.quality.level <= Trust::Unstable);
+        let curve = |(_, points): &&(&'static str, Vec<&'a Measurement>)| points.len() > 1;
+        let best = curves.iter().filter(curve).find(|(_, points)| sound(points));
+        let (pages, points) = best.or_else(|| curves.iter().find(curve))?.clone();
+        let levels = |figure: &dyn Fn(&Measurement) -> Option<f64>| {
+            let curve = points.iter().filter_map(|m| Some((number(m, "size")?, figure(m)?)));
+            match_declared(&detect(&curve.collect::<Vec<_>>()), &report.machine)
+        };
+        let rounds = points.iter().map(|m| m.rounds.len()).max().unwrap_or(0);
+        let complete = |round: &usize| {
+            let there = points.iter().filter(|m| m.rounds.get(*round).is_some_and(|r| r.p50.is_some()));
+            4 * there.count() >= 3 * points.len()
+        };
+        let rounds: Vec<_> =
+            (0..rounds).filter(complete).map(|round| levels(&|m| m.rounds.get(round)?.p50)).collect();
+        // In a single round the lower quantile is nearer to the truth: what disturbs
+        // a load only ever makes it slower.
+        let once = |m: &Measurement| m.summary.p10.or_else(|| m.typical());
+        let matches = if rounds.len() > 1 { levels(&Measurement::typical) } else { levels(&once) };
+        let rounds = if rounds.is_empty() { vec![matches.clone()] } else { rounds };
+        Some(Chase { report, points, pages, matches, rounds })
+    }
+
+    /// The levels with a name: caches and memory.
+    fn levels(&self) -> impl Iterator<Item = &LevelMatch> {
+        self.matches.iter().filter(|level| level.name != "step")
+    }
+
+    /// What the rounds say of a level.
+    fn seen(&self, name: &str) -> Seen {
+        let each: Vec<&LevelMatch> =
+            self.rounds.iter().filter_map(|round| round.iter().find(|level| level.name == name)).collect();
+        let of = self.rounds.len();
+        let count = |agreement| each.iter().filter(|level| level.agreement == agreement).count();
+        let met = count(Agreement::Agrees);
+        // What disturbs a cache takes from it: if half of the rounds find all of it, all is there.
+        let agreement = if met > 0 && 2 * met >= of {
+            Agreement::Agrees
+        } else {
+            each.iter().map(|level| level.agreement).max_by_key(|a| count(*a)).unwrap_or(Agreement::NotSeen)
+        };
+        let edges = |only: Option<Agreement>| {
+            each.iter().filter(move |level| only.is_none_or(|only| level.agreement == only)).filter_map(edge)
+        };
+        let agree = count(agreement);
+        let widest = edges(Some(agreement)).map(|edge| edge.octaves()).fold(SAME_EDGE, f64::max);
+        let together = edges(Some(agreement)).reduce(Edge::with);
+        let close = together.is_none_or(|edge| edge.octaves() <= widest);
+        let undisputed = agreement == Agreement::Agrees || met == 0 && 4 * agree >= 3 * of && close;
+        Seen {
+            agreement,
+            agree,
+            of,
+            edge: edges(None).reduce(Edge::with),
+            steady: agree >= ENOUGH_ROUNDS && undisputed,
+        }
+    }
+
+    /// The points of a level's interior: the outer quarters belong half to the edges.
+    fn interior(&self, level: &LevelMatch) -> Option<Vec<&'a Measurement>> {
+        let level = level.level.as_ref()?;
+        let sizes = level.from_size..=level.to_size;
+        let within = |m: &&Measurement| number(m, "size").is_some_and(|size| sizes.contains(&size));
+        let members: Vec<&Measurement> = self.points.iter().copied().filter(within).collect();
+        let trim = members.len() / 4;
+        Some(members[trim..members.len() - trim].to_vec())
+    }
+
+    fn row(&self, level: &LevelMatch) -> Option<LevelRow> {
+        let interior = self.interior(level)?;
+        let typical_of = |figure: fn(&Measurement) -> Option<f64>| {
+            median(&interior.iter().filter_map(|m| figure(m)).collect::<Vec<f64>>())
+        };
+        let seen = self.seen(&level.name);
+        let mut quality = Quality::default();
+        let worst = interior.iter().map(|m| &m.quality).max_by_key(|quality| quality.level);
+        if let Some(worst) = worst.filter(|quality| quality.level > Trust::Unstable) {
+            quality.merge(worst);
+        }
+        if let Some(edge) = seen.edge.filter(|_| !seen.steady && seen.of >= ENOUGH_ROUNDS) {
+            let text = format!("its end was seen anywhere from {} to {}", size(edge.from), size(edge.to));
+            let reason = Reason::new(Trust::Unstable, "edge-varies", text, "");
+            quality.lower(reason.with("from", edge.from as f64).with("to", edge.to as f64));
+        }
+        Some(LevelRow {
+            name: level.name.clone(),
+            ns: typical_of(Measurement::typical)?,
+            cycles: typical_of(|m| m.summary.cycles),
+            p10: typical_of(|m| m.summary.p10),
+            p90: typical_of(|m| m.summary.p90),
+            declared: level.declared,
+            edge: seen.edge.filter(|_| seen.steady && self.may_be_told(level, &seen)),
+            agreement: if level.level.as_ref()?.edge.is_none() { Agreement::Memory } else { seen.agreement },
+            quality,
+        })
+    }
+
+    /// Whether the place of an edge may be told as that of the level: not where it would
+    /// contradict what is declared without evidence enough for that.
+    fn may_be_told(&self, level: &LevelMatch, seen: &Seen) -> bool {
+        let agrees = matches!(seen.agreement, Agreement::Agrees | Agreement::Memory);
+        agrees || level.declared.is_none() || self.doubts(&level.name, seen).is_empty()
+    }
+
+    /// The latency of a level and its cycles, from a median over its interior in each
+    /// round; `None` where the rounds do not agree on its place, or differ on its latency by a factor of two.
+    fn figures(&self, level: &LevelMatch) -> Option<(Figure, Option<Figure>)> {
+        let interior = self.interior(level)?;
+        let disturbed = |m: &&Measurement| m.quality.level > Trust::Unstable || m.incomplete;
+        if !self.seen(&level.name).steady || interior.iter().any(disturbed) {
+            return None;
+        }
+        let rounds = interior.iter().map(|m| m.rounds.len()).min()?;
+        let over = |figure: fn(&latscope_core::rounds::Round) -> Option<f64>| {
+            let of_round = |round: usize| {
+                median(&interior.iter().filter_map(|m| figure(&m.rounds[round])).collect::<Vec<f64>>())
+            };
+            (0..rounds).filter_map(of_round).collect::<Vec<f64>>()
+        };
+        let latency = Figure::together(&interior, "p50", &over(|round| round.p50))?;
+        if latency.high > 2.0 * latency.low {
+            return None;
+        }
+        Some((latency, Figure::together(&[], "cycles", &over(|round| round.cycles))))
+    }
+
+    /// How fast each level is whose place and latency the rounds agree on.
+    fn cache_levels(&self) -> Option<Finding> {
+        let once = self.rounds.len() < ENOUGH_ROUNDS;
+        let mut told = Told::when(!once, "cache-levels");
+        let mut described = Vec::new();
+        for level in self.levels() {
+            let Some(row) = self.row(level) else { continue };
+            let name = row.name.to_lowercase();
+            let mut words = format!("{}{}", row.name, self.place(&row));
+            if once {
+                words += &format!(" {}", format_time(row.ns));
+                told = told.value(&format!("{name}_ns"), row.ns);
+            } else {
+                let Some((latency, cycles)) = self.figures(level) else { continue };
+                words += &format!(" {}", latency.time());
+                told = told.figure(&format!("{name}_ns"), &latency);
+                if let Some(cycles) = cycles {
+                    words += &format!(" ({} cycles)", cycles.count());
+                    told = told.figure(&format!("{name}_cycles"), &cycles);
+                }
+            }
+            if let Some(capacity) = row.capacity() {
+                told = told.value(&format!("{name}_capacity"), capacity as f64);
+            }
+            described.push(words);
+        }
+        if described.len() < 2 {
+            return None;
+        }
+        let pages = self.pages.replace("MiB", " MiB").replace("KiB", " KiB");
+        let mut text = format!("A random chase on {pages} pages: {}.", described.join(", "));
+        if once {
+            text += " Measured once: too little to judge how steady that is.";
+        }
+        let of = self.rounds.len();
+        let unreached =
+            self.rounds.iter().filter(|round| round.iter().all(|l| l.agreement != Agreement::Memory));
+        if let Some(largest) = self.largest().filter(|_| 4 * unreached.count() >= 3 * of) {
+            text += &format!(
+                " At {}, the largest size, the latency still rises: memory itself was not reached.",
+                format_size(largest)
+            );
+        }
+        Some(told.agreeing(of, of).say(text))
+    }
+
+    /// ` of 32 KiB`, where the level ends as it is declared to; else up to which size
+    /// it was seen to serve, if that is steady.
+    fn place(&self, row: &LevelRow) -> String {
+        match row.agreement {
+            Agreement::Memory => String::new(),
+            Agreement::Agrees => {
+                row.declared.map_or(String::new(), |size| format!(" ({})", format_size(size)))
+            }
+            _ => row.edge.map_or(String::new(), |edge| format!(" (up to {})", size(edge.from))),
+        }
+    }
+
+    fn largest(&self) -> Option<u64> {
+        self.points.last().and_then(|m| number(m, "size"))
+    }
+
+    /// What is to be said of a cache that was not found to be what it is declared to be.
+    fn declared_cache(&self, level: &LevelMatch) -> Option<Finding> {
+        if level.name == "step" {
+            return self.undeclared(level);
+        }
+        let declared = level.declared?;
+        let seen = self.seen(&level.name);
+        // A curve that ends before a cache does cannot show it.
+        let beyond = self.largest().is_some_and(|largest| largest > 2 * declared);
+        if seen.agreement == Agreement::Agrees || seen.edge.is_none() && !beyond {
+            return None;
+        }
+        let doubts = self.doubts(&level.name, &seen);
+        let id = match seen.agreement {
+            _ if !seen.steady => "effective-cache",
+            Agreement::NotSeen => "unseen-cache",
+            Agreement::Larger => "declared-cache",
+            Agreement::ExclusiveSum => "exclusive-cache",
+            _ => "effective-cache",
+        };
+        let told = Told::when(doubts.is_empty(), id)
+            .value("declared", declared as f64)
+            .values(seen.edge.iter().flat_map(|edge| {
+                [
+                    ("effective", edge.from as f64),
+                    ("effective_low", edge.from as f64),
+                    ("effective_high", edge.to as f64),
+                ]
+            }))
+            .points(self.around(seen.edge))
+            .agreeing(seen.agree, seen.of);
+        let start = format!("{} is declared as {}; ", level.name, format_size(declared));
+        Some(told.say(match doubts.is_empty() {
+            true => start + &claimed(&seen),
+            false => {
+                start + &format!("{}. That is no size to rely on: {}.", doubtful(&seen), listed(&doubts))
+            }
+        }))
+    }
+
+    /// What speaks against contradicting a declared size.
+    fn doubts(&self, name: &str, seen: &Seen) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if seen.of < ENOUGH_ROUNDS {
+            doubts.push(format!("at least {ENOUGH_ROUNDS} rounds are needed, and {} measured it", seen.of));
+        } else if !seen.steady {
+            doubts.push("the rounds do not agree".to_owned());
+        }
+        match &self.report.activity {
+            Some(activity) if activity.is_quiet() => {}
+            Some(activity) => doubts.push(format!(
+                "other processes used {} of the CPUs and a part of the caches",
+                format_share(activity.others)
+            )),
+            None => doubts.push("whether the machine was quiet is not known".to_owned()),
+        }
+        if self.report.machine.hypervisor.is_some() {
+            doubts.push(
+                "the neighbours of this virtual machine may use a part of the caches, which is not seen from inside".to_owned(),
+            );
+        }
+        if self.pages == "4KiB" && name != "L1" {
+            doubts.push("4 KiB pages at scattered addresses blur the edge".to_owned());
+        }
+        if self.points.iter().any(|m| m.quality.level > Trust::Unstable) {
+            doubts.push("points of the chase are degraded".to_owned());
+        }
+        doubts
+    }
+
+    /// A step that no declared cache accounts for: claimed or not said at all.
+    fn undeclared(&self, level: &LevelMatch) -> Option<Finding> {
+        let whole = edge(&level)?;
+        let near = |found: &Edge| whole.with(*found).octaves() <= SAME_EDGE.max(whole.octaves());
+        let steps = |round: &Vec<LevelMatch>| {
+            round.iter().filter(|level| level.name == "step").filter_map(|level| edge(&level)).find(near)
+        };
+        let found: Vec<Edge> = self.rounds.iter().filter_map(steps).collect();
+        let (agree, of) = (found.len(), self.rounds.len());
+        let range = found.into_iter().reduce(Edge::with)?;
+        let steady = agree >= ENOUGH_ROUNDS && 4 * agree >= 3 * of;
+        let seen = Seen { agreement: Agreement::Undeclared, agree, of, edge: Some(range), steady };
+        if !self.doubts("", &seen).is_empty() {
+            return None;
+        }
+        let told = Told::claim("undeclared-cache").points(self.around(seen.edge)).agreeing(agree, of);
+        let told = told.values([("effective_low", range.from as f64), ("effective_high", range.to as f64)]);
+        Some(told.say(format!(
+            "{} of {} rounds show a step {}, which no declared cache accounts for.",
+            agree,
+            of,
+            between(range)
+        )))
+    }
+
+    /// The points on both sides of an edge.
+    fn around(&self, edge: Option<Edge>) -> impl Iterator<Item = &'a Measurement> {
+        let near = move |m: &&Measurement| {
+            edge.zip(number(m, "size")).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
+        };
+        self.points.iter().copied().filter(near)
+    }
+}
+
+fn edge(level: &&LevelMatch) -> Option<Edge> {
+    level.level.as_ref()?.edge
+}
+
+/// What quiet rounds that agree say.
+fn claimed(seen: &Seen) -> String {
+    let rounds = format!("in {} of {} rounds", seen.agree, seen.of);
+    let Some(edge) = seen.edge else {
+        return format!("{rounds} the latency had no step for it.");
+    };
+    let between = between(edge);
+    match seen.agreement {
+        Agreement::NotSeen => format!("{rounds} the latency had no step for it."),
+        Agreement::ExclusiveSum => format!(
+            "{rounds} the latency rose {between} only, about its size and that of the level before together, as if the \
+             two hold different lines (an exclusive cache)."
+        ),
+        Agreement::Larger => format!("{rounds} the latency rose {between} only."),
+        _ => format!("{rounds} the latency rose {between} already: so much of it served this program."),
+    }
+}
+
+/// What is said where the rounds disagree, or may be disturbed.
+fn doubtful(seen: &Seen) -> String {
+    match seen.edge {
+        None => "no step of the latency was seen for it".to_owned(),
+        Some(edge) if seen.steady || seen.of == 1 => {
+            format!("the latency was seen to rise {}", between(edge))
+        }
+        Some(edge) => {
+            format!("the latency was seen to rise anywhere from {} to {}", size(edge.from), size(edge.to))
+        }
+    }
+}
+
+/// `between 5 MiB and 6 MiB`, two sizes that were measured.
+fn between(edge: Edge) -> String {
+    format!("between {} and {}", size(edge.from), size(edge.to))
+}
+
+/// A size that was measured, in as many digits as it has.
+fn size(bytes: u64) -> String {
+    format_size(bytes)
+}

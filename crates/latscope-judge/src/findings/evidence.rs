@@ -1,0 +1,315 @@
+//! What a finding may rest on, and how it is put into words. Every finding is
+//! built here, so that none says more than the figures support.
+//!
+//! - A figure is [`Figure`], with where the next run's is expected. There is
+//!   none of a row that is degraded, unstable, unsupported or incomplete, nor
+//!   of fewer than three rounds.
+//! - A ratio is [`Ratio`]: [`compare`] has one only where the two ranges are apart.
+//! - A sentence gives ranges, rounded outwards to two digits, and "at least" of
+//!   a ratio: so the next run says the same, or less, or more, but not otherwise.
+
+use super::select::{is_measured, many};
+use latscope_core::quality::Level;
+use latscope_core::report::{Agreeing, Certainty, Evidence, Finding, Measurement};
+use latscope_core::rounds::{Prediction, prediction, unsteady};
+use std::collections::BTreeMap;
+
+/// So many rounds must agree before anything is claimed.
+pub(crate) const ENOUGH_ROUNDS: usize = 3;
+
+/// The least level of an interval that supports a claim: two rounds have an
+/// interval, too, in which the next figure lies in one of three cases.
+const ENOUGH_LEVEL: f64 = 0.9;
+
+/// A figure that supports claims.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Figure {
+    pub value: f64,
+    /// Where the next run's is expected.
+    pub low: f64,
+    pub high: f64,
+    evidence: Vec<Evidence>,
+}
+
+impl Figure {
+    /// The median of a point.
+    pub fn p50(m: &Measurement) -> Option<Figure> {
+        let interval = m.interval.filter(supports)?;
+        let value = m.typical().filter(|ns| *ns > 0.0)?;
+        (is_steady(m) && m.rounds.len() >= ENOUGH_ROUNDS).then(|| Figure {
+            value,
+            low: interval.low,
+            high: interval.high,
+            evidence: vec![evidence_of(m, "p50", value, Some(interval))],
+        })
+    }
+
+    /// The 99 % quantile of a point.
+    pub fn p99(m: &Measurement) -> Option<Figure> {
+        let over: Vec<f64> = m.rounds.iter().filter_map(|round| round.p99).collect();
+        Figure::over_rounds(m, "p99", m.summary.p99?, &over)
+    }
+
+    /// A named value of a point.
+    pub fn named(m: &Measurement, name: &str) -> Option<Figure> {
+        let over: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(name).copied()).collect();
+        Figure::over_rounds(m, name, m.values.get(name)?.value, &over)
+    }
+
+    fn over_rounds(m: &Measurement, name: &str, value: f64, over: &[f64]) -> Option<Figure> {
+        if !is_steady(m) {
+            return None;
+        }
+        let interval = interval(over)?;
+        let evidence = vec![evidence_of(m, name, value, Some(interval))];
+        Some(Figure { value, low: interval.low, high: interval.high, evidence })
+    }
+
+    /// What several points say together, from one figure for each round.
+    pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<Figure> {
+        let interval = interval(over)?;
+        let value = latscope_core::statistics::median(over)?;
+        let own = |m: &&Measurement| evidence_of(m, name, m.typical().unwrap_or(0.0), m.interval);
+        Some(Figure { value, low: interval.low, high: interval.high, evidence: of.iter().map(own).collect() })
+    }
+
+    /// So many times the figure.
+    pub fn scaled(mut self, by: f64) -> Figure {
+        (self.value, self.low, self.high) = (self.value * by, self.low * by, self.high * by);
+        self
+    }
+
+    /// What it exceeds another by.
+    pub fn less(&self, other: &Figure) -> Figure {
+        let evidence = [self.evidence.as_slice(), &other.evidence].concat();
+        let (value, low, high) = (self.value - other.value, self.low - other.high, self.high - other.low);
+        Figure { value, low, high, evidence }
+    }
+
+    /// The figure as a duration: `5 to 7.3 µs`.
+    pub fn time(&self) -> String {
+        time_range(self.low, self.high)
+    }
+
+    /// The figure as a plain number: `1.2 to 1.4`.
+    pub fn count(&self) -> String {
+        let (low, high) = (two_digits(self.low, Direction::Down), two_digits(self.high, Direction::Up));
+        if low == high { plain(low) } else { format!("{} to {}", plain(low), plain(high)) }
+    }
+}
+
+/// Whether a row is as it should be, round for round.
+pub(super) fn is_steady(m: &Measurement) -> bool {
+    is_measured(m) && m.quality.level == Level::Ok && !m.incomplete
+}
+
+fn supports(interval: &Prediction) -> bool {
+    interval.level >= ENOUGH_LEVEL && interval.low > 0.0 && interval.high.is_finite()
+}
+
+/// Where the next run's figure is expected, from one for each round; `None` if
+/// too few, or where they jump or drift.
+fn interval(over: &[f64]) -> Option<Prediction> {
+    if over.len() < ENOUGH_ROUNDS || unsteady(over).is_some() {
+        return None;
+    }
+    prediction(over, 0.0).filter(supports)
+}
+
+fn evidence_of(m: &Measurement, figure: &str, value: f64, interval: Option<Prediction>) -> Evidence {
+    Evidence {
+        probe: m.probe.clone(),
+        params: m.params.clone(),
+        figure: figure.to_owned(),
+        value,
+        interval,
+        rounds: m.rounds.len().max(1) as u64,
+    }
+}
+
+/// How many times the one the other is: from what the ranges allow at least to
+/// what they allow at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ratio {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// `a` by `b`, where `a` is the larger: `None` unless the two ranges are apart
+/// by a tenth. That it is possible was looked at before ([`latscope_core::bounds`]): a row
+/// with a value that cannot be is no [`Figure`].
+pub(super) fn compare(a: &Figure, b: &Figure) -> Option<Ratio> {
+    Some(Ratio::between(a, b)).filter(|ratio| ratio.low >= 1.1)
+}
+
+/// Whether both are about the same, as far as the ranges reach: within a fifth.
+pub(super) fn alike(a: &Figure, b: &Figure) -> bool {
+    a.high <= 1.2 * b.low && b.high <= 1.2 * a.low
+}
+
+impl Ratio {
+    /// What the ranges allow, whether they are apart or not.
+    pub fn between(a: &Figure, b: &Figure) -> Ratio {
+        Ratio { value: a.value / b.value, low: a.low / b.high, high: a.high / b.low }
+    }
+
+    /// `at least ×3`, rounded down.
+    pub fn at_least(&self) -> String {
+        format!("at least ×{}", many(floor(self.low)).trim_end_matches(".0"))
+    }
+}
+
+/// The next lower number of the series 1, 1.2, 1.5, 2, 3, 5, 7, 10, …
+fn floor(ratio: f64) -> f64 {
+    const SERIES: [f64; 7] = [1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0];
+    let ten = 10f64.powf(ratio.max(1.0).log10().floor());
+    SERIES.into_iter().rev().map(|step| step * ten).find(|step| *step <= ratio).unwrap_or(ten)
+}
+
+/// A count of which there are at least so many, in one digit: `15 million`.
+pub(super) fn at_least_many(count: f64) -> String {
+    many(floor(count)).trim_end_matches(".0").replace(".0 million", " million")
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Down,
+    Up,
+}
+
+/// The number of two digits next to it in this direction.
+fn two_digits(value: f64, direction: Direction) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let exponent = value.log10().floor() - 1.0;
+    // What is a number of two digits already stays, whatever the division leaves.
+    let count = value / 10f64.powf(exponent);
+    let near = count.round();
+    let whole = match direction {
+        _ if (count - near).abs() < 1e-6 => near,
+        Direction::Down => count.floor(),
+        Direction::Up => count.ceil(),
+    };
+    // Read from decimal digits it is the nearest number to them.
+    format!("{whole}e{exponent}").parse().unwrap_or(value)
+}
+
+/// A number of two digits without the zeros that say nothing.
+fn plain(value: f64) -> String {
+    let digits = if value > 0.0 { (1.0 - value.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+    let text = format!("{value:.digits$}");
+    if digits > 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A range of durations, rounded outwards to two digits: `5 to 7.3 µs`, `940 ns
+/// to 1.2 µs`, or `5 µs` where both ends are the same so.
+pub(super) fn time_range(low: f64, high: f64) -> String {
+    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    let (low, high) = (two_digits(low, Direction::Down), two_digits(high, Direction::Up));
+    let unit = |ns: f64| UNITS.into_iter().find(|(scale, _)| ns >= *scale * 0.9999).unwrap_or(UNITS[3]);
+    let ((of_low, low_unit), (of_high, high_unit)) = (unit(low), unit(high));
+    let written = |ns: f64, scale: f64| plain(ns / scale);
+    if low == high {
+        format!("{} {high_unit}", written(high, of_high))
+    } else if low_unit == high_unit {
+        format!("{} to {} {high_unit}", written(low, of_low), written(high, of_high))
+    } else {
+        format!("{} {low_unit} to {} {high_unit}", written(low, of_low), written(high, of_high))
+    }
+}
+
+/// A finding in the making: the sentence, with the figures that it rests on.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    id: String,
+    values: BTreeMap<String, f64>,
+    evidence: Vec<Evidence>,
+    certainty: Certainty,
+    rounds: Option<Agreeing>,
+}
+
+impl Told {
+    /// What the figures support.
+    pub fn claim(id: &str) -> Told {
+        Told {
+            id: id.to_owned(),
+            values: BTreeMap::new(),
+            evidence: Vec::new(),
+            certainty: Certainty::Claim,
+            rounds: None,
+        }
+    }
+
+    /// What was seen, and may be otherwise in the next run.
+    pub fn doubt(id: &str) -> Told {
+        Told { certainty: Certainty::Doubt, ..Told::claim(id) }
+    }
+
+    /// A claim if `supported`, else a doubt.
+    pub fn when(supported: bool, id: &str) -> Told {
+        if supported { Told::claim(id) } else { Told::doubt(id) }
+    }
+
+    /// With a number that is exact: a size, a count of what was asked for.
+    pub fn value(mut self, name: &str, value: f64) -> Told {
+        self.values.insert(name.to_owned(), value);
+        self
+    }
+
+    /// With several of them.
+    pub fn values<'a>(mut self, values: impl IntoIterator<Item = (&'a str, f64)>) -> Told {
+        self.values.extend(values.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self
+    }
+
+    /// With a figure: its value in two digits, and the ends of its range as
+    /// `…_low` and `…_high`.
+    pub(super) fn figure(self, name: &str, figure: &Figure) -> Told {
+        let mut told = self.range(name, (figure.value, figure.low, figure.high));
+        let new = figure.evidence.iter().filter(|new| !told.evidence.contains(new)).cloned();
+        let new: Vec<Evidence> = new.collect();
+        told.evidence.extend(new);
+        told
+    }
+
+    /// With a ratio, as [`Told::figure`].
+    pub(super) fn ratio(self, name: &str, ratio: &Ratio) -> Told {
+        self.range(name, (ratio.value, ratio.low, ratio.high))
+    }
+
+    fn range(mut self, name: &str, (value, low, high): (f64, f64, f64)) -> Told {
+        let near = (two_digits(value, Direction::Down), two_digits(value, Direction::Up));
+        let near = if value - near.0 <= near.1 - value { near.0 } else { near.1 };
+        self.values.insert(name.to_owned(), near);
+        self.values.insert(format!("{name}_low"), two_digits(low, Direction::Down));
+        self.values.insert(format!("{name}_high"), two_digits(high, Direction::Up));
+        self
+    }
+
+    /// With points that it rests on as they are, their median as the figure.
+    pub fn points<'a>(mut self, points: impl IntoIterator<Item = &'a Measurement>) -> Told {
+        let own = |m: &Measurement| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.interval);
+        self.evidence.extend(points.into_iter().map(own));
+        self
+    }
+
+    /// With how many rounds show it.
+    pub fn agreeing(mut self, agree: usize, of: usize) -> Told {
+        self.rounds = Some(Agreeing { agree: agree as u64, of: of as u64 });
+        self
+    }
+
+    /// The finding, in these words.
+    pub fn say(self, text: impl Into<String>) -> Finding {
+        Finding {
+            id: self.id,
+            text: text.into(),
+            values: self.values,
+            certainty: self.certainty,
+            evidence: self.evidence,
+            rounds: self.rounds,
+        }
+    }
+}

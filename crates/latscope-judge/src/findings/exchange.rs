@@ -1,0 +1,192 @@
+//! Locks, hand-offs, threads and pools.
+
+use super::evidence::{Figure, Ratio, Told, alike, compare};
+use super::select::{is, measured, number, value};
+use latscope_core::report::{Finding, Measurement, Report, Times};
+use latscope_core::units::counted;
+
+/// The ways to hand over that are compared, the one of the talk first.
+const MECHANISMS: [(&str, &str); 6] = [
+    ("sync.semaphore", "semaphore"),
+    ("sync.futex", "futex"),
+    ("sync.condvar", "condition variable"),
+    ("sync.eventfd", "eventfd"),
+    ("sync.pipe", "pipe"),
+    ("sync.unix-stream", "Unix socket"),
+];
+
+/// Placements from the least to the most that lies in the way.
+const PLACEMENTS: [(&str, &str); 3] = [
+    ("same-core", "on one core"),
+    ("two-cores-awake", "between two cores kept awake"),
+    ("two-cores", "between two cores"),
+];
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    [mutex_and_hand_off, why_pools, idle_exit, oversubscription]
+        .iter()
+        .filter_map(|conclusion| conclusion(report))
+        .collect()
+}
+
+/// A hand-off that was measured, with its name in words.
+struct HandOff<'a> {
+    point: &'a Measurement,
+    mechanism: &'static str,
+    placement: &'static str,
+}
+
+impl<'a> HandOff<'a> {
+    /// The first mechanism measured in this placement of whose waits at least
+    /// this percentage slept.
+    fn placed(
+        report: &'a Report,
+        (placement, words): (&'static str, &'static str),
+        least_blocked: f64,
+    ) -> Option<Self> {
+        MECHANISMS.iter().find_map(|(probe, mechanism)| {
+            let blocks =
+                |m: &&Measurement| value(m, "blocked").is_none_or(|percent| percent >= least_blocked);
+            let point = measured(report, probe).filter(blocks).find(|m| is(m, "placement", placement))?;
+            Some(HandOff { point, mechanism, placement: words })
+        })
+    }
+
+    /// The first placement of which there is one.
+    fn any(report: &'a Report, least_blocked: f64) -> Option<Self> {
+        PLACEMENTS.into_iter().find_map(|placement| HandOff::placed(report, placement, least_blocked))
+    }
+
+    /// Time there and back, where the probe times that or a half of it.
+    fn round_trip(&self) -> Option<Figure> {
+        let figure = Figure::p50(self.point)?;
+        Some(if self.point.times == Times::RoundTrip { figure } else { figure.scaled(2.0) })
+    }
+}
+
+/// The talk puts a semaphore of 8 µs beside the classic mutex of 25 ns. These
+/// are two different things.
+fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
+    let lock = Figure::p50(measured(report, "sync.mutex").next()?)?;
+    // One that mostly finds its token there is no blocking hand-off.
+    let hand_off = HandOff::any(report, 50.0)?;
+    let way = hand_off.round_trip()?.scaled(0.5);
+    let ratio = compare(&way, &lock)?;
+    let text = format!(
+        "An uncontended mutex takes {}, a blocking hand-off by {} {} {} one way ({}). They are not the same \
+         thing: the mutex never leaves the program, the hand-off puts one thread to sleep in the kernel and wakes another. \
+         Compare like with like.",
+        lock.time(),
+        hand_off.mechanism,
+        hand_off.placement,
+        way.time(),
+        ratio.at_least()
+    );
+    let mut told =
+        Told::claim("mutex-and-hand-off").figure("mutex_ns", &lock).figure("hand_off_one_way_ns", &way);
+    if let Some(blocked) = Figure::named(hand_off.point, "blocked") {
+        told = told.figure("blocked_percent", &blocked);
+    }
+    Some(told.ratio("ratio", &ratio).say(text))
+}
+
+/// What making a thread costs beside waking one that waits.
+fn why_pools(report: &Report) -> Option<Finding> {
+    let create = Figure::p50(measured(report, "thread.total").find(|m| !is(m, "mode", "cold"))?)?;
+    let hand_off = HandOff::any(report, 0.0)?;
+    let wake = hand_off.round_trip()?;
+    let figures = format!(
+        "Creating, running and joining a thread takes {}, handing over to a waiting thread and back by {} {} {}",
+        create.time(),
+        hand_off.mechanism,
+        hand_off.placement,
+        wake.time(),
+    );
+    let told = Told::claim("thread-pools")
+        .figure("thread_total_ns", &create)
+        .figure("hand_off_round_trip_ns", &wake);
+    let ratio = Ratio::between(&create, &wake);
+    let told = told.ratio("ratio", &ratio);
+    if compare(&create, &wake).is_some_and(|ratio| ratio.low >= 1.5) {
+        return Some(told.say(format!(
+            "{figures}: a new thread takes {} as long. A pool of waiting threads saves that.",
+            ratio.at_least()
+        )));
+    }
+    (ratio.high < 1.5).then(|| told.say(format!("{figures}: a thread pool saves little here.")))
+}
+
+/// What the idle state of the other core adds to waking a thread there.
+fn idle_exit(report: &Report) -> Option<Finding> {
+    let (idle, awake, mechanism) = MECHANISMS.iter().find_map(|(probe, mechanism)| {
+        let placed = |placement| measured(report, probe).find(|m| is(m, "placement", placement));
+        Some((placed("two-cores")?, placed("two-cores-awake")?, mechanism))
+    })?;
+    let what = match idle.times {
+        Times::RoundTrip => "there and back",
+        Times::OneWay | Times::Operation => "one way",
+    };
+    let (idle, awake) = (Figure::p50(idle)?, Figure::p50(awake)?);
+    let figures = format!(
+        "A hand-off by {mechanism} between two cores takes {} {what}, {} while both cores are kept awake",
+        idle.time(),
+        awake.time(),
+    );
+    let told = Told::claim("idle-exit").figure("two_cores_ns", &idle).figure("two_cores_awake_ns", &awake);
+    if alike(&idle, &awake) {
+        return Some(told.say(format!("{figures}: leaving the idle state costs nothing measurable here.")));
+    }
+    // Neither alike nor apart, or apart the wrong way round: something else disturbed one of them.
+    compare(&idle, &awake)?;
+    let exit = idle.less(&awake);
+    let mut text = format!("{figures}: {} of it is the sleeping core leaving its idle state", exit.time());
+    text += match report.machine.hypervisor {
+        Some(_) => ", which in a virtual machine includes the hypervisor's wake-up of the virtual CPU.",
+        None => ".",
+    };
+    Some(told.figure("idle_exit_ns", &exit).say(text))
+}
+
+/// Whether more threads than cores slow the work down: what `slowdown` says
+/// beyond that of a pool that just fills the CPUs, for two threads at work
+/// already share memory and caches.
+fn oversubscription(report: &Report) -> Option<Finding> {
+    let cpus = report.machine.allowed.0.len() as u64;
+    let pools: Vec<(u64, &Measurement)> =
+        measured(report, "thread.pool").filter_map(|m| Some((number(m, "threads")?, m))).collect();
+    let crowded = pools.iter().filter(|(threads, _)| cpus > 0 && *threads > cpus);
+    let (threads, pool) = *crowded.max_by_key(|(threads, _)| *threads)?;
+    let slowdown = Figure::named(pool, "slowdown")?;
+    let full = pools.iter().find(|(count, _)| *count == cpus);
+    let base = full.and_then(|(_, pool)| Figure::named(pool, "slowdown"));
+    // No pool beats its tasks dealt out evenly: then what they are compared with was disturbed.
+    if slowdown.high < 1.0 || base.as_ref().is_some_and(|base| base.high < 1.0) {
+        return None;
+    }
+    let mut text = format!(
+        "A pool of {} on {} needs {} times the time of its tasks dealt out evenly",
+        counted(threads, "thread"),
+        counted(cpus, "CPU"),
+        slowdown.count()
+    );
+    let mut told = Told::claim("oversubscription")
+        .values([("threads", threads as f64), ("cpus", cpus as f64)])
+        .figure("slowdown", &slowdown);
+    if let Some(base) = base {
+        told = told.figure("slowdown_of_full_pool", &base);
+        text += &format!(", a pool of {cpus} {} times", base.count());
+        if let Some(extra) = compare(&slowdown, &base) {
+            text += &format!(": more threads than CPUs take {} as long", extra.at_least());
+        } else if alike(&slowdown, &base) {
+            text += ": more threads than CPUs as such slow nothing down";
+        }
+    }
+    if let (Some(half), Some(most)) = (Figure::named(pool, "wait_p50"), Figure::named(pool, "wait_p99")) {
+        let (typical, long) = (half.time(), most.time());
+        text += &format!(
+            ". Half of the tasks wait {typical} or more for their turn, one in a hundred {long} or more"
+        );
+        told = told.figure("wait_p50_ns", &half).figure("wait_p99_ns", &most);
+    }
+    Some(told.say(text + "."))
+}

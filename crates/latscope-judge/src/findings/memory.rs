@@ -1,0 +1,135 @@
+//! Memory and address translation.
+
+use super::caches::chases;
+use super::evidence::{Figure, Ratio, Told, alike, compare};
+use super::select::{is, listed, measured, number};
+use latscope_core::report::{Finding, Measurement, Report};
+use latscope_core::units::format_size;
+
+/// Two sizes this close, in octaves, are compared as the same.
+const SAME_SIZE: f64 = 0.3;
+
+/// A sum that takes this much longer a line at the largest size hardly shows a step.
+const NO_STEP: f64 = 1.5;
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    [address_translation, sequential_sum].iter().filter_map(|conclusion| conclusion(report)).collect()
+}
+
+/// What a TLB miss and its page walk add to a load: the same random chase on
+/// small and on huge pages, or in windows that the TLB covers.
+fn address_translation(report: &Report) -> Option<Finding> {
+    let steady = |order, pages| -> Vec<(u64, Figure)> {
+        let points = chases(report, order, pages).into_iter();
+        points.filter_map(|m| Some((number(m, "size")?, Figure::p50(m)?))).collect()
+    };
+    let (small, huge, window) =
+        (steady("random", "4KiB"), steady("random", "2MiB"), steady("window", "4KiB"));
+    let bases = [(&huge, "on 2 MiB pages"), (&window, "in windows that the TLB covers")];
+    let of_size = |points: &[(u64, Figure)], size: u64| {
+        points.iter().find(|(other, _)| *other == size).map(|(_, figure)| figure.clone())
+    };
+    let (size, with, without, how) = bases.into_iter().find_map(|(points, how)| {
+        small.iter().rev().find_map(|(size, with)| Some((*size, with, of_size(points, *size)?, how)))
+    })?;
+    let figures = format!(
+        "At {} a random load takes {} on 4 KiB pages and {} {how}",
+        format_size(size),
+        with.time(),
+        without.time()
+    );
+    let told = Told::claim("page-walk").value("size", size as f64);
+    let told = told.figure("random_4kib_ns", with).figure("without_ns", &without);
+    if alike(with, &without) {
+        return Some(told.say(format!("{figures}: address translation costs little here.")));
+    }
+    let ratio = compare(with, &without)?;
+    let walk = with.less(&without);
+    let mut told = told.figure("page_walk_ns", &walk).ratio("page_walk_ratio", &ratio);
+    let mut text =
+        format!("{figures}: {} of it is address translation, a TLB miss and the page walk.", walk.time());
+    if report.machine.hypervisor.is_some() {
+        text += " In a virtual machine a walk goes through two sets of page tables.";
+    }
+    if let Some(window) = of_size(&window, size).filter(|_| how != bases[1].1) {
+        text += &format!(" The same 4 KiB pages visited window by window take {}.", window.time());
+        told = told.figure("window_4kib_ns", &window);
+    }
+    Some(told.say(text))
+}
+
+/// Why summing an array in order shows no cache steps: the lesson of the talk
+/// "Latency numbers on the iPhone", whose first attempt did just this.
+fn sequential_sum(report: &Report) -> Option<Finding> {
+    let rows = sequential_rows(report);
+    let ((first, first_line, first_load), (last, last_line, last_load)) = (rows.first()?, rows.last()?);
+    if last <= first {
+        return None;
+    }
+    let chase_rise = compare(last_load, first_load)?;
+    // The steps of the caches are there to be seen, and the sum hides them.
+    if chase_rise.low < NO_STEP {
+        return None;
+    }
+    let rise = Ratio::between(last_line, first_line);
+    let conclusion = if rise.high < NO_STEP {
+        "Here the sum shows no cache steps, because in sequential order the processor fetches the next lines before they \
+         are asked for; to see the caches, the order must be unpredictable."
+    } else if rise.low > NO_STEP && rise.low >= chase_rise.high.sqrt() {
+        "Here the steps of the caches show even in sequential order."
+    } else {
+        return None;
+    };
+    let sizes = listed(&rows.iter().map(|(size, ..)| as_given(*size)).collect::<Vec<_>>());
+    let quoted = |pick: fn(&(u64, Figure, Figure)) -> &Figure| {
+        listed(&rows.iter().map(|row| pick(row).time()).collect::<Vec<_>>())
+    };
+    let told = Told::claim("sequential-sum")
+        .ratio("sum_rise", &rise)
+        .ratio("chase_rise", &chase_rise)
+        .figure("sum_line_ns", last_line)
+        .figure("chase_line_ns", last_load);
+    Some(told.say(format!(
+        "Summing {sizes} in order costs {} for each 64-byte line, a random chase through the same sizes {} a line: from \
+         end to end the chase grows {}. {conclusion}",
+        quoted(|row| &row.1),
+        quoted(|row| &row.2),
+        chase_rise.at_least()
+    )))
+}
+
+/// A size as it was chosen: the talk's are round in decimal units.
+fn as_given(size: u64) -> String {
+    match size {
+        s if s >= 1_000_000 && s % 100_000 == 0 => format!("{} MB", s as f64 / 1e6),
+        s if s >= 1_000 && s % 1_000 == 0 => format!("{} kB", s / 1_000),
+        s => format_size(s),
+    }
+}
+
+/// Size, a line in order, a line at random, of each size that has both.
+fn sequential_rows(report: &Report) -> Vec<(u64, Figure, Figure)> {
+    let random = ["2MiB", "4KiB"].map(|pages| chases(report, "random", pages));
+    let Some(random) = random.iter().max_by_key(|points| points.len()) else { return Vec::new() };
+    let at_size = |size: u64| {
+        let distance = |m: &Measurement| {
+            number(m, "size").map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs())
+        };
+        let near = random.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        (distance(near) <= SAME_SIZE).then(|| Figure::p50(near))?
+    };
+    let sums: Vec<&Measurement> = measured(report, "memory.sequential-sum").collect();
+    // The talk's XOR loop is the second choice.
+    let mode = if sums.iter().any(|m| is(m, "mode", "sum")) { "sum" } else { "xor" };
+    let mut rows: Vec<(u64, Figure, Figure)> = sums
+        .into_iter()
+        .filter(|m| is(m, "mode", mode))
+        .filter_map(|m| {
+            let size = number(m, "size")?;
+            let lines = m.work.filter(|work| work.bytes_touched > 0)?.bytes_touched as f64 / 64.0;
+            Some((size, Figure::p50(m)?.scaled(1.0 / lines), at_size(size)?))
+        })
+        .collect();
+    rows.sort_by_key(|(size, ..)| *size);
+    rows
+}

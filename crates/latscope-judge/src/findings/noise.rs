@@ -1,0 +1,231 @@
+//! What time is stolen from a busy loop, and by whom.
+
+use super::evidence::Told;
+use super::select::{is, listed, number, value};
+use latscope_core::merged::is_part_of;
+use latscope_core::report::{Finding, Measurement, Report, Support, WATCHED};
+use latscope_core::units::{counted, format_count, format_percent, format_time};
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    let watched = |m: &&Measurement| {
+        is(m, "cpu", "all") && m.support != Support::Unsupported && value(m, "watched").is_some()
+    };
+    report.of_probe("noise.busy").filter(watched).filter_map(|all| stolen(report, all)).collect()
+}
+
+/// Whom the gaps are put down to: the word in the names of values, and words
+/// for a reader.
+const CLASSES: [(&str, &str); 3] = [
+    ("preemption", "went to other threads"),
+    ("steal", "was kept by the hypervisor, as the kernel accounts for it"),
+    ("interrupt", "is what interrupts took, and what no kernel sees"),
+];
+
+fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
+    let gap = value(all, "gap").or_else(|| Some(number(all, "gap")? as f64))?;
+    let gap = format_time(gap);
+    let time = &time_watched(report, all)?;
+    let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
+    // What happens seldom is an account of these seconds: others have other gaps.
+    let told = Told::doubt("stolen-time").points([all]);
+    let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
+    let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
+        let text = format!("In {time} nothing took {gap} or more at once from a busy loop on any CPU.");
+        return Some(told.values(values).say(text));
+    };
+    values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
+    let mut text = format!(
+        "In {time} a busy loop{} on each CPU lost {} of this time in gaps of {gap} or more, the longest {}",
+        number(all, "priority").map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
+        format_percent(lost),
+        format_time(longest)
+    );
+    text += &worst(report, all, lost).unwrap_or_default();
+    text += ". Of the time lost ";
+    let shares: Vec<String> = CLASSES
+        .iter()
+        .filter_map(|(class, words)| {
+            let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
+            let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
+            Some(format!("{} {words} ({})", format_percent(share), counted(gaps as u64, "gap")))
+        })
+        .collect();
+    text += &listed(&shares);
+    text += ".";
+    text += &interrupts(report, all, &mut values).unwrap_or_default();
+    Some(told.values(values).say(text))
+}
+
+/// `the 3.00 s watched`, where all CPUs were watched for the same time to within a tenth; else
+/// how long each was.
+fn time_watched(report: &Report, all: &Measurement) -> Option<String> {
+    let times: Vec<(u64, f64)> = cpus(report, all)
+        .map(|m| Some((number(m, "cpu")?, value(m, WATCHED).unwrap_or(0.0))))
+        .collect::<Option<_>>()?;
+    let seconds = |time: f64| format_time(time * 1e9);
+    let (least, most) = times
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(least, most), (_, time)| (least.min(*time), most.max(*time)));
+    if times.is_empty() || least > 0.9 * most {
+        return Some(format!("the {} watched", seconds(value(all, WATCHED)?)));
+    }
+    let total = seconds(times.iter().map(|(_, time)| time).sum());
+    let (least, most) = (seconds(least), seconds(most));
+    Some(format!("{total} watched in all, {least} to {most} on each CPU,"))
+}
+
+/// The measurements of single CPUs of which `all` is the sum.
+fn cpus<'a>(report: &'a Report, all: &'a Measurement) -> impl Iterator<Item = &'a Measurement> {
+    report.of_probe(&all.probe).filter(|m| is_part_of(m, all))
+}
+
+/// The CPU that lost most, if it stands out.
+fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
+    let lost = cpus(report, all).filter_map(|m| Some((number(m, "cpu")?, value(m, "lost")?)));
+    let (cpu, most) = lost.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({})", format_percent(most)))
+}
+
+/// Whether there were interrupts enough to explain the gaps that nobody else
+/// does.
+fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>) -> Option<String> {
+    let gaps = value(all, "gaps-interrupt").filter(|gaps| *gaps > 0.0)?;
+    let count = value(all, "interrupts")?;
+    values.extend([("interrupt_gaps", gaps), ("interrupts", count)]);
+    let named = |(name, value): (&String, &latscope_core::report::Value)| {
+        Some((name.strip_prefix("irq:")?.to_owned(), value.value))
+    };
+    let mut sources: Vec<(String, f64)> = all.values.iter().filter_map(named).collect();
+    sources.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let sources: Vec<String> = sources
+        .iter()
+        .take(3)
+        .map(|(name, count)| format!("{} {}", format_count(*count as u64), source(name)))
+        .collect();
+    let mut text = format!(" The kernel counted {} meanwhile", counted(count as u64, "interrupt"));
+    if !sources.is_empty() {
+        text += &format!(" ({})", listed(&sources));
+    }
+    text += &match gaps - count {
+        unexplained if unexplained > 0.0 => {
+            let who = if report.machine.hypervisor.is_some() { "the hypervisor" } else { "firmware (SMI)" };
+            format!(
+                ": too few for the {} without another thread. They leave at least {} unexplained, so look at {who}.",
+                counted(gaps as u64, "gap"),
+                format_count(unexplained as u64)
+            )
+        }
+        _ => format!(": enough for the {} without another thread.", counted(gaps as u64, "gap")),
+    };
+    Some(text)
+}
+
+/// Words for the kernel's shorthand of its own interrupts.
+fn source(name: &str) -> &str {
+    match name {
+        "LOC" => "local timer",
+        "RES" => "rescheduling",
+        "CAL" => "function call",
+        "TLB" => "TLB shootdown",
+        "IWI" => "IRQ work",
+        "NMI" => "non-maskable",
+        "HYP" => "hypervisor callback",
+        device => device,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::params;
+    use latscope_core::report::Times;
+    use latscope_core::testing::{point, report, with_value};
+
+    fn loops(cpu: &str, values: &[(&str, f64)]) -> Measurement {
+        let cpu = cpu.parse::<u64>().map_or(cpu.into(), Into::into);
+        let params = params([("cpu", cpu), ("gap", 1000.into())]);
+        let m = point("noise.busy", params, Times::Operation, 4_000.0);
+        values.iter().fold(m, |m, (name, value)| with_value(m, name, *value))
+    }
+
+    fn said(all: &[(&str, f64)], hypervisor: bool) -> Finding {
+        let cpus =
+            [("0", 0.1), ("1", 1.9)].map(|(cpu, lost)| loops(cpu, &[("lost", lost), ("watched", 3.0)]));
+        let mut report = report(cpus.into_iter().chain([loops("all", all)]).collect());
+        report.machine.hypervisor = hypervisor.then(|| "KVM".to_owned());
+        findings(&report).remove(0)
+    }
+
+    const ALL: [(&str, f64); 10] = [
+        ("lost", 1.0),
+        ("watched", 3.0),
+        ("gaps", 200.0),
+        ("gaps-preemption", 4.0),
+        ("gaps-interrupt", 90.0),
+        ("lost-preemption", 0.75),
+        ("lost-interrupt", 0.25),
+        ("interrupts", 100.0),
+        ("irq:LOC", 80.0),
+        ("irq:eth0", 20.0),
+    ];
+
+    #[test]
+    fn shares_interrupts_and_the_worst_cpu_are_named() {
+        let text = said(&ALL, true).text;
+        for part in [
+            "lost 1 % of this time",
+            "1.00 µs or more",
+            "most of it on CPU 1 (1.9 %)",
+            "In the 3.00 s watched",
+            "75 % went to other threads (4 gaps)",
+            "25 % is what interrupts took",
+            "100 interrupts meanwhile (80 local timer and 20 eth0)",
+            "enough for the 90 gaps",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text:?}");
+        }
+        assert!(!text.contains("kept by the hypervisor"), "{text}");
+    }
+
+    #[test]
+    fn unequal_times_of_the_cpus_are_told() {
+        let cpus =
+            [("0", 9.0), ("1", 1.0)].map(|(cpu, time)| loops(cpu, &[("lost", 1.0), ("watched", time)]));
+        let all = ALL.map(|(name, value)| (name, if name == "watched" { 5.0 } else { value }));
+        let text = &findings(&report(cpus.into_iter().chain([loops("all", &all)]).collect()))[0].text;
+        let start = "In 10.0 s watched in all, 1.00 s to 9.00 s on each CPU, a busy loop on each CPU lost 1 % of this time";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn too_few_interrupts_point_below_the_kernel() {
+        let mut few = ALL;
+        few[7].1 = 30.0;
+        let guest = said(&few, true).text;
+        assert!(
+            guest.contains("too few for the 90 gaps")
+                && guest.contains("at least 60 unexplained")
+                && guest.contains("the hypervisor."),
+            "{guest}"
+        );
+        assert!(said(&few, false).text.contains("firmware"));
+        let mut many = ALL;
+        (many[4].1, many[7].1, many[8].1) = (2_500.0, 1_500.0, 1_400.0);
+        let text = said(&many, false).text;
+        for part in ["(2,500 gaps)", "for the 2,500 gaps", "least 1,000 unexplained", "1,400 local timer"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        (many[4].1, many[7].1) = (1.0, 2.0);
+        assert!(said(&many, false).text.contains("enough for the 1 gap without"));
+    }
+
+    #[test]
+    fn quiet_cpus_are_said_to_be_quiet() {
+        let mut quiet = loops("all", &[("lost", 0.0), ("watched", 3.0), ("gaps", 0.0)]);
+        quiet.histogram = latscope_core::histogram::Histogram::new(1000);
+        quiet.summary = Default::default();
+        let found = findings(&report(vec![quiet]));
+        assert!(found[0].text.contains("nothing took 1.00 µs or more"), "{}", found[0].text);
+        assert!(findings(&report(vec![])).is_empty());
+    }
+}

@@ -1,0 +1,147 @@
+//! What to know about the run as a whole: the clock, the neighbours, the
+//! scale.
+
+use super::FRAME_NS;
+use super::caches::level_figures;
+use super::evidence::{ENOUGH_ROUNDS, Figure, Told, at_least_many, is_steady};
+use super::select::{is, is_operation, listed, listed_with, measured};
+use latscope_core::report::{Finding, Measurement, Report};
+use latscope_core::statistics::{median, quantile};
+use latscope_core::units::{format_percent, format_time, three_digits};
+use std::collections::BTreeMap;
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    [clock_drift, busy_machine, frame].iter().filter_map(|conclusion| conclusion(report)).collect()
+}
+
+/// A round whose points are so few tells no clock.
+const CLOCK_POINTS: usize = 5;
+
+/// A clock that changes by less is the same: what is timed has such noise.
+const CLOCK_CHANGE: f64 = 1.05;
+
+/// Whether cycles and nanoseconds disagree from round to round: then the core clock
+/// changed, and rows measured at different moments compare only in cycles. A few
+/// points that were disturbed are no change of the clock: the middle halves of
+/// two rounds must be apart.
+fn clock_drift(report: &Report) -> Option<Finding> {
+    let points: Vec<&Measurement> = report.measurements.iter().filter(|m| is_steady(m)).collect();
+    let rounds = points.iter().map(|m| m.rounds.len()).max()?;
+    let of_round = |round: usize| -> Vec<f64> {
+        let clock = |m: &&&Measurement| {
+            let round = m.rounds.get(round)?;
+            Some(round.cycles.filter(|cycles| *cycles > 0.0)? / round.p50.filter(|ns| *ns > 0.0)?)
+        };
+        points.iter().filter_map(|m| clock(&m)).collect()
+    };
+    let clocks: Vec<Vec<f64>> =
+        (0..rounds).map(of_round).filter(|clock| clock.len() >= CLOCK_POINTS).collect();
+    if clocks.len() < ENOUGH_ROUNDS {
+        return None;
+    }
+    let typical: Vec<f64> = clocks.iter().filter_map(|clock| median(clock)).collect();
+    let slowest =
+        clocks.iter().min_by(|a, b| median(a).unwrap_or(0.0).total_cmp(&median(b).unwrap_or(0.0)))?;
+    let fastest =
+        clocks.iter().max_by(|a, b| median(a).unwrap_or(0.0).total_cmp(&median(b).unwrap_or(0.0)))?;
+    let (low, high) = (quantile(&typical, 0.0)?, quantile(&typical, 1.0)?);
+    let apart = quantile(fastest, 0.25)? > quantile(slowest, 0.75)?;
+    (high > CLOCK_CHANGE * low && apart).then(|| {
+        let text = format!(
+            "In this run the core clock changed from round to round, between {} and {} GHz (core cycles for each \
+             nanosecond, medians of {} rounds): compare rows in cycles.",
+            three_digits(low),
+            three_digits(high),
+            clocks.len()
+        );
+        // The next run has a clock of its own.
+        let told = Told::doubt("clock-drift").values([("low_ghz", low), ("high_ghz", high)]);
+        told.agreeing(clocks.len(), rounds).say(text)
+    })
+}
+
+/// Whether samples were disturbed and thrown away.
+fn busy_machine(report: &Report) -> Option<Finding> {
+    let mut shares: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for m in report.measurements.iter().filter(|m| m.summary.count + m.summary.rejected > 0) {
+        let all = m.summary.count + m.summary.rejected;
+        shares.entry(&m.probe).or_default().push(100.0 * m.summary.rejected as f64 / all as f64);
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let points: Vec<f64> = shares.values().flatten().copied().collect();
+    if points.is_empty() || mean(&points) < 10.0 {
+        return None;
+    }
+    let mut worst: Vec<(&str, f64)> = shares.iter().map(|(probe, of)| (*probe, mean(of))).collect();
+    worst.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named: Vec<String> =
+        worst.iter().take(3).map(|(probe, share)| format!("{probe} {}", format_percent(*share))).collect();
+    let text = format!(
+        "In this run {} of the samples of a point on average were disturbed and rejected (most: {}). \
+         What remains is undisturbed; rows that block or do I/O cannot be guarded so, and may contain the disturbance.",
+        format_percent(mean(&points)),
+        listed(&named)
+    );
+    Some(Told::doubt("busy-machine").value("rejected_percent", mean(&points)).say(text))
+}
+
+/// The rows beside the time a person notices: a frame of the screen.
+fn frame(report: &Report) -> Option<Finding> {
+    let rows: Vec<(&Measurement, Figure)> = report
+        .measurements
+        .iter()
+        .filter(|m| m.row && is_operation(&m.probe))
+        .filter_map(|m| Some((m, Figure::p50(m)?)))
+        .collect();
+    if rows.len() < 5 {
+        return None;
+    }
+    // How many rows fit in how often depends on how many are steady in this run: no count of them.
+    let mut text = format!(
+        "A frame of a 60 fps screen lasts {}, about what a person begins to notice (15 ms)",
+        format_time(FRAME_NS)
+    );
+    let mut told = Told::claim("frame").points(rows.iter().map(|(m, _)| *m)).value("frame_ns", FRAME_NS);
+    let fitting = fitting(report);
+    if !fitting.is_empty() {
+        let count = |(_, name, figure): &(_, &str, Figure)| {
+            format!("{} {name}", at_least_many(FRAME_NS / figure.high))
+        };
+        text += &format!(
+            "; it has room for at least {}",
+            listed_with(&fitting.iter().map(count).collect::<Vec<_>>(), "or")
+        );
+        for (key, _, figure) in &fitting {
+            told = told.figure(key, figure);
+        }
+    }
+    text += ".";
+    let slow: Vec<String> = rows
+        .iter()
+        .filter(|(_, figure)| figure.low > FRAME_NS / 10.0)
+        .map(|(m, figure)| format!("{} ({})", m.title, figure.time()))
+        .collect();
+    if !slow.is_empty() {
+        let mut named = slow[..slow.len().min(3)].to_vec();
+        named.extend((slow.len() > 3).then(|| format!("{} more", slow.len() - 3)));
+        text += &format!(" What takes a tenth of it or more: {}.", listed(&named));
+    }
+    Some(told.say(text))
+}
+
+/// Familiar operations of which the report has a figure: key, plural, figure.
+fn fitting(report: &Report) -> Vec<(&'static str, &'static str, Figure)> {
+    let levels = level_figures(report);
+    let level = |name: &str| levels.iter().find(|(of, _)| of == name).map(|(_, figure)| figure.clone());
+    let first = |probe: &str| Figure::p50(measured(report, probe).find(|m| !is(m, "mode", "cold"))?);
+    [
+        ("l1_ns", "L1 loads", level("L1")),
+        ("memory_ns", "loads from memory", level("memory")),
+        ("syscall_ns", "system calls", first("syscall.getppid")),
+        ("thread_total_ns", "threads created and joined", first("thread.total")),
+        ("fsync_ns", "fsync calls", first("file.fsync")),
+    ]
+    .into_iter()
+    .filter_map(|(key, name, figure)| Some((key, name, figure.filter(|figure| figure.high < FRAME_NS)?)))
+    .collect()
+}

@@ -1,0 +1,79 @@
+//! Picking measurements out of a report.
+
+use latscope_core::plan::ParamValue;
+use latscope_core::report::{Measurement, Report, Support};
+
+/// The measurements of a probe that have a number.
+pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<Item = &'a Measurement> {
+    report.of_probe(probe).filter(|m| is_measured(m))
+}
+
+/// Whether the point has a number at all.
+pub(super) fn is_measured(m: &Measurement) -> bool {
+    m.support != Support::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
+}
+
+/// A numeric parameter.
+pub(super) fn number(m: &Measurement, name: &str) -> Option<u64> {
+    match m.params.get(name)? {
+        ParamValue::Number(number) => Some(*number),
+        ParamValue::Text(_) => None,
+    }
+}
+
+/// A textual parameter.
+pub(super) fn text<'a>(m: &'a Measurement, name: &str) -> Option<&'a str> {
+    match m.params.get(name)? {
+        ParamValue::Text(text) => Some(text),
+        ParamValue::Number(_) => None,
+    }
+}
+
+/// Whether a textual parameter has this value.
+pub(super) fn is(m: &Measurement, name: &str, value: &str) -> bool {
+    text(m, name) == Some(value)
+}
+
+/// A named value that is no duration.
+pub(super) fn value(m: &Measurement, name: &str) -> Option<f64> {
+    m.values.get(name).map(|v| v.value).filter(|v| v.is_finite())
+}
+
+/// Whether a row of this probe is one operation, so that it means something how
+/// often it fits into a stretch of time. A transfer is many at once, how late a
+/// thread wakes up and how long it was interrupted are no operations.
+pub fn is_operation(probe: &str) -> bool {
+    let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
+    let many = name.ends_with("bandwidth") || ["stream", "pool"].contains(&name);
+    !many && !["wake", "noise"].contains(&family)
+}
+
+/// A large count in a few digits.
+pub(super) fn many(count: f64) -> String {
+    match count {
+        c if c < 9.95 => format!("{c:.1}"),
+        c if c < 999.5 => format!("{c:.0}"),
+        // Two digits are enough of what carries a percent of noise.
+        c if c < 999_500.0 => {
+            let unit = 10f64.powf(c.log10().floor() - 1.0);
+            let rounded = ((c / unit).round() * unit) as u64;
+            format!("{},{:03}", rounded / 1000, rounded % 1000)
+        }
+        c if c < 9.95e6 => format!("{:.1} million", c / 1e6),
+        c => format!("{:.0} million", c / 1e6),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn listed(items: &[String]) -> String {
+    listed_with(items, "and")
+}
+
+/// `a`, `a or b`, `a, b or c`, with this word before the last.
+pub(super) fn listed_with(items: &[String], word: &str) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
+    }
+}

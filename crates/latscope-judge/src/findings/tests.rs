@@ -1,0 +1,388 @@
+use super::*;
+use crate::levels::Agreement;
+use latscope_core::plan::{Params, params};
+use latscope_core::quality::{Level, Reason};
+use latscope_core::report::{Activity, Agreeing, Certainty, Measurement, Times};
+use latscope_core::testing::{chase, in_rounds, once, point, report, with_bytes, with_value};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+mod seen;
+
+const MIB: u64 = 1 << 20;
+
+/// The one finding of this id.
+fn only(report: &Report, id: &str) -> Finding {
+    let all = findings(report);
+    let mut of_id = all.iter().filter(|finding| finding.id == id);
+    let found = of_id.next().unwrap_or_else(|| panic!("no {id} in {all:#?}"));
+    assert_eq!(of_id.next(), None);
+    found.clone()
+}
+
+fn none(report: &Report, id: &str) {
+    assert_eq!(findings(report).iter().find(|finding| finding.id == id), None);
+}
+
+/// The report of a machine on which nothing else ran.
+fn quiet(mut report: Report) -> Report {
+    report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.01, top: Vec::new() });
+    report
+}
+
+/// The point, lowered as this and for this reason.
+fn lowered(mut m: Measurement, level: Level, reason: &str) -> Measurement {
+    m.lower(Reason::new(level, reason, reason, ""));
+    m
+}
+
+fn operation(probe: &str, parameters: Params, ns: f64) -> Measurement {
+    point(probe, parameters, Times::Operation, ns)
+}
+
+fn hand_off(probe: &str, placement: &str, ns: f64) -> Measurement {
+    point(probe, params([("placement", placement.into())]), Times::RoundTrip, ns)
+}
+
+#[test]
+fn an_empty_report_has_no_findings() {
+    assert_eq!(findings(&report(Vec::new())), []);
+    assert_eq!(level_rows(&report(Vec::new())), []);
+}
+
+#[test]
+fn levels_are_told_with_capacity_time_and_cycles() {
+    let report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
+    let found = only(&report, "cache-levels");
+    assert!(
+        found.text.starts_with(
+            "A random chase on 2 MiB pages: L1 (32 KiB) 0.97 to 1.1 ns (3.8 to 4.2 cycles), L2 (1 MiB) 3.8 to 4.2 ns"
+        ),
+        "{}",
+        found.text
+    );
+    assert!(found.text.ends_with("memory 97 to 110 ns (380 to 420 cycles)."), "{}", found.text);
+    assert_eq!(found.values["l3_capacity"], (32 * MIB) as f64, "no number that was not measured or declared");
+    assert_eq!(found.values["memory_cycles"], 400.0);
+    assert_eq!((found.certainty, found.rounds), (Certainty::Claim, Some(Agreeing { agree: 8, of: 8 })));
+    assert!(
+        found.evidence.iter().all(|e| e.probe == "memory.latency" && e.rounds == 8 && e.interval.is_some())
+    );
+    let findings = findings(&report);
+    assert!(findings.iter().all(|f| f.id != "effective-cache"), "{findings:#?}");
+}
+
+#[test]
+fn level_rows_carry_spread_and_declared_size() {
+    let rows = level_rows(&report(chase("random", "2MiB", 8, 32 * MIB, 0.0)));
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["L1", "L2", "L3", "memory"]);
+    assert_eq!(rows[1].declared, Some(MIB));
+    assert_eq!((rows[3].declared, rows[3].capacity()), (None, None));
+    // What agrees with the declaration is called by it.
+    assert_eq!(rows[2].capacity(), Some(32 * MIB));
+    let edge = rows[2].edge.unwrap();
+    assert!(edge.from < 40 * MIB && 32 * MIB < edge.to, "{edge:?}");
+    for row in &rows {
+        assert!(row.p10.unwrap() < row.ns && row.ns < row.p90.unwrap(), "{row:?}");
+        assert!((row.cycles.unwrap() / row.ns - 4.0).abs() < 0.01, "{row:?}");
+    }
+}
+
+#[test]
+fn levels_fall_back_to_small_pages() {
+    let mut huge = chase("random", "2MiB", 8, 32 * MIB, 0.0);
+    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Unsupported, "refused", "", "")));
+    let small = chase("random", "4KiB", 8, 32 * MIB, 0.0);
+    let report = report([huge, small].concat());
+    assert_eq!(level_rows(&report).len(), 4);
+    assert!(only(&report, "cache-levels").text.contains("4 KiB pages"));
+}
+
+#[test]
+fn a_cache_smaller_than_declared_is_claimed_by_rounds_that_agree_on_a_quiet_machine() {
+    let mut report = quiet(report(chase("random", "2MiB", 8, 5 * MIB, 0.0)));
+    let found = only(&report, "effective-cache");
+    assert_eq!(
+        found.text,
+        "L3 is declared as 32 MiB; in 8 of 8 rounds the latency rose between 5.19 MiB and 5.66 MiB already: so much of \
+         it served this program."
+    );
+    assert_eq!((found.certainty, found.rounds), (Certainty::Claim, Some(Agreeing { agree: 8, of: 8 })));
+    assert_eq!(found.values["declared"], (32 * MIB) as f64);
+    assert!(found.values["effective_low"] < found.values["effective_high"]);
+    assert_eq!(found.evidence.len(), 2, "the two sizes of the edge");
+    report.machine.hypervisor = Some("KVM".to_owned());
+    let guest = only(&report, "effective-cache");
+    assert_eq!(guest.certainty, Certainty::Doubt);
+    assert!(guest.text.contains("virtual machine"), "{}", guest.text);
+}
+
+#[test]
+fn a_declared_cache_beyond_the_curve_is_not_called_unseen() {
+    let mut report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
+    report.measurements.retain(|m| m.params["size"] <= (16 * MIB).into());
+    none(&report, "unseen-cache");
+    report.measurements = chase("random", "2MiB", 8, MIB + 1, 0.0);
+    assert!(only(&report, "unseen-cache").text.starts_with("L3 is declared as 32 MiB"));
+}
+
+#[test]
+fn a_curve_that_ends_early_says_that_memory_was_not_reached() {
+    let mut report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
+    report.measurements.retain(|m| m.params["size"] <= (1450u64 << 10).into());
+    let text = only(&report, "cache-levels").text;
+    assert!(text.contains("memory itself was not reached"), "{text}");
+}
+
+#[test]
+fn page_walks_are_the_difference_of_page_sizes() {
+    let both =
+        [chase("random", "4KiB", 2, 32 * MIB, 80.0), chase("random", "2MiB", 8, 32 * MIB, 0.0)].concat();
+    let found = only(&report(both.clone()), "page-walk");
+    assert!(
+        found.text.starts_with("At 512 MiB a random load takes 170 to 190 ns on 4 KiB pages"),
+        "{}",
+        found.text
+    );
+    assert_eq!(found.values["page_walk_ns"], 80.0);
+    assert!(found.text.contains("70 to 90 ns of it is address translation"), "{}", found.text);
+
+    let window = chase("window", "4KiB", 2, 32 * MIB, 5.0);
+    let with_window = only(&report([both, window.clone()].concat()), "page-walk");
+    assert!(with_window.text.contains("window by window take 100 to 110 ns"), "{}", with_window.text);
+
+    let small = chase("random", "4KiB", 2, 32 * MIB, 80.0);
+    let by_window = only(&report([small, window].concat()), "page-walk");
+    assert!(by_window.text.contains("in windows that the TLB covers: "), "{}", by_window.text);
+}
+
+#[test]
+fn no_page_walk_is_claimed_without_a_difference_or_with_refused_pages() {
+    let small = chase("random", "4KiB", 2, 32 * MIB, 0.0);
+    let mut huge = chase("random", "2MiB", 8, 32 * MIB, 0.0);
+    let same = only(&report([small.clone(), huge.clone()].concat()), "page-walk");
+    assert!(same.text.ends_with("address translation costs little here."), "{}", same.text);
+    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Degraded, "refused", "", "")));
+    none(&report([small, huge].concat()), "page-walk");
+}
+
+fn sums(per_line: [f64; 3]) -> Vec<Measurement> {
+    let sizes = [50_000u64, 500_000, 5_000_000];
+    let row = |(size, line): (u64, f64)| {
+        let parameters = params([("size", size.into()), ("mode", "sum".into())]);
+        with_bytes(operation("memory.sequential-sum", parameters, line * size as f64 / 64.0), size)
+    };
+    sizes.into_iter().zip(per_line).map(row).collect()
+}
+
+#[test]
+fn sequential_sums_show_no_steps_because_of_prefetch() {
+    let curve = chase("random", "2MiB", 8, 32 * MIB, 0.0);
+    let found = only(&report([sums([2.0, 2.0, 2.2]), curve.clone()].concat()), "sequential-sum");
+    assert!(
+        found.text.contains("costs 1.9 to 2.1 ns, 1.9 to 2.1 ns and 2.1 to 2.3 ns for each 64-byte line"),
+        "{}",
+        found.text
+    );
+    assert!(found.text.contains("shows no cache steps, because"), "{}", found.text);
+    let stepped = only(&report([sums([2.0, 8.0, 20.0]), curve].concat()), "sequential-sum");
+    assert!(stepped.text.contains("show even in sequential order"), "{}", stepped.text);
+    none(&report(sums([2.0, 2.0, 2.2])), "sequential-sum");
+}
+
+#[test]
+fn a_mutex_is_no_blocking_hand_off() {
+    let mutex = operation("sync.mutex", Params::new(), 7.0);
+    let fast = with_value(hand_off("sync.semaphore", "same-core", 1100.0), "blocked", 3.0);
+    let slept = with_value(hand_off("sync.futex", "same-core", 2400.0), "blocked", 99.0);
+    let found = only(&report(vec![mutex.clone(), fast, slept]), "mutex-and-hand-off");
+    assert!(found.text.starts_with("An uncontended mutex takes 6.7 to 7.3 ns"), "{}", found.text);
+    assert!(
+        found.text.contains("by futex on one core 1.1 to 1.3 µs one way (at least ×150)"),
+        "{}",
+        found.text
+    );
+    assert_eq!(found.values["blocked_percent"], 99.0);
+    none(&report(vec![mutex]), "mutex-and-hand-off");
+}
+
+#[test]
+fn pools_exist_where_threads_cost_more_than_hand_offs() {
+    let total = |ns| operation("thread.total", params([("mode", "warm".into())]), ns);
+    let handed = hand_off("sync.semaphore", "same-core", 2000.0);
+    let found = only(&report(vec![total(24_000.0), handed.clone()]), "thread-pools");
+    assert!(found.text.contains("a new thread takes at least ×10 as long"), "{}", found.text);
+    let found = only(&report(vec![total(2100.0), handed]), "thread-pools");
+    assert!(found.text.contains("saves little"), "{}", found.text);
+}
+
+#[test]
+fn leaving_the_idle_state_is_the_difference_to_awake() {
+    let pair = |idle: f64, awake: f64| {
+        report(vec![
+            hand_off("sync.semaphore", "two-cores", idle),
+            hand_off("sync.semaphore", "two-cores-awake", awake),
+        ])
+    };
+    let found = only(&pair(10_600.0, 2_700.0), "idle-exit");
+    assert!(found.text.contains("7.4 to 8.4 µs of it is the sleeping core"), "{}", found.text);
+    assert_eq!(found.values["idle_exit_ns"], 7900.0);
+    assert!(only(&pair(2_700.0, 2_690.0), "idle-exit").text.contains("nothing measurable"));
+    none(&pair(2_000.0, 2_700.0), "idle-exit");
+}
+
+#[test]
+fn oversubscription_is_judged_beyond_the_number_of_cpus() {
+    let pool = |threads: u64, slowdown| {
+        let parameters = params([("threads", threads.into()), ("size", (10 * MIB).into())]);
+        with_value(operation("thread.pool", parameters, 1e6), "slowdown", slowdown)
+    };
+    let found = only(&report(vec![pool(2, 1.3), pool(16, 1.33)]), "oversubscription");
+    assert!(
+        found.text.starts_with("A pool of 16 threads on 2 CPUs needs 1.2 to 1.4 times"),
+        "{}",
+        found.text
+    );
+    assert!(found.text.ends_with("more threads than CPUs as such slow nothing down."), "{}", found.text);
+    let waiting = with_value(with_value(pool(16, 2.2), "wait_p50", 8e6), "wait_p99", 2e7);
+    let found = only(&report(vec![pool(2, 1.3), waiting]), "oversubscription");
+    assert!(found.text.contains("more threads than CPUs take at least ×1.5 as long"), "{}", found.text);
+    assert!(
+        found.text.contains("wait 7.7 to 8.3 ms or more for their turn, one in a hundred "),
+        "{}",
+        found.text
+    );
+    none(&report(vec![pool(2, 1.5)]), "oversubscription");
+}
+
+#[test]
+fn cached_reads_are_set_apart_from_the_device() {
+    let at = |probe: &str, filesystem: &str, ns| {
+        let parameters = params([
+            ("size", 4096u64.into()),
+            ("filesystem", filesystem.into()),
+            ("directory", "/data".into()),
+        ]);
+        operation(probe, parameters, ns)
+    };
+    let all = vec![
+        at("file.read", "tmpfs", 100.0),
+        at("file.read", "ext4", 230.0),
+        at("file.read-direct", "ext4", 29_800.0),
+        at("file.write", "ext4", 1_200.0),
+        at("file.fsync", "ext4", 990_000.0),
+    ];
+    let report = report(all);
+    let read = only(&report, "page-cache");
+    assert!(
+        read.text.starts_with("Reading 4 KiB on ext4 takes 220 to 240 ns from the page cache"),
+        "{}",
+        read.text
+    );
+    assert!(read.text.contains("28 to 31 µs") && read.text.contains("at least ×120"), "{}", read.text);
+    let write = only(&report, "durable-write");
+    assert!(
+        write.text.contains("returns after 1.1 to 1.3 µs, but only fsync makes it durable"),
+        "{}",
+        write.text
+    );
+    assert!(write.text.contains("950 µs to 1.1 ms"), "{}", write.text);
+}
+
+#[test]
+fn memory_file_systems_have_nothing_to_make_durable() {
+    let at = |probe: &str, ns| {
+        operation(probe, params([("size", 4096u64.into()), ("filesystem", "tmpfs".into())]), ns)
+    };
+    let report = report(vec![at("file.write", 900.0), at("file.fsync", 90_000.0)]);
+    none(&report, "durable-write");
+}
+
+/// Rows of a cycle each; the clock of row and round in GHz.
+fn clocked(ghz: impl Fn(usize, usize) -> f64) -> Report {
+    let row = |row: usize| {
+        let mut m = operation("cpu.add", Params::new(), 0.3);
+        for (round, of) in m.rounds.iter_mut().enumerate() {
+            (of.p50, of.cycles) = (Some(1.0 / ghz(row, round)), Some(1.0));
+        }
+        m
+    };
+    report((0..20).map(row).collect())
+}
+
+#[test]
+fn a_clock_that_changes_from_round_to_round_shows_in_cycles() {
+    let found = only(&clocked(|_, round| if round < 3 { 2.6 } else { 3.5 }), "clock-drift");
+    assert!(found.text.contains("between 2.60 and 3.50 GHz"), "{}", found.text);
+    assert_eq!(found.certainty, Certainty::Doubt, "the next run has a clock of its own");
+    none(&clocked(|_, _| 3.0), "clock-drift");
+}
+
+#[test]
+fn rejected_samples_tell_of_a_busy_machine() {
+    let row = |probe: &str, rejected| {
+        let mut m = operation(probe, Params::new(), 5.0);
+        m.summary.rejected = rejected;
+        m
+    };
+    let found = only(&report(vec![row("cpu.add", 200), row("memory.tlb", 50)]), "busy-machine");
+    assert!(found.text.contains("In this run 35 % of the samples of a point on average"), "{}", found.text);
+    assert!(found.text.contains("cpu.add 50 % and memory.tlb 20 %"), "{}", found.text);
+    none(&report(vec![row("cpu.add", 3), row("memory.tlb", 0)]), "busy-machine");
+}
+
+#[test]
+fn a_frame_has_room_for_most_rows() {
+    let mut all = chase("random", "2MiB", 8, 32 * MIB, 0.0);
+    all.extend((1..=5).map(|at| operation("syscall.getppid", Params::new(), 100.0 * f64::from(at))));
+    all.push(operation("process.shell", Params::new(), 3e6));
+    let found = only(&report(all), "frame");
+    assert!(found.text.starts_with("A frame of a 60 fps screen lasts 16.7 ms"), "{}", found.text);
+    assert!(
+        found.text.contains("room for at least 15 million L1 loads, 150,000 loads from memory"),
+        "{}",
+        found.text
+    );
+    assert!(found.text.contains("process.shell of a test (2.8 to 3.2 ms)."), "{}", found.text);
+}
+
+#[test]
+fn counts_are_written_in_few_digits() {
+    let cases =
+        [(1.24, "1.2"), (170.4, "170"), (999.7, "1,000"), (15_432.0, "15,000"), (2.04e6, "2.0 million")];
+    for (count, text) in cases {
+        assert_eq!(select::many(count), text);
+    }
+}
+
+proptest! {
+    /// Whatever parts of a survey there are, and whatever their numbers.
+    #[test]
+    fn findings_never_panic_and_have_finite_numbers(seed in proptest::collection::vec((0usize..18, 0.001f64..1e9, 0u64..32), 0..40)) {
+        const PROBES: [&str; 18] = [
+            "memory.latency", "memory.latency", "memory.latency", "memory.sequential-sum", "sync.mutex",
+            "sync.semaphore", "sync.pipe", "thread.total", "thread.pool", "file.read", "file.read-direct",
+            "file.write", "file.fsync", "syscall.getppid", "cpu.add", "memory.latency", "sync.futex", "wake.timer",
+        ];
+        let choice = |names: [&'static str; 3], at: u64| names[at as usize % 3].into();
+        let measurements = seed.iter().map(|(probe, ns, at)| {
+            let parameters = params([
+                ("size", (1u64 << at).into()),
+                ("order", choice(["random", "window", "random"], *at)),
+                ("pages", choice(["2MiB", "4KiB", "2MiB"], *at / 3)),
+                ("placement", choice(["same-core", "two-cores", "two-cores-awake"], *at)),
+                ("mode", choice(["warm", "cold", "sum"], *at)),
+                ("threads", (*at).into()),
+            ]);
+            with_value(with_bytes(operation(PROBES[*probe], parameters, *ns), *at), "slowdown", *ns / 100.0)
+        });
+        let report = report(measurements.collect());
+        for finding in findings(&report) {
+            prop_assert!(!finding.text.is_empty() && !finding.values.is_empty());
+            prop_assert!(finding.values.values().all(|value| value.is_finite()), "{:?}", finding);
+            // What is claimed rests on something.
+            prop_assert!(finding.certainty == Certainty::Doubt || !finding.evidence.is_empty(), "{:?}", finding);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether a server inherits its caller's priority, and what a lock without
+//! inheritance costs.
+
+use super::evidence::{Figure, Told, compare};
+use super::select::{listed, value};
+use crate::transactions::{Judged, Transport, text, transports};
+use latscope_core::report::{Finding, Measurement, Report, Support};
+use latscope_core::units::{format_count, format_time};
+
+pub(super) fn findings(report: &Report) -> Vec<Finding> {
+    let tried = |transport: &Transport| {
+        [transport.real_time(), transport.nice()].iter().any(|judged| *judged != Judged::NotTried)
+    };
+    let (with, without): (Vec<Transport>, Vec<Transport>) = transports(report)
+        .into_iter()
+        .filter(tried)
+        .partition(|transport| transport.means().is_some() || has(transport));
+    let mut findings: Vec<Finding> = with.iter().map(inheritance).collect();
+    findings.extend(none(&without));
+    findings.extend(inversion(report));
+    findings
+}
+
+/// Whether something was inherited though nothing is known of a means.
+fn has(transport: &Transport) -> bool {
+    [transport.real_time(), transport.nice()]
+        .iter()
+        .any(|j| !matches!(j, Judged::Unsupported | Judged::NotTried))
+}
+
+fn inheritance(transport: &Transport) -> Finding {
+    let judged = |what: &str, judged: Judged| match judged {
+        Judged::Fail(why) => format!("{what} FAIL ({why})"),
+        Judged::NotTried => format!("{what} not tried (the priority was not granted to the caller)"),
+        other => format!("{what} {}", other.word()),
+    };
+    let text = format!(
+        "Priority inheritance over {}: {}; {}. Its means: {}.",
+        transport.name,
+        judged("a SCHED_FIFO caller's priority", transport.real_time()),
+        judged("a nice value", transport.nice()),
+        transport.means().unwrap_or("none that is known")
+    );
+    let counts = ["rt-calls", "rt-inherited", "rt-restored", "nice-calls", "nice-inherited", "nice-restored"];
+    let m = transport.usual();
+    let values: Vec<(&str, f64)> =
+        counts.into_iter().filter_map(|name| Some((name, value(m?, name)?))).collect();
+    // Each call is judged by itself: this is a count, no figure that noise moves.
+    Told::claim("inheritance").values(values).points(m).say(text)
+}
+
+/// Those without a means, in one sentence.
+fn none(transports: &[Transport]) -> Option<Finding> {
+    let names: Vec<String> = transports.iter().map(|transport| transport.name.to_owned()).collect();
+    let most = |what: &str| {
+        let of = |transport: &Transport| transport.usual().and_then(|m| value(m, what));
+        transports.iter().filter_map(of).fold(0.0, f64::max)
+    };
+    let (real_time, nice) = (most("rt-calls"), most("nice-calls"));
+    if names.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "Priority inheritance over {}: UNSUPPORTED: no priority goes with a request, the server of a SCHED_FIFO or \
+         niced caller ran as it was.",
+        listed(&names)
+    );
+    let told = Told::claim("inheritance").points(transports.iter().filter_map(Transport::usual));
+    Some(told.values([("rt-calls", real_time), ("nice-calls", nice)]).say(text))
+}
+
+/// What a lock with inheritance saves.
+fn inversion(report: &Report) -> Option<Finding> {
+    let with = |lock: &str| {
+        let of_lock = |m: &&Measurement| text(m, "lock") == Some(lock) && m.support != Support::Unsupported;
+        report.of_probe("ipc.inversion").find(of_lock).filter(|m| m.summary.count > 0)
+    };
+    let (plain, pi) = (with("plain")?, with("pi")?);
+    let median = |m: &Measurement| m.summary.p50.zip(m.summary.max);
+    let ((plain_p50, plain_max), (pi_p50, pi_max)) = (median(plain)?, median(pi)?);
+    let hold = crate::transactions::number(plain, "hold")? as f64;
+    let hog = crate::transactions::number(plain, "hog")? as f64;
+    let mut said = format!(
+        "Priority inversion: the owner of a lock held it for {}. A waiter of high priority was blocked for {} (at most {}) by a \
+         plain lock, for a hog of middle priority took the owner's CPU for {}; by a lock with priority inheritance for {} (at \
+         most {}), in {} rounds each.",
+        format_time(hold),
+        format_time(plain_p50),
+        format_time(plain_max),
+        format_time(hog),
+        format_time(pi_p50),
+        format_time(pi_max),
+        format_count(plain.summary.count)
+    );
+    for m in report.of_probe("ipc.inversion") {
+        let (Some(lock), Some((p50, max))) = (text(m, "lock"), median(m)) else { continue };
+        if !["plain", "pi"].contains(&lock) {
+            let (p50, max) = (format_time(p50), format_time(max));
+            said += &format!(" By a server over {lock}, as long at work, for {p50} (at most {max}).");
+        }
+    }
+    let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
+    let supported =
+        Figure::p50(plain).zip(Figure::p50(pi)).is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
+    if !supported {
+        said += " The rounds are too few, or do not agree: the next run may differ.";
+    }
+    Some(Told::when(supported, "inversion").values(values).points([plain, pi]).say(said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture::ipc;
+
+    #[test]
+    fn the_verdicts_are_told_with_the_means() {
+        let found = findings(&ipc::latency());
+        let texts: Vec<&str> = found.iter().map(|finding| finding.text.as_str()).collect();
+        assert_eq!(
+            texts[0],
+            "Priority inheritance over binder: a SCHED_FIFO caller's priority FAIL (0 of 50 calls were served at the \
+             caller's priority); a nice value PASS. Its means: nice, by the driver."
+        );
+        assert!(texts[1].starts_with("Priority inheritance over unix-stream: UNSUPPORTED"), "{}", texts[1]);
+        assert_eq!(found[0].values["nice-inherited"], 100.0 / 2.0);
+    }
+
+    #[test]
+    fn nothing_tried_is_nothing_found() {
+        let mut report = ipc::latency();
+        report.measurements.iter_mut().for_each(|m| m.values.clear());
+        assert!(findings(&report).is_empty());
+    }
+}

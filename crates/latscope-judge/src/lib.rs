@@ -1,0 +1,11 @@
+//! What a report comes to: findings, levels of memory, verdicts on criteria, tails. Pure functions
+//! of results; nothing else of latscope judges.
+#![forbid(unsafe_code)]
+
+pub mod binomial;
+pub mod extremes;
+pub mod findings;
+pub mod levels;
+pub mod repeatability;
+pub mod transactions;
+pub mod verdict;

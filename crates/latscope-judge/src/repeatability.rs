@@ -1,0 +1,211 @@
+//! Do surveys repeat themselves as far as they say? Judged over several surveys
+//! of one machine: how often the median of one lies in the interval of another,
+//! how wide the intervals are, and which rows move without a word.
+
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
+use latscope_core::rounds::{self, Prediction};
+use latscope_core::statistics::{median, quantile};
+use std::collections::BTreeMap;
+
+/// What one survey has of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The figure: the median over the rounds, ns.
+    pub figure: f64,
+    /// Where it says that the next one will be.
+    pub interval: Option<Prediction>,
+    /// Whether the row is marked: unstable or degraded.
+    pub marked: bool,
+    /// The medians of its rounds, ns.
+    pub rounds: Vec<f64>,
+}
+
+impl Seen {
+    /// A row from the medians of its rounds alone.
+    pub fn of_rounds(rounds: Vec<f64>, resolution: f64) -> Option<Seen> {
+        let figure = median(&rounds)?;
+        let marked = rounds::unsteady(&rounds).is_some();
+        Some(Seen { figure, interval: rounds::prediction(&rounds, resolution), marked, rounds })
+    }
+
+    fn of(m: &Measurement) -> Option<Seen> {
+        let figure = m.typical()?;
+        let rounds = m.rounds.iter().filter_map(|round| round.p50).collect();
+        Some(Seen { figure, interval: m.interval, marked: m.quality.level > Level::Ok, rounds })
+    }
+}
+
+/// Rows by probe and parameters, each as the surveys saw it in turn.
+pub type Rows = BTreeMap<(String, String), Vec<Seen>>;
+
+/// The rows that all of these surveys have.
+pub fn rows(reports: &[Report]) -> Rows {
+    let mut rows = Rows::new();
+    for m in reports.iter().flat_map(|report| &report.measurements).filter(|m| m.row) {
+        let params: Vec<String> = m.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let seen = rows.entry((m.probe.clone(), params.join(";"))).or_default();
+        seen.extend(Seen::of(m));
+    }
+    rows.retain(|_, seen| seen.len() == reports.len());
+    rows
+}
+
+/// A row whose figure moves by more than this ratio between surveys moves.
+pub const MOVES: f64 = 1.25;
+
+/// What surveys say of each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assessment {
+    /// Rows looked at.
+    pub rows: usize,
+    /// Share of pairs of surveys and rows in which the figure of one lies in the interval of the other.
+    pub coverage: f64,
+    /// Upper by lower end of the intervals: median, and the width that nine of ten stay below.
+    pub width: f64,
+    /// The width that nine of ten intervals stay below.
+    pub wide: f64,
+    /// Rows that move by more than [`MOVES`] between surveys.
+    pub moving: usize,
+    /// Share of their pairs that are told: the survey marks the row, or the other's figure lies in its interval.
+    pub told: f64,
+    /// The moving rows of which fewer than nine of ten pairs are told.
+    pub untold: Vec<Untold>,
+}
+
+/// A row that moves and does not say so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Untold {
+    /// Probe and parameters.
+    pub row: (String, String),
+    /// Its smallest and its largest figure, ns.
+    pub figures: (f64, f64),
+    /// Share of pairs told, 0 to 1.
+    pub told: f64,
+    /// Where it moves: `rounds` that are wider than their interval, or `runs`
+    /// that differ by more than their rounds do.
+    pub level: &'static str,
+}
+
+/// A moving row is told if at least this share of its pairs is.
+const TOLD: f64 = 0.9;
+
+/// Judges rows of at least two surveys; `None` where there is nothing to judge.
+pub fn assess(rows: &Rows) -> Option<Assessment> {
+    let judged: Vec<(&(String, String), &Vec<Seen>, f64)> =
+        rows.iter().filter_map(|(row, seen)| Some((row, seen, share(seen, covers)?))).collect();
+    let widths: Vec<f64> = judged
+        .iter()
+        .flat_map(|(_, seen, _)| seen.iter())
+        .filter_map(|seen| Some(seen.interval?.width()))
+        .collect();
+    let moving: Vec<Untold> = judged
+        .iter()
+        .filter(|(_, seen, _)| extent(seen).1 / extent(seen).0 > MOVES)
+        .filter_map(|(row, seen, _)| {
+            let told = share(seen, |this, next| this.marked || covers(this, next))?;
+            Some(Untold { row: (*row).clone(), figures: extent(seen), told, level: level(seen) })
+        })
+        .collect();
+    let mean = |shares: &[f64]| match shares {
+        [] => 1.0,
+        _ => shares.iter().sum::<f64>() / shares.len() as f64,
+    };
+    Some(Assessment {
+        rows: judged.len(),
+        coverage: mean(&judged.iter().map(|(.., coverage)| *coverage).collect::<Vec<f64>>()),
+        width: median(&widths)?,
+        wide: quantile(&widths, 0.9)?,
+        moving: moving.len(),
+        told: mean(&moving.iter().map(|row| row.told).collect::<Vec<f64>>()),
+        untold: moving.into_iter().filter(|row| row.told < TOLD).collect(),
+    })
+}
+
+fn covers(this: &Seen, next: &Seen) -> bool {
+    this.interval.is_some_and(|interval| interval.contains(next.figure))
+}
+
+/// Share of ordered pairs of surveys for which `holds`; `None` without a pair
+/// whose first has an interval.
+fn share(seen: &[Seen], holds: impl Fn(&Seen, &Seen) -> bool) -> Option<f64> {
+    let pairs: Vec<bool> = (0..seen.len())
+        .flat_map(|this| (0..seen.len()).map(move |next| (this, next)))
+        .filter(|(this, next)| this != next && seen[*this].interval.is_some())
+        .map(|(this, next)| holds(&seen[this], &seen[next]))
+        .collect();
+    (!pairs.is_empty()).then(|| pairs.iter().filter(|held| **held).count() as f64 / pairs.len() as f64)
+}
+
+fn extent(seen: &[Seen]) -> (f64, f64) {
+    let figures = seen.iter().map(|seen| seen.figure);
+    (figures.clone().fold(f64::MAX, f64::min), figures.fold(0.0, f64::max))
+}
+
+/// Whether the rounds of a run scatter as far as the runs do.
+fn level(seen: &[Seen]) -> &'static str {
+    let spread = |values: &[f64]| {
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+        (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (logs.len().max(2) - 1) as f64).sqrt()
+    };
+    let within: Vec<f64> = seen.iter().map(|seen| spread(&seen.rounds)).collect();
+    let between = spread(&seen.iter().map(|seen| seen.figure).collect::<Vec<f64>>());
+    if between > median(&within).unwrap_or(0.0) { "runs" } else { "rounds" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows_of(surveys: &[&[f64]]) -> Rows {
+        let seen = surveys.iter().filter_map(|rounds| Seen::of_rounds(rounds.to_vec(), 0.1)).collect();
+        Rows::from([(("sync.pipe".to_owned(), String::new()), seen)])
+    }
+
+    #[test]
+    fn a_row_that_stays_is_covered() {
+        let assessment = assess(&rows_of(&[&[10.0, 10.2, 9.9, 10.1], &[10.1, 10.0, 10.2, 9.9]])).unwrap();
+        assert_eq!((assessment.coverage, assessment.moving, assessment.rows), (1.0, 0, 1));
+        assert!(assessment.width < 1.12, "{assessment:?}");
+    }
+
+    #[test]
+    fn a_row_that_jumps_between_runs_and_not_within_is_named_with_its_level() {
+        let assessment = assess(&rows_of(&[&[10.0, 10.1, 10.0, 10.1], &[20.0, 20.1, 20.0, 20.2]])).unwrap();
+        assert_eq!((assessment.coverage, assessment.moving, assessment.told), (0.0, 1, 0.0));
+        assert_eq!(assessment.untold[0].level, "runs");
+    }
+
+    #[test]
+    fn a_row_in_two_groups_is_told() {
+        let jumping = [55.0, 203.0, 56.0, 201.0, 205.0, 54.0, 55.0, 204.0];
+        let jumped = [203.0, 204.0, 203.0, 201.0, 205.0, 54.0, 203.0, 55.0];
+        let assessment = assess(&rows_of(&[&jumping, &jumped])).unwrap();
+        assert_eq!((assessment.moving, assessment.told), (1, 1.0));
+    }
+
+    /// Rounds of real surveys, as `cargo xtask peers repeat --rounds` writes them.
+    fn recorded(name: &str) -> Rows {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rounds").join(name);
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut rows = Rows::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split('\t').collect();
+            let [_survey, probe, params, rounds @ ..] = &words[..] else { panic!("{line:?}") };
+            let rounds: Vec<f64> = rounds.iter().map(|ns| ns.parse().unwrap()).collect();
+            let seen = rows.entry(((*probe).to_owned(), (*params).to_owned())).or_default();
+            // Figures are recorded with a step of 0.8 % at most.
+            seen.extend(median(&rounds).and_then(|ns| Seen::of_rounds(rounds, ns * 0.008)));
+        }
+        rows
+    }
+
+    #[test]
+    fn eight_real_surveys_say_of_each_other_what_is_true() {
+        let assessment = assess(&recorded("idle.tsv")).unwrap();
+        assert!(assessment.rows > 130, "{assessment:#?}");
+        assert!(assessment.coverage >= 0.9 && assessment.told >= 0.9, "{assessment:#?}");
+        assert!(assessment.width <= 1.4, "{assessment:#?}");
+    }
+}

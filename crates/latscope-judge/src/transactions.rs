@@ -1,0 +1,172 @@
+//! Transactions between processes in a report: whether priority is inherited,
+//! and the transports beside each other.
+
+use latscope_core::merged::is_merged;
+use latscope_core::plan::ParamValue;
+use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::units::format_count;
+
+/// The value that says how long all pairs of a run took, from the first call of any
+/// to the end of the last, where there are several.
+pub const RUN_ELAPSED: &str = "run-elapsed";
+
+/// A transport with what was measured of it.
+#[derive(Debug, Clone)]
+pub struct Transport<'a> {
+    /// Its name: `unix-stream`.
+    pub name: &'a str,
+    /// The sum of all pairs for a caller of SCHED_FIFO, where there is one.
+    pub fifo: Option<&'a Measurement>,
+    /// The same for a caller of SCHED_OTHER.
+    pub other: Option<&'a Measurement>,
+}
+
+/// How a transport did with a kind of priority.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// Every call was served at the caller's priority, and the server's own was
+    /// restored after each.
+    Pass,
+    /// The transport has a means, and some calls were not served so.
+    Fail(String),
+    /// The transport has no means, and none was seen.
+    Unsupported,
+    /// No such call was made.
+    NotTried,
+}
+
+impl Judged {
+    /// In a word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Judged::Pass => "PASS",
+            Judged::Fail(_) => "FAIL",
+            Judged::Unsupported => "UNSUPPORTED",
+            Judged::NotTried => "not tried",
+        }
+    }
+}
+
+/// What is measured of a transport: `latency`, `throughput`, `one-way`.
+pub fn mode(m: &Measurement) -> Option<&str> {
+    text(m, "mode").filter(|_| m.probe.starts_with("ipc."))
+}
+
+/// The transports of a report whose latency was measured, in their order. In an
+/// open loop it is that of the calls themselves.
+pub fn transports(report: &Report) -> Vec<Transport<'_>> {
+    let mut found: Vec<Transport> = Vec::new();
+    let measured = |m: &&Measurement| {
+        matches!(mode(m), Some("latency" | "one-way"))
+            && text(m, "since") != Some("due")
+            && is_merged(m)
+            && m.support != Support::Unsupported
+            && m.summary.count > 0
+    };
+    for m in report.measurements.iter().filter(measured) {
+        let Some(name) = text(m, "transport") else { continue };
+        let at = found.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
+            found.push(Transport { name, fifo: None, other: None });
+            found.len() - 1
+        });
+        // Of several payloads the first stands for the transport.
+        let place = match text(m, "caller") {
+            Some("fifo") => &mut found[at].fifo,
+            _ => &mut found[at].other,
+        };
+        place.get_or_insert(m);
+    }
+    found
+}
+
+impl<'a> Transport<'a> {
+    /// The row that stands for it: the normal caller's, if there is one.
+    pub fn usual(&self) -> Option<&'a Measurement> {
+        self.other.or(self.fifo)
+    }
+
+    /// By what the server could inherit; `None` where there is nothing.
+    pub fn means(&self) -> Option<&'a str> {
+        self.usual().and_then(|m| text(m, "inheritance")).filter(|means| *means != "none")
+    }
+
+    /// The inheritance of a real-time priority.
+    pub fn real_time(&self) -> Judged {
+        self.judged("rt")
+    }
+
+    /// The inheritance of a nice value.
+    pub fn nice(&self) -> Judged {
+        self.judged("nice")
+    }
+
+    fn judged(&self, what: &str) -> Judged {
+        let Some(m) = self.usual() else { return Judged::NotTried };
+        let count = |name: &str| m.values.get(&format!("{what}-{name}")).map(|value| value.value as u64);
+        let (Some(calls), Some(inherited), Some(restored)) =
+            (count("calls"), count("inherited"), count("restored"))
+        else {
+            return Judged::NotTried;
+        };
+        let of = |n: u64| format!("{} of {} calls", format_count(n), format_count(calls));
+        match (inherited, restored) {
+            (n, r) if n == calls && r == calls => Judged::Pass,
+            (n, _) if n == calls => {
+                Judged::Fail(format!("after {} the server kept the caller's priority", of(calls - restored)))
+            }
+            (0, _) if self.means().is_none() => Judged::Unsupported,
+            (n, _) => Judged::Fail(format!("{} were served at the caller's priority", of(n))),
+        }
+    }
+}
+
+/// A parameter that is a word.
+pub fn text<'a>(m: &'a Measurement, name: &str) -> Option<&'a str> {
+    match m.params.get(name) {
+        Some(ParamValue::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// A parameter that is a number.
+pub fn number(m: &Measurement, name: &str) -> Option<u64> {
+    match m.params.get(name) {
+        Some(ParamValue::Number(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture::ipc;
+
+    #[test]
+    fn a_means_that_fails_is_not_a_missing_one() {
+        let report = ipc::latency();
+        let transports = transports(&report);
+        let names: Vec<&str> = transports.iter().map(|transport| transport.name).collect();
+        assert_eq!(names, ["binder", "unix-stream"]);
+        assert_eq!(
+            transports[0].real_time(),
+            Judged::Fail("0 of 50 calls were served at the caller's priority".to_owned())
+        );
+        assert_eq!((transports[0].nice(), transports[1].nice()), (Judged::Pass, Judged::Unsupported));
+        assert_eq!(transports[0].means(), Some("nice, by the driver"));
+    }
+
+    #[test]
+    fn a_priority_that_is_not_restored_fails() {
+        let mut report = ipc::latency();
+        for m in &mut report.measurements {
+            m.values.get_mut("nice-restored").unwrap().value = 49.0;
+        }
+        let judged = transports(&report)[0].nice();
+        assert_eq!(
+            judged,
+            Judged::Fail("after 1 of 50 calls the server kept the caller's priority".to_owned())
+        );
+        report.measurements.iter_mut().for_each(|m| m.values.clear());
+        assert_eq!(transports(&report)[0].nice(), Judged::NotTried);
+    }
+}

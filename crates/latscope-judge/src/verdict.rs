@@ -1,0 +1,340 @@
+//! Whether a measurement holds what was asked of it, and how sure that is.
+//!
+//! A quantile criterion such as "p99.9 at most 50 µs" says that at most a
+//! thousandth of all activations is above 50 µs. The samples above are counted
+//! and the [exact bounds](crate::binomial) of their share decide: it holds, it
+//! does not, or there are too few samples to tell. `max` and `threshold` ask
+//! that no sample is above; that none was says how rare one is at most, not
+//! that there will be none. What was measured under distorting conditions
+//! proves nothing in either direction.
+
+mod confidence;
+mod criterion;
+#[cfg(test)]
+mod tests;
+
+pub use confidence::{confidence, confidence_of};
+pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share};
+
+use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
+use latscope_core::histogram::Histogram;
+use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
+use latscope_core::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
+use latscope_core::units::{counted, format_count, format_share, format_time, were};
+
+/// Judges a measurement by criteria; without any it passes.
+///
+/// Quantiles are those of the activation-corrected distribution where there is
+/// one: a stall that swallowed activations counts as often as it was felt.
+pub fn judge(m: &Measurement, criteria: &[Criterion]) -> Verdict {
+    let checks: Vec<Check> = criteria.iter().map(|criterion| check(m, criterion)).collect();
+    let status = checks.iter().map(|check| check.status).max().unwrap_or(Status::Pass);
+    Verdict { status, checks }
+}
+
+/// Judges every measurement of a report that is a [subject](subjects), and
+/// leaves the verdicts in it.
+pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
+    if criteria.is_empty() {
+        return;
+    }
+    for at in subjects(report) {
+        let verdict = judge(&report.measurements[at], criteria);
+        if let Some(only) = only_part(report, &report.measurements[at]) {
+            report.measurements[only].verdict = Some(verdict.clone());
+        }
+        report.measurements[at].verdict = Some(verdict);
+    }
+}
+
+/// What was judged, each once: a sum of one is that one again.
+pub fn judged(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
+    let distinct = |m: &&Measurement| only_part(report, m).is_none();
+    report.measurements.iter().filter(distinct).filter_map(|m| Some((m, m.verdict.as_ref()?)))
+}
+
+/// The measurement that a sum is of, where that is only one, by index.
+fn only_part(report: &Report, all: &Measurement) -> Option<usize> {
+    if !is_merged(all) {
+        return None;
+    }
+    let mut parts = (0..report.measurements.len()).filter(|at| is_part_of(&report.measurements[*at], all));
+    parts.next().filter(|_| parts.next().is_none())
+}
+
+/// The worst verdict in a report; `None` where nothing was asked. A run that was
+/// [cut short](is_cut_short) has not passed.
+pub fn report_status(report: &Report) -> Option<Status> {
+    let worst =
+        report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()?;
+    Some(if is_cut_short(report) { worst.max(Status::Inconclusive) } else { worst })
+}
+
+/// Whether a run ended before it had measured what was asked for. Of points that are measured one
+/// after the other a worker that crashes costs its own, and the run goes on; periodic ones are what
+/// the run is for.
+pub fn is_cut_short(report: &Report) -> bool {
+    let periodic = report.plan.steps.iter().all(|step| step.periodic.is_some());
+    report.finished.is_none() || periodic && report.measurements.iter().any(|m| m.incomplete)
+}
+
+/// The exit code of a run: what was exceeded counts, also before an early end; a run that was cut
+/// short has not passed, and is an error where nothing was asked of it.
+pub fn exit_code(status: Option<Status>, cut_short: bool) -> u8 {
+    match (status, cut_short) {
+        (Some(Status::Exceeded), _) => 2,
+        (Some(_), true) | (Some(Status::Inconclusive), false) => 3,
+        (None, true) => 1,
+        (Some(Status::Pass) | None, false) => 0,
+    }
+}
+
+/// The measurements criteria are about, by index: those merged over CPUs or
+/// pairs, and those that are part of no merged one.
+pub fn subjects(report: &Report) -> Vec<usize> {
+    let merged: Vec<&Measurement> = report.measurements.iter().filter(|m| is_merged(m)).collect();
+    let alone = |m: &Measurement| is_merged(m) || !merged.iter().any(|all| is_part_of(m, all));
+    (0..report.measurements.len()).filter(|at| alone(&report.measurements[*at])).collect()
+}
+
+/// What a criterion comes to, apart from doubts about the measurement.
+struct Found {
+    value: Option<f64>,
+    status: Status,
+    text: String,
+}
+
+fn check(m: &Measurement, criterion: &Criterion) -> Check {
+    let quiet = uneventful(m, criterion);
+    let seen = m.summary.count > 0 || quiet.is_some();
+    let mut found = quiet.unwrap_or_else(|| if seen { find(m, criterion) } else { nothing(m) });
+    if let Some(doubt) = doubt(m).filter(|_| seen) {
+        found.status = Status::Inconclusive;
+        found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
+    } else if m.incomplete && seen && found.status == Status::Pass {
+        found.status = Status::Inconclusive;
+        let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        found.text = format!("the run ended before this measurement did{why}; so far, {}", found.text);
+    } else if ended_load(m) && seen && found.status == Status::Pass {
+        found.status = Status::Inconclusive;
+        found.text = format!("not all was measured under the load; as measured, {}", found.text);
+    } else if is_unstable(m) && seen && found.status == Status::Pass {
+        found.status = Status::Inconclusive;
+        let why = m.reason.as_deref().unwrap_or("its rounds disagree");
+        found.text = format!("unstable ({why}): another run may not pass; in this one, {}", found.text);
+    }
+    let Found { value, status, text } = found;
+    Check { metric: criterion.metric.name().to_owned(), limit: criterion.limit, value, status, text }
+}
+
+/// Nothing was measured.
+fn nothing(m: &Measurement) -> Found {
+    let text = match &m.reason {
+        Some(reason) => format!("nothing was measured: {reason}"),
+        None => "nothing was measured".to_owned(),
+    };
+    Found { value: None, status: Status::Inconclusive, text }
+}
+
+/// No gap, which is a result where gaps are looked for from a length on: none
+/// was longer than that.
+fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
+    let gap = m.values.get("gap").filter(|_| m.summary.count == 0)?.value;
+    if !criterion.metric.is_duration() || m.support == Support::Unsupported {
+        return None;
+    }
+    let status = if gap <= criterion.limit { Status::Pass } else { Status::Inconclusive };
+    Some(Found { value: None, status, text: format!("there was no gap of {} or more", format_time(gap)) })
+}
+
+/// Why the numbers of a measurement prove nothing.
+fn doubt(m: &Measurement) -> Option<String> {
+    let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    match m.support {
+        Support::Unsupported => Some(format!("not supported here{why}")),
+        Support::Degraded if is_distorted(m) => {
+            Some(format!("measured under conditions that distort it{why}"))
+        }
+        Support::Degraded | Support::Ok => None,
+    }
+}
+
+/// Whether anything speaks against what was seen. That a run or the load beside it ended early, or that
+/// rounds disagree, takes nothing of that back: it only is no promise.
+fn is_distorted(m: &Measurement) -> bool {
+    let ended = |reason: &Reason| m.incomplete && reason.id == CUT_SHORT || reason.id == LOAD_ENDED;
+    let reasons = &m.quality.reasons;
+    reasons.is_empty() || reasons.iter().any(|reason| reason.level >= Level::Degraded && !ended(reason))
+}
+
+fn ended_load(m: &Measurement) -> bool {
+    m.quality.reasons.iter().any(|reason| reason.id == LOAD_ENDED)
+}
+
+fn is_unstable(m: &Measurement) -> bool {
+    m.quality.reasons.iter().any(|reason| reason.level == Level::Unstable)
+}
+
+fn find(m: &Measurement, criterion: &Criterion) -> Found {
+    let limit = criterion.limit;
+    match &criterion.metric {
+        Metric::Missed => count("missed", m.summary.missed as f64, limit),
+        Metric::Share(share) => enough(m, *share, limit),
+        Metric::Value(name) => match m.values.get(name) {
+            Some(value) => count(name, value.value, limit),
+            None => Found {
+                value: None,
+                status: Status::Inconclusive,
+                text: format!("{} has no value called {name}", m.probe),
+            },
+        },
+        _ if matches!(m.sampling, Sampling::Batch { .. }) => Found {
+            value: None,
+            status: Status::Inconclusive,
+            text: "many operations were timed at once: of single ones nothing is known".to_owned(),
+        },
+        Metric::Max | Metric::Threshold => none_above(&m.histogram, limit),
+        Metric::Quantile(quantile) => match &m.corrected {
+            Some(corrected) => few_above(corrected, *quantile, limit, m.summary.missed),
+            None => few_above(&m.histogram, *quantile, limit, 0),
+        },
+    }
+}
+
+/// A number that is to be at most `limit`.
+fn count(name: &str, value: f64, limit: f64) -> Found {
+    let status = if value <= limit { Status::Pass } else { Status::Exceeded };
+    let (value_text, limit_text) = (format_number(value), format_number(limit));
+    Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
+}
+
+/// A share of calls that is to be reached: how many there were, and of how many
+/// it is known.
+fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
+    let value = |name: &str| m.values.get(name).map(|value| value.value);
+    let inherited = |kind: &str| {
+        let both = value(&format!("{kind}-inherited"))?.min(value(&format!("{kind}-restored"))?);
+        Some((both, value(&format!("{kind}-calls"))?))
+    };
+    let (found, what) = match share {
+        Share::Sync => {
+            let of = value("sync-of").filter(|of| *of > 0.0);
+            let found = of.and_then(|of| Some(((value("sync")? * of / 100.0).round(), of)));
+            (found, "were served on the caller's CPU")
+        }
+        Share::InheritsFifo => {
+            (inherited("rt"), "were served at the caller's real-time priority, and it was given back")
+        }
+        Share::InheritsNice => {
+            (inherited("nice"), "were served at the caller's nice value, and it was given back")
+        }
+    };
+    let Some((held, of)) = found.filter(|(_, of)| *of > 0.0) else {
+        let text = "of no call it is known: the caller did not get its priority, or the run does not look"
+            .to_owned();
+        return Found { value: None, status: Status::Inconclusive, text };
+    };
+    let reached = 100.0 * held / of;
+    let status = if reached >= limit { Status::Pass } else { Status::Exceeded };
+    let text = format!(
+        "{} of {} calls {what}; {} wanted",
+        format_count(held as u64),
+        format_count(of as u64),
+        format_share(limit / 100.0)
+    );
+    Found { value: Some(reached), status, text }
+}
+
+fn format_number(value: f64) -> String {
+    if value >= 0.0 && value.fract() == 0.0 { format_count(value as u64) } else { value.to_string() }
+}
+
+/// How many values are above a limit: between the two numbers, for the bucket
+/// around the limit holds values on either side of it.
+struct Above {
+    least: u64,
+    most: u64,
+}
+
+impl Above {
+    fn of(histogram: &Histogram, limit: f64) -> Above {
+        let Some((min, max)) = histogram.min().zip(histogram.max()) else {
+            return Above { least: 0, most: 0 };
+        };
+        if max <= limit || min > limit {
+            let all = if min > limit { histogram.count() } else { 0 };
+            return Above { least: all, most: all };
+        }
+        let mut above = Above { least: histogram.overflow(), most: histogram.overflow() };
+        for (low, high, n) in histogram.buckets_ns() {
+            above.least += if low > limit { n } else { 0 };
+            above.most += if high > limit { n } else { 0 };
+        }
+        // The maximum is exact, and it is above.
+        above.least = above.least.max(1);
+        above
+    }
+
+    /// `12 of 60,000 were above 50 µs`, and how sure that is.
+    fn words(&self, n: u64, limit: f64) -> String {
+        let count = match self.most {
+            most if most == self.least => format_count(most),
+            most => format!("{} to {}", format_count(self.least), format_count(most)),
+        };
+        let n = format_count(n);
+        format!("{count} of {n} {} above {}", were(self.most), format_time(limit))
+    }
+
+    fn unsure(&self) -> &'static str {
+        match self.least == self.most {
+            true => "",
+            false => " (the histogram's bucket around the limit counts against both verdicts)",
+        }
+    }
+}
+
+/// `max` and `threshold`: no value may be above the limit.
+fn none_above(histogram: &Histogram, limit: f64) -> Found {
+    let above = Above::of(histogram, limit);
+    let (n, value) = (histogram.count(), histogram.max());
+    if above.most == 0 {
+        return Found { value, status: Status::Pass, text: confidence::rule_of_three(n, limit) };
+    }
+    let worst = format_time(value.unwrap_or_default());
+    let text = format!("{}; the longest took {worst}", above.words(n, limit));
+    Found { value, status: Status::Exceeded, text }
+}
+
+/// A quantile criterion: at most the quantile's share may be above the limit.
+/// Where it matters on which side of the limit the values of a bucket are,
+/// they count against either verdict.
+fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64) -> Found {
+    let (n, share) = (histogram.count(), quantile.above);
+    let above = Above::of(histogram, limit);
+    let allowed = format_share(share);
+    let value = histogram.tail_quantile(1.0 - share).filter(|_| share < 0.5);
+    let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
+    let seen = above.words(n, limit) + above.unsure();
+    let (status, text) = if proves_at_most(above.most, n, share) {
+        let bound = format_share(share_bounds(above.most, n).high);
+        (Status::Pass, format!("{seen}: at most {bound} are, with 95 % confidence, and {allowed} may be"))
+    } else if proves_more(above.least, n, share) {
+        let bound = format_share(share_bounds(above.least, n).low);
+        (
+            Status::Exceeded,
+            format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be"),
+        )
+    } else {
+        let needed = format_count(samples_needed(above.most, share).saturating_sub(n));
+        let text = format!(
+            "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
+        );
+        (Status::Inconclusive, text)
+    };
+    let text = match missed {
+        0 => text,
+        missed => format!("{text} (with the {})", counted(missed, "missed activation")),
+    };
+    Found { value, status, text }
+}

@@ -1,0 +1,174 @@
+//! What can be asked of a measurement.
+
+use latscope_core::units::{ParseError, parse_duration};
+
+/// A quantile that a criterion can be about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantile {
+    /// Its name in results and on the command line: `p99_9`.
+    pub name: &'static str,
+    /// The share of all values that may be above it: 0.001.
+    pub above: f64,
+}
+
+/// All quantiles, from the median to one in a million.
+pub const QUANTILES: [Quantile; 8] = [
+    Quantile { name: "p50", above: 0.5 },
+    Quantile { name: "p90", above: 0.1 },
+    Quantile { name: "p95", above: 0.05 },
+    Quantile { name: "p99", above: 0.01 },
+    Quantile { name: "p99_9", above: 1e-3 },
+    Quantile { name: "p99_99", above: 1e-4 },
+    Quantile { name: "p99_999", above: 1e-5 },
+    Quantile { name: "p99_9999", above: 1e-6 },
+];
+
+/// A quantity of a measurement that can be limited.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Metric {
+    /// The largest value, ns.
+    Max,
+    /// A quantile, ns.
+    Quantile(Quantile),
+    /// Activations that did not take place.
+    Missed,
+    /// The threshold of the run, ns: no event above it.
+    Threshold,
+    /// A share of calls that is to be reached, %.
+    Share(Share),
+    /// A named value of the measurement: `faults`, `early`.
+    Value(String),
+}
+
+/// A share of calls between processes, of which there is to be enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// Served on the CPU of the caller, of those that can be judged.
+    Sync,
+    /// Served with the real-time priority of a SCHED_FIFO caller, which the
+    /// server gave back after each.
+    InheritsFifo,
+    /// The same for a caller's nice value.
+    InheritsNice,
+}
+
+impl Share {
+    /// All of them, with their names in results.
+    pub const ALL: [(&'static str, Share); 3] = [
+        ("sync", Share::Sync),
+        ("inherits-fifo", Share::InheritsFifo),
+        ("inherits-nice", Share::InheritsNice),
+    ];
+
+    fn name(self) -> &'static str {
+        Share::ALL.iter().find(|(_, share)| *share == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A limit that is to hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Criterion {
+    /// What is limited.
+    pub metric: Metric,
+    /// The most it may be: ns, or a number; of a [`Share`] the least.
+    pub limit: f64,
+}
+
+/// A text that is no criterion.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CriterionError {
+    /// Nothing is called so.
+    #[error(
+        "{0:?} cannot be limited: name max, threshold, missed, p50 to p99_9999, or a value such as faults or early"
+    )]
+    Unknown(String),
+    /// The limit is not one.
+    #[error("the limit of {0}: {1}")]
+    Duration(String, ParseError),
+    /// Every event takes longer than this limit.
+    #[error("the limit of {0} must be longer than 0")]
+    Zero(String),
+    /// The limit is not one.
+    #[error("the limit of {0}: {1:?} is not a number from 0 up")]
+    Number(String, String),
+}
+
+impl Metric {
+    /// The quantity of this name.
+    ///
+    /// # Errors
+    /// The name cannot be one of a quantity. Whether a measurement has a value
+    /// of that name is seen only when it is judged.
+    pub fn named(name: &str) -> Result<Metric, CriterionError> {
+        let quantile_like =
+            name.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+        if let Some((_, share)) = Share::ALL.iter().find(|(known, _)| *known == name) {
+            return Ok(Metric::Share(*share));
+        }
+        match name {
+            "max" => Ok(Metric::Max),
+            "missed" => Ok(Metric::Missed),
+            "threshold" => Ok(Metric::Threshold),
+            _ if quantile_like => QUANTILES
+                .into_iter()
+                .find(|quantile| quantile.name == name.replace('.', "_"))
+                .map(Metric::Quantile)
+                .ok_or_else(|| CriterionError::Unknown(name.to_owned())),
+            _ if name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(word) => {
+                Ok(Metric::Value(name.to_owned()))
+            }
+            _ => Err(CriterionError::Unknown(name.to_owned())),
+        }
+    }
+
+    /// Its name in results.
+    pub fn name(&self) -> &str {
+        match self {
+            Metric::Max => "max",
+            Metric::Quantile(quantile) => quantile.name,
+            Metric::Missed => "missed",
+            Metric::Threshold => "threshold",
+            Metric::Share(share) => share.name(),
+            Metric::Value(name) => name,
+        }
+    }
+
+    /// Whether it is a duration, and its limit in ns; else a number.
+    pub fn is_duration(&self) -> bool {
+        matches!(self, Metric::Max | Metric::Quantile(_) | Metric::Threshold)
+    }
+}
+
+impl Criterion {
+    /// A criterion from its name and its limit, in ns or as a number.
+    ///
+    /// # Errors
+    /// As [`Metric::named`].
+    pub fn new(name: &str, limit: f64) -> Result<Criterion, CriterionError> {
+        Ok(Criterion { metric: Metric::named(name)?, limit })
+    }
+
+    /// A criterion from its name and its limit as written: `50us`, `0`.
+    ///
+    /// # Errors
+    /// As [`Metric::named`], or the limit is no duration or number.
+    pub fn parse(name: &str, limit: &str) -> Result<Criterion, CriterionError> {
+        let metric = Metric::named(name)?;
+        let limit = if metric.is_duration() {
+            let duration = parse_duration(limit).map_err(|e| CriterionError::Duration(name.to_owned(), e))?;
+            if duration.is_zero() {
+                return Err(CriterionError::Zero(name.to_owned()));
+            }
+            duration.as_nanos() as f64
+        } else {
+            let wrong = || CriterionError::Number(name.to_owned(), limit.to_owned());
+            let number: f64 = limit.parse().map_err(|_| wrong())?;
+            if !(number >= 0.0 && number.is_finite()) {
+                return Err(wrong());
+            }
+            number
+        };
+        Ok(Criterion { metric, limit })
+    }
+}

@@ -1,0 +1,321 @@
+use super::*;
+use latscope_core::plan::params;
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
+use latscope_core::report::{Better, Summary, Times, Value};
+use latscope_core::testing::{point, report};
+
+/// `n` events of 10 µs and `above` of 80 µs.
+fn events(n: u64, above: u64) -> Measurement {
+    of(&[(n - above, 10_000), (above, 80_000)])
+}
+
+fn of(values: &[(u64, u64)]) -> Measurement {
+    let m = point("wake.timer", params([("cpu", "all".into())]), Times::OneWay, 1.0);
+    let mut histogram = Histogram::new(1000);
+    for &(count, value) in values {
+        (0..count).for_each(|_| histogram.record(value));
+    }
+    let summary = Summary::of(&histogram, &Summary::default());
+    Measurement { sampling: Sampling::Event, histogram, summary, ..m }
+}
+
+fn one(m: &Measurement, metric: &str, limit: f64) -> Check {
+    let verdict = judge(m, &[Criterion::new(metric, limit).unwrap()]);
+    assert_eq!(verdict.status, verdict.checks[0].status);
+    verdict.checks[0].clone()
+}
+
+#[test]
+fn a_maximum_holds_until_one_sample_is_above() {
+    let check = one(&events(60_000, 0), "max", 50_000.0);
+    assert_eq!((check.status, check.value), (Status::Pass, Some(10_000.0)));
+    assert_eq!(
+        check.text,
+        "none of 60,000 was above 50.0 µs: at most 1 in 20,000 (3/n) is, with 95 % confidence"
+    );
+    let check = one(&events(60_000, 2), "threshold", 50_000.0);
+    assert_eq!((check.metric.as_str(), check.status), ("threshold", Status::Exceeded));
+    assert_eq!(check.text, "2 of 60,000 were above 50.0 µs; the longest took 80.0 µs");
+    assert_eq!(one(&events(10, 1), "max", 80_000.0).status, Status::Pass, "the limit itself is allowed");
+}
+
+#[test]
+fn a_quantile_is_judged_by_the_share_above() {
+    let judged = |n, above| one(&events(n, above), "p99_9", 50_000.0);
+    assert_eq!(judged(2_995, 0).status, Status::Pass);
+    assert_eq!(judged(2_994, 0).status, Status::Inconclusive);
+    assert_eq!(judged(60_000, 20).status, Status::Pass);
+    assert_eq!(judged(60_000, 60).status, Status::Inconclusive);
+    assert_eq!(judged(60_000, 80).status, Status::Exceeded);
+    assert_eq!(
+        judged(60_000, 20).text,
+        "20 of 60,000 were above 50.0 µs: at most 0.048 % are, with 95 % confidence, and 0.1 % may be"
+    );
+    assert_eq!(
+        judged(60_000, 80).text,
+        "80 of 60,000 were above 50.0 µs: at least 0.11 % are, with 95 % confidence, and 0.1 % may be"
+    );
+    assert_eq!(
+        judged(2_000, 0).text,
+        "0 of 2,000 were above 50.0 µs, where 0.1 % may be: too few to judge. It takes 995 more, none of them above"
+    );
+    assert_eq!(one(&events(100, 5), "p50", 50_000.0).status, Status::Pass);
+}
+
+#[test]
+fn a_bucket_around_the_limit_counts_against_both_verdicts() {
+    // 50 000 ns lies in the bucket 49 920 to 50 175.
+    let m = of(&[(99_000, 10_000), (990, 50_100), (10, 60_000)]);
+    let check = one(&m, "p99_9", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("10 to 1,000 of 100,000 were above"), "{}", check.text);
+    assert_eq!(one(&m, "p90", 50_000.0).status, Status::Pass);
+    assert_eq!(one(&m, "p99_9", 50_175.0).status, Status::Pass, "a limit between buckets is exact");
+    assert_eq!(one(&of(&[(10, 50_000)]), "max", 50_000.0).status, Status::Pass, "and so is the maximum");
+    let check = one(&of(&[(10, 50_001)]), "max", 50_000.0);
+    assert_eq!((check.status, check.value), (Status::Exceeded, Some(50_001.0)));
+}
+
+#[test]
+fn values_beyond_the_histogram_are_above() {
+    assert_eq!(one(&of(&[(10, 1 << 50)]), "max", 1e12).status, Status::Exceeded);
+    assert_eq!(one(&of(&[(5_000, 1), (5_000, 1 << 50)]), "p90", 1e12).status, Status::Exceeded);
+}
+
+#[test]
+fn what_a_stall_swallowed_counts_in_quantiles() {
+    let mut m = events(60_000, 0);
+    m.summary.missed = 1_000;
+    assert_eq!(one(&m, "p99", 50_000.0).status, Status::Pass);
+    m.corrected = Some(events(61_000, 1_000).histogram);
+    let check = one(&m, "p99", 50_000.0);
+    assert_eq!(check.status, Status::Exceeded);
+    assert!(check.text.ends_with("(with the 1,000 missed activations)"), "{}", check.text);
+}
+
+#[test]
+fn counts_are_compared() {
+    let mut m = events(1_000, 0);
+    m.summary.missed = 3;
+    let early = Value { value: 0.0, unit: "count".to_owned(), better: Better::Less };
+    m.values.insert("early".to_owned(), early);
+    assert_eq!(one(&m, "missed", 3.0).status, Status::Pass);
+    let check = one(&m, "missed", 2.0);
+    assert_eq!((check.status, check.value), (Status::Exceeded, Some(3.0)));
+    assert_eq!(check.text, "missed 3, at most 2 allowed");
+    assert_eq!(one(&m, "early", 0.0).status, Status::Pass);
+    let check = one(&m, "faults", 0.0);
+    assert_eq!((check.status, check.value), (Status::Inconclusive, None));
+    assert_eq!(check.text, "wake.timer has no value called faults");
+}
+
+#[test]
+fn doubtful_measurements_prove_nothing_in_either_direction() {
+    let mut degraded = events(60_000, 2);
+    (degraded.support, degraded.reason) = (Support::Degraded, Some("ran as SCHED_OTHER".to_owned()));
+    let check = one(&degraded, "max", 50_000.0);
+    assert_eq!((check.status, check.value), (Status::Inconclusive, Some(80_000.0)));
+    assert_eq!(
+        check.text,
+        "measured under conditions that distort it (ran as SCHED_OTHER), which proves nothing; \
+         as measured, 2 of 60,000 were above 50.0 µs; the longest took 80.0 µs"
+    );
+    assert_eq!(one(&degraded, "max", 90_000.0).status, Status::Inconclusive);
+    let mut short = events(60_000, 0);
+    short.incomplete = true;
+    let check = one(&short, "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(
+        check.text.starts_with("the run ended before this measurement did; so far, none of"),
+        "{check:?}"
+    );
+    // What was seen was seen.
+    short = Measurement { incomplete: true, ..events(60_000, 2) };
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+    short.lower(Reason::new(Level::Degraded, CUT_SHORT, "the worker ended", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+    short.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Inconclusive);
+    let mut empty = of(&[]);
+    (empty.support, empty.reason) = (Support::Unsupported, Some("no such tracer".to_owned()));
+    let check = one(&empty, "missed", 0.0);
+    assert_eq!((check.status, check.value), (Status::Inconclusive, None));
+    assert_eq!(check.text, "nothing was measured: no such tracer");
+}
+
+#[test]
+fn an_unstable_measurement_does_not_pass_but_can_exceed() {
+    let unstable = |above| {
+        let mut m = events(60_000, above);
+        m.lower(Reason::new(Level::Unstable, "rounds-in-two-groups", "changes between 1 µs and 9 µs", ""));
+        m
+    };
+    let check = one(&unstable(0), "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("unstable (changes between 1 µs and 9 µs): another run may"), "{check:?}");
+    assert_eq!(one(&unstable(2), "max", 50_000.0).status, Status::Exceeded);
+    let mut short = unstable(2);
+    short.incomplete = true;
+    short.lower(Reason::new(Level::Degraded, CUT_SHORT, "the worker ended", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+    assert_eq!(one(&short, "max", 90_000.0).status, Status::Inconclusive);
+    short.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Inconclusive);
+}
+
+#[test]
+fn without_all_of_its_load_a_measurement_does_not_pass_but_can_exceed() {
+    let unladen = |above| {
+        let mut m = events(60_000, above);
+        m.lower(Reason::new(Level::Degraded, LOAD_ENDED, "the load ended", ""));
+        m
+    };
+    let check = one(&unladen(0), "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("not all was measured under the load; as measured, none"), "{check:?}");
+    assert_eq!(one(&unladen(2), "max", 50_000.0).status, Status::Exceeded);
+}
+
+#[test]
+fn batches_say_nothing_of_single_events() {
+    let m = point("cpu.add", params([]), Times::Operation, 1.0);
+    assert_eq!(one(&m, "max", 10.0).status, Status::Inconclusive);
+}
+
+#[test]
+fn the_worst_check_decides() {
+    let criteria = [("p99", 50_000.0), ("max", 1.0), ("faults", 0.0)];
+    let criteria = criteria.map(|(name, limit)| Criterion::new(name, limit).unwrap());
+    assert_eq!(judge(&events(60_000, 0), &criteria).status, Status::Exceeded);
+    assert_eq!(judge(&events(60_000, 0), &criteria[..1]).status, Status::Pass);
+    assert_eq!(judge(&events(60_000, 0), &[]).status, Status::Pass);
+}
+
+fn on_cpu(cpu: u64, interval: u64, above: u64) -> Measurement {
+    let params = params([("cpu", cpu.into()), ("thread", cpu.into()), ("interval", interval.into())]);
+    Measurement { params, ..events(60_000, above) }
+}
+
+#[test]
+fn the_merged_measurement_is_judged_where_there_is_one() {
+    let merged = params([("cpu", "all".into()), ("thread", 0u64.into()), ("interval", 1000u64.into())]);
+    let all = Measurement { params: merged, ..events(120_000, 1) };
+    let mut report = report(vec![on_cpu(0, 1000, 1), on_cpu(1, 1000, 0), all, on_cpu(0, 2000, 0)]);
+    assert_eq!(subjects(&report), [2, 3]);
+    assert_eq!(report_status(&report), None);
+    judge_report(&mut report, &[]);
+    assert_eq!(report_status(&report), None);
+    judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
+    assert_eq!(report_status(&report), Some(Status::Exceeded));
+    let verdicts: Vec<_> = report.measurements.iter().map(|m| m.verdict.as_ref().map(|v| v.status)).collect();
+    assert_eq!(verdicts, [None, None, Some(Status::Exceeded), Some(Status::Pass)]);
+}
+
+#[test]
+fn the_exit_code_follows_the_worst_that_is_known() {
+    let of = |status| [false, true].map(|cut_short| exit_code(status, cut_short));
+    assert_eq!(of(None), [0, 1]);
+    assert_eq!(of(Some(Status::Pass)), [0, 3]);
+    assert_eq!(of(Some(Status::Inconclusive)), [3, 3]);
+    assert_eq!(of(Some(Status::Exceeded)), [2, 2]);
+}
+
+#[test]
+fn of_a_sum_of_one_that_one_is_judged_too_and_counts_once() {
+    let merged = params([("cpu", "all".into()), ("interval", 1000u64.into())]);
+    let all = Measurement { params: merged, ..events(60_000, 0) };
+    let mut report = report(vec![on_cpu(0, 1000, 0), all]);
+    report.finished = Some(report.started.clone());
+    judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
+    assert!(report.measurements.iter().all(|m| m.verdict.is_some()));
+    assert_eq!(judged(&report).map(|(m, _)| is_merged(m)).collect::<Vec<_>>(), [false]);
+    assert_eq!(report_status(&report), Some(Status::Pass));
+    report.finished = None;
+    assert_eq!(report_status(&report), Some(Status::Inconclusive));
+}
+
+#[test]
+fn criteria_are_read_with_their_limits() {
+    let read = |name: &str, limit: &str| {
+        Criterion::parse(name, limit).map(|c| (c.metric.name().to_owned(), c.limit))
+    };
+    assert_eq!(read("max", "50us"), Ok(("max".to_owned(), 50_000.0)));
+    assert_eq!(read("p99.99", "1ms"), Ok(("p99_99".to_owned(), 1e6)));
+    assert_eq!(read("missed", "0"), Ok(("missed".to_owned(), 0.0)));
+    assert_eq!(read("faults", "2"), Ok(("faults".to_owned(), 2.0)));
+    for (name, limit) in [("p98", "1ms"), ("p99_99999", "1ms"), ("", "1"), ("Max", "1ms"), ("a b", "1")] {
+        assert_eq!(read(name, limit), Err(CriterionError::Unknown(name.to_owned())), "{name}");
+    }
+    for (name, limit) in [("max", "50"), ("missed", "-1"), ("missed", "1ms"), ("missed", "inf")] {
+        assert!(read(name, limit).is_err(), "{name} {limit}");
+    }
+}
+
+#[test]
+fn the_number_of_samples_is_put_in_words() {
+    assert_eq!(
+        confidence_of(&events(60_000, 1)).unwrap(),
+        "the longest of 60,000 took 80.0 µs: at most 1 in 20,000 (3/n) takes longer, with 95 % confidence. \
+         Quantiles up to p99.9 can be stated, for p99.99 it takes 100,000"
+    );
+    assert_eq!(
+        confidence_of(&events(5, 1)).unwrap(),
+        "the longest of 5 took 80.0 µs: too few to say how rare a longer one is. For p90 it takes 100"
+    );
+    assert_eq!(confidence_of(&of(&[])), None);
+    // What is shown is never told to take more samples than there are.
+    for n in [1, 5, 19, 20, 99, 100, 1_000, 99_999] {
+        let m = events(n, 1);
+        let text = confidence_of(&m).unwrap();
+        let shown = [
+            ("p50", m.summary.p50),
+            ("p90", m.summary.p90),
+            ("p99", m.summary.p99),
+            ("p99.9", m.summary.p99_9),
+        ];
+        for (name, _) in shown.iter().filter(|(_, figure)| figure.is_some()) {
+            assert!(!text.contains(&format!("or {name} it takes")), "{n}: {name} is shown, and {text}");
+        }
+    }
+    let all = report(vec![events(60_000, 1), point("cpu.add", params([]), Times::Operation, 1.0)]);
+    assert_eq!(confidence(&all).len(), 1);
+}
+
+#[test]
+fn no_gap_is_shorter_than_what_was_looked_for_and_proves_nothing_below() {
+    let mut m = of(&[]);
+    assert_eq!(one(&m, "max", 1_000.0).status, Status::Inconclusive, "nothing was measured");
+    let value = Value { value: 1_000.0, unit: "ns".to_owned(), better: Better::Neither };
+    m.values.insert("gap".to_owned(), value);
+    let check = one(&m, "max", 1_000.0);
+    assert_eq!((check.status, check.text.as_str()), (Status::Pass, "there was no gap of 1.00 µs or more"));
+    assert_eq!(one(&m, "p99", 2_000.0).status, Status::Pass);
+    assert_eq!(one(&m, "threshold", 999.0).status, Status::Inconclusive);
+    m.support = Support::Degraded;
+    assert_eq!(one(&m, "max", 1_000.0).status, Status::Inconclusive);
+}
+
+#[test]
+fn shares_of_calls_are_to_be_reached() {
+    let with = |values: &[(&str, f64)]| {
+        let mut m = events(1_000, 0);
+        for (name, value) in values {
+            let value = Value { value: *value, unit: "count".to_owned(), better: Better::Neither };
+            m.values.insert((*name).to_owned(), value);
+        }
+        m
+    };
+    let synced = with(&[("sync", 89.9), ("sync-of", 1_000.0)]);
+    assert_eq!(one(&synced, "sync", 89.0).status, Status::Pass);
+    let check = one(&synced, "sync", 90.0);
+    assert_eq!((check.status, check.value), (Status::Exceeded, Some(89.9)));
+    assert_eq!(check.text, "899 of 1,000 calls were served on the caller's CPU; 90 % wanted");
+    let fifo = |inherited: f64, restored: f64| {
+        with(&[("rt-calls", 50.0), ("rt-inherited", inherited), ("rt-restored", restored)])
+    };
+    assert_eq!(one(&fifo(50.0, 50.0), "inherits-fifo", 100.0).status, Status::Pass);
+    assert_eq!(one(&fifo(49.0, 50.0), "inherits-fifo", 100.0).status, Status::Exceeded);
+    assert_eq!(one(&fifo(50.0, 49.0), "inherits-fifo", 100.0).status, Status::Exceeded);
+    assert_eq!(one(&fifo(50.0, 50.0), "inherits-nice", 100.0).status, Status::Inconclusive);
+    assert_eq!(one(&with(&[]), "sync", 0.0).status, Status::Inconclusive);
+}

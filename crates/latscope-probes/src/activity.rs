@@ -1,0 +1,67 @@
+//! The parts of an activity, each the business of one point, or of none if it
+//! was not asked for.
+
+use latscope_bench::bench::Laps;
+use latscope_core::plan::Point;
+
+/// The points that take part in an activity, for `Bench::laps`.
+#[derive(Debug, Default)]
+pub struct Parts(Vec<usize>);
+
+/// A part of an activity: timed if a point asks for it, else only done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part(Option<usize>);
+
+impl Parts {
+    /// The part that belongs to the first of `points` that is `wanted`.
+    pub fn part(&mut self, points: &[Point], wanted: impl Fn(&Point) -> bool) -> Part {
+        Part(points.iter().position(wanted).map(|point| {
+            self.0.push(point);
+            self.0.len() - 1
+        }))
+    }
+
+    /// Indices of the points, in the order of their parts.
+    pub fn points(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl Part {
+    /// Does the operation, and times it if it is asked for.
+    #[inline(always)]
+    pub fn time<T>(self, laps: &mut Laps, operation: impl FnOnce() -> T) -> T {
+        match self.0 {
+            None => operation(),
+            Some(part) => {
+                laps.start();
+                let result = operation();
+                laps.stop(part);
+                result
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::Params;
+
+    #[test]
+    fn parts_are_numbered_as_they_are_asked_for() {
+        let point = |probe: &str| Point {
+            probe: probe.to_owned(),
+            revision: 1,
+            params: Params::new(),
+            title: String::new(),
+            row: false,
+        };
+        let points = [point("a"), point("b"), point("c")];
+        let mut parts = Parts::default();
+        assert_eq!(parts.part(&points, |p| p.probe == "c"), Part(Some(0)));
+        assert_eq!(parts.part(&points, |p| p.probe == "x"), Part(None));
+        assert_eq!(parts.part(&points, |p| p.probe == "a"), Part(Some(1)));
+        assert_eq!(parts.points(), [2, 0]);
+    }
+}

@@ -1,0 +1,203 @@
+//! Arithmetic: how long one operation takes when the next one waits for it,
+//! and how often one can be done when none waits.
+
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_os::kernels::arith::{self, Kernel, Number, Op};
+use std::hint::black_box;
+
+const MODES: [&str; 2] = ["latency", "throughput"];
+
+const PARAMS: &[Param] = &[
+    Param {
+        name: "type",
+        help: "What the operands are.",
+        kind: Kind::Choice(&["i32", "i64", "f32", "f64"]),
+        axis: false,
+    },
+    Param {
+        name: "mode",
+        help: "`latency`: each operation waits for the one before; `throughput`: none waits.",
+        kind: Kind::Choice(&MODES),
+        axis: false,
+    },
+];
+
+/// All arithmetic is measured in one worker.
+static EXPERIMENT: Experiment =
+    Experiment { name: "cpu.arithmetic", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+macro_rules! probe {
+    ($name:ident, $op:expr, $id:literal, $title:literal, $timed:literal) => {
+        #[doc = concat!("The operation: ", $title, ".")]
+        pub static $name: Probe = Probe {
+            id: $id,
+            title: $title,
+            timed: $timed,
+            times: Times::Operation,
+            source: "the instruction tables of the processor's maker; the kernels are assembly",
+            params: PARAMS,
+            experiment: &EXPERIMENT,
+            revision: 1,
+            plan: |ask, machine| plan(&$name, $op, ask, machine),
+        };
+    };
+}
+
+probe!(ADD, Op::Add, "cpu.add", "add", "One addition of two registers.");
+probe!(SUB, Op::Sub, "cpu.sub", "subtract", "One subtraction of two registers.");
+probe!(MUL, Op::Mul, "cpu.mul", "multiply", "One multiplication of two registers.");
+probe!(
+    DIV,
+    Op::Div,
+    "cpu.div",
+    "divide",
+    "One division of large operands; the latency of integers contains one addition, which keeps the dividend large."
+);
+probe!(
+    MOD,
+    Op::Mod,
+    "cpu.mod",
+    "remainder",
+    "One remainder of a division of large operands; the latency contains one addition, which keeps the dividend large."
+);
+probe!(AND, Op::And, "cpu.and", "and", "One bitwise and of two registers.");
+probe!(OR, Op::Or, "cpu.or", "or", "One bitwise or of two registers.");
+probe!(XOR, Op::Xor, "cpu.xor", "xor", "One bitwise exclusive or of two registers.");
+probe!(SHIFT, Op::Shift, "cpu.shift", "shift", "One shift of a register by a constant.");
+probe!(ROTATE, Op::Rotate, "cpu.rotate", "rotate", "One rotation of a register by a constant.");
+probe!(POPCOUNT, Op::PopCount, "cpu.popcount", "popcount", "The number of set bits of one register.");
+probe!(
+    FMA,
+    Op::Fma,
+    "cpu.fma",
+    "multiply-add",
+    "One multiplication and addition with one rounding, the chain leading through a factor."
+);
+
+fn plan(probe: &Probe, op: Op, ask: &Ask, _: &Machine) -> Vec<Point> {
+    let mut points = Vec::new();
+    for number in ask.texts("type", &Number::ALL.map(Number::name)) {
+        let Some(number) = Number::from_name(&number).filter(|number| op.applies_to(*number)) else {
+            continue;
+        };
+        for mode in ask.choices("mode", &MODES, &MODES) {
+            let addition = if mode == "latency" && with_addition(op, number) { " + add" } else { "" };
+            let title = format!("{number} {}{addition}, {mode}", probe.title);
+            let row = mode == "latency" && is_row(op, number);
+            let params = params([("type", number.name().into()), ("mode", mode.as_str().into())]);
+            points.push(probe.point(params, title, row));
+        }
+    }
+    points
+}
+
+/// Whether an addition keeps the operands of a latency kernel large.
+fn with_addition(op: Op, number: Number) -> bool {
+    matches!(op, Op::Div | Op::Mod) && !number.is_float()
+}
+
+/// Whether the survey has a row for the latency of this.
+fn is_row(op: Op, number: Number) -> bool {
+    match number {
+        Number::I64 => matches!(op, Op::Add | Op::Mul | Op::Div | Op::PopCount),
+        Number::F64 => matches!(op, Op::Add | Op::Mul | Op::Div | Op::Fma),
+        _ => false,
+    }
+}
+
+fn kernel(point: &Point) -> Option<Kernel> {
+    let op = Op::from_name(point.probe.trim_start_matches("cpu."))?;
+    let number = Number::from_name(point.text("type"))?;
+    match point.text("mode") {
+        "latency" => arith::latency(op, number),
+        _ => arith::throughput(op, number),
+    }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        let Some(kernel) = kernel(point) else {
+            let reason =
+                format!("this processor has no instruction for {} on {}", point.probe, point.text("type"));
+            bench.unsupported(index, reason, "");
+            continue;
+        };
+        let batch = Batch { ops: kernel.ops, cycles: true, ..Batch::default() };
+        bench.batch(index, batch, |n| {
+            black_box(kernel.run(n));
+        })?;
+        if kernel.chains > 1 {
+            bench.value(index, "chains", kernel.chains as f64, "count", Better::Neither);
+        }
+        if kernel.extra_adds_per_op > 0.0 {
+            let additions = kernel.extra_adds_per_op;
+            bench.value(index, "additions", additions, "cycles", Better::Neither);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::PROBES;
+    use latscope_core::plan::ParamValue;
+    use latscope_core::report::Support;
+    use latscope_engine::harness;
+
+    fn all_points() -> Vec<Point> {
+        let ours = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &EXPERIMENT));
+        ours.flat_map(|probe| harness::points(probe)).collect()
+    }
+
+    #[test]
+    fn every_operation_is_planned_for_every_type_it_has() {
+        let points = all_points();
+        // 11 operations on two types of integers and 5 on two types of floats, in two modes.
+        assert_eq!(points.len(), 2 * (11 * 2 + 5 * 2));
+        let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
+        let expected = [
+            "i64 add",
+            "f64 add",
+            "i64 multiply",
+            "f64 multiply",
+            "i64 divide + add",
+            "f64 divide",
+            "i64 popcount",
+            "f64 multiply-add",
+        ];
+        assert_eq!(rows, expected.map(|title| format!("{title}, latency")));
+    }
+
+    #[test]
+    fn a_type_without_the_operation_has_no_point() {
+        let mut ask = harness::ask();
+        ask.values.insert("type".into(), vec![ParamValue::Text("f64".into())]);
+        assert_eq!((XOR.plan)(&ask, &harness::machine()), []);
+        assert_eq!((FMA.plan)(&ask, &harness::machine()).len(), 2);
+    }
+
+    #[test]
+    fn what_the_plan_says_of_additions_is_what_the_kernels_do() {
+        for point in all_points() {
+            if let Some(kernel) = kernel(&point) {
+                let said = point.title.contains("+ add,");
+                assert_eq!(kernel.extra_adds_per_op > 0.0, said, "{}", point.title);
+            }
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_measured() {
+        let measured = harness::measure(&EXPERIMENT, all_points());
+        measured.iter().for_each(harness::check);
+        let known = |m: &&latscope_core::report::Measurement| m.support != Support::Unsupported;
+        assert!(measured.iter().filter(known).all(|m| m.summary.cycles.is_some()));
+        assert!(measured.iter().filter(known).count() >= 2 * (10 * 2 + 4 * 2));
+    }
+}

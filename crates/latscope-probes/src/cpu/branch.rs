@@ -1,0 +1,88 @@
+//! Branches: what one costs when the processor guessed right, and when not.
+
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_os::kernels::branch;
+use std::hint::black_box;
+
+/// A conditional jump.
+pub static BRANCH: Probe = Probe {
+    id: "cpu.branch",
+    title: "branch",
+    timed: "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.",
+    times: Times::Operation,
+    source: "the processor's optimisation manual: branch misprediction penalty",
+    params: &[Param {
+        name: "mode",
+        help: "Whether the processor can know where the branch goes.",
+        kind: Kind::Choice(&MODES),
+        axis: false,
+    }],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+const MODES: [&str; 2] = ["predicted", "mispredicted"];
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "cpu.branch", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// Words of bits in one iteration.
+const WORDS: usize = 64;
+
+/// Random bits are guessed wrong half of the time: jumps to one miss.
+const JUMPS_PER_MISS: u64 = 2;
+
+fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+    let point = |mode: &String| {
+        let title = match mode.as_str() {
+            "predicted" => "branch, predicted",
+            _ => "branch, mispredicted",
+        };
+        BRANCH.point(params([("mode", mode.as_str().into())]), title, true)
+    };
+    ask.choices("mode", &MODES, &MODES).iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut predicted = None;
+    for (index, point) in bench.points().iter().enumerate() {
+        let mispredicted = point.text("mode") == "mispredicted";
+        let bits = if mispredicted { branch::random_bits(bench.seed()) } else { branch::clear_bits() };
+        let mut next = bits.chunks_exact(WORDS).cycle();
+        let jumps = if mispredicted { JUMPS_PER_MISS } else { 1 };
+        let batch = Batch { ops: 64 * WORDS as u64 / jumps, cycles: true, ..Batch::default() };
+        bench.batch(index, batch, |n| {
+            for _ in 0..n {
+                black_box(branch::mispredict(next.next().unwrap_or_default()));
+            }
+        })?;
+        if !mispredicted {
+            predicted = bench.median(index);
+        } else if let Some((hit, pair)) = predicted.zip(bench.median(index)) {
+            bench.value(index, "miss", pair - JUMPS_PER_MISS as f64 * hit, "ns", Better::Less);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn the_price_of_a_miss_is_a_pair_less_two_hits() {
+        let measured = harness::measure(&EXPERIMENT, harness::points(&BRANCH));
+        measured.iter().for_each(harness::check);
+        let p50 = |m: usize| measured[m].summary.p50.unwrap();
+        let miss = measured[1].values["miss"].value;
+        assert!((miss - (p50(1) - 2.0 * p50(0))).abs() < 1e-9);
+        assert!(!measured[0].values.contains_key("miss"));
+    }
+}

@@ -1,0 +1,103 @@
+//! What it costs to ask for the time.
+
+use crate::{Ask, Cpus, Experiment, Probe};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Params, Point, Policy};
+use latscope_core::report::Times;
+use latscope_os::clock;
+use std::hint::black_box;
+
+macro_rules! probe {
+    ($name:ident, $id:literal, $title:literal, $source:literal, $timed:literal) => {
+        #[doc = $timed]
+        pub static $name: Probe = Probe {
+            id: $id,
+            title: $title,
+            timed: $timed,
+            times: Times::Operation,
+            source: $source,
+            params: &[],
+            experiment: &EXPERIMENT,
+            revision: 1,
+            plan: |_: &Ask, _: &Machine| -> Vec<Point> { vec![$name.point(Params::new(), $title, true)] },
+        };
+    };
+}
+
+probe!(
+    RDTSC,
+    "cpu.rdtsc",
+    "clock: processor's counter",
+    "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
+    "One reading of the processor's counter of time."
+);
+probe!(
+    VDSO,
+    "cpu.clock-vdso",
+    "clock: vDSO",
+    "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
+    "One clock_gettime, answered by the kernel's code in this process (which rustix finds, in a static binary too) where its clock source allows that."
+);
+probe!(
+    SYSCALL,
+    "cpu.clock-syscall",
+    "clock: system call",
+    "clock_gettime(2), CLOCK_MONOTONIC",
+    "One clock_gettime, by a real system call."
+);
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "cpu.clock", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let batch = || Batch { cycles: true, ..Batch::default() };
+    let (mut vdso, mut syscall) = (None, None);
+    for (index, point) in bench.points().iter().enumerate() {
+        if point.probe == RDTSC.id {
+            bench.batch(index, batch(), |n| repeat(n, clock::bare_counter))?;
+        } else if point.probe == VDSO.id {
+            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns))?;
+            vdso = bench.median(index).map(|ns| (index, ns));
+        } else if let Err(error) = clock::monotonic_ns_by_syscall() {
+            bench.unsupported(
+                index,
+                format!("the system call was refused: {error}"),
+                "run without the seccomp filter",
+            );
+        } else {
+            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns_by_syscall))?;
+            syscall = bench.median(index);
+        }
+    }
+    if let Some(((index, vdso), syscall)) = vdso.zip(syscall)
+        && vdso > syscall * 0.7
+    {
+        let reason = "the vDSO takes as long as the system call: the kernel's clock source cannot be read in user space";
+        bench.degrade(index, "slow-clock-source", reason, "choose another clock source: see latscope doctor");
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn repeat<T>(times: u64, mut read: impl FnMut() -> T) {
+    for _ in 0..times {
+        black_box(read());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn all_three_ways_to_the_time_are_measured() {
+        let points: Vec<Point> = [&RDTSC, &VDSO, &SYSCALL].into_iter().flat_map(harness::points).collect();
+        let measured = harness::measure(&EXPERIMENT, points);
+        let ids: Vec<&str> = measured.iter().map(|m| m.probe.as_str()).collect();
+        assert_eq!(ids, ["cpu.rdtsc", "cpu.clock-vdso", "cpu.clock-syscall"]);
+        measured.iter().for_each(harness::check);
+    }
+}

@@ -1,0 +1,59 @@
+//! The length of a core cycle.
+
+use crate::{Ask, Cpus, Experiment, Probe};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Params, Point, Policy};
+use latscope_core::report::{Better, Times};
+use latscope_os::kernels::cycle;
+use std::hint::black_box;
+
+/// The time of one addition in a chain, which is one cycle.
+pub static CYCLE: Probe = Probe {
+    id: "cpu.cycle",
+    title: "core cycle",
+    timed: "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.",
+    times: Times::Operation,
+    source: "the processor's optimisation manual: latency of add register, register",
+    params: &[],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "cpu.cycle", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+fn plan(_: &Ask, _: &Machine) -> Vec<Point> {
+    vec![CYCLE.point(Params::new(), CYCLE.title, true)]
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for point in 0..bench.points().len() {
+        let batch = Batch { ops: cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
+        bench.batch(point, batch, |n| {
+            black_box(cycle::dependent_adds(n));
+        })?;
+        if let Some(ns) = bench.median(point).filter(|ns| *ns > 0.0) {
+            bench.value(point, "frequency", 1.0 / ns, "GHz", Better::More);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn a_cycle_has_a_length_and_a_frequency() {
+        let measured = harness::measure(&EXPERIMENT, harness::points(&CYCLE));
+        assert_eq!(measured.len(), 1);
+        harness::check(&measured[0]);
+        let frequency = measured[0].values["frequency"].value;
+        assert!((frequency * measured[0].summary.p50.unwrap() - 1.0).abs() < 1e-9);
+        assert!(measured[0].summary.cycles.is_some());
+    }
+}

@@ -1,0 +1,87 @@
+//! Operations that fail while they are measured.
+
+use latscope_bench::bench::Bench;
+use rustix::io::{Errno, Result};
+
+/// The first error of an operation that is repeated in a timed loop, where
+/// nothing can be said about it yet.
+#[derive(Debug, Default)]
+pub struct FirstError(Option<Errno>);
+
+impl FirstError {
+    /// Hands on what succeeded; keeps the error if it is the first one.
+    #[inline(always)]
+    pub fn check<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.0.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// Whether there was an error.
+    #[inline(always)]
+    pub fn happened(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Closes `points` without numbers if there was an error: their times are
+    /// partly those of failing. Returns whether all went well.
+    pub fn report(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
+        if let Some(error) = self.0 {
+            points.iter().for_each(|point| refuse(bench, *point, operation, error));
+        }
+        self.0.is_none()
+    }
+}
+
+/// Closes a point whose operation the machine refuses.
+pub fn refuse(bench: &mut Bench, point: usize, operation: &str, error: Errno) {
+    let (reason, remedy) = explain(operation, error);
+    bench.unsupported(point, reason, remedy);
+}
+
+/// What failed, and what to do about it; empty where nothing can be done.
+pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
+    let remedy = match error {
+        Errno::PERM | Errno::NOSYS => {
+            "allow the system call (a container's seccomp filter?), or run outside of the container"
+        }
+        Errno::ACCESS => "use a directory that may be written and is not mounted noexec (--dir, TMPDIR)",
+        Errno::ROFS => "choose a directory that can be written (--dir)",
+        Errno::NOSPC | Errno::DQUOT => "free some space, or choose another directory (--dir)",
+        Errno::MFILE | Errno::NFILE => "raise the limit on open files (`ulimit -n`, `ulimit -Hn` as root)",
+        Errno::NOMEM | Errno::AGAIN => {
+            "free memory, or raise the limits (`ulimit -v`, `ulimit -u`, the cgroup's)"
+        }
+        _ => "",
+    };
+    (format!("{operation}: {error}"), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_the_one_kept() {
+        let mut first = FirstError::default();
+        assert_eq!(first.check(Ok(7)), Some(7));
+        assert!(!first.happened());
+        assert_eq!(first.check::<()>(Err(Errno::NOSPC)), None);
+        first.check::<()>(Err(Errno::IO));
+        assert_eq!(first.0, Some(Errno::NOSPC));
+    }
+
+    #[test]
+    fn what_can_be_mended_has_a_remedy() {
+        for error in
+            [Errno::PERM, Errno::NOSYS, Errno::NOSPC, Errno::ROFS, Errno::ACCESS, Errno::MFILE, Errno::NOMEM]
+        {
+            let (reason, remedy) = explain("open a file", error);
+            assert!(reason.starts_with("open a file: ") && !remedy.is_empty(), "{reason}");
+        }
+    }
+}

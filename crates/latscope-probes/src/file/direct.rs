@@ -1,0 +1,162 @@
+//! Reading from the device itself, past the page cache.
+
+use super::scratch::{Filled, Scratch, too_large};
+use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use crate::failure::{FirstError, explain, refuse};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Times, Work};
+use latscope_core::units::format_size;
+use latscope_os::page::{Mapping, page_size};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, OFlags, fadvise, fsync};
+use rustix::io::{Errno, Result, pread};
+use std::ffi::CStr;
+
+static DIRECT: Experiment =
+    Experiment { name: "file.read-direct", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+
+/// O_DIRECT.
+pub static READ_DIRECT: Probe = Probe {
+    id: "file.read-direct",
+    title: "read from the device (O_DIRECT)",
+    timed: "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
+            device may have caches of its own.",
+    times: Times::Operation,
+    source: "open(2), O_DIRECT",
+    params: &[
+        Param { name: "size", help: "Bytes of one read, a multiple of 512", kind: Kind::Size, axis: false },
+        DIRECTORY,
+        FILESYSTEM,
+        DEVICE,
+    ],
+    experiment: &DIRECT,
+    revision: 1,
+    plan: |ask, _| plan(ask),
+};
+
+/// File systems without a device: what they read directly is memory.
+fn has_no_device(filesystem: &str) -> bool {
+    ["tmpfs", "ramfs"].contains(&filesystem)
+}
+
+fn plan(ask: &Ask) -> Vec<Point> {
+    in_each_directory(&READ_DIRECT, ask, |directory| {
+        let point = |size: u64| {
+            let title = format!("O_DIRECT random read {}", format_size(size));
+            (params([("size", size.into())]), title, size == 4096 && !has_no_device(&directory.filesystem))
+        };
+        // A family's --size means file sizes to its other probes: only sizes that a device reads at once count.
+        let fits = |size: &u64| *size > 0 && size.is_multiple_of(512) && *size <= 1 << 20;
+        let sizes =
+            if ask.profile == Profile::Full { vec![4 << 10, 64 << 10, 1 << 20] } else { vec![4 << 10] };
+        ask.numbers("size", &sizes).into_iter().filter(fits).map(point).collect()
+    })
+}
+
+const NAME: &CStr = c"direct";
+const FILE_BYTES: u64 = 16 << 20;
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open(bench)?;
+    for (index, point) in bench.points().iter().enumerate() {
+        let filesystem = point.text("filesystem");
+        if has_no_device(filesystem) {
+            let reason = format!("{filesystem} is memory: there is no device below the page cache");
+            bench.unsupported(index, reason, "choose a directory on a disk (--dir)");
+            continue;
+        }
+        if scratch.room() < FILE_BYTES {
+            let (reason, remedy) = too_large(FILE_BYTES, scratch.room());
+            bench.unsupported(index, reason, remedy);
+            continue;
+        }
+        read_directly(bench, &scratch, index, point)?;
+    }
+    Ok(())
+}
+
+fn read_directly(bench: &mut Bench, scratch: &Scratch, index: usize, point: &Point) -> anyhow::Result<()> {
+    let filled = scratch.filled(NAME, FILE_BYTES)?;
+    let opened = match filled.error {
+        Some(error) => Err(error),
+        None => on_device(&filled).and_then(|()| scratch.file(NAME, OFlags::RDONLY | OFlags::DIRECT)),
+    };
+    match opened {
+        Ok(file) => time(bench, &filled, &file, index, point)?,
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+            let reason = format!("{} refuses O_DIRECT", point.text("filesystem"));
+            bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
+        }
+        Err(error) => refuse(bench, index, "make a file of 16 MiB for direct reads", error),
+    }
+    scratch.remove(NAME)?;
+    Ok(())
+}
+
+/// Brings the file to the device and out of the page cache.
+fn on_device(filled: &Filled) -> Result<()> {
+    fsync(&filled.file)?;
+    fadvise(&filled.file, 0, None, Advice::DontNeed)
+}
+
+fn time(
+    bench: &mut Bench,
+    filled: &Filled,
+    file: &OwnedFd,
+    index: usize,
+    point: &Point,
+) -> anyhow::Result<()> {
+    let size = point.number("size");
+    let mut memory = Mapping::anonymous((size as usize).next_multiple_of(page_size()))?;
+    let buffer = &mut memory.as_mut_slice()[..size as usize];
+    let mut random = Offsets { state: bench.seed() | 1, size };
+    let mut first = FirstError::default();
+    if let Err(error) = pread(file, &mut *buffer, 0) {
+        let (reason, _) = explain("read past the page cache", error);
+        bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
+        return Ok(());
+    }
+    bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
+    bench.laps(&[index], Gate::Open, |laps| {
+        let offset = random.next();
+        laps.start();
+        let read = pread(file, &mut *buffer, offset);
+        laps.stop(0);
+        first.check(read);
+    })?;
+    let measured = first.report(bench, &[index], "read past the page cache");
+    if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
+        let reason =
+            format!("{} answered from its page cache although it was asked not to", point.text("filesystem"));
+        bench.degrade(
+            index,
+            "went-through-page-cache",
+            reason,
+            "choose a directory on another file system (--dir)",
+        );
+    }
+    Ok(())
+}
+
+fn cached_pages(filled: &Filled) -> Result<u64> {
+    let bytes = filled.bytes as usize;
+    Ok(Mapping::shared(&filled.file, bytes)?.resident(0, bytes)? as u64)
+}
+
+/// Random multiples of `size` within the file (xorshift64).
+struct Offsets {
+    state: u64,
+    size: u64,
+}
+
+impl Offsets {
+    fn next(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state % (FILE_BYTES / self.size) * self.size
+    }
+}

@@ -1,0 +1,192 @@
+//! The life of a small file: created, written, closed, unlinked; each apart.
+
+use super::scratch::{Scratch, too_large};
+use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use crate::activity::{Part, Parts};
+use crate::failure::FirstError;
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use latscope_bench::bench::{Bench, Laps};
+use latscope_bench::gate::Gate;
+use latscope_core::plan::{Point, Policy, Stop, params};
+use latscope_core::report::{Times, Work};
+use latscope_core::units::format_size;
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
+use rustix::io::{Errno, Result};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+
+static LIFECYCLE: Experiment =
+    Experiment { name: "file.lifecycle", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+
+static PARAMS: [Param; 4] = [
+    Param { name: "size", help: "Bytes written to the file", kind: Kind::Size, axis: true },
+    DIRECTORY,
+    FILESYSTEM,
+    DEVICE,
+];
+
+/// Creating.
+pub static CREATE: Probe = Probe {
+    id: "file.create",
+    title: "create",
+    timed: "One open that creates a file, in a directory that is otherwise empty; the name was used and removed before, \
+            so that the kernel remembers that it is free. An ext4 also looks at every inode freed in the last minute.",
+    times: Times::Operation,
+    source: "open(2), O_CREAT",
+    params: &PARAMS,
+    experiment: &LIFECYCLE,
+    revision: 1,
+    plan: |ask, _| plan(&CREATE, ask),
+};
+
+/// Writing.
+pub static WRITE: Probe = Probe {
+    id: "file.write",
+    title: "write",
+    timed: "One write of that many bytes to the new, empty file: into the page cache, not to the device.",
+    times: Times::Operation,
+    source: "write(2)",
+    params: &PARAMS,
+    experiment: &LIFECYCLE,
+    revision: 1,
+    plan: |ask, _| plan(&WRITE, ask),
+};
+
+/// Closing.
+pub static CLOSE: Probe = Probe {
+    id: "file.close",
+    title: "close",
+    timed: "One close of the file just written.",
+    times: Times::Operation,
+    source: "close(2)",
+    params: &PARAMS,
+    experiment: &LIFECYCLE,
+    revision: 1,
+    plan: |ask, _| plan(&CLOSE, ask),
+};
+
+/// Unlinking.
+pub static UNLINK: Probe = Probe {
+    id: "file.unlink",
+    title: "unlink",
+    timed: "One unlink of the closed file: its name and its pages in the page cache go.",
+    times: Times::Operation,
+    source: "unlink(2)",
+    params: &PARAMS,
+    experiment: &LIFECYCLE,
+    revision: 1,
+    plan: |ask, _| plan(&UNLINK, ask),
+};
+
+const KIB: u64 = 1 << 10;
+
+fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
+    let sizes: &[u64] = match ask.profile {
+        Profile::Quick => &[0, 4 * KIB],
+        Profile::Normal | Profile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],
+    };
+    in_each_directory(probe, ask, |_| {
+        let point = |size: u64| {
+            let title = format!("{} a file of {}", probe.title, format_size(size));
+            let wide = ["file.write", "file.unlink"].contains(&probe.id) && size == 1024 * KIB;
+            (params([("size", size.into())]), title, size == 4 * KIB || wide)
+        };
+        let sizes = ask.numbers("size", sizes).into_iter();
+        // An empty file is not written.
+        sizes.filter(|size| *size > 0 || probe.id != "file.write").map(point).collect()
+    })
+}
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let scratch = Scratch::open(bench)?;
+    let points = bench.points();
+    let whole = bench.stop();
+    bench.set_stop(fewer_files(whole));
+    let sizes: BTreeSet<u64> = points.iter().map(|point| point.number("size")).collect();
+    for size in sizes {
+        lives(bench, &scratch, &points, size)?;
+    }
+    Ok(())
+}
+
+/// A request for so many events is obeyed; else fewer do. An ext4 does not give
+/// out inodes again that were freed in the last minute, but looks at each of
+/// them: thousands of files would make creating one slower and slower.
+fn fewer_files(stop: Stop) -> Stop {
+    let counted = stop.budget_ns == u64::MAX;
+    Stop { events: if counted { stop.events } else { stop.events.div_ceil(8) }, ..stop }
+}
+
+const NAME: &CStr = c"file";
+
+/// The parts of a life, each timed if asked for.
+struct Life {
+    create: Part,
+    write: Part,
+    close: Part,
+    unlink: Part,
+}
+
+fn lives(bench: &mut Bench, scratch: &Scratch, points: &[Point], size: u64) -> anyhow::Result<()> {
+    let mut parts = Parts::default();
+    let mut part = |probe: &Probe| parts.part(points, |p| p.probe == probe.id && p.number("size") == size);
+    let life =
+        Life { create: part(&CREATE), write: part(&WRITE), close: part(&CLOSE), unlink: part(&UNLINK) };
+    if size > scratch.room() {
+        let (reason, remedy) = too_large(size, scratch.room());
+        parts.points().iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
+        return Ok(());
+    }
+    let content = vec![1u8; size as usize];
+    let mut first = FirstError::default();
+    let once = |laps: &mut Laps| -> Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let file = life.create.time(laps, || scratch.file(NAME, flags))?;
+        if size > 0 {
+            life.write.time(laps, || write_all(&file, &content))?;
+        }
+        life.close.time(laps, || drop(file));
+        life.unlink.time(laps, || scratch.remove(NAME))
+    };
+    let work = Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
+    let writes = points.iter().enumerate().filter(|(_, p)| p.probe == WRITE.id && p.number("size") == size);
+    writes.for_each(|(index, _)| bench.set_work(index, work));
+    bench.laps(parts.points(), Gate::Open, |laps| {
+        // After an error there is nothing to learn: the loop only runs out.
+        if !first.happened() {
+            first.check(once(laps));
+        }
+    })?;
+    if first.happened() {
+        // It may be there, or not, according to what failed.
+        let _ = scratch.remove(NAME);
+    }
+    first.report(bench, parts.points(), "create, write and remove a file");
+    Ok(())
+}
+
+/// Writes everything: in one call, unless the kernel takes it in several.
+#[inline(always)]
+fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<()> {
+    while !content.is_empty() {
+        match rustix::io::write(file, content)? {
+            0 => return Err(Errno::NOSPC),
+            written => content = &content[written..],
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_files_are_made_unless_their_number_was_asked_for() {
+        let stop = Profile::Normal.stop();
+        assert!(fewer_files(stop).events < stop.events);
+        let counted = Stop { budget_ns: u64::MAX, events: 77, ..stop };
+        assert_eq!(fewer_files(counted).events, 77);
+    }
+}

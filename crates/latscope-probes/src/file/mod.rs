@@ -1,0 +1,188 @@
+//! What it costs to use files, in given directories.
+
+mod direct;
+pub mod directory;
+mod durable;
+mod lifecycle;
+mod name;
+mod read;
+mod scratch;
+
+use super::{Ask, Directory, Kind, Param, Probe};
+use latscope_core::plan::{Params, Point, params};
+
+/// The probes of the family.
+pub static PROBES: &[&Probe] = &[
+    &read::READ,
+    &read::READ_MMAP,
+    &direct::READ_DIRECT,
+    &lifecycle::CREATE,
+    &lifecycle::WRITE,
+    &lifecycle::CLOSE,
+    &lifecycle::UNLINK,
+    &name::RENAME,
+    &name::STAT,
+    &name::OPEN_CLOSE,
+    &durable::FSYNC,
+    &durable::FDATASYNC,
+];
+
+const DIRECTORY: Param =
+    Param { name: "directory", help: "Where the files are made", kind: Kind::Stated, axis: false };
+const FILESYSTEM: Param =
+    Param { name: "filesystem", help: "File system of the directory", kind: Kind::Stated, axis: false };
+const DEVICE: Param =
+    Param { name: "device", help: "What the file system is mounted from", kind: Kind::Stated, axis: false };
+
+/// Two kinds of probes have modes, and on the command line they share an option.
+const MODE_HELP: &str = "Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written \
+                         before replace others or make the file longer";
+
+/// The points of a probe: `in_one` of them in each directory, as further
+/// parameters, title and row.
+fn in_each_directory(
+    probe: &Probe,
+    ask: &Ask,
+    in_one: impl Fn(&Directory) -> Vec<(Params, String, bool)>,
+) -> Vec<Point> {
+    let place = |directory: &Directory| {
+        params([
+            ("directory", directory.path.to_string_lossy().as_ref().into()),
+            ("filesystem", directory.filesystem.as_str().into()),
+            ("device", directory.device.as_str().into()),
+        ])
+    };
+    let points = ask.directories.iter().flat_map(|directory| {
+        in_one(directory).into_iter().map(|(mut values, title, row)| {
+            values.append(&mut place(directory));
+            probe.point(values, format!("{title}, {}", directory.filesystem), row)
+        })
+    });
+    points.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cpus, Experiment, find};
+    use latscope_bench::bench::Bench;
+    use latscope_core::plan::{ParamValue, Policy};
+    use latscope_core::report::Support;
+    use latscope_engine::harness::{self, check, measure};
+    use std::collections::BTreeSet;
+
+    fn directory(path: &str, filesystem: &str) -> Directory {
+        let (filesystem, device) = (filesystem.to_owned(), format!("{filesystem}-device"));
+        Directory { path: path.into(), filesystem, device, free: 1 << 30 }
+    }
+
+    fn ask() -> Ask {
+        Ask { directories: vec![directory("/disk", "ext4"), directory("/memory", "tmpfs")], ..harness::ask() }
+    }
+
+    fn plan(ask: &Ask) -> Vec<Point> {
+        PROBES.iter().flat_map(|probe| (probe.plan)(ask, &harness::machine())).collect()
+    }
+
+    /// Runs the experiment of the first point, and sees that it leaves nothing.
+    static TIDY: Experiment =
+        Experiment { name: "tidy", cpus: Cpus::One, scratch: true, policy: Policy::Other, run: tidy };
+
+    fn tidy(bench: &mut Bench) -> anyhow::Result<()> {
+        let probe = find(&bench.points()[0].probe).unwrap();
+        (probe.experiment.run)(bench)?;
+        assert_eq!(std::fs::read_dir(bench.scratch()?)?.count(), 0, "{} leaves files", probe.id);
+        Ok(())
+    }
+
+    #[test]
+    fn every_point_is_measured_and_no_file_is_left() {
+        let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.experiment.name).collect();
+        for name in names {
+            let mine = |point: &Point| find(&point.probe).unwrap().experiment.name == name;
+            let planned = plan(&ask()).into_iter().filter(mine).filter(|p| p.text("filesystem") == "ext4");
+            for m in measure(&TIDY, planned.collect()) {
+                check(&m);
+                // Not every file system has direct reads.
+                let must = m.probe != "file.read-direct";
+                assert!(!must || m.support != Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            }
+        }
+    }
+
+    #[test]
+    fn direct_reads_from_memory_are_refused_with_a_reason() {
+        let planned = plan(&ask()).into_iter().filter(|p| p.probe == "file.read-direct");
+        let measured = measure(&TIDY, planned.filter(|p| p.text("filesystem") == "tmpfs").collect());
+        check(&measured[0]);
+        assert_eq!(measured[0].support, Support::Unsupported);
+    }
+
+    #[test]
+    fn a_file_larger_than_what_may_be_filled_has_a_reason_and_the_others_are_measured() {
+        let mut ask = ask();
+        ask.values.insert("size".to_owned(), vec![4096.into(), (1u64 << 60).into()]);
+        for id in ["file.read", "file.write"] {
+            let mine = plan(&ask).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            for m in measure(&TIDY, mine.collect()) {
+                check(&m);
+                assert_eq!(
+                    m.support == Support::Unsupported,
+                    m.params["size"] != 4096.into(),
+                    "{:?}",
+                    m.reason
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rates_follow_from_the_bytes_of_an_operation() {
+        let planned = plan(&ask()).into_iter().filter(|p| p.probe == "file.read" && p.number("size") == 4096);
+        for m in measure(&TIDY, planned.collect()) {
+            assert_eq!(m.work.unwrap().bytes_touched, 4096);
+            assert!(m.rate_touched().unwrap() > 0.0);
+        }
+    }
+
+    #[test]
+    fn every_directory_has_the_same_points_and_says_what_it_is() {
+        let points = plan(&ask());
+        let of = |filesystem: &str| -> Vec<(String, Option<ParamValue>, Option<ParamValue>)> {
+            let mine = points.iter().filter(|p| p.text("filesystem") == filesystem);
+            let key = |name: &str, p: &Point| p.params.get(name).cloned();
+            mine.map(|p| (p.probe.clone(), key("size", p), key("mode", p))).collect()
+        };
+        assert_eq!(of("ext4"), of("tmpfs"));
+        assert_eq!(of("ext4").len() * 2, points.len());
+        assert!(points.iter().all(|p| p.title.ends_with(p.text("filesystem"))));
+        assert!(points.iter().all(|p| p.params.contains_key("directory") && p.params.contains_key("device")));
+        let different: BTreeSet<_> = points.iter().map(|p| (&p.probe, &p.params)).collect();
+        assert_eq!(different.len(), points.len());
+    }
+
+    #[test]
+    fn what_was_asked_for_is_planned_and_nothing_that_makes_no_sense() {
+        let mut ask = ask();
+        ask.values.insert("size".to_owned(), vec![0.into(), 100.into()]);
+        ask.values.insert("mode".to_owned(), vec!["append".into()]);
+        let points = plan(&ask);
+        let sizes = |probe: &str| -> Vec<u64> {
+            points
+                .iter()
+                .filter(|p| p.probe == probe && p.text("filesystem") == "ext4")
+                .map(|p| p.number("size"))
+                .collect()
+        };
+        assert_eq!(sizes("file.create"), [0, 100]);
+        assert_eq!(sizes("file.write"), [100]);
+        assert_eq!(sizes("file.read-mmap"), [100]);
+        assert!(sizes("file.read").is_empty() && sizes("file.read-direct").is_empty());
+        assert!(points.iter().filter(|p| p.probe == "file.fsync").all(|p| p.text("mode") == "append"));
+    }
+
+    #[test]
+    fn without_directories_there_are_no_points() {
+        assert!(plan(&harness::ask()).is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! The directory of one step, empty at first and removed after it. Files are
+//! opened relative to it: one name is looked up, whatever the path above.
+
+use super::directory::waits_for_others;
+use crate::available;
+use anyhow::{Context, Result};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::Point;
+use latscope_core::units::format_size;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
+use rustix::io::Errno;
+use std::ffi::CStr;
+
+/// Bytes of one read or write of a large file: what programs that copy files
+/// commonly use.
+pub const CHUNK: usize = 64 << 10;
+
+/// An open scratch directory.
+pub struct Scratch(OwnedFd);
+
+/// A file made for reading.
+pub struct Filled {
+    /// Open for reading.
+    pub file: OwnedFd,
+    /// Bytes that could be written.
+    pub bytes: u64,
+    /// Why not all could.
+    pub error: Option<Errno>,
+}
+
+impl Scratch {
+    /// Opens the scratch directory of the step.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be opened.
+    pub fn open(bench: &Bench) -> Result<Scratch> {
+        let path = bench.scratch()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, path, flags, Mode::empty());
+        Ok(Scratch(directory.with_context(|| format!("cannot open {}", path.display()))?))
+    }
+
+    /// The open directory.
+    pub fn directory(&self) -> &OwnedFd {
+        &self.0
+    }
+
+    /// Opens a file in the directory; a new one belongs to this user only.
+    ///
+    /// # Errors
+    /// Those of open(2).
+    #[inline]
+    pub fn file(&self, name: &CStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        openat(&self.0, name, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// Those of unlink(2).
+    #[inline]
+    pub fn remove(&self, name: &CStr) -> rustix::io::Result<()> {
+        unlinkat(&self.0, name, AtFlags::empty())
+    }
+
+    /// Bytes that files here may take: part of the free space and of the
+    /// available memory, so that neither runs out for others meanwhile.
+    pub fn room(&self) -> u64 {
+        let memory = available::memory() / 2;
+        match fstatvfs(&self.0) {
+            // Some file systems do not know how large they are.
+            Ok(space) if space.f_blocks > 0 => {
+                let free = space.f_bavail.saturating_mul(space.f_frsize);
+                memory.min(free - free / 16)
+            }
+            _ => memory,
+        }
+    }
+
+    /// Makes a file of `bytes`, or as many as the file system takes.
+    ///
+    /// # Errors
+    /// The file cannot be made at all.
+    pub fn filled(&self, name: &CStr, bytes: u64) -> rustix::io::Result<Filled> {
+        let writer = self.file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+        let content: Vec<u8> = (0..CHUNK).map(|at| at as u8).collect();
+        let (mut written, mut error) = (0, None);
+        while written < bytes && error.is_none() {
+            let chunk = CHUNK.min((bytes - written) as usize);
+            match rustix::io::write(&writer, &content[..chunk]) {
+                Ok(0) => error = Some(Errno::NOSPC),
+                Ok(count) => written += count as u64,
+                Err(Errno::INTR) => {}
+                Err(failure) => error = Some(failure),
+            }
+        }
+        Ok(Filled { file: self.file(name, OFlags::RDONLY)?, bytes: written, error })
+    }
+}
+
+/// Why a file of `needed` bytes is not made where there is `room`, and what to
+/// do about it.
+pub fn too_large(needed: u64, room: u64) -> (String, &'static str) {
+    let (needed, room) = (format_size(needed), format_size(room));
+    let reason = format!(
+        "it needs a file of {needed}, and only {room} may be filled: half of the available memory, 15/16 of the free space"
+    );
+    (reason, "free some space or memory, or choose another directory (--dir) or size (--size)")
+}
+
+/// The gate for operations that are served from memory: strict where only this
+/// thread is at work, open where the file system waits for others.
+pub fn gate(point: &Point) -> Gate {
+    if waits_for_others(point.text("filesystem")) { Gate::Open } else { Gate::Thread }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_says_how_much_there_is_and_what_to_do() {
+        let (reason, remedy) = too_large(64 << 20, 1 << 20);
+        assert!(
+            reason.contains("64 MiB") && reason.contains("1 MiB") && remedy.contains("--dir"),
+            "{reason}"
+        );
+    }
+}

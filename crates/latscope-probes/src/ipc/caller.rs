@@ -1,0 +1,519 @@
+//! One call: filled before the first stamp, verified after the second.
+
+use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
+use super::orders::{CallerOrder, ClientOrder, Tally};
+use super::point::{Caller, Mode};
+use latscope_bench::recorder::Writer;
+use latscope_bench::timebase::{AnyClock, Timebase};
+use latscope_core::report::{Exceedance, Hop};
+use latscope_exchange::transaction::{Client, Failure};
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::sched::{self, Policy, State};
+use latscope_os::usage::thread_cpu_ns;
+use latscope_trace::instance::Marker;
+use rustix::fd::OwnedFd;
+use rustix::thread::sched_getcpu;
+use rustix::time::{ClockId, Timespec};
+use std::num::NonZeroU64;
+
+/// What all calls of a client have in common.
+pub struct Rules {
+    /// What is measured.
+    pub mode: Mode,
+    /// What misses, ns.
+    pub deadline: u64,
+    /// `CLOCK_MONOTONIC` at the epoch of the run.
+    pub epoch: u64,
+    /// The clock that calls are timed with.
+    pub clock: AnyClock,
+    /// How long its ticks are.
+    pub timebase: Timebase,
+    /// First calls of each caller that are told in full.
+    pub hops: u64,
+    /// Whether the server looks up its scheduling in each call.
+    pub watched: bool,
+    /// The server's process; 0 where there is none.
+    pub server: u32,
+    /// Whether the first exceedance ends the step.
+    pub stops: bool,
+    /// Wakes the coordinator.
+    pub bell: Option<OwnedFd>,
+    /// Marks the trace.
+    pub marker: Option<Marker>,
+    /// Switches the trace off.
+    pub switch: Option<OwnedFd>,
+}
+
+/// An end of the transport with its buffers.
+pub struct Line {
+    /// The end.
+    pub client: Box<dyn Client>,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+/// A request that was called with, and what came back, where it is.
+struct Carried<'a> {
+    request: &'a [u8],
+    reply: &'a [u8],
+}
+
+/// A caller and what it has seen.
+pub struct Station {
+    /// What it was told.
+    pub order: CallerOrder,
+    /// What it counted.
+    pub tally: Tally,
+    /// Where durations of calls go.
+    pub writer: Option<Writer>,
+    /// Where durations from the due instant go.
+    pub due: Option<Writer>,
+    state: State,
+    /// CPU time of a look at the CPU time, ns.
+    look: u64,
+    settled: bool,
+}
+
+/// One turn of a caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// The number of its request.
+    pub sequence: u64,
+    /// When it is due, for calls that are paced.
+    pub due: Option<u64>,
+    /// Whether it counts.
+    pub recorded: bool,
+}
+
+/// What became of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Whatever: it goes on.
+    On,
+    /// The step is to end.
+    Stop,
+    /// No further call can succeed.
+    Over(Failure),
+}
+
+const PAGE: usize = 4096;
+
+/// One call in so many has its CPU time looked at, which takes a system call.
+const CPU_EVERY: u64 = 8;
+
+impl Line {
+    /// A line for requests of `payload` bytes.
+    pub fn new(client: Box<dyn Client>, payload: usize) -> Line {
+        let request = (0..payload).map(|at| (at % 251) as u8).collect();
+        Line { client, request, reply: vec![0; payload] }
+    }
+
+    /// A line of its own for one more thread, where the transport wants that.
+    pub fn another(&self) -> Option<Result<Line, Failure>> {
+        let client = self.client.another()?;
+        Some(client.map(|client| Line::new(client, self.request.len())))
+    }
+
+    /// Takes requests of another length from here on.
+    pub fn resize(&mut self, payload: usize) {
+        self.request.resize(payload, 0);
+        self.reply.resize(payload, 0);
+    }
+
+    /// Every page differs from call to call, so that no stale one passes.
+    fn fill(&mut self, mode: Mode, request: Request) {
+        Request { length: self.request.len() as u32, ..request }.write(&mut self.request);
+        if mode == Mode::Throughput {
+            let nonce = request.sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+            let pages = self.request.chunks_exact_mut(PAGE).skip(1);
+            pages.for_each(|page| page[..8].copy_from_slice(&nonce));
+        }
+        // What an echo left would look like a reply.
+        let length = self.reply.len().min(message::LENGTH);
+        self.reply[..length].fill(0);
+    }
+
+    /// A call; where only the way there is measured, without waiting for a reply
+    /// if the transport can do that. Then a call after it, which is not measured,
+    /// tells that the server has it.
+    fn carry(&mut self, mode: Mode, sequence: u64) -> Result<Carried<'_>, Failure> {
+        if mode == Mode::OneWay {
+            let flags = Request::read(&self.request).flags;
+            message::set_flags(&mut self.request, flags | ONE_WAY);
+            if let Some(sent) = self.client.send(&self.request) {
+                sent?;
+                self.request[..8].copy_from_slice(&(sequence + 1).to_le_bytes());
+                message::stamp(&mut self.request, 0);
+            }
+            message::set_flags(&mut self.request, flags);
+        }
+        self.call()
+    }
+
+    #[inline]
+    fn call(&mut self) -> Result<Carried<'_>, Failure> {
+        let reply = self.client.ask(&self.request, &mut self.reply)?;
+        Ok(Carried { request: &self.request, reply })
+    }
+
+    /// A call of its own, not timed: the reply with what the server told of itself.
+    ///
+    /// # Errors
+    /// The call failed, or the reply is another one.
+    pub fn ask(&mut self, sequence: u64, state: State) -> Result<Reply, Failure> {
+        let cpu = sched_getcpu() as u32;
+        self.fill(Mode::Latency, Request { sequence, cpu, caller: state, flags: STATE, length: 0 });
+        if self.request.len() >= message::STAMPED {
+            message::stamp(&mut self.request, 0);
+        }
+        let wrong = || Failure::Refused("the reply is not the one to the request".to_owned());
+        self.call()?.verify(Mode::Latency).ok_or_else(wrong)
+    }
+}
+
+impl Carried<'_> {
+    /// The reply, if it is the one to the request.
+    fn verify(&self, mode: Mode) -> Option<Reply> {
+        let reply = Reply::read(self.reply);
+        let sequence = Request::read(self.request).sequence;
+        let length = self.reply.len();
+        let whole = length == self.request.len() && reply.sequence == carried(sequence, length);
+        match mode {
+            // An echo says nothing of the server.
+            Mode::Throughput => {
+                (whole && self.reply == self.request).then_some(Reply { server: None, ..reply })
+            }
+            Mode::Latency | Mode::OneWay | Mode::Inversion => (whole && reply.verified).then_some(reply),
+            Mode::Ping => self.reply.is_empty().then_some(reply),
+        }
+    }
+}
+
+impl Station {
+    /// A caller that has done nothing yet.
+    pub fn new(order: CallerOrder, writer: Option<Writer>, due: Option<Writer>) -> Station {
+        let (tally, state) = (Tally::default(), State::default());
+        Station { order, tally, writer, due, state, look: 0, settled: false }
+    }
+
+    /// Gives the calling thread the policy of this caller, and reads it back.
+    fn settle(&mut self) {
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        if let Caller::Fifo(priority) = self.order.caller
+            && let Some(shortfall) = fifo(priority)
+        {
+            self.tally.shortfall.get_or_insert(shortfall);
+        }
+        self.state = sched::state(0).unwrap_or_default();
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        self.writers().for_each(|writer| {
+            writer.set_thread(thread);
+            writer.touch();
+        });
+        let look = |_| {
+            let looked = thread_cpu_ns();
+            thread_cpu_ns() - looked
+        };
+        self.look = (0..20).map(look).min().unwrap_or(0);
+        self.settled = true;
+    }
+
+    fn writers(&self) -> impl Iterator<Item = &Writer> {
+        self.writer.iter().chain(&self.due)
+    }
+
+    /// Waits until the turn is due, calls, and records.
+    pub fn take(&mut self, rules: &Rules, line: &mut Line, turn: Turn) -> Outcome {
+        if !self.settled || self.order.fresh {
+            self.settle();
+        }
+        let verbose = turn.recorded && (self.tally.calls) < rules.hops;
+        let flags = u32::from(verbose) * VERBOSE + u32::from(rules.watched) * STATE;
+        turn.due.inspect(|due| sleep_until(*due));
+        let before = sched_getcpu();
+        line.fill(
+            rules.mode,
+            Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags, length: 0 },
+        );
+        let looked = (turn.recorded && self.tally.calls.is_multiple_of(CPU_EVERY)).then(thread_cpu_ns);
+        if rules.mode == Mode::OneWay {
+            message::stamp(&mut line.request, monotonic_ns());
+        }
+        let begun = rules.clock.start();
+        let answered = line.carry(rules.mode, turn.sequence);
+        let took = rules.timebase.ns(rules.clock.end().saturating_sub(begun)) as u64;
+        let ended = monotonic_ns();
+        let after = sched_getcpu();
+        if let Some(looked) = looked {
+            self.tally.cpu += (thread_cpu_ns() - looked).saturating_sub(self.look);
+            self.tally.cpu_calls += 1;
+        }
+        let carried = match answered {
+            Ok(carried) => carried,
+            Err(failure) => return self.failed(failure),
+        };
+        let Some(reply) = carried.verify(rules.mode) else {
+            self.tally.mismatches += 1;
+            self.tally
+                .first_failure
+                .get_or_insert_with(|| "a reply is not the one to its request".to_owned());
+            return Outcome::On;
+        };
+        if !turn.recorded {
+            return Outcome::On;
+        }
+        if verbose {
+            self.note(rules, before as u32, &reply);
+        }
+        // An echo tells the caller's own CPU; behind a request without a reply there is another call.
+        if !matches!(rules.mode, Mode::Throughput | Mode::OneWay) {
+            self.place(before, after, &reply, carried.reply.len());
+        }
+        self.inherits(&reply);
+        self.record(rules, took, ended, turn)
+    }
+
+    #[cold]
+    fn failed(&mut self, failure: Failure) -> Outcome {
+        self.tally.failures += 1;
+        self.tally.first_failure.get_or_insert_with(|| failure.to_string());
+        match failure {
+            Failure::Refused(_) => Outcome::On,
+            Failure::Gone | Failure::Broken(_) => Outcome::Over(failure),
+        }
+    }
+
+    /// Whether client and server were on one CPU, where that can be said.
+    fn place(&mut self, before: usize, after: usize, reply: &Reply, length: usize) {
+        if !message::tells_cpu(length) {
+            return;
+        }
+        if before == after {
+            self.tally.stayed += 1;
+            self.tally.synced += u64::from(reply.cpu as usize == before);
+        } else {
+            self.tally.migrated += 1;
+        }
+    }
+
+    /// Whether the server had the caller's real-time priority, or none for none.
+    fn inherits(&mut self, reply: &Reply) {
+        if let Some(server) = reply.server {
+            self.tally.told += 1;
+            self.tally.uninherited += u64::from(server.priority != self.state.priority);
+        }
+    }
+
+    /// Records what a call took, and how long it was over at `ended` since its due instant.
+    fn record(&mut self, rules: &Rules, took: u64, ended: u64, turn: Turn) -> Outcome {
+        let number = self.tally.calls;
+        self.tally.calls += 1;
+        let mut outcome = Outcome::On;
+        let spans = [
+            (&mut self.writer, &mut self.tally.misses, Some(took)),
+            (&mut self.due, &mut self.tally.due_misses, turn.due.map(|due| ended.saturating_sub(due))),
+        ];
+        for (writer, misses, value) in spans {
+            let (Some(writer), Some(value)) = (writer, value) else { continue };
+            let sample = Exceedance { turn: number, at: ended, value };
+            let missed = u64::from(sample.value > rules.deadline);
+            writer.record_event(sample, rules.epoch, missed, 1);
+            *misses += missed;
+            if sample.value > writer.threshold() {
+                outcome = exceeded(rules, writer, sample);
+            }
+        }
+        outcome
+    }
+
+    /// Tells both ends of a call in full.
+    fn note(&mut self, rules: &Rules, cpu: u32, reply: &Reply) {
+        let hop = |role: &str, pid, tid, cpu, state: State| Hop {
+            role: role.to_owned(),
+            pid,
+            tid,
+            cpu,
+            policy: state.policy,
+            priority: state.priority,
+            nice: state.nice,
+        };
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let caller = format!("{}-caller", self.order.caller.word());
+        self.tally.hops.push(hop(&caller, std::process::id(), thread, cpu, self.state));
+        if let Some(state) = reply.server {
+            let process = if rules.server == 0 { std::process::id() } else { rules.server };
+            self.tally.hops.push(hop("server", process, reply.thread, reply.cpu, state));
+        }
+    }
+}
+
+/// The one place where a caller writes to descriptors, opened before.
+#[cold]
+fn exceeded(rules: &Rules, writer: &Writer, sample: Exceedance) -> Outcome {
+    if let Some(marker) = &rules.marker {
+        marker.note(format_args!(
+            "latscope: a call of {} ns on CPU {}",
+            sample.value,
+            rustix::thread::sched_getcpu()
+        ));
+    }
+    if rules.stops
+        && let Some(switch) = &rules.switch
+    {
+        let _ = rustix::io::write(switch, b"0");
+    }
+    writer.exceed(sample);
+    if let Some(bell) = &rules.bell {
+        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+    }
+    if rules.stops { Outcome::Stop } else { Outcome::On }
+}
+
+/// Makes the calling thread SCHED_FIFO; the answer is why it is not.
+pub fn fifo(priority: u32) -> Option<String> {
+    if let Err(error) = sched::set_policy(Policy::Fifo(priority)) {
+        return Some(format!("ran as SCHED_OTHER, not SCHED_FIFO {priority}: {error}"));
+    }
+    match sched::policy() {
+        Ok(Policy::Fifo(got)) if got == priority => None,
+        other => Some(format!("asked for SCHED_FIFO {priority}, but the kernel has {other:?}")),
+    }
+}
+
+fn sleep_until(ns: u64) {
+    let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time) == Err(rustix::io::Errno::INTR)
+    {
+    }
+}
+
+impl Rules {
+    /// The rules of an order, with its files opened.
+    pub fn of(order: &ClientOrder, bell: Option<OwnedFd>) -> Rules {
+        let open = |path: &std::path::PathBuf| {
+            let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
+            rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()
+        };
+        Rules {
+            mode: order.common.mode,
+            deadline: order.common.deadline,
+            epoch: order.common.epoch,
+            clock: order.common.timebase.clock(),
+            timebase: order.common.timebase,
+            hops: order.hops,
+            watched: order.watched,
+            server: order.server.unwrap_or(0),
+            stops: order.stops,
+            bell,
+            marker: order.trace_marker.as_deref().and_then(|path| Marker::open(path).ok()),
+            switch: order.trace_switch.as_ref().and_then(open),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers as a server does, and then spoils the answer.
+    struct Spoiled {
+        mode: Mode,
+        spoil: fn(&mut [u8]) -> Result<usize, Failure>,
+    }
+
+    impl Client for Spoiled {
+        fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
+            let Request { sequence, cpu, .. } = Request::read(request);
+            match self.mode {
+                Mode::Throughput => reply.copy_from_slice(request),
+                _ => Reply { sequence, cpu, server: None, thread: 0, verified: true }.write(reply),
+            }
+            (self.spoil)(reply)
+        }
+    }
+
+    /// What a caller makes of one call.
+    fn called(
+        mode: Mode,
+        payload: usize,
+        spoil: fn(&mut [u8]) -> Result<usize, Failure>,
+    ) -> (Tally, Outcome) {
+        let rules = Rules {
+            mode,
+            deadline: u64::MAX,
+            epoch: 0,
+            clock: Timebase::scripted().clock(),
+            timebase: Timebase::scripted(),
+            hops: 0,
+            watched: false,
+            server: 0,
+            stops: false,
+            bell: None,
+            marker: None,
+            switch: None,
+        };
+        let order = CallerOrder { caller: Caller::Other, fresh: false, point: None, due: None };
+        let mut station = Station::new(order, None, None);
+        let mut line = Line::new(Box::new(Spoiled { mode, spoil }), payload);
+        let outcome = station.take(&rules, &mut line, Turn { sequence: 2, due: None, recorded: true });
+        (station.tally, outcome)
+    }
+
+    #[test]
+    fn a_reply_that_is_not_the_one_to_its_request_is_counted_apart() {
+        type Spoil = fn(&mut [u8]) -> Result<usize, Failure>;
+        let cases: [(Mode, Spoil, bool); 6] = [
+            (Mode::Latency, |reply| Ok(reply.len()), true),
+            (Mode::Throughput, |reply| Ok(reply.len()), true),
+            // Another number, a short one, a server that saw another request.
+            (
+                Mode::Latency,
+                |reply| {
+                    reply[0] ^= 1;
+                    Ok(reply.len())
+                },
+                false,
+            ),
+            (Mode::Latency, |reply| Ok(reply.len() - 1), false),
+            (
+                Mode::Latency,
+                |reply| {
+                    reply[28] = 0;
+                    Ok(reply.len())
+                },
+                false,
+            ),
+            // One byte of the last page.
+            (
+                Mode::Throughput,
+                |reply| {
+                    reply[2 * PAGE - 1] ^= 1;
+                    Ok(reply.len())
+                },
+                false,
+            ),
+        ];
+        for (case, (mode, spoil, good)) in cases.into_iter().enumerate() {
+            let (tally, outcome) = called(mode, 2 * PAGE, spoil);
+            assert_eq!((tally.calls, tally.mismatches), (u64::from(good), u64::from(!good)), "{case}");
+            assert_eq!((tally.failures, outcome), (0, Outcome::On), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_failed_call_is_no_sample_and_ends_what_cannot_go_on() {
+        let (tally, outcome) = called(Mode::Latency, 32, |_| Err(Failure::Refused("full".to_owned())));
+        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, Outcome::On));
+        assert_eq!(tally.first_failure.as_deref(), Some("full"));
+        let (tally, outcome) = called(Mode::Latency, 32, |_| Err(Failure::Gone));
+        assert_eq!((tally.calls, tally.failures, outcome), (0, 1, Outcome::Over(Failure::Gone)));
+    }
+
+    #[test]
+    fn an_echo_tells_nothing_of_the_server() {
+        let (told, _) = called(Mode::Latency, 32, |reply| Ok(reply.len()));
+        assert_eq!((told.stayed + told.migrated, told.told), (1, 0));
+        let (echo, _) = called(Mode::Throughput, 32, |reply| Ok(reply.len()));
+        assert_eq!((echo.stayed + echo.migrated, echo.told), (0, 0));
+    }
+}

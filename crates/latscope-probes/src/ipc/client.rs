@@ -1,0 +1,306 @@
+//! The client's process: its callers take turns, at their own pace or at a
+//! given one.
+
+use super::caller::{Line, Outcome, Rules, Station, Turn};
+use super::message::STAMPED;
+use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, handed};
+use super::passthrough::{self, InProcess};
+use super::ping::Ping;
+use super::point::{Caller, Mode};
+use super::server::{myself, settle};
+use super::trial;
+use anyhow::{Context, Result, bail};
+use latscope_bench::recorder::{Slots, Writer};
+use latscope_bench::waits::{self, Measuring};
+use latscope_core::report::Sampling;
+use latscope_exchange::transaction::{Client, Failure};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::usage;
+use latscope_os::worker::{self, inherited};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// The process: takes its order, waits for the go, calls, and tells.
+///
+/// # Errors
+/// It was not started by latscope itself.
+pub fn main(control: &mut Control) -> Result<()> {
+    let Order::Call(order) = control.order()? else { bail!("a client takes another order") };
+    worker::die_with(order.common.parent)?;
+    let prepared = Prepared::of(&order);
+    match prepared {
+        Err(error) => control.say(&Word::Failed(format!("{error:#}"))),
+        Ok(prepared) => {
+            control.say(&Word::Ready);
+            let Order::Go = control.order()? else { bail!("a client waits for the go") };
+            let began = Some(myself("client"));
+            control.say(&Word::Called(Box::new(Called { began, ..prepared.run(&order)? })));
+        }
+    }
+    Ok(())
+}
+
+/// A client that is set up.
+struct Prepared {
+    rules: Rules,
+    slots: Slots,
+    line: Line,
+    stations: Vec<Station>,
+}
+
+impl Prepared {
+    fn of(order: &ClientOrder) -> Result<Prepared> {
+        let shortfall = settle(&order.common.cpus)?;
+        let slots = order.common.slots()?;
+        let rules = Rules::of(order, inherited(2).ok());
+        let common = &order.common;
+        let client: Box<dyn Client> = match (common.mode, common.words.first()) {
+            (Mode::Ping, Some(service)) => Box::new(Ping::of(service)?),
+            _ if common.transport == passthrough::NAME => {
+                Box::new(InProcess::new(common.mode, common.payload))
+            }
+            _ => (common.transport()?.client)(handed(common)?)?,
+        };
+        let writer = |point: Option<usize>| -> Option<Writer> {
+            point.map(|point| slots.writer(point, Sampling::Event))
+        };
+        let station = |order: &CallerOrder| {
+            let mut station = Station::new(order.clone(), writer(order.point), writer(order.due));
+            if order.caller == Caller::Other {
+                station.tally.shortfall.clone_from(&shortfall);
+            }
+            station
+        };
+        let stations = order.callers.iter().map(station).collect();
+        let payload = order.payload.min(order.common.payload);
+        Ok(Prepared { rules, slots, line: Line::new(client, payload), stations })
+    }
+
+    fn run(self, order: &ClientOrder) -> Result<Called> {
+        let Prepared { rules, slots, line, stations } = self;
+        let rules = &rules;
+        std::thread::scope(|scope| {
+            let seats = stations
+                .into_iter()
+                .map(|station| -> Result<Seat> {
+                    // Each end stays with its thread, where the transport wants that.
+                    let own = line.another().transpose()?.filter(|_| station.order.caller != Caller::Other);
+                    let kept = station.order.caller != Caller::Other && !station.order.fresh;
+                    let thread = kept.then(|| {
+                        let (give, jobs) = sync_channel::<Job>(1);
+                        let (back, take) = sync_channel(1);
+                        let work = move || {
+                            let _measuring = Measuring::hold();
+                            jobs.iter().for_each(|job| back.send(job.done(rules)).unwrap_or(()));
+                        };
+                        let builder = std::thread::Builder::new().name("fifo-caller".to_owned());
+                        builder.spawn_scoped(scope, work).context("no thread for the caller")?;
+                        anyhow::Ok((give, take))
+                    });
+                    Ok(Seat { station: Some(station), own, thread: thread.transpose()? })
+                })
+                .collect::<Result<Vec<_>>>()?;
+            let mut party = Party { rules, slots, seats, line: Some(line), sequence: 0, ended: None };
+            party.measure(order)
+        })
+    }
+}
+
+/// A caller's place: in this thread, in one of its own, or in a new one for each call.
+struct Seat {
+    station: Option<Station>,
+    own: Option<Line>,
+    thread: Option<(SyncSender<Job>, Receiver<Job>)>,
+}
+
+/// A turn on its way to a thread and back.
+struct Job {
+    station: Station,
+    line: Line,
+    turn: Turn,
+    outcome: Outcome,
+}
+
+impl Job {
+    fn done(mut self, rules: &Rules) -> Job {
+        self.outcome = self.station.take(rules, &mut self.line, self.turn);
+        self
+    }
+}
+
+/// All callers of a client.
+struct Party<'a> {
+    rules: &'a Rules,
+    slots: Slots,
+    seats: Vec<Seat>,
+    /// The end that callers hand to each other.
+    line: Option<Line>,
+    sequence: u64,
+    ended: Option<Failure>,
+}
+
+impl Party<'_> {
+    fn measure(&mut self, order: &ClientOrder) -> Result<Called> {
+        let warm_up = order.common.warm_up;
+        let going = (0..warm_up).all(|_| !self.slots.stopping() && self.round(None, false));
+        let server = || order.server.and_then(|process| usage::cpu_ns_of(process).ok()).unwrap_or(0);
+        let (servers, first) = (server(), self.sequence);
+        let faults = usage::process_counts();
+        let (waited, cpu) = (Delays::so_far(order), usage::process_cpu_ns());
+        let begin = monotonic_ns();
+        if going {
+            self.rounds(order);
+        }
+        let until = monotonic_ns();
+        let server_cpu = server().saturating_sub(servers);
+        let client_cpu = usage::process_cpu_ns().saturating_sub(cpu);
+        let waited = Delays::so_far(order).since(&waited);
+        let transactions = (self.sequence - first) / 2;
+        let after = usage::process_counts();
+        let faults = after.minor_faults + after.major_faults - faults.minor_faults - faults.major_faults;
+        let mut called = Called {
+            server_cpu,
+            server_delay: waited.server,
+            client_cpu,
+            transactions,
+            faults,
+            from: begin,
+            until,
+            ..Called::default()
+        };
+        if self.ended.is_none() && !self.slots.stopping() && order.trials > 0 {
+            self.try_inheritance(order, &mut called);
+        }
+        called.ended = self.ended.as_ref().map(Failure::to_string);
+        let stations = self.seats.iter_mut().filter_map(|seat| seat.station.take());
+        called.tallies = stations.map(|station| closed(station, &waited)).collect();
+        Ok(called)
+    }
+
+    fn rounds(&mut self, order: &ClientOrder) {
+        let begin = monotonic_ns() + LEAD_NS;
+        let until = begin.saturating_add(order.duration);
+        let interval = order.rate.map(|rate| 1_000_000_000 / rate.max(1));
+        let mut round = 0;
+        while round < order.count && !self.slots.stopping() {
+            let due = interval.map(|interval| (begin + round * interval, interval));
+            let late = due.map_or_else(monotonic_ns, |(due, _)| due) >= until;
+            if late || !self.round(due, true) {
+                return;
+            }
+            round += 1;
+        }
+    }
+
+    /// A call by each; returns whether there is to be another round.
+    fn round(&mut self, due: Option<(u64, u64)>, recorded: bool) -> bool {
+        let callers = self.seats.len() as u64;
+        for index in 0..self.seats.len() {
+            let due = due.map(|(due, interval)| due + index as u64 * interval / callers);
+            // The number after it is for the call that follows a request without a reply.
+            self.sequence += 2;
+            match self.call(index, Turn { sequence: self.sequence, due, recorded }) {
+                Outcome::On => {}
+                Outcome::Stop => {
+                    self.slots.ask_to_stop();
+                    return false;
+                }
+                Outcome::Over(failure) => {
+                    self.ended = Some(failure);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn call(&mut self, index: usize, turn: Turn) -> Outcome {
+        let seat = &mut self.seats[index];
+        let shared = seat.own.is_none();
+        let station = seat.station.take().expect("it was put back after its turn");
+        let line = seat.own.take().or_else(|| self.line.take()).expect("it was put back after the turn");
+        let job = Job { station, line, turn, outcome: Outcome::On };
+        let job = match &seat.thread {
+            Some((give, take)) => {
+                give.send(job).ok().and_then(|()| take.recv().ok()).expect("a caller's thread does not panic")
+            }
+            None if job.station.order.fresh => fresh(job, self.rules),
+            None => job.done(self.rules),
+        };
+        seat.station = Some(job.station);
+        if shared {
+            self.line = Some(job.line)
+        } else {
+            seat.own = Some(job.line)
+        }
+        job.outcome
+    }
+
+    fn try_inheritance(&mut self, order: &ClientOrder, called: &mut Called) {
+        let Some(mut line) = self.line.take() else { return };
+        line.resize(STAMPED);
+        let priority = order.callers.iter().find_map(|caller| match caller.caller {
+            Caller::Fifo(priority) => Some(priority),
+            Caller::Other => None,
+        });
+        (called.real_time, called.nice) = trial::both(line, order.trials, priority, &mut self.sequence);
+    }
+}
+
+/// Time between the last warm-up and the first turn.
+const LEAD_NS: u64 = 100_000;
+
+/// Calls from a thread that does nothing else and ends.
+fn fresh(job: Job, rules: &Rules) -> Job {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            let _measuring = Measuring::hold();
+            match job.line.another() {
+                None => job.done(rules),
+                // An end of its own, as long as the thread lives.
+                Some(Ok(own)) => {
+                    let Job { station, line, turn, outcome } = job;
+                    let done = Job { station, line: own, turn, outcome }.done(rules);
+                    Job { line, ..done }
+                }
+                Some(Err(failure)) => Job { outcome: Outcome::Over(failure), ..job },
+            }
+        });
+        thread.join().expect("a caller's thread does not panic")
+    })
+}
+
+/// What those who take part have waited for a CPU, ns.
+struct Delays {
+    /// The process' first thread: that of the SCHED_OTHER caller.
+    other: Option<u64>,
+    /// Those of the SCHED_FIFO caller.
+    fifo: Option<u64>,
+    server: Option<u64>,
+}
+
+impl Delays {
+    /// Reads files: outside of stamps only.
+    fn so_far(order: &ClientOrder) -> Delays {
+        let other = waits::own();
+        let fifo = other.map(|_| waits::of_measuring());
+        Delays { other, fifo, server: order.server.map_or(Some(0), waits::of_process) }
+    }
+
+    fn since(&self, before: &Delays) -> Delays {
+        let more = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Delays {
+            other: more(self.other, before.other),
+            fifo: more(self.fifo, before.fifo),
+            server: more(self.server, before.server),
+        }
+    }
+}
+
+fn closed(station: Station, waited: &Delays) -> super::orders::Tally {
+    let run_delay = if station.order.caller == Caller::Other { waited.other } else { waited.fifo };
+    let blocks = |writer: Option<Writer>| writer.map(Writer::into_blocks).unwrap_or_default();
+    let mut tally = station.tally;
+    tally.run_delay = run_delay;
+    (tally.blocks, tally.due_blocks) = (blocks(station.writer), blocks(station.due));
+    tally
+}

@@ -1,0 +1,337 @@
+//! Priority inversion: on one CPU, how long the owner of a lock, of low
+//! priority, blocks a waiter of high priority, while a hog of middle priority
+//! wants the CPU.
+//!
+//! Under SCHED_FIFO the course of a round is given: the owner takes the lock and
+//! wakes the waiter, which preempts it, finds the lock taken and sleeps; the owner
+//! wakes the hog. It preempts the owner of a plain lock for as long as it likes.
+//! The owner of a lock with priority inheritance has the waiter's priority by
+//! then, and the hog waits.
+
+use super::Refusal;
+use super::caller::fifo;
+use super::point::{Caller, Mode, Placement, Row, Since};
+use super::setup::{PAYLOAD, usual_rules};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Result, bail};
+use latscope_bench::bench::Bench;
+use latscope_bench::hold::real_time_remedy;
+use latscope_bench::recorder::Writer;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Conditions, ParamValue, Params, Periodic, Point, Policy, Step, Stop, params};
+use latscope_core::report::Times;
+use latscope_exchange::transaction::Transport;
+use latscope_os::clock::monotonic_ns;
+use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
+use latscope_os::sched;
+use latscope_os::usage::thread_cpu_ns;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// How long a lock's owner of low priority blocks a waiter of high priority.
+pub static INVERSION: Probe = Probe {
+    id: "ipc.inversion",
+    title: "blocked by a lock's owner of low priority",
+    timed: "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
+            a hog of middle priority share its CPU.",
+    times: Times::Operation,
+    source: "futex(2), FUTEX_LOCK_PI",
+    params: &[
+        stated(
+            "lock",
+            "plain, pi (its owner inherits the priority of its waiters), or a transport: its server works.",
+        ),
+        stated("hold", "CPU time for which the owner keeps the lock, ns."),
+        stated("hog", "CPU time that the thread of middle priority takes, ns."),
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan: |_: &Ask, _: &Machine| points(),
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "ipc.inversion", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+const fn stated(name: &'static str, help: &'static str) -> Param {
+    Param { name, help, kind: Kind::Stated, axis: false }
+}
+
+/// CPU time for which the owner keeps the lock, ns.
+const HOLD: u64 = 1_000_000;
+
+/// CPU time of the hog, ns.
+const HOG: u64 = 10_000_000;
+
+/// Rounds of each lock.
+const ROUNDS: u64 = 50;
+
+/// Calls in a second: a round, and as long a rest, for real-time threads are
+/// throttled otherwise.
+const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
+
+/// Priorities of owner, hog and waiter.
+const LOW: u32 = 10;
+const MIDDLE: u32 = 20;
+const HIGH: u32 = 30;
+
+/// What keeps whom from what, in every round.
+pub fn work(lock: &str) -> Params {
+    params([("lock", lock.into()), ("hold", HOLD.into()), ("hog", HOG.into())])
+}
+
+fn points() -> Vec<Point> {
+    let point = |lock: &str, title: &str| INVERSION.point(work(lock), title, false);
+    vec![
+        point("plain", "blocked by a plain lock"),
+        point("pi", "blocked by a lock with priority inheritance"),
+    ]
+}
+
+/// The step that measures how long a client of high priority is blocked by its
+/// server, which is given none, in the same rounds: the transaction is the lock.
+pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
+    let title = format!("blocked by the server of a transaction, {}", transport.title);
+    Step {
+        name: super::STEP.to_owned(),
+        points: vec![INVERSION.point(work(transport.name), &title, false)],
+        periodic: Some(Periodic { warm_up: 0, ..usual_rules() }),
+        ..locks.clone()
+    }
+}
+
+/// What the callers of a transaction do in it.
+pub fn row(transport: &str) -> Row {
+    Row {
+        transport: transport.to_owned(),
+        mode: Mode::Inversion,
+        caller: Caller::Fifo(HIGH),
+        pair: 0,
+        placement: Placement::SameCore,
+        payload: PAYLOAD,
+        deadline: u64::MAX,
+        fresh: false,
+        rate: Some(ROUNDS_A_SECOND),
+        since: Since::Call,
+        hops: 0,
+        watched: false,
+        service: None,
+    }
+}
+
+/// The step that measures both locks, `rounds` rounds each, on `cpu`.
+pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
+    let events = rounds.unwrap_or(ROUNDS);
+    Step {
+        rounds: 1,
+        name: EXPERIMENT.name.to_owned(),
+        points: points(),
+        cpus: vec![cpu],
+        policy: Policy::Other,
+        stop: Stop { samples: u64::MAX, events, batch_ns: 0, budget_ns: u64::MAX, limit_ns: duration },
+        conditions: Conditions::default(),
+        periodic: None,
+        seed,
+    }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    for (point, planned) in points.iter().enumerate() {
+        let pi = planned.params.get("lock") == Some(&ParamValue::from("pi"));
+        if let Err(refusal) = possible(pi) {
+            bench.unsupported(point, refusal.reason, refusal.remedy);
+            continue;
+        }
+        let writer = bench.writer(point);
+        let (rounds, limit) = (bench.stop().events, bench.stop().limit_ns);
+        let stage = Stage { cpu: bench.cpus()[0], epoch: bench.epoch_ns(), rounds, limit };
+        let writer = if pi {
+            stage.play(&PiLock::default(), writer)
+        } else {
+            stage.play(&PlainLock::default(), writer)
+        };
+        bench.recorded(point, writer);
+    }
+    Ok(())
+}
+
+/// Whether the threads get their priorities, and the lock exists, by trying.
+fn possible(pi: bool) -> Result<(), Refusal> {
+    let refuse = |reason: String, remedy: &str| Err(Refusal { reason, remedy: remedy.to_owned() });
+    let trial = std::thread::spawn(|| fifo(HIGH)).join().expect("a trial does not panic");
+    if let Some(reason) = trial {
+        return refuse(
+            format!("without real-time priorities nothing is inverted: {reason}"),
+            real_time_remedy(),
+        );
+    }
+    match PiLock::supported() {
+        Err(error) if pi => refuse(format!("FUTEX_LOCK_PI: {error}"), "use a kernel with CONFIG_FUTEX_PI"),
+        _ => Ok(()),
+    }
+}
+
+/// Where and how often it is played.
+struct Stage {
+    cpu: u32,
+    epoch: u64,
+    rounds: u64,
+    limit: u64,
+}
+
+/// What the three threads of a play tell each other.
+#[derive(Default)]
+struct Cues {
+    owner: Tokens,
+    hog: Tokens,
+    waiter: Tokens,
+    done: Tokens,
+}
+
+impl Stage {
+    /// All rounds with one lock. The calling thread starts each, and leaves the
+    /// CPU to others for as long as it took: real-time threads are throttled
+    /// otherwise.
+    fn play(&self, lock: &impl Lock, mut writer: Writer) -> Writer {
+        let cues = Cues::default();
+        let over = AtomicBool::new(false);
+        let (over, cues) = (&over, &cues);
+        let going = move || !over.load(Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                self.settle(LOW);
+                cues.done.give();
+                loop {
+                    cues.owner.take();
+                    if !going() {
+                        return;
+                    }
+                    lock.lock();
+                    cues.waiter.give();
+                    cues.hog.give();
+                    compute(HOLD);
+                    lock.unlock();
+                    cues.done.give();
+                }
+            });
+            scope.spawn(move || {
+                self.settle(MIDDLE);
+                cues.done.give();
+                loop {
+                    cues.hog.take();
+                    if !going() {
+                        return;
+                    }
+                    compute(HOG);
+                    cues.done.give();
+                }
+            });
+            let waiter = scope.spawn(move || {
+                self.settle(HIGH);
+                writer.touch();
+                cues.done.give();
+                loop {
+                    cues.waiter.take();
+                    if !going() {
+                        return writer;
+                    }
+                    let wanted = monotonic_ns();
+                    lock.lock();
+                    let had = monotonic_ns();
+                    lock.unlock();
+                    writer.record(had - wanted, had.saturating_sub(self.epoch));
+                    cues.done.give();
+                }
+            });
+            // All three wait for their cue.
+            (0..3).for_each(|_| cues.done.take());
+            let begun = monotonic_ns();
+            for _ in 0..self.rounds {
+                let from = monotonic_ns();
+                cues.owner.give();
+                (0..3).for_each(|_| cues.done.take());
+                std::thread::sleep(Duration::from_nanos(monotonic_ns() - from));
+                if monotonic_ns() - begun >= self.limit {
+                    break;
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+            [&cues.owner, &cues.hog, &cues.waiter].into_iter().for_each(Tokens::give);
+            waiter.join().expect("the waiter does not panic")
+        })
+    }
+
+    fn settle(&self, priority: u32) {
+        // Both were tried before.
+        let _ = sched::pin(&[self.cpu]);
+        let _ = fifo(priority);
+    }
+}
+
+/// A thread of middle priority beside the server of a transaction.
+pub struct Hog(Arc<Tokens>);
+
+impl Hog {
+    /// Starts it, on the CPUs of the calling thread.
+    ///
+    /// # Errors
+    /// It is not started, or gets no real-time priority.
+    pub fn start() -> Result<Hog> {
+        let cue = Arc::new(Tokens::default());
+        let (heard, (tell, told)) = (cue.clone(), channel());
+        std::thread::Builder::new().name("hog".to_owned()).spawn(move || {
+            let shortfall = fifo(MIDDLE);
+            if tell.send(shortfall).is_err() {
+                return;
+            }
+            loop {
+                heard.take();
+                compute(HOG);
+            }
+        })?;
+        match told.recv()? {
+            None => Ok(Hog(cue)),
+            Some(shortfall) => bail!("the hog {shortfall}"),
+        }
+    }
+
+    /// The work of a round: the hog wants the CPU of a server that has some left to do.
+    pub fn disturb(&self) {
+        self.0.give();
+        compute(HOLD);
+    }
+}
+
+/// Takes CPU time.
+fn compute(ns: u64) {
+    let until = thread_cpu_ns() + ns;
+    while thread_cpu_ns() < until {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Support;
+    use latscope_engine::harness;
+
+    #[test]
+    fn both_locks_are_measured_or_the_reason_is_said() {
+        let measured = harness::measure(&EXPERIMENT, points());
+        assert_eq!(measured.len(), 2);
+        for m in &measured {
+            harness::check(m);
+            if m.support == Support::Unsupported {
+                assert!(m.reason.as_ref().unwrap().contains("SCHED_FIFO"));
+            }
+        }
+        let longest = |at: usize| measured[at].summary.max;
+        if let (Some(plain), Some(_)) = (longest(0), longest(1)) {
+            // The hog ran before the owner could give the lock back.
+            assert!(plain >= HOG as f64);
+        }
+    }
+}

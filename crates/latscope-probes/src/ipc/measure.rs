@@ -1,0 +1,270 @@
+//! The experiment: runs of processes, and what they told as named values.
+
+use super::orders::{Called, Served, Tally, Trial};
+use super::point::{Caller, Mode, Placement, Row, Since};
+use super::session::{self, Group, Outcome};
+use super::{Refusal, passthrough, transport};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::hold::real_time_remedy;
+use latscope_core::quality::POLICY_REFUSED;
+use latscope_core::report::{Better, Contention, Hop, Times};
+use latscope_core::units::{counted, format_size};
+use latscope_exchange::transaction::Transport;
+use latscope_judge::transactions::RUN_ELAPSED;
+
+/// Measures the points of a step, run by run.
+///
+/// # Errors
+/// The engine is gone; what a transport cannot do is said of its points.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let mut groups: Vec<Group> = Vec::new();
+    for (point, row) in points.iter().map(Row::of).enumerate() {
+        match groups.iter_mut().find(|group| group[0].1.runs_with(&row)) {
+            Some(group) => group.push((point, row)),
+            None => groups.push(vec![(point, row)]),
+        }
+    }
+    for group in groups {
+        if bench.is_stopping() {
+            break;
+        }
+        measure(bench, &group);
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, group: &Group) {
+    let points: Vec<usize> = group.iter().map(|(point, _)| *point).collect();
+    for (point, row) in group {
+        match row.mode {
+            Mode::OneWay => bench.set_times(*point, Times::OneWay),
+            _ if row.transport == passthrough::NAME => bench.set_times(*point, Times::Operation),
+            _ => {}
+        }
+        bench.started(*point);
+    }
+    let refuse = |bench: &mut Bench, refusal: &Refusal| {
+        points.iter().for_each(|point| {
+            bench.unsupported(*point, refusal.reason.as_str(), refusal.remedy.as_str());
+        });
+    };
+    let Some(transport) = transport(&group[0].1.transport) else {
+        let reason = format!("this binary has no transport {:?}", group[0].1.transport);
+        return refuse(bench, &Refusal { reason, remedy: String::new() });
+    };
+    if let Some(refusal) = unsuitable(bench, transport, group) {
+        return refuse(bench, &refusal);
+    }
+    match session::run(bench, transport, group, || ()) {
+        Ok(outcomes) => {
+            let run = together(&outcomes);
+            outcomes.into_iter().for_each(|outcome| report(bench, group, outcome, run));
+        }
+        Err(error) => match error.downcast_ref::<Refusal>() {
+            Some(refusal) => refuse(bench, refusal),
+            None => refuse(bench, &Refusal { reason: format!("{error:#}"), remedy: String::new() }),
+        },
+    }
+}
+
+/// Why this transport cannot be measured in this way.
+fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Refusal> {
+    let row = &group[0].1;
+    let refuse = |reason: String, remedy: &str| Some(Refusal { reason, remedy: remedy.to_owned() });
+    let least = match row.mode {
+        Mode::OneWay => super::message::STAMPED,
+        Mode::Ping => 0,
+        Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
+    };
+    if row.payload as usize > transport.max_payload {
+        let limit = format_size(transport.max_payload as u64);
+        let text =
+            format!("a payload of {} is above the transport's limit, {limit}", format_size(row.payload));
+        return refuse(text, &format!("choose at most --payload {limit}"));
+    }
+    if (row.payload as usize) < least {
+        let text = format!("a payload of {} has no room for what is verified", format_size(row.payload));
+        return refuse(text, &format!("choose at least --payload {least}"));
+    }
+    let cpus = bench.cpus().len();
+    if cpus < 2 && (transport.spins || row.placement == Placement::TwoCores) {
+        // Who spins keeps the other from its one CPU, wherever they are placed.
+        let remedy = match transport.spins {
+            true => "allow a second CPU, or choose a transport that sleeps, such as --transport futex",
+            false => "allow a second CPU, or --placement same-core",
+        };
+        return refuse("there is only one CPU to run on".to_owned(), remedy);
+    }
+    let parties = 2 * group.iter().map(|(_, row)| row.pair + 1).max().unwrap_or(1) as usize;
+    if transport.spins && (row.placement != Placement::TwoCores || parties > cpus) {
+        let text = "both processes spin: on one CPU each takes the time that the other needs, without end \
+                    under SCHED_FIFO";
+        return refuse(text.to_owned(), "give each a CPU of its own: --placement two-cores, --pairs 1");
+    }
+    if transport.name == passthrough::NAME && row.mode == Mode::OneWay {
+        return refuse("a call within the process has no way to go".to_owned(), "");
+    }
+    None
+}
+
+/// Time from the first recorded call of any pair to the end of the last of all,
+/// ns; `None` for one pair alone.
+fn together(outcomes: &[Outcome]) -> Option<u64> {
+    let called = || outcomes.iter().filter_map(|outcome| outcome.called.as_ref().ok());
+    let from = called().map(|called| called.from).min()?;
+    let until = called().map(|called| called.until).max()?;
+    (outcomes.len() > 1).then(|| until - from)
+}
+
+fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) {
+    let Outcome { pair, called, served } = outcome;
+    let rows: Vec<&(usize, Row)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
+    let called = match called {
+        Ok(called) => called,
+        Err(reason) => {
+            rows.iter().for_each(|(point, _)| bench.cut_short(*point, reason.as_str()));
+            return;
+        }
+    };
+    let fifo_first = rows.iter().any(|(_, row)| row.caller != Caller::Other);
+    // The two processes as they began stand before the first calls.
+    let mut began: Vec<Hop> = served.iter().filter_map(|served| served.began.clone()).collect();
+    began.extend(called.began.clone());
+    for (point, row) in rows {
+        let tally = &called.tallies[usize::from(fifo_first && row.caller == Caller::Other)];
+        of_row(bench, *point, row, tally, &called, served.as_ref());
+        if row.hops > 0 {
+            bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
+        }
+        if let Some(run) = run.filter(|_| row.mode != Mode::Inversion) {
+            bench.value(*point, RUN_ELAPSED, run as f64, "ns", Better::Neither);
+        }
+        waited(bench, *point, row, tally, &called);
+        doubts(bench, *point, tally, &called, served.as_ref());
+    }
+}
+
+/// What caller and server waited for a CPU because of others: a caller under SCHED_OTHER can lose
+/// it to any process. On a common CPU each waits for the other, too: then one of them runs.
+fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Called) {
+    let distorts = row.caller == Caller::Other && row.mode != Mode::Inversion;
+    let wall_ns = called.until - called.from;
+    let none_ran = match row.placement {
+        Placement::TwoCores => u64::MAX,
+        Placement::SameCore | Placement::Free => {
+            wall_ns.saturating_sub(called.client_cpu + called.server_cpu)
+        }
+    };
+    let run_delay_ns =
+        tally.run_delay.zip(called.server_delay).map(|(caller, server)| none_ran.min(caller + server));
+    let contention = Contention { wall_ns, run_delay_ns, others: None, distorts };
+    if let Some(waited) = contention.waited() {
+        bench.value(point, "waited", 100.0 * waited, "%", Better::Less);
+    }
+    bench.set_contention(point, contention);
+}
+
+fn of_row(
+    bench: &mut Bench,
+    point: usize,
+    row: &Row,
+    tally: &Tally,
+    called: &Called,
+    served: Option<&Served>,
+) {
+    if row.mode == Mode::Inversion {
+        // How long the waiter was blocked is all there is to tell.
+        return bench.set_blocks(point, tally.blocks.clone());
+    }
+    let mut count = |name: &str, value: u64, better| bench.value(point, name, value as f64, "count", better);
+    let one_way = row.mode == Mode::OneWay;
+    let misses = match (row.since, served) {
+        (Since::Due, _) => tally.due_misses,
+        (Since::Call, Some(served)) if one_way => served.misses,
+        (Since::Call, _) => tally.misses,
+    };
+    let calls = if one_way { served.map_or(0, |served| served.recorded) } else { tally.calls };
+    count("misses", misses, Better::Less);
+    count("failures", tally.failures, Better::Less);
+    count("mismatches", tally.mismatches, Better::Less);
+    count("faults", called.faults, Better::Less);
+    if tally.stayed + tally.migrated > 0 {
+        count("sync-of", tally.stayed, Better::Neither);
+        count("migrated", tally.migrated, Better::Neither);
+    }
+    if tally.told > 0 {
+        count("uninherited", tally.uninherited, Better::Less);
+    }
+    trial(bench, point, "rt", &called.real_time);
+    trial(bench, point, "nice", &called.nice);
+    let share = |part: u64, whole: u64| 100.0 * part as f64 / whole as f64;
+    if calls > 0 {
+        bench.value(point, "meet", 100.0 - share(misses, calls), "%", Better::More);
+    }
+    if tally.stayed > 0 {
+        bench.value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
+    }
+    // Behind a request without a reply there is a call that is not measured.
+    if called.transactions > 0 && tally.cpu_calls > 0 && row.mode != Mode::OneWay {
+        // Looking takes longer than the fastest calls: no thread runs for longer than the call took.
+        let took = bench.total(point).map_or(f64::MAX, |(calls, wall)| wall / calls as f64);
+        let caller = (tally.cpu as f64 / tally.cpu_calls as f64).min(took);
+        let each = caller + called.server_cpu as f64 / called.transactions as f64;
+        bench.value(point, "cpu-time", each, "ns", Better::Less);
+        bench.value(point, "caller-cpu", caller, "ns", Better::Less);
+    }
+    let blocks = match (row.since, served) {
+        (Since::Due, _) => tally.due_blocks.clone(),
+        (Since::Call, Some(served)) if one_way => served.blocks.clone(),
+        (Since::Call, _) => tally.blocks.clone(),
+    };
+    bench.set_blocks(point, blocks);
+    bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
+    if row.mode == Mode::Throughput {
+        throughput(bench, point, row);
+    }
+}
+
+/// Bytes of one direction by time: payload times calls, by the sum of the
+/// calls' durations. Of several pairs it is by [`RUN_ELAPSED`].
+fn throughput(bench: &mut Bench, point: usize, row: &Row) {
+    let Some((calls, wall)) = bench.total(point).filter(|(_, wall)| *wall > 0.0) else { return };
+    bench.value(point, "wall-time", wall, "ns", Better::Neither);
+    bench.value(point, "throughput", row.payload as f64 * calls as f64 * 1e9 / wall, "B/s", Better::More);
+}
+
+fn trial(bench: &mut Bench, point: usize, what: &str, trial: &Trial) {
+    if trial.calls == 0 {
+        return;
+    }
+    let mut count = |name: &str, value: u64| {
+        bench.value(point, &format!("{what}-{name}"), value as f64, "count", Better::Neither);
+    };
+    count("calls", trial.calls);
+    count("inherited", trial.inherited);
+    count("restored", trial.restored);
+}
+
+/// Says what speaks against a row.
+fn doubts(bench: &mut Bench, point: usize, tally: &Tally, called: &Called, served: Option<&Served>) {
+    let shortfalls = [tally.shortfall.as_ref(), served.and_then(|served| served.shortfall.as_ref())];
+    for reason in shortfalls.into_iter().flatten() {
+        bench.degrade(point, POLICY_REFUSED, reason.as_str(), real_time_remedy());
+    }
+    if let Some(ended) = &called.ended {
+        bench.cut_short(point, format!("ended early, after {}: {ended}", counted(tally.calls, "call")));
+    }
+    let lost = tally.failures + tally.mismatches;
+    if lost > 0 {
+        let first = tally.first_failure.as_deref().unwrap_or("no reason is known");
+        let reason = format!("{} failed: in no figure: {first}", counted(lost, "call"));
+        bench.degrade(point, "calls-failed", reason, "");
+    }
+    let unexpected = served.map_or(0, |served| served.unexpected);
+    if unexpected > 0 {
+        let reason = format!("the server saw {} out of order", counted(unexpected, "request"));
+        bench.degrade(point, "out-of-order", reason, "");
+    }
+}

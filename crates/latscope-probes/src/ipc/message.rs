@@ -1,0 +1,226 @@
+//! What a transaction carries: the first 32 bytes of the payload, little-endian.
+//!
+//! Shorter payloads carry as much of it as fits, at least the low four bytes of
+//! the sequence. What does not fit is read as zero.
+
+use latscope_os::sched::State;
+
+/// Bytes of a request or a reply that mean something.
+pub const LENGTH: usize = 32;
+
+/// Bytes of a request that carries the stamp of its sender, too.
+pub const STAMPED: usize = 40;
+
+/// The server tells its hops.
+pub const VERBOSE: u32 = 1;
+
+/// The server looks up how it is scheduled during the call.
+pub const STATE: u32 = 2;
+
+/// The client waits for no reply.
+pub const ONE_WAY: u32 = 4;
+
+/// What a client asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Its number: larger than that of the request before.
+    pub sequence: u64,
+    /// The caller's CPU.
+    pub cpu: u32,
+    /// How the caller is scheduled.
+    pub caller: State,
+    /// [`VERBOSE`], [`STATE`], [`ONE_WAY`].
+    pub flags: u32,
+    /// Its own length, bytes; 0 where that is not told.
+    pub length: u32,
+}
+
+/// What a server answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// That of the request.
+    pub sequence: u64,
+    /// The server's CPU.
+    pub cpu: u32,
+    /// How the server was scheduled during the call; `None` where it was not asked.
+    pub server: Option<State>,
+    /// Id of the server's thread; 0 where it was not asked.
+    pub thread: u32,
+    /// Whether the request was the one expected.
+    pub verified: bool,
+}
+
+/// Stands for "not asked" in the place of a policy.
+const NOT_ASKED: u32 = u32::MAX;
+
+impl Request {
+    /// Writes it over the beginning of `payload`.
+    pub fn write(&self, payload: &mut [u8]) {
+        let State { policy, priority, nice } = self.caller;
+        put(payload, self.sequence, [self.cpu, policy, priority, nice as u32, self.flags, self.length]);
+    }
+
+    /// Reads it from the beginning of `payload`.
+    #[inline]
+    pub fn read(payload: &[u8]) -> Request {
+        let (sequence, [cpu, policy, priority, nice, flags, length]) = get(payload);
+        Request { sequence, cpu, caller: State { policy, priority, nice: nice as i32 }, flags, length }
+    }
+
+    /// Whether this one, of `length` bytes, is whole and comes after the one with
+    /// the number `last`, as far as it tells.
+    #[inline]
+    pub fn is_next(&self, last: u64, length: usize) -> bool {
+        let whole = self.length == 0 || self.length as usize == length;
+        // Of a short one the low bytes alone are there, and come round again.
+        let later = match length {
+            8.. => self.sequence > last,
+            _ => (self.sequence as u32).wrapping_sub(last as u32).wrapping_sub(1) < u32::MAX / 2,
+        };
+        whole && later
+    }
+}
+
+impl Reply {
+    /// Writes it over the beginning of `payload`.
+    pub fn write(&self, payload: &mut [u8]) {
+        let unknown = State { policy: NOT_ASKED, ..State::default() };
+        let State { policy, priority, nice } = self.server.unwrap_or(unknown);
+        let words = [self.cpu, policy, priority, nice as u32, self.thread, u32::from(self.verified)];
+        put(payload, self.sequence, words);
+    }
+
+    /// Reads it from the beginning of `payload`; what does not fit is what a
+    /// good reply would have.
+    pub fn read(payload: &[u8]) -> Reply {
+        let (sequence, [cpu, policy, priority, nice, thread, verified]) = get(payload);
+        let state = State { policy, priority, nice: nice as i32 };
+        let told = payload.len() >= LENGTH && policy != NOT_ASKED;
+        Reply {
+            sequence,
+            cpu,
+            server: told.then_some(state),
+            thread,
+            verified: payload.len() < LENGTH || verified == 1,
+        }
+    }
+}
+
+/// Sets the flags of a request that is written.
+pub fn set_flags(payload: &mut [u8], flags: u32) {
+    payload[24..28].copy_from_slice(&flags.to_le_bytes());
+}
+
+/// As much of a sequence as a payload of this length carries.
+pub fn carried(sequence: u64, length: usize) -> u64 {
+    if length >= 8 { sequence } else { sequence & u64::from(u32::MAX) }
+}
+
+/// Whether a reply of this length tells the server's CPU.
+pub fn tells_cpu(length: usize) -> bool {
+    length >= 12
+}
+
+/// Writes the sender's stamp behind the message.
+pub fn stamp(payload: &mut [u8], ns: u64) {
+    payload[LENGTH..STAMPED].copy_from_slice(&ns.to_le_bytes());
+}
+
+/// The sender's stamp, where the payload has room for one and it is not 0, which
+/// says that the way is not to be measured.
+pub fn stamped(payload: &[u8]) -> Option<u64> {
+    let bytes = payload.get(LENGTH..STAMPED)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?)).filter(|ns| *ns > 0)
+}
+
+fn put(payload: &mut [u8], sequence: u64, words: [u32; 6]) {
+    let mut bytes = [0; LENGTH];
+    bytes[..8].copy_from_slice(&sequence.to_le_bytes());
+    for (place, word) in bytes[8..].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    match payload.first_chunk_mut::<LENGTH>() {
+        Some(whole) => *whole = bytes,
+        None => payload.copy_from_slice(&bytes[..payload.len()]),
+    }
+}
+
+#[inline]
+fn get(payload: &[u8]) -> (u64, [u32; 6]) {
+    match payload.first_chunk() {
+        Some(whole) => words(whole),
+        None => {
+            let mut bytes = [0; LENGTH];
+            bytes[..payload.len()].copy_from_slice(payload);
+            words(&bytes)
+        }
+    }
+}
+
+#[inline]
+fn words(bytes: &[u8; LENGTH]) -> (u64, [u32; 6]) {
+    let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let sequence = u64::from(word(0)) | u64::from(word(4)) << 32;
+    (sequence, std::array::from_fn(|index| word(8 + 4 * index)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIFO: State = State { policy: 1, priority: 95, nice: -5 };
+
+    #[test]
+    fn what_is_written_is_read() {
+        let request =
+            Request { sequence: 1 << 40 | 7, cpu: 3, caller: FIFO, flags: VERBOSE | STATE, length: 64 };
+        let reply = Reply { sequence: 9, cpu: 1, server: Some(FIFO), thread: 4711, verified: true };
+        let mut payload = [0xff; 64];
+        request.write(&mut payload);
+        assert_eq!(Request::read(&payload), request);
+        assert_eq!(payload[32], 0xff);
+        reply.write(&mut payload);
+        assert_eq!(Reply::read(&payload), reply);
+        Reply { server: None, ..reply }.write(&mut payload);
+        assert_eq!(Reply::read(&payload).server, None);
+    }
+
+    #[test]
+    fn the_layout_is_the_one_agreed() {
+        let mut payload = [0; 32];
+        let caller = State { policy: 1, priority: 4, nice: -1 };
+        Request { sequence: 1, cpu: 2, caller, flags: 6, length: 32 }.write(&mut payload);
+        assert_eq!(payload[..12], [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(payload[12..], [1, 0, 0, 0, 4, 0, 0, 0, 255, 255, 255, 255, 6, 0, 0, 0, 32, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_short_payload_carries_what_fits() {
+        let mut payload = [0; 4];
+        Request { sequence: 1 << 32 | 5, ..Request::default() }.write(&mut payload);
+        assert_eq!(Request::read(&payload).sequence, carried(1 << 32 | 5, 4));
+        let reply = Reply::read(&payload);
+        assert!(reply.verified && reply.server.is_none());
+        assert!(!tells_cpu(8) && tells_cpu(12));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_comes_again_is_not_the_next() {
+        let request = Request { sequence: 1 << 32 | 5, length: 64, ..Request::default() };
+        assert!(request.is_next(1 << 32 | 3, 64));
+        assert!(!request.is_next(1 << 32 | 3, 63));
+        assert!(!request.is_next(1 << 32 | 5, 64));
+        let short = |sequence, last| Request { sequence, ..Request::default() }.is_next(last, 4);
+        assert!(short(7, 5) && short(1, u64::from(u32::MAX)));
+        assert!(!short(5, 5) && !short(5, 7));
+    }
+
+    #[test]
+    fn a_stamp_stands_behind_the_message() {
+        let mut payload = [0; STAMPED];
+        stamp(&mut payload, 1 << 50);
+        assert_eq!((stamped(&payload), stamped(&payload[..39])), (Some(1 << 50), None));
+        stamp(&mut payload, 0);
+        assert_eq!(stamped(&payload), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! Transactions between processes.
+
+mod caller;
+mod client;
+pub mod inversion;
+mod measure;
+pub mod message;
+mod orders;
+pub mod passthrough;
+mod ping;
+pub mod point;
+mod server;
+mod session;
+pub mod setup;
+mod trial;
+
+use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Result, bail};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, Step};
+use latscope_core::report::{Times, Warning};
+use latscope_core::units::counted;
+use latscope_exchange::transaction::{Transport, Unavailable};
+use orders::Control;
+use point::Placement;
+use std::fmt;
+
+/// Every transport of this binary, the floor under them last.
+pub fn transports() -> impl Iterator<Item = &'static Transport> {
+    carriers().chain([&passthrough::PASSTHROUGH])
+}
+
+/// Those that carry something from one process to another.
+pub fn carriers() -> impl Iterator<Item = &'static Transport> {
+    latscope_exchange::transports::TRANSPORTS.iter().copied()
+}
+
+/// The transport of this name.
+pub fn transport(name: &str) -> Option<&'static Transport> {
+    transports().find(|transport| transport.name == name)
+}
+
+/// What a reader must know before the first number: more pairs than the machine has room for.
+pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
+    let cpus = machine.allowed.0.len() as u64;
+    let mut warnings = Vec::new();
+    let mut warn = |id: &str, text: String| {
+        let remedy = match cpus {
+            0..=2 => "--pairs 1".to_owned(),
+            _ => format!("at most --pairs {}, one less than CPUs", cpus - 1),
+        };
+        warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
+    };
+    let steps = || steps.iter().filter(|step| step.name == STEP);
+    let rows = || steps().flat_map(|step| step.points.iter().map(point::Row::of));
+    let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
+    let real_time =
+        rows().filter(|row| row.caller != point::Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
+    if pairs > cpus {
+        warn(
+            "pairs",
+            format!(
+                "{pairs} pairs on {}: the machine is overloaded, and the figures say little else",
+                counted(cpus, "CPU")
+            ),
+        );
+    }
+    if real_time > cpus {
+        let text = format!(
+            "{real_time} real-time callers on {}: they wait for each other, and miss",
+            counted(cpus, "CPU")
+        );
+        warn("real-time-threads", text);
+    }
+    warnings
+}
+
+/// Why something cannot be measured, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refusal {
+    reason: String,
+    remedy: String,
+}
+
+impl Refusal {
+    fn of(unavailable: Unavailable) -> Refusal {
+        Refusal { reason: unavailable.reason, remedy: unavailable.remedy }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// The name of a step of transactions.
+pub const STEP: &str = "ipc";
+
+static EXPERIMENT: Experiment =
+    Experiment { name: STEP, cpus: Cpus::All, scratch: false, policy: Policy::Other, run: measure::run };
+
+const PARAMS: &[Param] = &[
+    stated("transport", "What carries the transactions.", true),
+    stated("mode", "latency, throughput, one-way, or ping.", false),
+    stated("caller", "Policy of the calling thread: other or fifo.", false),
+    stated("pair", "Number of the pair of processes; `all` is their sum.", true),
+    stated("placement", "CPUs of the pair: same-core, two-cores, or free.", false),
+    stated("payload", "Bytes of a request, and of its reply.", true),
+    stated("deadline", "A transaction that takes longer is a miss, ns.", false),
+    stated("wait", "How the parties wait: block or spin.", false),
+    stated("copies", "How often the payload is copied on its way there.", false),
+    stated("inheritance", "By what the server could inherit the caller's priority.", false),
+    stated("priority", "Real-time priority of the SCHED_FIFO caller.", false),
+    stated(
+        "caller-thread",
+        "Whether each SCHED_FIFO call is made by a fresh thread, or all by a kept one.",
+        false,
+    ),
+    stated("rate", "Calls of each caller in a second (open loop).", false),
+    stated("since", "Open loop: from the begin of the call, or from when it was due.", false),
+    stated("hops", "So many first calls are printed in full.", false),
+    stated("watched", "The server looks up its scheduling in each call.", false),
+    stated("service", "Whom to ping: what others serve, or 0 for the context manager.", false),
+];
+
+const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
+    Param { name, help, kind: Kind::Stated, axis }
+}
+
+/// A probe for each transport: its name twice, for the id has to be a constant.
+macro_rules! probes {
+    ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal;)+) => {
+        /// The probes of the family.
+        pub static PROBES: &[&Probe] = &[$($(#[$when])? &Probe {
+            id: concat!("ipc.", $name),
+            title: concat!("transaction, ", $title),
+            timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
+                    switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
+            times: Times::RoundTrip,
+            source: $source,
+            params: PARAMS,
+            experiment: &EXPERIMENT,
+            revision: 1,
+            plan: |ask, machine| plan($name, ask, machine),
+        }),+, &inversion::INVERSION];
+    };
+}
+
+probes! {
+    "binder": "binder, driver only", "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h";
+    "hwbinder": "hwbinder (scatter-gather), driver only", "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h";
+    "spin": "shared memory, spinning", "memfd_create(2), mmap(2)";
+    "futex": "shared memory, futex", "futex(2), memfd_create(2)";
+    "posix-semaphore": "shared memory, POSIX semaphore", "sem_overview(7), memfd_create(2)";
+    "sysv-semaphore": "shared memory, System V semaphore", "semop(2), memfd_create(2)";
+    "eventfd": "shared memory, eventfd", "eventfd(2), memfd_create(2)";
+    "signal": "shared memory, queued signal", "sigqueue(3), sigwaitinfo(2)";
+    "io-uring": "shared memory, io_uring message", "io_uring_enter(2), IORING_OP_MSG_RING";
+    "pipe": "pipe", "pipe(7)";
+    "fifo": "FIFO file", "fifo(7)";
+    "posix-mq": "POSIX message queue", "mq_overview(7)";
+    "sysv-mq": "System V message queue", "msgop(2)";
+    "unix-datagram": "Unix datagram socket", "unix(7), SOCK_DGRAM";
+    "unix-seqpacket": "Unix packet socket", "unix(7), SOCK_SEQPACKET";
+    "unix-stream": "Unix stream socket", "unix(7), SOCK_STREAM";
+    "udp": "UDP, loopback", "udp(7)";
+    "tcp": "TCP, loopback", "tcp(7), TCP_NODELAY";
+    "vsock": "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL";
+    #[cfg(feature = "dbus")]
+    "dbus": "D-Bus, peer to peer", "D-Bus Specification, method calls, by zbus";
+    #[cfg(feature = "iceoryx2")]
+    "iceoryx2": "iceoryx2, samples and events", "iceoryx2: publish_subscribe and event";
+    "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
+}
+
+/// What a survey measures of the family, the others being there for comparison.
+pub const SURVEYED: [&str; 1] = ["ipc.unix-stream"];
+
+/// The points of a survey, or of a program that asks for others: one pair.
+fn plan(name: &str, ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let Some(transport) = transport(name) else { return Vec::new() };
+    let usual = setup::Setup::usual(transport, machine);
+    let placement = ask.texts("placement", &[]).first().and_then(|word| Placement::named(word));
+    let setup = setup::Setup {
+        placement: placement.unwrap_or(usual.placement),
+        payloads: ask.numbers("payload", &usual.payloads),
+        ..usual
+    };
+    let mut points = setup.step().points;
+    for point in &mut points {
+        point.row = true;
+        point.title = format!("transaction, {}, {} caller", transport.title, point.text("caller"));
+    }
+    points
+}
+
+/// A process of a pair: `__ipc server|client`.
+///
+/// # Errors
+/// It was not started by latscope itself.
+pub fn main(arguments: &[String]) -> Result<()> {
+    let mut control = Control::inherited()?;
+    match arguments.first().map(String::as_str) {
+        Some("server") => {
+            let _ = rustix::thread::set_name(c"ipc/server");
+            server::main(&mut control)
+        }
+        Some("client") => {
+            let _ = rustix::thread::set_name(c"ipc/client");
+            client::main(&mut control)
+        }
+        _ => bail!("a process of a pair is a server or a client: run `latscope ipc`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_transport_has_its_probe() {
+        let of_transports = || PROBES.iter().filter(|probe| probe.id != inversion::INVERSION.id);
+        let ids: Vec<&str> = of_transports().map(|probe| probe.id).collect();
+        let expected: Vec<String> = transports().map(|transport| format!("ipc.{}", transport.name)).collect();
+        assert_eq!(ids, expected);
+        for (probe, transport) in of_transports().zip(transports()) {
+            assert_eq!(probe.title, format!("transaction, {}", transport.title));
+            assert_eq!(probe.source, transport.source);
+        }
+    }
+}

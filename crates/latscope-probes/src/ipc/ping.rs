@@ -1,0 +1,38 @@
+//! The ping of something that others serve over binder, as a client.
+
+use latscope_exchange::binder::service::Pinger;
+use latscope_exchange::transaction::{Client, Failure, Unavailable};
+
+/// Stands for the context manager, which has no name.
+pub const MANAGER: &str = "0";
+
+/// What is pinged; it answers with nothing.
+pub struct Ping(Pinger);
+
+impl Ping {
+    /// The service of this name, or [`MANAGER`], on the first device there is.
+    ///
+    /// # Errors
+    /// There is no binder, or nobody of this name.
+    pub fn of(service: &str) -> Result<Ping, Unavailable> {
+        let named = Some(service).filter(|service| *service != MANAGER);
+        Pinger::find(None, named).map(Ping)
+    }
+}
+
+impl Client for Ping {
+    fn call(&mut self, _: &[u8], _: &mut [u8]) -> Result<usize, Failure> {
+        self.0.ping().map(|()| 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nobody_answers_the_reason_is_said() {
+        let refused = Ping::of("no.such.service").err().expect("there is no such service");
+        assert!(!refused.reason.is_empty());
+    }
+}

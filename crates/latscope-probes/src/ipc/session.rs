@@ -1,0 +1,423 @@
+//! The processes of a run: pairs of a server and a client, started, held
+//! together by a barrier, listened to, and ended whatever happens.
+
+use super::orders::{
+    Called, CallerOrder, ClientOrder, Common, OWN_DESCRIPTORS, Order, Served, ServerOrder, Word,
+};
+use super::passthrough;
+use super::ping::Ping;
+use super::point::{Caller, Mode, Placement, Row, Since};
+use anyhow::{Context, Result, anyhow, bail};
+use latscope_bench::bench::Bench;
+use latscope_core::plan::{Periodic, Step};
+use latscope_exchange::transaction::{Meeting, Transport};
+use latscope_host::guardian::{Guardian, Ticket, Undo};
+use latscope_os::worker::{self, Lifetime, MOST_DESCRIPTORS};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Rows that are measured together, each with its point.
+pub type Group = Vec<(usize, Row)>;
+
+/// What became of a pair.
+pub struct Outcome {
+    /// The number of the pair.
+    pub pair: u64,
+    /// What the client told, or why it did not.
+    pub called: Result<Called, String>,
+    /// What the server told, where there was one that did.
+    pub served: Option<Served>,
+}
+
+/// Time for a process to be set up, and for one whose partner is gone to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Calls by which inheritance is tried out, of each kind.
+const TRIALS: u64 = 50;
+
+/// First calls that are not recorded, where the plan says nothing.
+const WARM_UP: u64 = 100;
+
+/// A process of a pair and the socket to it; ended when dropped.
+struct Party {
+    child: Child,
+    control: BufReader<UnixStream>,
+    /// Whether it has said its last word, or is gone.
+    done: bool,
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Party {
+    fn start(role: &str, own: &[&OwnedFd], meeting: &[OwnedFd]) -> Result<Party> {
+        let (ours, theirs) = UnixStream::pair().context("no sockets to a process")?;
+        let theirs = OwnedFd::from(theirs);
+        let all: Vec<&OwnedFd> = std::iter::once(&theirs).chain(own.iter().copied()).chain(meeting).collect();
+        if all.len() > MOST_DESCRIPTORS {
+            bail!("the transport has {} descriptors, more than a process can inherit", meeting.len());
+        }
+        let child = worker::spawn(&["__ipc", role], &all, Lifetime::WithParent)
+            .with_context(|| format!("the {role}'s process does not start"))?;
+        Ok(Party { child, control: BufReader::new(ours), done: false })
+    }
+
+    fn tell(&mut self, order: &Order) -> Result<()> {
+        let line = serde_json::to_string(order)? + "\n";
+        self.control.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
+    }
+
+    /// Its next word.
+    fn word(&mut self) -> Result<Word> {
+        let mut line = String::new();
+        match self.control.read_line(&mut line) {
+            Ok(length) if length > 0 => Ok(serde_json::from_str(&line)?),
+            _ => Err(self.how_it_ended()),
+        }
+    }
+
+    fn ready(&mut self) -> Result<()> {
+        self.control.get_ref().set_read_timeout(Some(PATIENCE))?;
+        match self.word()? {
+            Word::Ready => Ok(self.control.get_ref().set_read_timeout(None)?),
+            Word::Failed(text) => Err(anyhow!(text)),
+            _ => bail!("it speaks out of turn"),
+        }
+    }
+
+    /// How it ended; one that hangs is ended first.
+    fn how_it_ended(&mut self) -> anyhow::Error {
+        self.done = true;
+        let deadline = Instant::now() + Duration::from_millis(200);
+        while Instant::now() < deadline {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return anyhow!("{status}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        anyhow!("it does not answer")
+    }
+}
+
+/// A pair: its processes, and what it is told and tells.
+struct Pair {
+    number: u64,
+    /// Kept for what dies with it.
+    _meeting: Meeting,
+    server: Option<Party>,
+    client: Party,
+    called: Option<Result<Called, String>>,
+    served: Option<Served>,
+    /// When a client whose server is gone has had time enough to notice.
+    given_up: Option<Instant>,
+}
+
+/// The rules of a run that come from the step.
+struct Setting<'a, 'b> {
+    bench: &'a Bench<'b>,
+    step: Step,
+    memory: OwnedFd,
+    bell: OwnedFd,
+}
+
+impl Setting<'_, '_> {
+    fn periodic(&self) -> Option<&Periodic> {
+        self.step.periodic.as_ref()
+    }
+
+    fn warm_up(&self) -> u64 {
+        self.periodic().map_or(WARM_UP, |periodic| periodic.warm_up)
+    }
+}
+
+/// Runs a group to its end. `start` is called when all processes are ready.
+///
+/// # Errors
+/// A process could not be started or set up: the text says why.
+pub fn run(
+    bench: &Bench,
+    transport: &'static Transport,
+    group: &Group,
+    start: impl FnOnce(),
+) -> Result<Vec<Outcome>> {
+    let bell = bench.bell().map_or_else(|| eventfd(0, EventfdFlags::CLOEXEC), Ok)?;
+    let memory = bench.memory().context("no histograms to hand on")?;
+    let setting = Setting { bench, step: bench.step().clone(), memory, bell };
+    let mut guardian = None;
+    let mut pairs = Vec::new();
+    for number in numbers(group) {
+        pairs.push(begin(&setting, transport, group, number, &mut guardian)?);
+    }
+    start();
+    for pair in &mut pairs {
+        pair.client.tell(&Order::Go)?;
+    }
+    listen(&mut pairs)?;
+    Ok(pairs.into_iter().map(end).collect())
+}
+
+/// The numbers of the pairs of a group.
+fn numbers(group: &Group) -> Vec<u64> {
+    let mut numbers: Vec<u64> = group.iter().map(|(_, row)| row.pair).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+/// Starts the processes of a pair, up to the barrier.
+fn begin(
+    setting: &Setting,
+    transport: &'static Transport,
+    group: &Group,
+    number: u64,
+    guardian: &mut Option<Guardian>,
+) -> Result<Pair> {
+    let row = &group[0].1;
+    let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
+    let meeting = match &row.service {
+        // Whom it meets is there without us.
+        Some(service) => {
+            Ping::of(service).map_err(super::Refusal::of)?;
+            Meeting::of_words(vec![service.clone()])
+        }
+        None => transport.meet(payload).map_err(super::Refusal::of)?,
+    };
+    for leftover in meeting.leftovers.iter() {
+        if guardian.is_none() {
+            *guardian = Some(Guardian::start()?);
+        }
+        if let Some(guardian) = guardian {
+            // Stays in the journal until the guardian ends with this run.
+            let _: Ticket = guardian.journal(Undo::Remove(leftover.clone()))?;
+        }
+    }
+    let (near, far) = places(row.placement, &setting.step.cpus, number);
+    let common = |cpus: Vec<u32>, descriptors: usize| Common {
+        transport: transport.name.to_owned(),
+        mode: row.mode,
+        words: meeting.words.clone(),
+        descriptors,
+        payload,
+        cpus,
+        step: setting.step.clone(),
+        epoch: setting.bench.epoch_ns(),
+        timebase: setting.bench.timebase(),
+        parent: std::process::id(),
+        deadline: row.deadline,
+        warm_up: setting.warm_up(),
+    };
+    let own = [&setting.memory, &setting.bell];
+    debug_assert_eq!(own.len() as u32 + 1, OWN_DESCRIPTORS);
+    let serves = transport.name != passthrough::NAME && row.service.is_none();
+    let server = serves.then(|| -> Result<Party> {
+        let mut server = Party::start("server", &own, &meeting.server)?;
+        let point = (row.mode == Mode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
+        let common = common(far.clone(), meeting.server.len());
+        server.tell(&Order::Serve(Box::new(ServerOrder { common, point })))?;
+        Ok(server)
+    });
+    let mut server = server.transpose()?;
+    let mut client = Party::start("client", &own, &meeting.client)?;
+    let process = server.as_ref().map(|server| server.child.id());
+    let order = client_order(setting, group, number, common(near, meeting.client.len()), process);
+    client.tell(&Order::Call(Box::new(order)))?;
+    // Some transports are made by both ends together: neither is ready alone.
+    server.as_mut().map_or(Ok(()), Party::ready).context("the server")?;
+    client.ready().context("the client")?;
+    let meeting = Meeting { server: Vec::new(), client: Vec::new(), ..meeting };
+    Ok(Pair { number, _meeting: meeting, server, client, called: None, served: None, given_up: None })
+}
+
+fn client_order(
+    setting: &Setting,
+    group: &Group,
+    number: u64,
+    common: Common,
+    server: Option<u32>,
+) -> ClientOrder {
+    let row = &group[0].1;
+    let stop = setting.bench.stop();
+    let planned = setting.periodic().is_some();
+    // In a survey time is short: what a point may take is enough.
+    let (count, duration) =
+        if planned { (stop.events, stop.limit_ns) } else { (stop.events, stop.limit_ns.min(stop.budget_ns)) };
+    let of_pair = || group.iter().filter(|(_, row)| row.pair == number);
+    let priority = of_pair().find_map(|(_, row)| match row.caller {
+        Caller::Fifo(priority) => Some(priority),
+        Caller::Other => None,
+    });
+    // SCHED_FIFO first, as AOSP's tests have it.
+    let wanted = [priority.map(Caller::Fifo), Some(Caller::Other)].into_iter().flatten();
+    let callers = wanted.filter(|caller| of_pair().any(|(_, row)| row.caller == *caller)).map(|caller| {
+        let at = |since| point_of(group, number, |row| row.caller == caller && row.since == since);
+        let fresh = of_pair().any(|(_, row)| row.caller == caller && row.fresh);
+        let point = at(Since::Call).filter(|_| row.mode != Mode::OneWay);
+        CallerOrder { caller, fresh, point, due: at(Since::Due) }
+    });
+    ClientOrder {
+        callers: callers.collect(),
+        payload: row.payload as usize,
+        count,
+        duration,
+        rate: row.rate,
+        hops: row.hops,
+        watched: row.watched,
+        trials: if server.is_some() && planned && row.mode != Mode::Inversion { TRIALS } else { 0 },
+        server,
+        stops: setting.periodic().is_some_and(|periodic| periodic.stop_at_threshold),
+        trace_marker: setting.bench.trace_marker().map(std::path::Path::to_owned),
+        trace_switch: setting.bench.trace_switch().map(std::path::Path::to_owned),
+        common,
+    }
+}
+
+fn point_of(group: &Group, pair: u64, is: impl Fn(&Row) -> bool) -> Option<usize> {
+    group.iter().find(|(_, row)| row.pair == pair && is(row)).map(|(point, _)| *point)
+}
+
+/// The CPUs of a pair's client and of its server.
+pub fn places(placement: Placement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u32>) {
+    let cpu = |index: u64| vec![cpus[index as usize % cpus.len()]];
+    match placement {
+        Placement::SameCore => (cpu(pair), cpu(pair)),
+        Placement::TwoCores => (cpu(2 * pair), cpu(2 * pair + 1)),
+        Placement::Free => (cpus.to_vec(), cpus.to_vec()),
+    }
+}
+
+/// Listens until every client is done or gone.
+fn listen(pairs: &mut [Pair]) -> Result<()> {
+    while pairs.iter().any(|pair| !pair.client.done) {
+        let ready = wait(pairs)?;
+        for (index, of_server) in ready {
+            pairs[index].hear(of_server);
+        }
+        let now = Instant::now();
+        for pair in pairs.iter_mut().filter(|pair| !pair.client.done) {
+            if pair.given_up.is_some_and(|given_up| now >= given_up) {
+                let _ = pair.client.child.kill();
+                pair.client.done = true;
+                pair.called = Some(Err(format!("{}, and the client did not notice", pair.servers_end())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits for words: the pairs with some, and whether they are the server's.
+fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
+    let mut whose = Vec::new();
+    let mut fds = Vec::new();
+    for (index, pair) in pairs.iter().enumerate() {
+        let server = pair.server.as_ref().map(|server| (server, true));
+        for (party, of_server) in server.into_iter().chain([(&pair.client, false)]) {
+            if !party.done {
+                whose.push((index, of_server));
+                fds.push(PollFd::new(party.control.get_ref(), PollFlags::IN));
+            }
+        }
+    }
+    let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+    match poll(&mut fds, Some(&second)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(whose.into_iter().zip(fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(who, _)| who).collect())
+}
+
+impl Pair {
+    fn hear(&mut self, of_server: bool) {
+        let party = match &mut self.server {
+            Some(server) if of_server => server,
+            _ => &mut self.client,
+        };
+        let word = party.word();
+        party.done = true;
+        match (of_server, word) {
+            (true, Ok(Word::Served(served))) => self.served = Some(served),
+            (false, Ok(Word::Called(called))) => self.called = Some(Ok(*called)),
+            (false, Ok(Word::Failed(text))) => self.called = Some(Err(text)),
+            (false, Ok(_)) => self.called = Some(Err("the client speaks out of turn".to_owned())),
+            (false, Err(error)) => self.called = Some(Err(format!("the client ended: {error}"))),
+            (true, outcome) => {
+                let how = outcome.map_or_else(|error| error.to_string(), |_| "it failed".to_owned());
+                self.served = Some(Served { ended: Some(how), ..Served::default() });
+            }
+        }
+        if of_server && !self.client.done {
+            self.given_up = Some(Instant::now() + GRACE);
+        }
+    }
+
+    /// What is known of the server's end.
+    fn servers_end(&self) -> String {
+        match self.served.as_ref().and_then(|served| served.ended.as_ref()) {
+            Some(how) => format!("the server ended in mid-call: {how}"),
+            None => "the server ended before the client did".to_owned(),
+        }
+    }
+}
+
+/// Ends a pair: a server whose client is gone says its last word.
+fn end(mut pair: Pair) -> Outcome {
+    // It exits by itself after its last word; its end of the transport goes with it.
+    let _ = wait_for(&mut pair.client.child);
+    if let Some(server) = pair.server.as_mut().filter(|server| !server.done) {
+        let _ = server.control.get_ref().set_read_timeout(Some(GRACE));
+        pair.served = match server.word() {
+            Ok(Word::Served(served)) => Some(served),
+            Ok(_) => None,
+            // The client has noticed and told before its end was seen here.
+            Err(error) => {
+                pair.given_up = Some(Instant::now());
+                Some(Served { ended: Some(error.to_string()), ..Served::default() })
+            }
+        };
+    }
+    let end = pair.servers_end();
+    let called = pair.called.take().unwrap_or_else(|| Err("the client reported nothing".to_owned()));
+    let called = called.map(|mut called| {
+        // A client only sees that the other party is gone: how it went is known here.
+        if let Some(ended) = called.ended.as_mut().filter(|_| pair.given_up.is_some()) {
+            *ended = format!("{end} ({ended})");
+        }
+        called
+    });
+    Outcome { pair: pair.number, called, served: pair.served.take() }
+}
+
+fn wait_for(child: &mut Child) -> std::io::Result<()> {
+    let deadline = Instant::now() + GRACE;
+    while child.try_wait()?.is_none() {
+        if Instant::now() >= deadline {
+            return child.kill();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_share_no_cpu_as_long_as_there_are_enough() {
+        let cpus = [3, 2, 1, 0];
+        assert_eq!(places(Placement::SameCore, &cpus, 1), (vec![2], vec![2]));
+        assert_eq!(places(Placement::TwoCores, &cpus, 1), (vec![1], vec![0]));
+        assert_eq!(places(Placement::TwoCores, &cpus, 2), (vec![3], vec![2]));
+        assert_eq!(places(Placement::Free, &cpus, 7).1, cpus);
+    }
+}

@@ -1,0 +1,168 @@
+//! Pairs of processes as a step of a plan: pure.
+
+use super::message;
+use super::point::{Caller, Mode, Placement, Row, Since};
+use crate::wake::timer::PRIORITY;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Conditions, End, Periodic, Phase, Policy, Step, Stop};
+use latscope_exchange::transaction::Transport;
+
+/// The deadline of AOSP's tests: what interactive systems were found to need, ns.
+pub const DEADLINE: u64 = 2_500_000;
+
+/// Bytes of the usual request: what is said in it, and no more.
+pub const PAYLOAD: u64 = message::LENGTH as u64;
+
+/// Pairs of processes over one transport, and the rules they run by.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What carries the transactions.
+    pub transport: &'static Transport,
+    /// What is measured.
+    pub mode: Mode,
+    /// Who calls.
+    pub callers: Vec<Caller>,
+    /// Number of pairs.
+    pub pairs: u64,
+    /// Where they run.
+    pub placement: Placement,
+    /// Bytes of a request, each measured by itself.
+    pub payloads: Vec<u64>,
+    /// Whether each SCHED_FIFO call is made by a new thread.
+    pub fresh: bool,
+    /// Turns a second, for those that are paced.
+    pub rate: Option<u64>,
+    /// A call that takes longer misses, ns.
+    pub deadline: u64,
+    /// First calls of each caller that are told in full.
+    pub hops: u64,
+    /// Whether the server looks up its scheduling in each call.
+    pub watched: bool,
+    /// Whom to ping, where others serve.
+    pub service: Option<String>,
+    /// Warm-up, threshold, raw stream.
+    pub rules: Periodic,
+    /// Turns; `u64::MAX` for no limit.
+    pub count: u64,
+    /// Time of a run, ns; `u64::MAX` for no limit.
+    pub duration: u64,
+    /// CPUs to run on.
+    pub cpus: Vec<u32>,
+    /// What is done to the machine meanwhile.
+    pub conditions: Conditions,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+/// The usual rules: nothing of what is for periodic threads alone.
+pub fn usual_rules() -> Periodic {
+    Periodic {
+        warm_up: 100,
+        end: End::All,
+        phase: Phase::Free,
+        align_second: false,
+        threshold: None,
+        stop_at_threshold: false,
+        corrected: false,
+        linear: None,
+        stream: false,
+    }
+}
+
+impl Setup {
+    /// One pair, both callers, no more than asked: 2000 turns.
+    pub fn usual(transport: &'static Transport, machine: &Machine) -> Setup {
+        Setup {
+            transport,
+            mode: Mode::Latency,
+            callers: vec![Caller::Fifo(PRIORITY), Caller::Other],
+            pairs: 1,
+            // Of two parties that spin none may wait for a CPU.
+            placement: if transport.spins { Placement::TwoCores } else { Placement::Free },
+            payloads: vec![PAYLOAD],
+            fresh: false,
+            rate: None,
+            deadline: DEADLINE,
+            hops: 0,
+            watched: false,
+            service: None,
+            rules: usual_rules(),
+            count: 2000,
+            duration: u64::MAX,
+            cpus: machine.allowed.0.iter().rev().copied().collect(),
+            conditions: Conditions::default(),
+            seed: 1,
+        }
+    }
+
+    /// The step that measures it.
+    pub fn step(&self) -> Step {
+        let points = self.rows().map(|row| row.point(self.transport)).collect();
+        Step {
+            rounds: 1,
+            name: super::EXPERIMENT.name.to_owned(),
+            points,
+            cpus: self.cpus.clone(),
+            policy: Policy::Other,
+            stop: Stop {
+                samples: u64::MAX,
+                events: self.count,
+                batch_ns: 0,
+                budget_ns: u64::MAX,
+                limit_ns: self.duration,
+            },
+            conditions: self.conditions.clone(),
+            periodic: Some(self.rules.clone()),
+            seed: self.seed,
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        // The server does not know when a request was due.
+        let open = self.rate.is_some() && !matches!(self.mode, Mode::OneWay | Mode::Inversion);
+        let since: &[Since] = if open { &[Since::Call, Since::Due] } else { &[Since::Call] };
+        let of_pair = move |payload: u64, pair: u64| {
+            self.callers.iter().flat_map(move |caller| {
+                since.iter().map(move |since| self.row(payload, pair, *caller, *since))
+            })
+        };
+        self.payloads
+            .iter()
+            .flat_map(move |payload| (0..self.pairs).flat_map(move |pair| of_pair(*payload, pair)))
+    }
+
+    fn row(&self, payload: u64, pair: u64, caller: Caller, since: Since) -> Row {
+        Row {
+            transport: self.transport.name.to_owned(),
+            mode: self.mode,
+            caller,
+            pair,
+            placement: self.placement,
+            payload,
+            deadline: self.deadline,
+            fresh: self.fresh && caller != Caller::Other,
+            rate: self.rate,
+            since,
+            hops: self.hops,
+            watched: self.watched,
+            service: self.service.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ipc::transports;
+
+    #[test]
+    fn a_point_for_each_pair_and_caller() {
+        let machine = Machine { allowed: "0-3".parse().unwrap(), ..Machine::default() };
+        let usual = Setup::usual(transports().next().unwrap(), &machine);
+        let setup = Setup { pairs: 3, ..usual };
+        let step = setup.step();
+        assert_eq!((step.points.len(), step.cpus.as_slice()), (6, &[3, 2, 1, 0][..]));
+        let open = Setup { rate: Some(1000), ..setup };
+        assert_eq!(open.step().points.len(), 12);
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether a server inherits the priority of its caller: calls by threads that
+//! have one, and what the server saw of itself meanwhile.
+
+use super::caller::{Line, fifo};
+use super::orders::Trial;
+use latscope_os::sched::{self, State};
+use std::time::Duration;
+
+/// The nice value of the caller that has one: better than that of any server.
+const NICE: i32 = -5;
+
+/// The priority where no caller has one.
+const PRIORITY: u32 = 95;
+
+/// Tries out a real-time caller and a niced one, `calls` calls each.
+pub fn both(line: Line, calls: u64, priority: Option<u32>, sequence: &mut u64) -> (Trial, Trial) {
+    let priority = priority.unwrap_or(PRIORITY);
+    let (line, real_time) = tried(line, calls, sequence, move || match fifo(priority) {
+        None => Ok(()),
+        Some(refused) => Err(refused),
+    });
+    let (_, nice) = tried(line, calls, sequence, || {
+        sched::set_nice(NICE).map_err(|error| format!("a nice value of {NICE} is not granted: {error}"))
+    });
+    (real_time, nice)
+}
+
+/// Calls from a thread that has been given a priority by `settle`.
+fn tried(
+    line: Line,
+    calls: u64,
+    sequence: &mut u64,
+    settle: impl FnOnce() -> Result<(), String> + Send,
+) -> (Line, Trial) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            let mut own = line.another().and_then(Result::ok);
+            let mut line = line;
+            let mut trial = Trial::default();
+            match settle() {
+                Err(refused) => trial.refused = Some(refused),
+                Ok(()) => (0..calls).for_each(|_| {
+                    *sequence += 2;
+                    one(own.as_mut().unwrap_or(&mut line), *sequence, &mut trial);
+                }),
+            }
+            drop(own);
+            (line, trial)
+        });
+        thread.join().expect("a trial does not panic")
+    })
+}
+
+fn one(line: &mut Line, sequence: u64, trial: &mut Trial) {
+    let state = sched::state(0).unwrap_or_default();
+    let Ok(reply) = line.ask(sequence, state) else { return };
+    let Some(server) = reply.server else { return };
+    trial.calls += 1;
+    trial.inherited += u64::from(server == state);
+    trial.restored += u64::from(restored(reply.thread));
+}
+
+/// Whether a server's thread has its own priority again; it may do so only
+/// when it waits for the next request, a moment later.
+fn restored(thread: u32) -> bool {
+    for _ in 0..100 {
+        match sched::state(thread) {
+            Ok(state) if state == State::default() => return true,
+            Ok(_) => std::thread::sleep(Duration::from_micros(100)),
+            Err(_) => return false,
+        }
+    }
+    false
+}

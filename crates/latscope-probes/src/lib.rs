@@ -1,0 +1,234 @@
+//! The probes: what latscope can measure. All stand in one constant registry,
+//! from which `list`, help, man page, completions and documentation are made.
+#![forbid(unsafe_code)]
+
+pub mod activity;
+pub mod available;
+pub mod cpu;
+pub mod failure;
+pub mod file;
+pub mod ipc;
+pub mod memory;
+pub mod noise;
+pub mod paced;
+pub mod process;
+pub mod remote;
+pub mod selftest;
+pub mod sync;
+pub mod syscall;
+pub mod thread;
+pub mod wake;
+
+pub use latscope_bench::probe::{
+    Ask, Cpus, Directory, Experiment, Family, Kind, Param, Probe, Profile, Registry,
+};
+use latscope_core::plan::Step;
+
+/// All families, in the order in which a survey measures them.
+pub static FAMILIES: &[Family] = &[
+    Family {
+        name: "cpu",
+        about: "The core: cycle, arithmetic, branches, calls, reading a clock",
+        probes: cpu::PROBES,
+    },
+    Family {
+        name: "memory",
+        about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
+        probes: memory::PROBES,
+    },
+    Family {
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        probes: sync::PROBES,
+    },
+    Family {
+        name: "thread",
+        about: "Threads: create, start, end, join; pools larger than the machine",
+        probes: thread::PROBES,
+    },
+    Family {
+        name: "syscall",
+        about: "The kernel's own cost: system calls, signals, page faults, mappings",
+        probes: syscall::PROBES,
+    },
+    Family { name: "process", about: "Processes: fork, spawn, exec, the shell", probes: process::PROBES },
+    Family {
+        name: "file",
+        about: "Files: read, create, write, remove, make durable; in a given directory",
+        probes: file::PROBES,
+    },
+    Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
+    Family {
+        name: "noise",
+        about: "Time stolen from a busy loop on each CPU, and by whom",
+        probes: noise::PROBES,
+    },
+    Family {
+        name: "ipc",
+        about: "Transactions between processes: latency, deadlines, inheritance, throughput",
+        probes: ipc::PROBES,
+    },
+    Family {
+        name: "remote",
+        about: "Messages to another operating system on another core: ping, long ping, bandwidth",
+        probes: remote::PROBES,
+    },
+];
+
+/// Adapts a planned step to what holds for its family alone.
+fn adapt(step: &mut Step, ask: &Ask) {
+    match step.name.as_str() {
+        "wake.timer" => step.conditions = wake::timer::usual_conditions(),
+        "wake.timerlat" => wake::timerlat::adapt(step, ask),
+        "remote" => remote::adapt(step, ask),
+        name if name.starts_with("noise.") => noise::adapt(step, ask),
+        _ => {}
+    }
+}
+
+/// Experiments that take longer to set up than to measure, with the rounds that a
+/// survey has time for, usual and quick, and why.
+const DEAR: [(&str, [u32; 2], &str); 10] = [
+    ("memory.latency", [3, 1], LARGE),
+    ("memory.stream", [3, 1], LARGE),
+    ("memory.parallelism", [3, 1], LARGE),
+    ("memory.bandwidth", [3, 1], LARGE),
+    ("memory.loaded", [3, 1], LARGE),
+    ("memory.tlb", [3, 1], LARGE),
+    ("sync.hand-off", [4, 1], AWAKE),
+    ("sync.core-to-core", [4, 1], AWAKE),
+    ("sync.atomic", [4, 1], AWAKE),
+    ("sync.ring", [4, 1], AWAKE),
+];
+const LARGE: &str = "memory larger than the caches is filled first";
+const AWAKE: &str = "all CPUs are kept busy first";
+
+/// The rounds of a step that has fewer than the others of a survey, and why.
+fn fewer_rounds(step: &str, profile: Profile) -> Option<(u32, &'static str)> {
+    let (_, [usual, quick], why) = DEAR.iter().find(|(name, ..)| *name == step)?;
+    Some((if profile == Profile::Quick { *quick } else { *usual }, *why))
+}
+
+/// Whether a probe is measured only when it is asked for by its name: it
+/// changes settings of the kernel for a while, or is one of many alike.
+pub fn by_name_only(probe: &Probe) -> bool {
+    let alike = probe.family() == "ipc" && !ipc::SURVEYED.contains(&probe.id);
+    alike || matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
+}
+
+/// All that latscope measures.
+pub static REGISTRY: Registry =
+    Registry { families: FAMILIES, hidden: selftest::PROBES, adapt, fewer_rounds };
+
+/// All probes.
+pub fn all() -> impl Iterator<Item = &'static Probe> {
+    REGISTRY.all()
+}
+
+/// The probe with this id.
+pub fn find(id: &str) -> Option<&'static Probe> {
+    REGISTRY.find(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::machine::Machine;
+    use latscope_core::plan::ParamValue;
+    use latscope_engine::planner::{Request, plan};
+    use std::collections::BTreeSet;
+
+    fn survey() -> Request {
+        let ask =
+            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
+        Request::new("survey", ask)
+    }
+
+    #[test]
+    fn probes_of_an_experiment_share_a_step_and_the_last_cpu_comes_first() {
+        let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
+        let probes: Vec<_> = all().collect();
+        let plan = plan(&REGISTRY, &probes, &survey(), &machine);
+        let names: Vec<_> = plan.steps.iter().map(|s| (&s.name, &s.conditions.scratch_in)).collect();
+        let mut unique = names.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(names.len(), unique.len());
+        let wake = plan.steps.iter().find(|s| s.name == "wake.timer").unwrap();
+        assert_eq!(wake.cpus, [2, 1, 0]);
+        assert_eq!(wake.points.len(), 3);
+    }
+
+    #[test]
+    fn the_same_request_gives_the_same_plan() {
+        let machine = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
+        let probes: Vec<_> = all().collect();
+        assert_eq!(
+            plan(&REGISTRY, &probes, &survey(), &machine),
+            plan(&REGISTRY, &probes, &survey(), &machine)
+        );
+    }
+
+    #[test]
+    fn one_of_a_thing_is_in_the_singular() {
+        let machine = latscope_engine::harness::machine();
+        let things = ["threads", "CPUs", "chains", "processes", "descriptors", "pairs", "pages", "calls"];
+        let mut wrong = Vec::new();
+        for probe in all() {
+            let mut ask = latscope_engine::harness::ask();
+            let numbers = probe.params.iter().filter(|param| param.kind == Kind::Number);
+            ask.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
+            for point in (probe.plan)(&ask, &machine) {
+                let words: Vec<&str> = point.title.split([' ', ',']).collect();
+                if words.windows(2).any(|pair| pair[0] == "1" && things.contains(&pair[1])) {
+                    wrong.push(point.title);
+                }
+            }
+        }
+        assert_eq!(wrong, [""; 0]);
+    }
+
+    #[test]
+    fn a_time_and_a_size_stand_with_their_unit_beside_other_parameters() {
+        for param in all().flat_map(|probe| probe.params) {
+            let written = latscope_core::events::written(param.name, &1000.into(), &Default::default());
+            let unit = match param.kind {
+                Kind::Time => "µs",
+                Kind::Size => "B",
+                _ => continue,
+            };
+            assert!(written.ends_with(unit), "{written}");
+        }
+    }
+
+    #[test]
+    fn every_probe_is_documented_and_unique() {
+        let mut ids = BTreeSet::new();
+        for probe in all() {
+            assert!(ids.insert(probe.id), "{} stands twice in the registry", probe.id);
+            assert!(probe.id.contains('.'), "{}", probe.id);
+            assert!(FAMILIES.iter().any(|f| f.name == probe.family()), "{}", probe.id);
+            assert!(probe.timed.ends_with('.') && probe.timed.len() > 20, "{}: timed", probe.id);
+            assert!(!probe.source.is_empty() && !probe.title.is_empty(), "{}", probe.id);
+            for param in probe.params {
+                assert!(!param.help.is_empty(), "{}: {}", probe.id, param.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_fewer_rounds_is_an_experiment_and_has_three_at_least() {
+        for (name, rounds, why) in DEAR {
+            assert!(REGISTRY.experiment(name).is_some(), "no experiment {name}");
+            assert!((3..8).contains(&rounds[0]) && rounds[1] < 3 && !why.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_experiment_name_means_one_experiment() {
+        for probe in REGISTRY.known() {
+            let found = REGISTRY.experiment(probe.experiment.name).expect(probe.id);
+            assert!(std::ptr::eq(found, probe.experiment), "{}: two experiments have its name", probe.id);
+        }
+    }
+}

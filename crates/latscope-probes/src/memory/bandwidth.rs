@@ -1,0 +1,348 @@
+//! How much the caches and the memory carry, by operation, step, size and
+//! number of threads.
+
+use super::sizes::{self, KIB, LINE, MIB};
+use super::{regions, team};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Times, Work};
+use latscope_core::units::format_size;
+use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
+use latscope_os::memory::Region;
+use std::hint::black_box;
+
+/// One line of a pass over a region.
+pub static BANDWIDTH: Probe = Probe {
+    id: "memory.bandwidth",
+    title: "memory bandwidth, per line of 64 bytes",
+    timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
+    times: Times::Operation,
+    source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
+    params: &[
+        Param {
+            name: "size",
+            help: "Bytes that all threads together work on; a copy is from one half to the other.",
+            kind: Kind::Size,
+            axis: true,
+        },
+        Param {
+            name: "operation",
+            help: "`modify` doubles each element in place; `non-temporal-write` goes past the caches.",
+            kind: Kind::Choice(&OPERATIONS),
+            axis: false,
+        },
+        Param {
+            name: "step",
+            help: "Every element, or every fourth integer of 32 bits, which fetches just as many lines.",
+            kind: Kind::Choice(&STEPS),
+            axis: false,
+        },
+        Param {
+            name: "threads",
+            help: "Threads, one on each CPU, each with memory of its own.",
+            kind: Kind::Number,
+            axis: true,
+        },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "memory.bandwidth", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+/// The largest working set in a survey.
+const SURVEY_CAP: u64 = 256 * MIB;
+
+/// A thread works through its memory in pieces of this size, so that a batch
+/// stays short whatever the size is.
+const PIECE: u64 = 256 * KIB;
+
+/// Words between the halves of a copy: half of a page, so that no load looks
+/// like one of the stores just before it.
+const GAP: usize = 2048 / size_of::<u64>();
+
+const OPERATIONS: [&str; 5] = ["read", "write", "modify", "copy", "non-temporal-write"];
+const STEPS: [&str; 2] = ["every", "fourth"];
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let quick = ask.survey && ask.profile == Profile::Quick;
+    let (operations, steps): (&[&str], &[&str]) =
+        if quick { (&["read", "write", "copy"], &["every"]) } else { (&OPERATIONS, &STEPS) };
+    let threads = if quick { vec![1] } else { team::thread_counts(machine.allowed.0.len()) };
+    let mut points = Vec::new();
+    for threads in ask.numbers("threads", &threads) {
+        for operation in ask.choices("operation", operations, &OPERATIONS) {
+            // In a survey one thread shows what the steps cost.
+            let steps = if ask.survey && threads > 1 { &STEPS[..1] } else { steps };
+            for step in ask.choices("step", steps, &STEPS) {
+                for (size, place) in sizes_for(ask, machine, threads.max(1)) {
+                    points.push(point(size, &place, &operation, &step, threads));
+                }
+            }
+        }
+    }
+    points
+}
+
+/// Sizes for all threads together, each with the name of where that is found,
+/// in whole pieces for each thread.
+fn sizes_for(ask: &Ask, machine: &Machine, threads: u64) -> Vec<(u64, String)> {
+    let beyond = sizes::beyond_caches(machine);
+    let mut sizes = if ask.gave("size") {
+        ask.numbers("size", &[]).into_iter().map(|size| (size, String::new())).collect()
+    } else if ask.survey {
+        let mut levels = sizes::inside_caches(machine, threads);
+        levels.push((beyond.min(SURVEY_CAP), "memory".to_owned()));
+        levels
+    } else {
+        let curve = sizes::sweep(4 * KIB * threads, beyond.max(4 * KIB * threads), 2);
+        curve.into_iter().map(|size| (size, String::new())).collect()
+    };
+    for (size, _) in &mut sizes {
+        *size = share(*size, threads) * threads;
+    }
+    sizes.dedup_by_key(|(size, _)| *size);
+    sizes
+}
+
+/// The part of a thread: whole pieces, or for less than one a whole number of
+/// blocks in each half.
+fn share(size: u64, threads: u64) -> u64 {
+    let unit = if size / threads >= PIECE { PIECE } else { 2 * BLOCK_BYTES as u64 };
+    (size / threads / unit).max(1) * unit
+}
+
+fn point(size: u64, place: &str, operation: &str, step: &str, threads: u64) -> Point {
+    let params = params([
+        ("size", size.into()),
+        ("operation", operation.into()),
+        ("step", step.into()),
+        ("threads", threads.into()),
+    ]);
+    let row = place == "memory"
+        && step == "every"
+        && threads == 1
+        && matches!(operation, "read" | "write" | "copy");
+    let mut title = format!("{} 64 B", operation.replace('-', " "));
+    title += &match place {
+        "" => format!(", {}", format_size(size)),
+        place => format!(", {place}, {}", format_size(size)),
+    };
+    if step != "every" {
+        title += ", every fourth integer";
+    }
+    if threads != 1 {
+        title += &format!(", {threads} threads");
+    }
+    BANDWIDTH.point(params, title, row)
+}
+
+fn operation(point: &Point) -> Operation {
+    Operation::from_name(point.text("operation")).unwrap_or(Operation::Read)
+}
+
+fn step(point: &Point) -> Step {
+    if point.text("step") == "every" { Step::Every } else { Step::EveryFourth }
+}
+
+/// The bytes behind one line.
+fn work(point: &Point) -> Work {
+    let (operation, step) = (operation(point), step(point));
+    Work {
+        ops: 1,
+        bytes_touched: bandwidth::bytes_touched(operation, step, LINE),
+        bytes_moved: bandwidth::bytes_moved(operation, step, LINE),
+    }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let cpus = bench.cpus().to_vec();
+    let affordable = team::affordable(bench);
+    let part = |index: &usize| points[*index].number("size") / points[*index].number("threads");
+    // Thread i is wanted by the points with more than i threads.
+    let bytes: Vec<usize> = (0..cpus.len() as u64)
+        .map_while(|i| affordable.iter().filter(|p| points[**p].number("threads") > i).map(part).max())
+        .map(|bytes| bytes as usize + 2 * GAP * size_of::<u64>())
+        .collect();
+    let mut regions = match regions::for_threads(&cpus, &bytes) {
+        Ok(regions) => regions,
+        Err(error) => {
+            for index in affordable {
+                bench.unsupported(index, format!("{error:#}"), "choose a smaller --size, or free memory");
+            }
+            return Ok(());
+        }
+    };
+    regions::doubts(&regions).into_iter().for_each(|doubt| doubt.tell(bench, &affordable));
+    for index in affordable {
+        measure(bench, index, &cpus, &mut regions)?;
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, index: usize, cpus: &[u32], regions: &mut [Region]) -> Result<()> {
+    let point = &bench.points()[index];
+    let threads = point.number("threads") as usize;
+    let words = point.number("size") as usize / threads / size_of::<u64>();
+    let passes: Vec<Pass> =
+        regions[..threads].iter_mut().map(|region| Pass::new(point, region.words(), words)).collect();
+    let lines = passes[0].lines() * threads as u64;
+    // Once through all of it, as far as caches can hold it.
+    let warm = passes[0].pieces().min(64);
+    let batch = Batch { ops: lines, work: Some(work(point)), cycles: threads == 1, warm, ..Batch::default() };
+    let events = passes.into_iter().map(|mut pass| move |n| (0..n).for_each(|_| pass.piece())).collect();
+    team::measure(bench, index, batch, cpus, events)
+}
+
+/// A walk through a thread's memory, piece by piece, over and over.
+struct Pass<'a> {
+    operation: Operation,
+    step: Step,
+    /// The memory; for a copy its second half.
+    destination: &'a mut [u64],
+    /// For a copy the first half.
+    source: &'a mut [u64],
+    /// Words in a piece.
+    piece: usize,
+    /// Passes over a piece that is all of the memory.
+    passes: u64,
+    width: Width,
+    next: usize,
+}
+
+impl<'a> Pass<'a> {
+    /// A walk through the first `words` words of `memory`, for a copy with a gap
+    /// between the halves.
+    fn new(point: &Point, memory: &'a mut [u64], words: usize) -> Pass<'a> {
+        let operation = operation(point);
+        let halves = if operation == Operation::Copy { 2 } else { 1 };
+        let whole = words / halves;
+        let full = PIECE as usize / halves / size_of::<u64>();
+        let piece = whole.min(full);
+        // So short that a call and its return would count.
+        let passes = (full / piece) as u64;
+        let (source, rest) = memory.split_at_mut(if halves == 2 { whole } else { 0 });
+        let gap = if halves == 2 { GAP } else { 0 };
+        let destination = &mut rest[gap..gap + whole];
+        let (step, width) = (step(point), Width::widest());
+        Pass { operation, step, destination, source, piece, passes, width, next: 0 }
+    }
+
+    fn lines(&self) -> u64 {
+        (self.piece * size_of::<u64>()) as u64 / LINE * self.passes
+    }
+
+    fn pieces(&self) -> u64 {
+        (self.destination.len() / self.piece) as u64
+    }
+
+    fn piece(&mut self) {
+        let range = self.next..self.next + self.piece;
+        self.next = if range.end + self.piece > self.destination.len() { 0 } else { range.end };
+        let run = |destination: &mut [u64], source: &[u64]| {
+            bandwidth::repeat(self.operation, self.step, self.width, destination, source, self.passes)
+        };
+        black_box(match self.operation {
+            // The kernel of a read takes a source.
+            Operation::Read => run(&mut [], &self.destination[range]),
+            Operation::Copy => run(&mut self.destination[range.clone()], &self.source[range]),
+            _ => run(&mut self.destination[range], &[]),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes::tests::machine;
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_engine::harness;
+
+    fn ask(profile: Profile, survey: bool) -> Ask {
+        Ask { profile, survey, values: Default::default(), directories: vec![] }
+    }
+
+    #[test]
+    fn a_survey_measures_half_of_each_cache_and_memory() {
+        let points = plan(&ask(Profile::Normal, true), &machine());
+        assert_eq!(points.len(), 5 * 2 * 4 + 5 * 4);
+        let sizes = |threads| {
+            let chosen = points.iter().filter(|p| {
+                p.number("threads") == threads && p.text("operation") == "copy" && p.text("step") == "every"
+            });
+            chosen.map(|p| p.number("size")).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(1), [16 * KIB, 512 * KIB, 16 * MIB, 128 * MIB]);
+        assert_eq!(sizes(4), [64 * KIB, 2 * MIB, 16 * MIB, 128 * MIB]);
+        let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
+        let expected = ["read", "write", "copy"].map(|o| format!("{o} 64 B, memory, 128 MiB"));
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_quick_survey_has_the_rows_and_the_caches_of_one_thread() {
+        let points = plan(&ask(Profile::Quick, true), &machine());
+        assert_eq!(points.len(), 3 * 4);
+        assert_eq!(points.iter().filter(|p| p.row).count(), 3);
+    }
+
+    #[test]
+    fn each_thread_gets_whole_pieces() {
+        for threads in [1, 2, 3, 7] {
+            for (size, _) in sizes_for(&ask(Profile::Normal, false), &machine(), threads) {
+                let share = size / threads;
+                assert_eq!(share * threads, size);
+                assert!(share % PIECE == 0 || (share < PIECE && share % 1024 == 0), "{share}");
+            }
+        }
+        assert_eq!((share(1, 1), share(5000, 2), share(MIB + 1, 2)), (1024, 2048, 512 * KIB));
+    }
+
+    #[test]
+    fn both_ways_to_count_bytes_are_stated() {
+        let work = |operation, step| work(&point(MIB, "", operation, step, 1));
+        assert_eq!(work("read", "every"), Work { ops: 1, bytes_touched: 64, bytes_moved: 64 });
+        assert_eq!(work("copy", "every"), Work { ops: 1, bytes_touched: 64, bytes_moved: 192 });
+        assert_eq!(work("write", "fourth"), Work { ops: 1, bytes_touched: 16, bytes_moved: 128 });
+        assert_eq!(work("non-temporal-write", "every").bytes_moved, 64);
+    }
+
+    #[test]
+    fn a_pass_covers_all_of_its_memory_again_and_again() {
+        let mut memory = vec![7; 96 * 1024];
+        let point = point(768 * KIB, "", "write", "every", 1);
+        let mut pass = Pass::new(&point, &mut memory, 96 * 1024);
+        assert_eq!((pass.pieces(), pass.lines()), (3, 4096));
+        (0..4).for_each(|_| pass.piece());
+        assert_eq!(pass.next, 32 * 1024);
+        let written = memory.iter().filter(|word| **word == 0x1_0000_0001).count();
+        // A vector that is not aligned may miss the block at either end of a piece.
+        assert!(written >= memory.len() - 3 * 2 * BLOCK_BYTES / 8, "{written}");
+    }
+
+    #[test]
+    fn every_operation_runs_with_one_thread_and_with_all() {
+        let mut ask = ask(Profile::Normal, true);
+        ask.values.insert("size".into(), [16 * KIB, MIB].map(ParamValue::Number).to_vec());
+        let points = plan(&ask, &harness::machine());
+        let measured = harness::measure(&EXPERIMENT, points);
+        measured.iter().for_each(harness::check);
+        assert!(measured.iter().all(|m| m.work.is_some()));
+    }
+
+    #[test]
+    fn more_threads_than_cpus_are_refused_by_name() {
+        let mut ask = ask(Profile::Normal, true);
+        ask.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
+        ask.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
+        let measured = harness::measure(&EXPERIMENT, plan(&ask, &harness::machine()));
+        assert!(measured.iter().all(|m| m.reason.as_ref().unwrap().contains("100000 threads")));
+        measured.iter().for_each(harness::check);
+    }
+}

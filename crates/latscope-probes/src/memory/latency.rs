@@ -1,0 +1,290 @@
+//! The latency of a load, by the size of the working set: a chain of pointers,
+//! each load waiting for the address from the one before.
+
+use super::regions::{self, PAGES};
+use super::sizes::{self, KIB, LINE, MIB};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{ParamValue, Point, Policy, params};
+use latscope_core::report::Times;
+use latscope_core::units::format_size;
+use latscope_os::kernels::chase::growing::GrowingChase;
+use latscope_os::kernels::chase::{ChaseMap, UNROLL};
+
+/// One dependent load.
+pub static LATENCY: Probe = Probe {
+    id: "memory.latency",
+    title: "load",
+    timed: "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order.",
+    times: Times::Operation,
+    source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
+    params: &[
+        Param { name: "size", help: "Bytes of the working set.", kind: Kind::Size, axis: true },
+        Param {
+            name: "order",
+            help: "`random`: lines in random order; `window`: random inside of 256 KiB, one window after the other, without TLB misses; `page`: one line of each page, TLB misses only; `stride`: upwards, as prefetchers like it.",
+            kind: Kind::Choice(&ORDERS),
+            axis: false,
+        },
+        Param {
+            name: "stride",
+            help: "Bytes from one load to the next, for the order `stride`.",
+            kind: Kind::Size,
+            axis: false,
+        },
+        PAGES,
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "memory.latency", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+const ORDERS: [&str; 4] = ["random", "window", "page", "stride"];
+const ALL_PAGES: [&str; 2] = ["2MiB", "4KiB"];
+
+/// The smallest working set.
+const SMALLEST: u64 = 2 * KIB;
+/// The largest one in a survey, which has little time.
+pub const SURVEY_CAP: u64 = 512 * MIB;
+/// From load to load in the order `stride`: more than the pair of lines that
+/// some prefetchers fetch together.
+const STRIDE: u64 = 256;
+/// A window has 64 small pages, which the first level of every TLB of today holds.
+const WINDOW: u64 = 256 * KIB;
+/// Up to this size the whole working set is visited before it is timed; of
+/// larger ones as much as [`WARM_STEPS`] loads reach.
+const WARM_SIZE: u64 = 64 * MIB;
+const WARM_STEPS: u64 = 128 << 10;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let mut points = Vec::new();
+    for pages in ask.texts("pages", &ALL_PAGES) {
+        for order in ask.texts("order", &ORDERS) {
+            let stride = order == "stride";
+            let steps = if stride { ask.numbers("stride", &[STRIDE]) } else { vec![LINE] };
+            for step in steps.into_iter().map(|step| (step / 8).max(1) * 8) {
+                let step = if order == "page" { page_bytes(&pages) } else { step };
+                for size in sizes_for(ask, machine, &order, &pages, step) {
+                    points.push(point(ask, machine, size, &order, &pages, stride.then_some(step)));
+                }
+            }
+        }
+    }
+    points
+}
+
+fn page_bytes(pages: &str) -> u64 {
+    if pages == "2MiB" { 2 * MIB } else { 4 * KIB }
+}
+
+/// The sizes of a curve, in whole steps of the chain.
+fn sizes_for(ask: &Ask, machine: &Machine, order: &str, pages: &str, step: u64) -> Vec<u64> {
+    let beyond = sizes::beyond_caches(machine);
+    let largest = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let default = match density(ask, order, pages) {
+        Density::None => Vec::new(),
+        Density::Few => vec![32 * KIB, 512 * KIB, 8 * MIB, largest],
+        Density::PerOctave(points) => sizes::sweep(SMALLEST.max(4 * step.min(4 * KIB)), largest, points),
+    };
+    let default: Vec<u64> = default.into_iter().filter(|size| *size >= step && *size <= largest).collect();
+    sizes::rounded(ask.numbers("size", &default), step)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Density {
+    None,
+    Few,
+    PerOctave(u64),
+}
+
+/// How close the points of a curve are. Levels are found on the random curve on
+/// large pages; a survey shows the others beside it.
+fn density(ask: &Ask, order: &str, pages: &str) -> Density {
+    let main = (order, pages) == ("random", "2MiB");
+    let beside = matches!((order, pages), ("random" | "window" | "page", "4KiB") | ("stride", "2MiB"));
+    match (ask.survey, ask.profile) {
+        (true, Profile::Quick) if main => Density::PerOctave(2),
+        (true, Profile::Quick) if (order, pages) == ("random", "4KiB") => Density::Few,
+        (true, Profile::Quick) => Density::None,
+        (true, _) if main => Density::PerOctave(4),
+        (true, Profile::Normal) if beside => Density::PerOctave(1),
+        (true, Profile::Full) if beside => Density::PerOctave(4),
+        (true, _) => Density::None,
+        (false, Profile::Quick) => Density::PerOctave(2),
+        (false, _) => Density::PerOctave(8),
+    }
+}
+
+fn point(ask: &Ask, machine: &Machine, size: u64, order: &str, pages: &str, stride: Option<u64>) -> Point {
+    let mut params = params([("size", size.into()), ("order", order.into()), ("pages", pages.into())]);
+    let mut title = format!("load, {order}");
+    if let Some(stride) = stride {
+        params.insert("stride".to_owned(), ParamValue::Number(stride));
+        title += &format!(" {stride} B");
+    }
+    title += &format!(", {}, pages of {}", format_size(size), format_size(page_bytes(pages)));
+    if ask.survey && size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
+        title += " (a survey ends here; latscope memory goes on)";
+    }
+    LATENCY.point(params, title, false)
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    for pages in ALL_PAGES {
+        let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == pages).collect();
+        let size = |point: &Point| point.number("size");
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(pages), size)
+        else {
+            continue;
+        };
+        let of = |order: &str| {
+            fitting.iter().copied().filter(|i| points[*i].text("order") == order).collect::<Vec<_>>()
+        };
+        // Ascending sizes: the random chain grows from one to the next.
+        let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
+        for index in of("random") {
+            let map = chase.grow(points[index].number("size") as usize);
+            measure(bench, index, &map)?;
+        }
+        for index in ORDERS[1..].iter().flat_map(|order| of(order)) {
+            let map = ordered(&points[index], region.links(), bench.seed());
+            measure(bench, index, &map)?;
+        }
+    }
+    Ok(())
+}
+
+/// The chain of a point whose order is not `random`.
+fn ordered<'a>(point: &Point, links: &'a mut [usize], seed: u64) -> ChaseMap<'a> {
+    let links = &mut links[..point.number("size") as usize / size_of::<usize>()];
+    match point.text("order") {
+        "window" => ChaseMap::window(links, LINE as usize, WINDOW as usize, seed),
+        "page" => ChaseMap::page(links, page_bytes(point.text("pages")) as usize, LINE as usize, seed),
+        _ => ChaseMap::stride(links, point.number("stride") as usize),
+    }
+}
+
+/// The longest chain that is brought back into the caches when something else
+/// ran: 2 MiB, as much as a core has for itself. What is shared by the cores cannot be kept.
+const PRIVATE_LINES: u64 = 2 * MIB / LINE;
+
+/// Loads that bring most page tables back that a large set needs; from memory they take a millisecond.
+const PAGE_WALKS: u64 = 6_000;
+
+/// Times a walk along a chain.
+pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) -> Result<()> {
+    let elements = map.len() as u64;
+    let warm = if map.bytes() as u64 <= WARM_SIZE { elements } else { elements.min(WARM_STEPS) };
+    let mut cursor = map.walk(map.start(), warm);
+    // The walk goes on from batch to batch: a large working set is not walked
+    // in full, but no line of it is seen again before all the others were.
+    // A larger set is not brought back, but what finds its pages is: whoever ran took the page tables out of
+    // the caches, in a virtual machine those of the host as well, and each load would pay for that.
+    let warm = if elements <= PRIVATE_LINES { elements } else { PAGE_WALKS }.div_ceil(UNROLL);
+    let batch = Batch { ops: UNROLL, cycles: true, warm, ..Batch::default() };
+    bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes::tests::machine;
+    use super::*;
+    use latscope_core::machine::Cache;
+    use latscope_engine::harness;
+    use std::collections::BTreeMap;
+
+    fn curves(points: &[Point]) -> BTreeMap<(String, String), usize> {
+        let mut curves = BTreeMap::new();
+        for point in points {
+            *curves.entry((point.text("order").into(), point.text("pages").into())).or_default() += 1;
+        }
+        curves
+    }
+
+    fn ask(profile: Profile, survey: bool) -> Ask {
+        Ask { profile, survey, values: Default::default(), directories: vec![] }
+    }
+
+    fn named(curves: [(&str, &str, usize); 5]) -> BTreeMap<(String, String), usize> {
+        curves.into_iter().map(|(order, pages, n)| ((order.to_owned(), pages.to_owned()), n)).collect()
+    }
+
+    #[test]
+    fn a_survey_has_one_dense_curve_and_four_coarse_ones() {
+        let points = plan(&ask(Profile::Normal, true), &machine());
+        let expected = named([
+            ("random", "2MiB", 65),
+            ("random", "4KiB", 17),
+            ("window", "4KiB", 17),
+            ("stride", "2MiB", 17),
+            ("page", "4KiB", 14),
+        ]);
+        assert_eq!(curves(&points), expected);
+        assert!(points.iter().all(|p| !p.row && p.number("size") <= 128 * MIB));
+        let unit = |p: &Point| if p.text("order") == "page" { 4 * KIB } else { LINE };
+        let whole = |p: &Point| p.number("size").is_multiple_of(unit(p));
+        assert!(points.iter().all(whole));
+    }
+
+    #[test]
+    fn a_quick_survey_has_few_points_of_small_pages() {
+        let curves = curves(&plan(&ask(Profile::Quick, true), &machine()));
+        assert_eq!(curves.values().sum::<usize>(), 33 + 4);
+    }
+
+    #[test]
+    fn only_a_survey_stops_at_its_cap_and_says_so() {
+        let mut machine = machine();
+        machine.caches.push(Cache { level: 4, kind: "Unified".into(), size: 256 * MIB, ..Cache::default() });
+        let last =
+            |survey| plan(&ask(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max();
+        assert_eq!((last(true), last(false)), (Some(512 * MIB), Some(1024 * MIB)));
+        let points = plan(&ask(Profile::Normal, true), &machine);
+        let told = points.iter().filter(|p| p.title.contains("a survey ends here"));
+        assert_eq!(told.count(), 5);
+    }
+
+    #[test]
+    fn a_family_run_takes_the_values_it_was_given() {
+        let mut ask = ask(Profile::Normal, false);
+        ask.values.insert("size".into(), vec![ParamValue::Number(100_000), ParamValue::Number(1)]);
+        ask.values.insert("order".into(), vec!["stride".into(), "page".into()]);
+        ask.values.insert("stride".into(), vec![ParamValue::Number(128), ParamValue::Number(1024)]);
+        ask.values.insert("pages".into(), vec!["4KiB".into()]);
+        let points: Vec<(u64, Option<u64>)> = plan(&ask, &machine())
+            .iter()
+            .map(|p| (p.number("size"), p.params.contains_key("stride").then(|| p.number("stride"))))
+            .collect();
+        let (a, b) = (Some(128), Some(1024));
+        assert_eq!(points, [(128, a), (99_968, a), (1024, b), (99_328, b), (4096, None), (98_304, None)]);
+    }
+
+    #[test]
+    fn every_order_is_measured_on_both_pages() {
+        let mut ask = ask(Profile::Quick, false);
+        ask.values.insert("size".into(), [4 * KIB, 3 * MIB].map(ParamValue::Number).to_vec());
+        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        // On pages of 2 MiB the two sizes are one of whole pages.
+        assert_eq!(measured.len(), 2 * 7 + 1);
+        measured.iter().for_each(harness::check);
+        assert!(measured.iter().all(|m| m.summary.cycles.is_some()));
+    }
+
+    #[test]
+    fn what_there_is_no_memory_for_is_told_and_the_rest_measured() {
+        let mut ask = ask(Profile::Quick, false);
+        ask.values.insert("size".into(), [4 * KIB, 1 << 50].map(ParamValue::Number).to_vec());
+        ask.values.insert("order".into(), vec!["random".into()]);
+        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        measured.iter().for_each(harness::check);
+        let refused: Vec<bool> = measured.iter().map(|m| m.summary.count == 0).collect();
+        assert_eq!(refused, [false, true, false, true]);
+        assert!(measured[1].reason.as_ref().unwrap().contains("available"));
+    }
+}

@@ -1,0 +1,252 @@
+//! The latency of a load while other CPUs keep the memory busy.
+
+use super::regions;
+use super::sizes::{self, KIB, LINE, MIB};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use anyhow::{Context, Result};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::{counted, format_size, format_time};
+use latscope_os::clock::Clock;
+use latscope_os::kernels::bandwidth::{self, Operation, Step};
+use latscope_os::kernels::chase::growing::GrowingChase;
+use latscope_os::kernels::chase::{ChaseMap, UNROLL};
+use latscope_os::memory::{Pages, Region};
+use latscope_os::sched;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// One dependent load beside copying threads.
+pub static LOADED: Probe = Probe {
+    id: "memory.loaded",
+    title: "load from memory under load",
+    timed: "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile.",
+    times: Times::Operation,
+    source: "loaded latency, as Intel's Memory Latency Checker plots it",
+    params: &[
+        Param {
+            name: "threads",
+            help: "Copying threads, one on each other CPU.",
+            kind: Kind::Number,
+            axis: true,
+        },
+        Param {
+            name: "delay",
+            help: "Pause of the copying threads after each 4 KiB.",
+            kind: Kind::Time,
+            axis: true,
+        },
+        Param { name: "size", help: "Bytes that the chain leads through.", kind: Kind::Stated, axis: false },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "memory.loaded", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+/// Pauses, from none to so long that there is hardly any load.
+const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
+/// How long is waited for the copying threads to begin.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// Bytes from one pause to the next.
+const PIECE: usize = 4 * KIB as usize;
+/// The memory of the chain, and of each copying thread, at most.
+const CAP: u64 = 256 * MIB;
+const COPY_CAP: u64 = 64 * MIB;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let quick = ask.survey && ask.profile == Profile::Quick;
+    let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
+    let size = sizes::beyond_caches(machine).min(CAP);
+    let mut points = Vec::new();
+    // First nothing beside it, to compare with.
+    if !ask.gave("threads") {
+        points.push(point(size, 0, 0));
+    }
+    for threads in ask.numbers("threads", &[others]) {
+        let delays: &[u64] = if quick { &DELAYS[..1] } else { &DELAYS };
+        let delays = if threads == 0 { vec![0] } else { ask.numbers("delay", delays) };
+        points.extend(delays.into_iter().map(|delay| point(size, threads, delay)));
+    }
+    points
+}
+
+fn point(size: u64, threads: u64, delay: u64) -> Point {
+    let params = params([("threads", threads.into()), ("delay", delay.into()), ("size", size.into())]);
+    let title = match (threads, delay) {
+        (0, _) => format!("load, memory idle, {}", format_size(size)),
+        (threads, 0) => format!("load, {} copying without pause", counted(threads, "thread")),
+        (threads, delay) => {
+            let (threads, delay) = (counted(threads, "thread"), format_time(delay as f64));
+            format!("load, {threads} copying 4 KiB every {delay} and its time")
+        }
+    };
+    LOADED.point(params, title, false)
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let cpus = bench.cpus().to_vec();
+    let others = cpus.len() as u64 - 1;
+    let (possible, impossible): (Vec<usize>, Vec<usize>) =
+        (0..points.len()).partition(|index| points[*index].number("threads") <= others);
+    for index in impossible {
+        let wanted = points[index].number("threads");
+        let reason = format!(
+            "{wanted} copying threads want a CPU each, and {others} are left beside the measuring one"
+        );
+        bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
+    }
+    let Some((mut region, possible)) =
+        regions::for_points(bench, possible, Pages::Huge, |point| point.number("size"))
+    else {
+        return Ok(());
+    };
+    let Some(last) = possible.last() else { return Ok(()) };
+    let size = points[*last].number("size") as usize;
+    let threads = possible.iter().map(|index| points[*index].number("threads")).max().unwrap_or(0) as usize;
+    let copies = regions::for_threads(&cpus[1..], &vec![size.min(COPY_CAP as usize); threads]);
+    let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
+    let map = chase.grow(size);
+    let mut copies = match copies {
+        Ok(copies) => copies,
+        Err(error) => {
+            let (alone, loaded): (Vec<usize>, Vec<usize>) =
+                possible.iter().partition(|index| points[**index].number("threads") == 0);
+            for index in loaded {
+                bench.unsupported(index, format!("{error:#}"), "free memory");
+            }
+            return alone.into_iter().try_for_each(|index| measure(bench, index, &map, &cpus, &mut []));
+        }
+    };
+    possible.into_iter().try_for_each(|index| measure(bench, index, &map, &cpus, &mut copies))
+}
+
+/// Sets a flag when dropped, also by a panic.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Measures a point beside its copying threads.
+fn measure(
+    bench: &mut Bench,
+    index: usize,
+    map: &ChaseMap,
+    cpus: &[u32],
+    copies: &mut [Region],
+) -> Result<()> {
+    let point = &bench.points()[index];
+    let (threads, delay) = (point.number("threads") as usize, point.number("delay"));
+    let (over, bytes, begun) = (AtomicBool::new(false), AtomicU64::new(0), AtomicUsize::new(0));
+    let timebase = bench.timebase();
+    std::thread::scope(|scope| {
+        let (over, bytes, begun) = (&over, &bytes, &begun);
+        let _over = Over(over);
+        for (region, cpu) in copies[..threads].iter_mut().zip(&cpus[1..]) {
+            let body = move || {
+                // `for_threads` was on this CPU before.
+                let pinned = sched::pin(&[*cpu]);
+                begun.fetch_add(1, Ordering::Release);
+                while pinned.is_ok() && copy(region.words(), delay, over, bytes, timebase) {}
+            };
+            std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
+        }
+        while begun.load(Ordering::Acquire) < threads {
+            std::thread::yield_now();
+        }
+        // The load is there when all threads copy; on a busy machine that takes a while.
+        let waiting = Instant::now();
+        let some = (threads * 16 * PIECE) as u64;
+        while bytes.load(Ordering::Relaxed) < some && waiting.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+        let clock = timebase.clock();
+        let (before, start) = (bytes.load(Ordering::Relaxed), clock.start());
+        let mut cursor = map.start();
+        let batch = Batch { ops: UNROLL, cycles: true, ..Batch::default() };
+        bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL))?;
+        let (after, ns) = (bytes.load(Ordering::Relaxed), timebase.ns(clock.end() - start));
+        bench.value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
+        if threads > 0 && after == before {
+            let reason = "the copying threads had no time on their CPUs: there was no load";
+            bench.degrade(index, "no-load", reason, "run it on a quieter machine, or on other CPUs (--cpus)");
+        }
+        Ok(())
+    })
+}
+
+/// Copies one half of the memory to the other, piece by piece with a pause after
+/// each, and counts the bytes read and written. Says whether to go on.
+fn copy(memory: &mut [u64], delay: u64, over: &AtomicBool, bytes: &AtomicU64, timebase: Timebase) -> bool {
+    let clock = timebase.clock();
+    let pause = timebase.ticks(delay);
+    let words = PIECE / size_of::<u64>();
+    let (source, destination) = memory.split_at_mut(memory.len() / 2);
+    let pieces = source.chunks_exact(words).zip(destination.chunks_exact_mut(words));
+    for (from, to) in pieces {
+        if over.load(Ordering::Relaxed) {
+            return false;
+        }
+        bandwidth::run(Operation::Copy, Step::Every, to, from);
+        bytes.fetch_add(2 * PIECE as u64, Ordering::Relaxed);
+        let paused = clock.start();
+        while delay > 0 && clock.end() - paused < pause {
+            std::hint::spin_loop();
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes::tests::machine;
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_core::report::Support;
+    use latscope_engine::harness;
+
+    #[test]
+    fn the_load_falls_from_all_to_nothing() {
+        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
+        let points = plan(&ask, &machine());
+        let pairs: Vec<(u64, u64)> =
+            points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
+        let mut expected = vec![(0, 0)];
+        expected.extend(DELAYS.map(|delay| (3, delay)));
+        assert_eq!(pairs, expected);
+        assert_eq!(plan(&harness::ask(), &machine()).len(), 2);
+    }
+
+    #[test]
+    fn values_given_replace_the_list() {
+        let mut ask = harness::ask();
+        ask.values.insert("threads".into(), vec![ParamValue::Number(1), ParamValue::Number(0)]);
+        ask.values.insert("delay".into(), vec![ParamValue::Number(5)]);
+        let points = plan(&ask, &machine());
+        let pairs: Vec<(u64, u64)> =
+            points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
+        assert_eq!(pairs, [(1, 5), (0, 0)]);
+    }
+
+    #[test]
+    fn it_is_measured_where_there_is_a_second_cpu_and_refused_where_not() {
+        let points = vec![point(8 * MIB, 0, 0), point(8 * MIB, 1, 0), point(8 * MIB, 100_000, 0)];
+        let measured = harness::measure(&EXPERIMENT, points);
+        measured.iter().for_each(harness::check);
+        assert_eq!(measured[0].values["load"].value, 0.0);
+        if sched::allowed_cpus().unwrap().len() > 1 {
+            let told = measured[1].support == Support::Degraded;
+            assert!(measured[1].values["load"].value > 0.0 || told);
+        }
+        assert!(measured[2].reason.as_ref().unwrap().contains("copying threads"));
+    }
+}

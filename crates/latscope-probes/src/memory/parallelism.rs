@@ -1,0 +1,135 @@
+//! How many loads from memory are under way at once.
+
+use super::regions::{self, PAGES};
+use super::sizes::{self, LINE, MIB};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::{counted, format_size};
+use latscope_os::kernels::chase::growing::GrowingChase;
+use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
+
+/// One load, with others beside it.
+pub static PARALLELISM: Probe = Probe {
+    id: "memory.parallelism",
+    title: "load, several chains at once",
+    timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",
+    times: Times::Operation,
+    source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
+    params: &[
+        Param { name: "chains", help: "Chains followed at once, 1 to 32.", kind: Kind::Number, axis: true },
+        Param { name: "size", help: "Bytes of the working set.", kind: Kind::Size, axis: false },
+        PAGES,
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "memory.parallelism", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+const CHAINS: [u64; 8] = [1, 2, 4, 8, 12, 16, 24, 32];
+const QUICK_CHAINS: [u64; 3] = [1, 8, 16];
+/// The largest working set in a survey.
+const SURVEY_CAP: u64 = 256 * MIB;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let chains: &[u64] = if ask.survey && ask.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
+    let beyond = sizes::beyond_caches(machine);
+    let size = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let mut points = Vec::new();
+    for pages in ask.texts("pages", &["2MiB"]) {
+        for size in sizes::rounded(ask.numbers("size", &[size]), LINE) {
+            for chains in ask.numbers("chains", chains) {
+                let params = params([
+                    ("chains", chains.into()),
+                    ("size", size.into()),
+                    ("pages", pages.as_str().into()),
+                ]);
+                let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
+                points.push(PARALLELISM.point(params, title, false));
+            }
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    for pages in ["2MiB", "4KiB"] {
+        let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == pages).collect();
+        let size = |point: &Point| point.number("size");
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(pages), size)
+        else {
+            continue;
+        };
+        let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
+        for of_one_size in fitting.chunk_by(|a, b| points[*a].number("size") == points[*b].number("size")) {
+            let map = chase.grow(points[of_one_size[0]].number("size") as usize);
+            // One walk around finds the places for all numbers of chains.
+            measure(bench, of_one_size, &map.spread(MAX_CHAINS))?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures the points of one size, and compares them with a single chain.
+fn measure(bench: &mut Bench, indices: &[usize], all: &Chains) -> Result<()> {
+    let points = bench.points();
+    for index in indices {
+        let chains = points[*index].number("chains");
+        if !(1..=MAX_CHAINS as u64).contains(&chains) {
+            bench.unsupported(
+                *index,
+                format!("{chains} chains cannot be followed at once"),
+                "choose 1 to 32 --chains",
+            );
+            continue;
+        }
+        let mut chains = all.thin(chains as usize);
+        let ops = UNROLL * chains.count() as u64;
+        bench.batch(*index, Batch { ops, cycles: true, ..Batch::default() }, |n| {
+            chains.walk(n * UNROLL);
+        })?;
+    }
+    let single = indices.iter().find(|index| points[**index].number("chains") == 1);
+    let Some(alone) = single.and_then(|index| bench.median(*index)) else { return Ok(()) };
+    for index in indices {
+        if let Some(together) = bench.median(*index).filter(|ns| *ns > 0.0) {
+            bench.value(*index, "speedup", alone / together, "x", Better::More);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes::tests::machine;
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_engine::harness;
+
+    #[test]
+    fn one_to_thirty_two_chains_through_memory() {
+        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
+        let points = plan(&ask, &machine());
+        assert_eq!(points.iter().map(|p| p.number("chains")).collect::<Vec<_>>(), CHAINS);
+        assert!(points.iter().all(|p| p.number("size") == 128 * MIB && p.text("pages") == "2MiB"));
+    }
+
+    #[test]
+    fn each_number_of_chains_is_compared_with_one() {
+        let mut ask = harness::ask();
+        ask.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
+        ask.values.insert("chains".into(), [1, 2, 32, 33].map(ParamValue::Number).to_vec());
+        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        measured.iter().for_each(harness::check);
+        assert_eq!(measured[0].values["speedup"].value, 1.0);
+        assert!(measured[2].values.contains_key("speedup"));
+        assert!(measured[3].reason.as_ref().unwrap().contains("33 chains"));
+    }
+}

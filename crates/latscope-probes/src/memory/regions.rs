@@ -1,0 +1,154 @@
+//! The memory that the probes of this family measure in, and what there is to
+//! say about it.
+
+use crate::{Kind, Param};
+use anyhow::Context;
+use latscope_bench::bench::Bench;
+use latscope_core::plan::Point;
+use latscope_core::units::format_share;
+use latscope_os::memory::{self, Pages, Region};
+use latscope_os::sched;
+
+/// The parameter of probes that let the user choose.
+pub const PAGES: Param = Param {
+    name: "pages",
+    help: "Size of the pages; those of 2 MiB are verified.",
+    kind: Kind::Choice(&["4KiB", "2MiB"]),
+    axis: false,
+};
+
+/// The part of a region that has to be in huge pages for its figures to be theirs.
+const ENOUGH: f64 = 0.95;
+
+const SMALLER: &str = "choose a smaller --size, or free memory";
+
+/// The pages that a parameter names.
+pub fn pages(name: &str) -> Pages {
+    if name == "2MiB" { Pages::Huge } else { Pages::Base }
+}
+
+/// A region for the largest of the points at `indices` that there is memory
+/// for, and the points that fit; those that do not are closed.
+pub fn for_points(
+    bench: &mut Bench,
+    indices: Vec<usize>,
+    pages: Pages,
+    bytes: impl Fn(&Point) -> u64,
+) -> Option<(Region, Vec<usize>)> {
+    let points = bench.points();
+    let mut fitting = indices;
+    fitting.sort_by_key(|index| bytes(&points[*index]));
+    while let Some(largest) = fitting.last() {
+        let wanted = usize::try_from(bytes(&points[*largest])).unwrap_or(usize::MAX);
+        match Region::new(wanted, pages) {
+            Ok(region) => {
+                doubt(&region, pages).into_iter().for_each(|doubt| doubt.tell(bench, &fitting));
+                return Some((region, fitting));
+            }
+            Err(error) => bench.unsupported(*largest, error.to_string(), SMALLER),
+        }
+        fitting.pop();
+    }
+    None
+}
+
+/// A region of its own for each of the threads, made on the CPU that will use
+/// it, so that it is on the node of that CPU: thread `i` gets `bytes[i]` on `cpus[i]`.
+///
+/// # Errors
+/// There is not so much memory, or a CPU cannot be used.
+pub fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<Region>> {
+    let wanted: u64 = bytes.iter().map(|bytes| *bytes as u64).sum();
+    let available = memory::available_memory();
+    anyhow::ensure!(
+        wanted <= available,
+        "{wanted} bytes of memory are wanted for all threads, and only {available} are available"
+    );
+    let make = |cpu: u32, bytes: usize| -> anyhow::Result<Region> {
+        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+        Ok(Region::new(bytes, Pages::Huge)?)
+    };
+    // One after the other: each has to see what the ones before took.
+    cpus.iter()
+        .zip(bytes)
+        .map(|(cpu, bytes)| {
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new().spawn_scoped(scope, || make(*cpu, *bytes));
+                let thread = thread.context("no thread can be created")?;
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+        })
+        .collect()
+}
+
+/// What is not as asked for in a region.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubt {
+    reason: String,
+    remedy: &'static str,
+}
+
+impl Doubt {
+    /// Marks points as degraded for it.
+    pub fn tell(&self, bench: &mut Bench, indices: &[usize]) {
+        for index in indices {
+            bench.degrade(*index, "page-size", self.reason.as_str(), self.remedy);
+        }
+    }
+}
+
+/// Whether the pages of a region are of the size asked for.
+pub fn doubt(region: &Region, pages: Pages) -> Option<Doubt> {
+    judge(pages, region.huge_share(), rustix::param::page_size())
+}
+
+/// What there is to say of the regions of a team.
+pub fn doubts(regions: &[Region]) -> Option<Doubt> {
+    regions.iter().find_map(|region| doubt(region, Pages::Huge))
+}
+
+fn judge(pages: Pages, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
+    match (pages, huge_share) {
+        (Pages::Base, _) if base != 4096 => Some(Doubt {
+            reason: format!("the smallest pages of this machine are of {} KiB, not 4 KiB", base >> 10),
+            remedy: "",
+        }),
+        (Pages::Base, _) => None,
+        (Pages::Huge, None) => Some(Doubt {
+            reason: "whether the memory is in pages of 2 MiB is not known: /proc/self/smaps cannot be read".to_owned(),
+            remedy: "mount /proc",
+        }),
+        (Pages::Huge, Some(share)) => (share < ENOUGH).then(|| Doubt {
+            reason: format!(
+                "{} of the memory is in pages of 2 MiB, the rest in small ones that add misses of the TLB",
+                format_share(share)
+            ),
+            remedy: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, and free or compact memory (echo 1 > /proc/sys/vm/compact_memory)",
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_doubted_unless_verified() {
+        assert_eq!(judge(Pages::Huge, Some(1.0), 4096), None);
+        assert_eq!(judge(Pages::Huge, Some(0.96), 4096), None);
+        let few = judge(Pages::Huge, Some(0.5), 4096).unwrap();
+        assert!(few.reason.starts_with("50 % of the memory") && few.remedy.contains("transparent_hugepage"));
+        assert!(judge(Pages::Huge, None, 4096).unwrap().reason.contains("not known"));
+        assert_eq!(judge(Pages::Base, Some(0.0), 4096), None);
+        assert!(judge(Pages::Base, Some(0.0), 65_536).unwrap().reason.contains("64 KiB"));
+    }
+
+    #[test]
+    fn threads_get_what_they_asked_for_or_an_error_that_says_why() {
+        let cpus = sched::allowed_cpus().unwrap();
+        let regions = for_threads(&cpus[..1], &[3 << 20]).unwrap();
+        assert_eq!(regions[0].bytes(), 4 << 20);
+        let error = for_threads(&cpus[..1], &[usize::MAX / 4]).unwrap_err();
+        assert!(error.to_string().contains("available"));
+    }
+}

@@ -1,0 +1,195 @@
+//! A team of pinned threads that do the same work at the same time, timed from
+//! the common start to the end of the slowest.
+
+use anyhow::{Context, Result};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::{Gate, Watch};
+use latscope_bench::timebase::Timebase;
+use latscope_os::clock::Clock;
+use latscope_os::sched;
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+
+/// What the members of a team tell each other.
+#[derive(Default)]
+struct Signals {
+    /// Number of the batch to work on.
+    round: AtomicU64,
+    /// Iterations in it.
+    iterations: AtomicU64,
+    /// Mates that finished a batch, over all batches.
+    finished: AtomicU64,
+    /// No batch will follow; or a mate is lost.
+    over: AtomicBool,
+    /// Something else ran on a mate's CPU during a batch.
+    disturbed: Arc<AtomicBool>,
+}
+
+/// Tells everybody that it is over, also when a member panics.
+struct Over<'a>(&'a Signals);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Release);
+    }
+}
+
+/// Measures a point with one thread for each event, the first of them the
+/// calling one, on `cpus` in this order. `batch.ops` are the operations of all
+/// threads together in one iteration; its gate is replaced.
+///
+/// # Errors
+/// A CPU cannot be used.
+pub fn measure<E>(
+    bench: &mut Bench,
+    point: usize,
+    mut batch: Batch,
+    cpus: &[u32],
+    events: Vec<E>,
+) -> Result<()>
+where
+    E: FnMut(u64) + Send,
+{
+    let signals = Signals::default();
+    let timebase = bench.timebase();
+    let mut events = events.into_iter();
+    let Some(mut own) = events.next() else { return Ok(()) };
+    let mates = events.len() as u64;
+    batch.gate = if mates == 0 { Gate::Thread } else { Gate::Team(signals.disturbed.clone()) };
+    std::thread::scope(|scope| {
+        let signals = &signals;
+        let _over = Over(signals);
+        let (ready, told) = mpsc::channel();
+        for (event, cpu) in events.zip(&cpus[1..]) {
+            let ready = ready.clone();
+            let body = move || {
+                let pinned = sched::pin(&[*cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
+                let usable = pinned.is_ok();
+                if ready.send(pinned).is_ok() && usable {
+                    work(signals, timebase, event);
+                }
+            };
+            std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
+        }
+        for _ in 0..mates {
+            told.recv()??;
+        }
+        let mut expected = 0;
+        bench.batch(point, batch, |iterations| {
+            signals.iterations.store(iterations, Ordering::Relaxed);
+            signals.round.fetch_add(1, Ordering::Release);
+            own(iterations);
+            expected += mates;
+            while signals.finished.load(Ordering::Acquire) < expected && !signals.over.load(Ordering::Relaxed)
+            {
+                spin_loop();
+            }
+        })
+    })
+}
+
+/// Looks for a new batch before the watch is opened anew. A watch that was
+/// opened long ago would blame a batch for what happened before it.
+const LOOKS: u32 = 2_000;
+
+/// A mate: works on each batch until it is over.
+fn work(signals: &Signals, timebase: Timebase, mut event: impl FnMut(u64)) {
+    let _over = Over(signals);
+    let clock = timebase.clock();
+    let mut done = 0;
+    loop {
+        let watch = Watch::open();
+        let opened = clock.start();
+        let begun = (0..LOOKS).any(|_| {
+            spin_loop();
+            signals.round.load(Ordering::Acquire) != done
+        });
+        if begun {
+            done += 1;
+            event(signals.iterations.load(Ordering::Relaxed));
+            if watch.disturbed(timebase.ns(clock.end() - opened)) {
+                signals.disturbed.store(true, Ordering::Relaxed);
+            }
+            signals.finished.fetch_add(1, Ordering::Release);
+        } else if signals.over.load(Ordering::Acquire) {
+            return;
+        }
+    }
+}
+
+/// The numbers of threads a probe measures with by default: one, and one for each CPU.
+pub fn thread_counts(cpus: usize) -> Vec<u64> {
+    if cpus > 1 { vec![1, cpus as u64] } else { vec![1] }
+}
+
+/// Closes the points that want more threads than there are CPUs, and returns
+/// the others.
+pub fn affordable(bench: &mut Bench) -> Vec<usize> {
+    let (points, cpus) = (bench.points(), bench.cpus().len() as u64);
+    let (few, many): (Vec<usize>, Vec<usize>) =
+        (0..points.len()).partition(|i| (1..=cpus).contains(&points[*i].number("threads")));
+    for index in many {
+        let wanted = points[index].number("threads");
+        let reason = format!("{wanted} threads want a CPU each, and there are {cpus}");
+        bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
+    }
+    few
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ask, Cpus, Experiment, Probe};
+    use latscope_core::machine::Machine;
+    use latscope_core::plan::{Params, Point, Policy};
+    use latscope_core::report::Times;
+    use latscope_engine::harness;
+
+    static EXPERIMENT: Experiment =
+        Experiment { name: "test.team", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    static PROBE: Probe = Probe {
+        id: "test.team",
+        title: "test",
+        timed: "Nothing.",
+        times: Times::Operation,
+        source: "this test",
+        params: &[],
+        experiment: &EXPERIMENT,
+        revision: 1,
+        plan: |_: &Ask, _: &Machine| -> Vec<Point> { vec![PROBE.point(Params::new(), "team", false)] },
+    };
+
+    /// All members work through the same iterations, and are done when a batch is.
+    fn run(bench: &mut Bench) -> Result<()> {
+        let cpus = bench.cpus().to_vec();
+        let counts: Vec<AtomicU64> = cpus.iter().map(|_| AtomicU64::new(0)).collect();
+        let events: Vec<_> = counts
+            .iter()
+            .map(|count| {
+                move |n: u64| {
+                    for _ in 0..n {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+            .collect();
+        measure(bench, 0, Batch { ops: cpus.len() as u64, ..Batch::default() }, &cpus, events)?;
+        let first = counts[0].load(Ordering::Relaxed);
+        assert!(first > 0);
+        assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == first));
+        Ok(())
+    }
+
+    #[test]
+    fn all_members_do_the_same() {
+        harness::measure(&EXPERIMENT, harness::points(&PROBE)).iter().for_each(harness::check);
+    }
+
+    #[test]
+    fn one_thread_and_all() {
+        assert_eq!(thread_counts(1), [1]);
+        assert_eq!(thread_counts(8), [1, 8]);
+    }
+}

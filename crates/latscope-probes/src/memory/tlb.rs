@@ -1,0 +1,159 @@
+//! What a miss of the TLB costs: a chain through as many pages as lines,
+//! against the same number of lines side by side.
+
+use super::latency;
+use super::regions::{self, PAGES};
+use super::sizes::{self, KIB, LINE, MIB};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Watch;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::format_size;
+use latscope_os::clock::Clock;
+use latscope_os::kernels::chase::ChaseMap;
+use latscope_os::memory::{Pages, Region};
+
+/// One load from one page after the other.
+pub static TLB: Probe = Probe {
+    id: "memory.tlb",
+    title: "load from another page each time",
+    timed: "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side.",
+    times: Times::Operation,
+    source: "the processor's manual: translation look-aside buffers and page walks",
+    params: &[
+        Param { name: "size", help: "Bytes of all the pages visited.", kind: Kind::Size, axis: true },
+        PAGES,
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "memory.tlb", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// The largest size in a survey.
+const SURVEY_CAP: u64 = 256 * MIB;
+/// The fewest pages worth a point: every TLB holds them.
+const FEWEST: u64 = 8;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let quick = ask.survey && ask.profile == Profile::Quick;
+    let beyond = sizes::beyond_caches(machine);
+    let largest = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let kinds: &[&str] = if quick { &["4KiB"] } else { &["4KiB", "2MiB"] };
+    let mut points = Vec::new();
+    for pages in ask.texts("pages", kinds) {
+        let (page, per_octave) = match (regions::pages(&pages), quick) {
+            (Pages::Base, false) => (4 * KIB, 2),
+            (Pages::Base, true) => (4 * KIB, 1),
+            (Pages::Huge, _) => (2 * MIB, 1),
+        };
+        let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
+        for size in sizes::rounded(ask.numbers("size", &default), page) {
+            let params = params([("size", size.into()), ("pages", pages.as_str().into())]);
+            let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
+            points.push(TLB.point(params, title, false));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    for (name, page) in [("4KiB", 4 * KIB), ("2MiB", 2 * MIB)] {
+        let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == name).collect();
+        let size = |point: &Point| point.number("size");
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(name), size)
+        else {
+            continue;
+        };
+        // The lines side by side stand on large pages, so that they miss no TLB.
+        let lines = |index: &usize| points[*index].number("size") / page;
+        let most = fitting.iter().map(lines).max().unwrap_or(1);
+        let mut packed = Region::new((most * LINE) as usize, Pages::Huge)?;
+        for index in fitting {
+            let words = points[index].number("size") as usize / size_of::<usize>();
+            let map =
+                ChaseMap::page(&mut region.links()[..words], page as usize, LINE as usize, bench.seed());
+            latency::measure(bench, index, &map)?;
+            let words = (lines(&index) * LINE) as usize / size_of::<usize>();
+            let packed = ChaseMap::random(&mut packed.links()[..words], LINE as usize, bench.seed());
+            if let Some((apart, together)) = bench.median(index).zip(control(bench, &packed)) {
+                bench.value(index, "side-by-side", together, "ns", Better::Less);
+                bench.value(index, "cost", apart - together, "ns", Better::Less);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Walks of a control, and how many of them are needed.
+const WALKS: usize = 60;
+const ENOUGH: usize = 15;
+/// Loads in a walk of a control.
+const STEPS: u64 = 16 << 10;
+
+/// Median time of a load along a chain, ns, of a few undisturbed walks; of all
+/// walks if none was. `None` without any.
+fn control(bench: &Bench, map: &ChaseMap) -> Option<f64> {
+    let timebase = bench.timebase();
+    let clock = timebase.clock();
+    let mut cursor = map.walk(map.start(), map.len() as u64);
+    let (mut clean, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..WALKS {
+        let watch = Watch::open();
+        let start = clock.start();
+        cursor = map.walk(cursor, STEPS);
+        let ns = timebase.ns(clock.end() - start);
+        all.push(ns / STEPS as f64);
+        if !watch.disturbed(ns) {
+            clean.push(ns / STEPS as f64);
+        }
+        if clean.len() == ENOUGH {
+            break;
+        }
+    }
+    median(if clean.is_empty() { all } else { clean })
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes::tests::machine;
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_engine::harness;
+
+    #[test]
+    fn both_kinds_of_pages_are_swept() {
+        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
+        let points = plan(&ask, &machine());
+        let of = |pages| {
+            points.iter().filter(|p| p.text("pages") == pages).map(|p| p.number("size")).collect::<Vec<_>>()
+        };
+        assert_eq!(of("2MiB"), [16, 32, 64, 128].map(|mib| mib * MIB));
+        assert_eq!(of("4KiB").len(), 12 * 2 + 1);
+        assert_eq!(points[1].title, "load, each from another of 12 pages of 4 KiB");
+    }
+
+    #[test]
+    fn the_cost_is_the_difference_of_two_walks() {
+        let mut ask = Ask { profile: Profile::Normal, ..harness::ask() };
+        ask.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
+        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        assert_eq!(measured.len(), 2);
+        for m in &measured {
+            harness::check(m);
+            let (cost, packed) = (m.values["cost"].value, m.values["side-by-side"].value);
+            assert!((cost + packed - m.summary.p50.unwrap()).abs() < 1e-9 && packed > 0.0);
+        }
+    }
+}

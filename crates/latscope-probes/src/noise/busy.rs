@@ -1,0 +1,304 @@
+//! Gaps in a busy loop on each CPU: whatever takes time from a program that
+//! only computes.
+
+use super::counters::{Counters, Seen};
+use super::duty::Duty;
+use super::station::{Class, Order, Outcome, Shared};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result};
+use latscope_bench::bench::Bench;
+use latscope_bench::recorder::Writer;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{ParamValue, Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::format_time;
+use latscope_os::sched;
+use rustix::fd::OwnedFd;
+use std::collections::BTreeSet;
+
+/// Gaps in a busy loop.
+pub static BUSY: Probe = Probe {
+    id: "noise.busy",
+    title: "gap in a busy loop",
+    timed: "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
+            longer than `gap`.",
+    times: Times::Operation,
+    source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
+    params: &[
+        Param {
+            name: "gap",
+            help: "Shortest gap that counts; at least ten times the loop's own time.",
+            kind: Kind::Time,
+            axis: false,
+        },
+        Param {
+            name: "policy",
+            help: "Scheduling policy of the loops.",
+            kind: Kind::Choice(&["other", "fifo"]),
+            axis: false,
+        },
+        Param {
+            name: "priority",
+            help: "Priority under SCHED_FIFO, 1 to 99.",
+            kind: Kind::Number,
+            axis: false,
+        },
+        Param { name: "cpu", help: "CPU of the loop; `all` is their sum.", kind: Kind::Stated, axis: true },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 2,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "noise.busy", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+/// Shortest gap that counts, unless the loop itself is slow, ns.
+const SHORTEST: u64 = 1_000;
+
+/// Above all normal threads, below those of interrupts (50 on PREEMPT_RT).
+const PRIORITY: u64 = 1;
+
+/// Sources of interrupts and kinds of softirqs that are named.
+const NAMED: usize = 5;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    // A priority means that a policy with priorities is wanted.
+    let usual = if ask.gave("priority") { "fifo" } else { "other" };
+    let mut points = Vec::new();
+    for gap in ask.numbers("gap", &[SHORTEST]) {
+        for policy in ask.choices("policy", &[usual], &["other", "fifo"]) {
+            let priorities = if policy == "fifo" { ask.numbers("priority", &[PRIORITY]) } else { vec![0] };
+            for priority in priorities {
+                points.extend(machine.allowed.0.iter().map(|cpu| point(gap, &policy, priority, *cpu)));
+            }
+        }
+    }
+    points
+}
+
+fn point(gap: u64, policy: &str, priority: u64, cpu: u32) -> Point {
+    let mut params = params([("gap", gap.into()), ("policy", policy.into()), ("cpu", u64::from(cpu).into())]);
+    if policy == "fifo" {
+        params.insert("priority".to_owned(), priority.into());
+    }
+    let title = format!("gaps of {} or more on CPU {cpu}", format_time(gap as f64));
+    BUSY.point(params, title, false)
+}
+
+/// Points that differ only in the CPU are measured at once.
+type Group = (u64, sched::Policy);
+
+fn group(point: &Point) -> (u64, Option<u64>) {
+    let priority = match point.params.get("priority") {
+        Some(ParamValue::Number(priority)) => Some(*priority),
+        _ => None,
+    };
+    (point.number("gap"), priority)
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let groups: BTreeSet<_> = points.iter().map(group).collect();
+    for wanted in groups {
+        let chosen: Vec<usize> = (0..points.len()).filter(|i| group(&points[*i]) == wanted).collect();
+        let policy = wanted.1.map_or(sched::Policy::Other, |priority| sched::Policy::Fifo(priority as u32));
+        measure(bench, &chosen, (wanted.0, policy))?;
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, chosen: &[usize], (gap_ns, policy): Group) -> Result<()> {
+    let duty = Duty::here();
+    if policy != sched::Policy::Other && duty.is_none() {
+        let reason = "the kernel grants real-time threads next to no time (sched_rt_runtime_us)";
+        let remedy = "run `sysctl kernel.sched_rt_runtime_us=950000` as root, or use --policy other";
+        chosen.iter().for_each(|point| bench.unsupported(*point, reason, remedy));
+        return Ok(());
+    }
+    let order = Order {
+        gap_ns,
+        policy,
+        duty: duty.filter(|_| policy != sched::Policy::Other),
+        stop: bench.stop(),
+        timebase: bench.timebase(),
+        epoch_ns: bench.epoch_ns(),
+        ends: bench.periodic().is_some_and(|rules| rules.stop_at_threshold),
+    };
+    let points = bench.points();
+    let tasks: Vec<(usize, u32, Writer)> =
+        chosen.iter().map(|i| (*i, points[*i].number("cpu") as u32, bench.writer(*i))).collect();
+    let (outcomes, before, after) = watch_all(order, tasks, bench.bell())?;
+    for (point, cpu, outcome) in outcomes {
+        report(bench, point, &order, outcome?, &after.since(&before, cpu));
+    }
+    Ok(())
+}
+
+/// Runs a thread on each CPU, and counts what the kernel counted meanwhile.
+#[allow(clippy::type_complexity)]
+fn watch_all(
+    order: Order,
+    tasks: Vec<(usize, u32, Writer)>,
+    bell: Option<OwnedFd>,
+) -> Result<(Vec<(usize, u32, Result<Outcome>)>, Counters, Counters)> {
+    let shared = Shared::new(bell);
+    std::thread::scope(|scope| {
+        // Nobody watches while others are being started, or if one does not start.
+        let mut started = shared.started.write().expect("no thread panics while it holds this");
+        let threads: Vec<_> = tasks
+            .into_iter()
+            .map(|(point, cpu, writer)| {
+                let shared = &shared;
+                let thread = std::thread::Builder::new();
+                let body = move || super::station::watch(order, cpu, writer, shared);
+                Ok((point, cpu, thread.spawn_scoped(scope, body)?))
+            })
+            .collect::<std::io::Result<_>>()
+            .context("no thread can be created")?;
+        let before = Counters::read();
+        *started = true;
+        drop(started);
+        let joined = threads.into_iter().map(|(point, cpu, thread)| {
+            (point, cpu, thread.join().expect("a measuring thread does not panic"))
+        });
+        let outcomes = joined.collect();
+        Ok((outcomes, before, Counters::read()))
+    })
+}
+
+fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen: &Seen) {
+    let Outcome { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
+    let Outcome { loop_ns, gap_ns, switches, faults, shortfall, writer, .. } = outcome;
+    let under_watch = watched_ns.max(1.0);
+    let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
+    let mut value =
+        |name: &str, value: f64, unit: &str, better| bench.value(point, name, value, unit, better);
+    value("watched", under_watch / 1e9, "s", Better::Neither);
+    if order.duty.is_some() {
+        value("rested", rested_ns / 1e6, "ms", Better::Neither);
+    }
+    value("loop", loop_ns, "ns", Better::Neither);
+    value("gap", gap_ns, "ns", Better::Neither);
+    value("lost", 100.0 * lost / under_watch, "%", Better::Less);
+    value("turns", turns as f64, "count", Better::Neither);
+    value("gaps", gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
+    for class in Class::ALL {
+        let share = &classes[class as usize];
+        let name = class.word();
+        value(&format!("lost-{name}"), 100.0 * share.lost_ns / under_watch, "%", Better::Less);
+        value(&format!("gaps-{name}"), share.gaps as f64, "count", Better::Less);
+    }
+    value("preemptions", switches as f64, "count", Better::Less);
+    value("faults", faults as f64, "count", Better::Less);
+    value("steal", seen.stolen_ms as f64, "ms", Better::Less);
+    value("interrupts", seen.interrupt_count() as f64, "count", Better::Less);
+    value("softirqs", seen.softirq_count() as f64, "count", Better::Less);
+    for (kind, named) in [("irq", &seen.interrupts), ("softirq", &seen.softirqs)] {
+        for (name, count) in named.iter().take(NAMED) {
+            value(&format!("{kind}:{name}"), *count as f64, "count", Better::Less);
+        }
+    }
+    if gaps == 0 {
+        let (least, longest) = (format_time(gap_ns), format_time(longest_ns));
+        bench.uneventful(point, format!("no gap of {least} or more: the longest was {longest}"));
+    }
+    if gap_ns > order.gap_ns as f64 {
+        let reason = format!(
+            "gaps below {} were not looked for: the loop itself takes {}",
+            format_time(gap_ns),
+            format_time(loop_ns)
+        );
+        bench.degrade(
+            point,
+            "coarse-clock",
+            reason,
+            "use a faster clock source (see latscope doctor), or a longer --gap",
+        );
+    }
+    if let Some(shortfall) = shortfall {
+        bench.fell_short(point, &shortfall);
+    }
+    bench.recorded(point, writer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use latscope_engine::harness;
+
+    fn asked(values: &[(&str, ParamValue)]) -> Vec<Point> {
+        let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![value.clone()])).collect();
+        let ask = Ask { profile: Profile::Normal, survey: false, values, directories: vec![] };
+        let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
+        plan(&ask, &machine)
+    }
+
+    #[test]
+    fn a_point_for_each_cpu_and_a_priority_means_fifo() {
+        let points = asked(&[]);
+        let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();
+        assert_eq!(cpus, [0, 3]);
+        assert_eq!((points[0].number("gap"), points[0].text("policy")), (SHORTEST, "other"));
+        assert!(!points[0].params.contains_key("priority"));
+        let real_time = &asked(&[("priority", 7.into()), ("gap", 9_000.into())])[1];
+        assert_eq!((real_time.text("policy"), real_time.number("priority")), ("fifo", 7));
+        assert_eq!(group(real_time), (9_000, Some(7)));
+    }
+
+    #[test]
+    fn every_cpu_is_watched_and_its_time_adds_up() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&BUSY)) {
+            let value = |name: &str| m.values[name].value;
+            // Others may run while the kernel's counts are read for the last time: one gap more.
+            assert!(!m.incomplete && m.histogram.count() <= harness::STOP.events + 1, "{m:?}");
+            assert!(value("watched") > 0.0 && value("loop") > 0.0, "{m:?}");
+            let classes: f64 = Class::ALL.iter().map(|class| value(&format!("gaps-{}", class.word()))).sum();
+            assert_eq!(classes, m.histogram.count() as f64);
+            let shares: f64 = Class::ALL.iter().map(|class| value(&format!("lost-{}", class.word()))).sum();
+            assert!((shares - value("lost")).abs() < 1e-6 && shares <= 100.0, "{m:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_that_nobody_finds_is_a_result() {
+        let mut points = harness::points(&BUSY);
+        for point in &mut points {
+            point.params.insert("gap".to_owned(), 3_600_000_000_000.into());
+        }
+        for m in harness::measure(&EXPERIMENT, points) {
+            assert_eq!((m.support, m.summary.count), (latscope_core::report::Support::Ok, 0), "{m:?}");
+            assert!(m.reason.as_ref().unwrap().contains("no gap"), "{m:?}");
+            assert_eq!(m.values["lost"].value, 0.0);
+            all_of_the_time(&m);
+        }
+    }
+
+    /// Busy, lost or resting: nothing of the time asked for is left out.
+    fn all_of_the_time(m: &latscope_core::report::Measurement) {
+        let value = |name: &str| m.values.get(name).map_or(0.0, |value| value.value);
+        let (watched, rested) = (value("watched") * 1e9, value("rested") * 1e6);
+        let asked = harness::STOP.limit_ns as f64;
+        // To the digits of a clock that ticks in fractions of a nanosecond.
+        assert!(
+            m.support == latscope_core::report::Support::Unsupported || watched + rested >= 0.999 * asked,
+            "{m:?}"
+        );
+    }
+
+    #[test]
+    fn a_real_time_loop_rests() {
+        let mut points = harness::points(&BUSY);
+        for point in &mut points {
+            point.params.insert("gap".to_owned(), 3_600_000_000_000.into());
+            point.params.insert("policy".to_owned(), "fifo".into());
+            point.params.insert("priority".to_owned(), 1.into());
+        }
+        for m in harness::measure(&EXPERIMENT, points) {
+            let refused = m.reason.as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
+            assert!(!m.incomplete && (refused || m.support != latscope_core::report::Support::Unsupported));
+            all_of_the_time(&m);
+        }
+    }
+}

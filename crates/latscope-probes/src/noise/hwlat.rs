@@ -1,0 +1,162 @@
+//! What takes a CPU from the kernel itself: firmware, hypervisor, NMIs.
+
+use super::kernel::{self, Seat};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Exceedance, Times};
+use latscope_trace::kernel_tracer::{Line, Wanted};
+use std::time::Duration;
+
+/// Gaps while interrupts are off.
+pub static HWLAT: Probe = Probe {
+    id: "noise.hwlat",
+    title: "gap with interrupts off",
+    timed: "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
+            its turns; only above the tracer's threshold.",
+    times: Times::Operation,
+    source: "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
+    params: &[Param {
+        name: "cpu",
+        help: "CPU the gap was seen on; `all` is their sum.",
+        kind: Kind::Stated,
+        axis: true,
+    }],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "noise.hwlat", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+fn plan(_: &Ask, machine: &Machine) -> Vec<Point> {
+    let point = |cpu: &u32| {
+        let title = format!("hwlat on CPU {cpu}");
+        HWLAT.point(params([("cpu", u64::from(*cpu).into())]), title, false)
+    };
+    machine.allowed.0.iter().map(point).collect()
+}
+
+/// Interrupts are off for so many µs of each window, on one CPU after another:
+/// short, for meanwhile nothing else happens there.
+const WIDTH_US: u64 = 50_000;
+const WINDOW_US: u64 = 200_000;
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut cpus = bench.cpus().to_vec();
+    cpus.sort_unstable();
+    let setting = |file: &str, value: String| (format!("hwlat_detector/{file}"), value);
+    // The shorter one first: the width must fit into the window at any moment.
+    let settings = vec![
+        setting("mode", "round-robin".to_owned()),
+        setting("width", WIDTH_US.to_string()),
+        setting("window", WINDOW_US.to_string()),
+    ];
+    let wanted = Wanted { tracer: "hwlat", settings, events: &[], cpus: &cpus };
+    let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
+    let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
+    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench));
+    let line = |line: Line| {
+        if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
+            note(seat, line, epoch_ns);
+        }
+    };
+    let over = || {
+        let seats = seats.borrow();
+        let enough = seats.values().all(|seat| seat.notes.turns >= stop.events);
+        enough || seats.values().any(|seat| seat.writer.stopping())
+    };
+    let lasted = kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
+    kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
+    // The kernel goes over all CPUs of the instance in turn.
+    let each = lasted.as_secs_f64() * WIDTH_US as f64 / WINDOW_US as f64 / online() as f64;
+    for Seat { point, writer, notes } in seats.into_inner().into_values() {
+        bench.value(point, "watched", each, "s", Better::Neither);
+        bench.value(point, "gaps", notes.gaps as f64, "count", Better::Less);
+        if notes.turns == 0 {
+            bench.uneventful(
+                point,
+                "nothing took the CPU from the kernel for longer than the tracer's threshold",
+            );
+        }
+        bench.recorded(point, writer);
+    }
+    Ok(())
+}
+
+fn online() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What is known of one CPU.
+#[derive(Debug, Clone, Copy, Default)]
+struct Notes {
+    /// Turns in which there was a gap.
+    turns: u64,
+    /// Gaps in them.
+    gaps: u64,
+}
+
+/// A turn in which there was a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// The longest gap, ns.
+    pub longest: u64,
+    /// How many gaps there were.
+    pub gaps: u64,
+}
+
+impl Turn {
+    /// `#1     inner/outer(us): 8050/8377  ts:1795245609.810217840 count:121`
+    pub fn parse(text: &str) -> Option<Turn> {
+        let (_, rest) = text.strip_prefix('#')?.split_once("inner/outer(us): ")?;
+        let mut words = rest.split_whitespace();
+        // A pair may be padded behind the stroke.
+        let mut pair = words.next()?.to_owned();
+        if pair.ends_with('/') {
+            pair += words.next()?;
+        }
+        let (inner, outer) = pair.split_once('/')?;
+        let longest = inner.parse::<u64>().ok()?.max(outer.parse().ok()?).checked_mul(1000)?;
+        let count = |word: &str| word.strip_prefix("count:")?.parse().ok();
+        Some(Turn { longest, gaps: words.find_map(count).unwrap_or(1) })
+    }
+}
+
+fn note(seat: &mut Seat<Notes>, line: Line, epoch_ns: u64) {
+    if let Some(turn) = Turn::parse(line.text) {
+        let sample = Exceedance { turn: seat.notes.turns, at: line.at, value: turn.longest };
+        seat.writer.record_event(sample, epoch_ns, 0, 1);
+        seat.notes.turns += 1;
+        seat.notes.gaps += turn.gaps;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_trace_is_understood() {
+        let trace = include_str!("../../tests/traces/hwlat-6.1.txt");
+        let turns: Vec<(u32, Turn)> =
+            trace.lines().filter_map(Line::parse).map(|l| (l.cpu, Turn::parse(l.text).unwrap())).collect();
+        assert_eq!(turns.len(), 4);
+        assert_eq!(turns[0], (1, Turn { longest: 8_377_000, gaps: 121 }));
+        assert_eq!(turns[1], (0, Turn { longest: 16_025_000, gaps: 230 }));
+    }
+
+    #[test]
+    fn short_figures_and_other_lines() {
+        let padded = "#12    inner/outer(us):   12/9     ts:1.2 count:3 nmi-total:4 nmi-count:1";
+        assert_eq!(Turn::parse(padded), Some(Turn { longest: 12_000, gaps: 3 }));
+        let old = "#1     inner/outer(us): 7/  15    ts:1.2";
+        assert_eq!(Turn::parse(old), Some(Turn { longest: 15_000, gaps: 1 }));
+        for none in ["", "#1", "#1 inner/outer(us): x/y", "1 2 3"] {
+            assert_eq!(Turn::parse(none), None, "{none}");
+        }
+    }
+}

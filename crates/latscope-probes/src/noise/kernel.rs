@@ -1,0 +1,98 @@
+//! Reads a tracer of the kernel for as long as a step lasts.
+
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::recorder::Writer;
+use latscope_core::units::counted;
+use latscope_os::sched;
+use latscope_trace::kernel_tracer::{Line, Tracer, Wanted};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How often the lines are taken.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// One CPU's point and what is recorded of it.
+pub struct Seat<T> {
+    /// The point.
+    pub point: usize,
+    /// Its histogram.
+    pub writer: Writer,
+    /// What else is known.
+    pub notes: T,
+}
+
+/// Seats by CPU.
+pub type Seats<T> = BTreeMap<u32, Seat<T>>;
+
+/// A seat for the point of each CPU.
+pub fn seats<T: Default>(bench: &mut Bench) -> Seats<T> {
+    let cpus: Vec<u32> = bench.points().iter().map(|point| point.number("cpu") as u32).collect();
+    let seat = |(point, cpu)| (cpu, Seat { point, writer: bench.writer(point), notes: T::default() });
+    cpus.into_iter().enumerate().map(seat).collect()
+}
+
+/// Sets the tracer up; where that cannot be, says so of all points.
+pub fn prepare(bench: &mut Bench, wanted: &Wanted) -> Option<Tracer> {
+    stay_off(bench, wanted.cpus);
+    match Tracer::prepare(wanted) {
+        Ok(tracer) => Some(tracer),
+        Err(refusal) => {
+            let all = 0..bench.points().len();
+            all.for_each(|point| bench.unsupported(point, refusal.reason.as_str(), refusal.remedy));
+            None
+        }
+    }
+}
+
+/// This thread only reads: it leaves the CPUs that are looked at, if it can.
+pub fn stay_off(bench: &Bench, watched: &[u32]) {
+    let free: Vec<u32> = bench.allowed().iter().copied().filter(|cpu| !watched.contains(cpu)).collect();
+    let home = if free.is_empty() { bench.allowed() } else { &free };
+    let _ = sched::pin(home);
+}
+
+/// Lets the tracer run and passes its lines on, for at most `limit` and until
+/// `over`; returns how long that was. `ending` comes before the tracer stops.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn follow(
+    tracer: &mut Tracer,
+    limit: Duration,
+    mut line: impl FnMut(Line),
+    mut over: impl FnMut() -> bool,
+    ending: impl FnOnce(),
+) -> Result<Duration> {
+    tracer.start()?;
+    let began = Instant::now();
+    while began.elapsed() < limit {
+        std::thread::sleep(PERIOD.min(limit.saturating_sub(began.elapsed())));
+        tracer.take(&mut line)?;
+        if over() {
+            break;
+        }
+    }
+    let lasted = began.elapsed();
+    ending();
+    tracer.stop()?;
+    tracer.take(&mut line)?;
+    Ok(lasted)
+}
+
+/// Marks points of which lines were lost.
+pub fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
+    let lost = tracer.lost();
+    if lost > 0 {
+        let reason =
+            format!("lost {} of the tracer: the CPU had no time to read them", counted(lost, "line"));
+        points.iter().for_each(|point| {
+            bench.degrade(
+                *point,
+                "trace-lost-events",
+                reason.as_str(),
+                "leave a CPU free of measuring (--cpus), or measure less",
+            );
+        });
+    }
+}

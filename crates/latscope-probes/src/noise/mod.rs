@@ -1,0 +1,107 @@
+//! Time stolen from a busy loop.
+
+mod busy;
+mod counters;
+mod duty;
+mod hwlat;
+pub(super) mod kernel;
+mod osnoise;
+mod station;
+mod watch;
+
+pub use busy::BUSY;
+pub use duty::Duty;
+pub use hwlat::HWLAT;
+pub use osnoise::OSNOISE;
+
+use super::{Ask, Probe};
+use latscope_core::plan::{End, ParamValue, Periodic, Phase, Step};
+
+/// The probes of the family.
+pub static PROBES: &[&Probe] = &[&BUSY, &OSNOISE, &HWLAT];
+
+/// Time that watching takes in a family's own run, and in a survey, as a
+/// multiple of the profile's time for a point.
+const OWN: u64 = 30;
+const SURVEYED: u64 = 2;
+
+/// Adapts a planned step of this family: it runs for a time, for nobody knows
+/// how many events there will be.
+pub fn adapt(step: &mut Step, ask: &Ask) {
+    if step.stop.limit_ns == u64::MAX {
+        step.stop.limit_ns = usual_time(ask);
+    }
+    for_a_time(step, ask);
+}
+
+/// Adapts a planned step whose threads watch all CPUs asked for, for a time or
+/// a count of events that was asked for, else the usual time; where it is not
+/// one of many steps it can be ended early.
+pub fn for_a_time(step: &mut Step, ask: &Ask) {
+    let planned = &mut step.stop;
+    if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
+        // Neither a time nor a count was asked for: the profile's are for other things.
+        (planned.limit_ns, planned.events) = (usual_time(ask), u64::MAX);
+    }
+    let on = |cpu: &ParamValue| step.cpus.iter().any(|known| *cpu == u64::from(*known).into());
+    step.points.retain(|point| point.params.get("cpu").is_none_or(on));
+    if !ask.survey {
+        step.periodic.get_or_insert_with(rules);
+    }
+}
+
+fn usual_time(ask: &Ask) -> u64 {
+    ask.profile.stop().budget_ns * if ask.survey { SURVEYED } else { OWN }
+}
+
+/// Threads that watch: each for itself, until the time is over.
+fn rules() -> Periodic {
+    Periodic {
+        warm_up: 0,
+        end: End::All,
+        phase: Phase::Free,
+        align_second: false,
+        threshold: None,
+        stop_at_threshold: false,
+        corrected: false,
+        linear: None,
+        stream: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use latscope_core::machine::Machine;
+    use latscope_engine::planner::{self, Request};
+
+    fn planned(survey: bool, request: impl FnOnce(&mut Request)) -> Step {
+        let ask = Ask { profile: Profile::Normal, survey, values: Default::default(), directories: vec![] };
+        let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
+        let mut asked = Request::new("noise", ask);
+        request(&mut asked);
+        planner::plan(&crate::REGISTRY, &[&BUSY], &asked, &machine).steps.remove(0)
+    }
+
+    #[test]
+    fn it_lasts_as_long_as_asked_and_a_moment_in_a_survey() {
+        let limits = |step: &Step| (step.stop.limit_ns, step.stop.events);
+        assert_eq!(limits(&planned(true, |_| ())), (200_000_000, u64::MAX));
+        assert_eq!(limits(&planned(false, |_| ())), (3_000_000_000, u64::MAX));
+        assert_eq!(limits(&planned(false, |r| r.duration = Some(7))), (7, u64::MAX));
+        // Events may never come: there is a limit of time too.
+        assert_eq!(limits(&planned(false, |r| r.count = Some(5))), (3_000_000_000, 5));
+        let both = planned(false, |r| (r.count, r.duration) = (Some(5), Some(9)));
+        assert_eq!(limits(&both), (9, 5));
+    }
+
+    #[test]
+    fn only_a_run_of_its_own_can_be_ended_early_and_only_asked_cpus_are_watched() {
+        assert!(planned(true, |_| ()).periodic.is_none());
+        let step = planned(false, |r| r.cpus = vec![2, 0]);
+        assert!(step.periodic.is_some());
+        let cpus: Vec<u64> = step.points.iter().map(|point| point.number("cpu")).collect();
+        assert_eq!(cpus, [0, 2]);
+    }
+}

@@ -1,0 +1,292 @@
+//! The kernel's own busy loop on each CPU: it sees every interrupt and thread
+//! that comes between.
+
+use super::kernel::{self, Seat};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Exceedance, Times};
+use latscope_core::units::CpuList;
+use latscope_trace::kernel_tracer::{self, Line, Wanted};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Gaps in the kernel's busy loop.
+pub static OSNOISE: Probe = Probe {
+    id: "noise.osnoise",
+    title: "gap in the kernel's busy loop",
+    timed: "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold.",
+    times: Times::Operation,
+    source: "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
+    params: &[Param {
+        name: "cpu",
+        help: "CPU of the kernel's thread; `all` is their sum.",
+        kind: Kind::Stated,
+        axis: true,
+    }],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "noise.osnoise", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+fn plan(_: &Ask, machine: &Machine) -> Vec<Point> {
+    let point = |cpu: &u32| {
+        let title = format!("osnoise on CPU {cpu}");
+        OSNOISE.point(params([("cpu", u64::from(*cpu).into())]), title, false)
+    };
+    machine.allowed.0.iter().map(point).collect()
+}
+
+/// The kernel's thread runs for so many µs of each period.
+const RUNTIME_US: u64 = 190_000;
+const PERIOD_US: u64 = 200_000;
+
+const EVENTS: [&str; 5] = [
+    "osnoise/sample_threshold",
+    "osnoise/nmi_noise",
+    "osnoise/irq_noise",
+    "osnoise/softirq_noise",
+    "osnoise/thread_noise",
+];
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut cpus = bench.cpus().to_vec();
+    cpus.sort_unstable();
+    let setting = |file: &str, value: String| (format!("osnoise/{file}"), value);
+    // The shorter one first: the runtime must fit into the period at any moment.
+    let mut settings = vec![
+        setting("cpus", CpuList(cpus.clone()).to_string()),
+        setting("runtime_us", RUNTIME_US.to_string()),
+        setting("period_us", PERIOD_US.to_string()),
+        setting("stop_tracing_us", "0".to_owned()),
+        setting("stop_tracing_total_us", "0".to_owned()),
+    ];
+    // Linux before 6.2 has no options, and always runs its own loop.
+    let has_options = |tracefs: PathBuf| tracefs.join("osnoise/options").exists();
+    if kernel_tracer::tracefs_with("osnoise").is_ok_and(has_options) {
+        settings.push(setting("options", "OSNOISE_WORKLOAD".to_owned()));
+    }
+    let wanted = Wanted { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
+    let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
+    let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
+    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench));
+    let line = |line: Line| {
+        if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
+            note(seat, line, epoch_ns);
+        }
+    };
+    let over = || {
+        let seats = seats.borrow();
+        let enough = |seat: &Seat<Notes>| seat.notes.gaps >= stop.events && seat.notes.periods > 0;
+        seats.values().all(enough) || seats.values().any(|seat| seat.writer.stopping())
+    };
+    kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
+    kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
+    let lost = tracer.lost();
+    for seat in seats.into_inner().into_values() {
+        report(bench, seat, lost);
+    }
+    Ok(())
+}
+
+/// What the kernel said of one CPU.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Notes {
+    /// Gaps of which there was a line.
+    pub gaps: u64,
+    /// Periods that ended.
+    pub periods: u64,
+    /// Time the loop ran in them, and what it lost, µs.
+    pub runtime_us: u64,
+    /// What it lost, µs.
+    pub noise_us: u64,
+    /// Gaps in which the kernel did nothing.
+    pub hardware: u64,
+    /// Time taken by a kind of source, and by each of its sources: how often and ns.
+    pub taken: BTreeMap<(Source, String), (u64, u64)>,
+}
+
+/// Kinds of sources that the kernel tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // the names say it
+pub enum Source {
+    Nmi,
+    Irq,
+    Softirq,
+    Thread,
+}
+
+impl Source {
+    const ALL: [(Source, &'static str); 4] = [
+        (Source::Nmi, "nmi"),
+        (Source::Irq, "irq"),
+        (Source::Softirq, "softirq"),
+        (Source::Thread, "thread"),
+    ];
+
+    /// The source of an event, by its name.
+    fn of(event: &str) -> Option<Source> {
+        let kind = event.strip_suffix("_noise")?;
+        Source::ALL.iter().find(|(_, word)| *word == kind).map(|(source, _)| *source)
+    }
+}
+
+/// What a line of the tracer or its events tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Told {
+    /// A gap, ns.
+    Gap(u64),
+    /// A source took so many ns, the time of what interrupted it left out.
+    Taken(Source, String, u64),
+    /// A period is over.
+    Period {
+        /// Time the loop ran, µs.
+        runtime_us: u64,
+        /// Time it lost, µs.
+        noise_us: u64,
+        /// Gaps in which the kernel did nothing.
+        hardware: u64,
+    },
+}
+
+impl Told {
+    /// Understands what follows the time in a line.
+    pub fn parse(text: &str) -> Option<Told> {
+        match text.split_once(": ") {
+            Some(("sample_threshold", rest)) => duration(rest).map(Told::Gap),
+            Some((event, rest)) => {
+                let source = Source::of(event)?;
+                // A name and a number, except for an NMI: `local_timer:236 start …`.
+                let (name, _) = rest.split_once("start ")?;
+                let name = name.trim().rsplit_once(':').map_or("", |(name, _)| name);
+                Some(Told::Taken(source, name.to_owned(), duration(rest)?))
+            }
+            None => period(text),
+        }
+    }
+}
+
+/// `… duration 14247 ns …`
+fn duration(text: &str) -> Option<u64> {
+    text.split_once("duration ")?.1.split(' ').next()?.parse().ok()
+}
+
+/// Runtime, noise, share available, longest, then the counts of hardware, NMIs,
+/// interrupts, softirqs and threads.
+fn period(text: &str) -> Option<Told> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let number = |index: usize| words.get(index)?.parse().ok();
+    let (runtime_us, noise_us, hardware) = (number(0)?, number(1)?, number(4)?);
+    (words.len() == 9).then_some(Told::Period { runtime_us, noise_us, hardware })
+}
+
+fn note(seat: &mut Seat<Notes>, line: Line, epoch_ns: u64) {
+    let notes = &mut seat.notes;
+    match Told::parse(line.text) {
+        Some(Told::Gap(value)) => {
+            let sample = Exceedance { turn: notes.gaps, at: line.at, value };
+            seat.writer.record_event(sample, epoch_ns, 0, 1);
+            notes.gaps += 1;
+        }
+        Some(Told::Taken(source, name, ns)) => {
+            let (times, sum) = notes.taken.entry((source, name)).or_default();
+            *times += 1;
+            *sum += ns;
+        }
+        Some(Told::Period { runtime_us, noise_us, hardware }) => {
+            notes.periods += 1;
+            notes.runtime_us += runtime_us;
+            notes.noise_us += noise_us;
+            notes.hardware += hardware;
+        }
+        None => {}
+    }
+}
+
+/// Sources that are named.
+const NAMED: usize = 8;
+
+fn report(bench: &mut Bench, seat: Seat<Notes>, lost: u64) {
+    let Seat { point, writer, notes } = seat;
+    if notes.periods == 0 {
+        let period = format!("no period of {} ms was over", PERIOD_US / 1000);
+        match lost {
+            0 => bench.unsupported(point, period, "measure for longer (--duration 1s)"),
+            _ => bench.unsupported(
+                point,
+                format!("{period}, or its line is among the {lost} that were lost"),
+                "raise the kernel's threshold, tracing_thresh in tracefs",
+            ),
+        }
+        return;
+    }
+    let mut value = |name: &str, value: f64, unit: &str| bench.value(point, name, value, unit, Better::Less);
+    value("lost", 100.0 * notes.noise_us as f64 / notes.runtime_us.max(1) as f64, "%");
+    value("gaps-hardware", notes.hardware as f64, "count");
+    for (kind, word) in Source::ALL {
+        let of_kind = notes.taken.iter().filter(|((source, _), _)| *source == kind);
+        let (times, ns) = of_kind.fold((0, 0), |(times, ns), (_, (n, sum))| (times + n, ns + sum));
+        value(&format!("lost-{word}"), ns as f64 / 10.0 / notes.runtime_us.max(1) as f64, "%");
+        value(&format!("{word}s"), times as f64, "count");
+    }
+    let mut sources: Vec<_> = notes.taken.iter().filter(|((_, name), _)| !name.is_empty()).collect();
+    sources.sort_by_key(|(_, (_, ns))| std::cmp::Reverse(*ns));
+    for ((kind, name), (_, ns)) in sources.into_iter().take(NAMED) {
+        let word = Source::ALL.iter().find(|(source, _)| source == kind).map_or("", |(_, word)| word);
+        value(&format!("{word}:{name}"), *ns as f64 / 1e6, "ms");
+    }
+    bench.value(point, "watched", notes.runtime_us as f64 / 1e6, "s", Better::Neither);
+    if notes.gaps == 0 {
+        bench.uneventful(point, "the kernel's loop saw no gap above its threshold");
+    }
+    bench.recorded(point, writer);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = include_str!("../../tests/traces/osnoise-6.1.txt");
+
+    #[test]
+    fn a_recorded_trace_is_understood_line_by_line() {
+        let lines: Vec<Line> = TRACE.lines().filter_map(Line::parse).collect();
+        let told: Vec<Told> = lines.iter().filter_map(|line| Told::parse(line.text)).collect();
+        assert_eq!(
+            (lines.len(), told.len()),
+            (TRACE.lines().filter(|l| !l.starts_with('#')).count(), lines.len())
+        );
+        assert_eq!(told[0], Told::Gap(17_500));
+        let irq = Told::Taken(Source::Irq, "local_timer".to_owned(), 663_081);
+        assert!(told.contains(&irq), "{told:?}");
+        assert!(told.contains(&Told::Taken(Source::Thread, "rcuc/1".to_owned(), 1_904_579)));
+        let periods: Vec<&Told> = told.iter().filter(|told| matches!(told, Told::Period { .. })).collect();
+        assert_eq!(periods.len(), 2);
+        assert_eq!(*periods[0], Told::Period { runtime_us: 190_460, noise_us: 172_623, hardware: 71 });
+        for period in periods {
+            let Told::Period { runtime_us, noise_us, .. } = period else { unreachable!() };
+            assert!(*runtime_us > 0 && noise_us <= runtime_us, "{period:?}");
+        }
+    }
+
+    #[test]
+    fn other_lines_tell_nothing() {
+        for text in ["", "1 2 3", "sched_switch: a ==> b", "irq_noise: nonsense", "1 2 3 4 x 6 7 8 9"] {
+            assert_eq!(Told::parse(text), None, "{text}");
+        }
+        // The thread's own name has a colon in it.
+        let worker = "thread_noise: kworker/0:1:22 start 9.299330202 duration 288831 ns";
+        assert_eq!(Told::parse(worker), Some(Told::Taken(Source::Thread, "kworker/0:1".to_owned(), 288_831)));
+        let nmi = "nmi_noise: start 5.000000001 duration 70 ns";
+        assert_eq!(Told::parse(nmi), Some(Told::Taken(Source::Nmi, String::new(), 70)));
+        let period = "1000000        190  99.98100       9     18      0   1007     18      1";
+        let expected = Told::Period { runtime_us: 1_000_000, noise_us: 190, hardware: 18 };
+        assert_eq!(Told::parse(period), Some(expected));
+    }
+}

@@ -1,0 +1,346 @@
+//! A watching thread: what it notes of each gap, and when it rests and ends.
+
+use super::duty::Duty;
+use super::watch::{self, Host, Rules};
+use anyhow::{Context, Result, ensure};
+use latscope_bench::gate::{Gate, Reading};
+use latscope_bench::hold::{Shortfall, granted};
+use latscope_bench::recorder::Writer;
+use latscope_bench::timebase::{AnyClock, Timebase};
+use latscope_core::plan::Stop;
+use latscope_core::report::Exceedance;
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::sched;
+use latscope_os::usage::{Counts, thread_counts};
+use rustix::fd::OwnedFd;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What a thread is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    /// Shortest gap wanted, ns.
+    pub gap_ns: u64,
+    /// How it is scheduled.
+    pub policy: sched::Policy,
+    /// Whether it rests from time to time.
+    pub duty: Option<Duty>,
+    /// When it has had enough: this time, or this many gaps.
+    pub stop: Stop,
+    /// The run's clock.
+    pub timebase: Timebase,
+    /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
+    pub epoch_ns: u64,
+    /// Whether the first gap above the threshold of the run ends all.
+    pub ends: bool,
+}
+
+/// What the threads share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Held for writing until all have been started; whether they have.
+    pub started: RwLock<bool>,
+    /// Calls the coordinator to an exceedance.
+    bell: Option<OwnedFd>,
+    over: AtomicBool,
+}
+
+impl Shared {
+    /// For threads that are about to be started.
+    pub fn new(bell: Option<OwnedFd>) -> Shared {
+        Shared { started: RwLock::new(false), bell, over: AtomicBool::new(false) }
+    }
+}
+
+/// Who a gap is put down to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// Another thread ran on the CPU.
+    Preemption,
+    /// No other thread ran, and the kernel says that most of the time was not
+    /// this thread's: the hypervisor kept it.
+    Steal,
+    /// Neither: an interrupt, or what no kernel sees.
+    Interrupt,
+}
+
+impl Class {
+    /// All of them; their place is their number.
+    pub const ALL: [Class; 3] = [Class::Preemption, Class::Steal, Class::Interrupt];
+
+    /// Its word in the names of values.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::Preemption => "preemption",
+            Class::Steal => "steal",
+            Class::Interrupt => "interrupt",
+        }
+    }
+
+    /// Of a gap of `gap_ns`, when switches of threads were counted since the
+    /// last reading or not, and so much time was not the thread's own.
+    fn of(gap_ns: f64, switched: bool, missing_ns: f64) -> Class {
+        match (switched, missing_ns > gap_ns / 2.0) {
+            (true, _) => Class::Preemption,
+            (false, true) => Class::Steal,
+            (false, false) => Class::Interrupt,
+        }
+    }
+}
+
+/// Gaps put down to somebody.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Share {
+    /// How many.
+    pub gaps: u64,
+    /// Their sum, ns.
+    pub lost_ns: f64,
+}
+
+/// What a thread saw.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Turns of the loop, and what came between two stretches of them.
+    pub turns: u64,
+    /// Time from the first reading to the last without rests, ns: busy or lost.
+    pub watched_ns: f64,
+    /// Time in which it slept, ns.
+    pub rested_ns: f64,
+    /// Gaps.
+    pub gaps: u64,
+    /// The longest distance of two readings beyond the usual one, ns.
+    pub longest_ns: f64,
+    /// The gaps of each [`Class`].
+    pub classes: [Share; 3],
+    /// The loop's own time, ns.
+    pub loop_ns: f64,
+    /// Shortest gap looked for, ns.
+    pub gap_ns: f64,
+    /// How often another thread was put in its place.
+    pub switches: u64,
+    /// Page faults.
+    pub faults: u64,
+    /// A condition that could not be had: why, and what to do.
+    pub shortfall: Option<Shortfall>,
+    /// Its histogram.
+    pub writer: Writer,
+}
+
+/// Readings of the clock from which the loop's own time is known.
+const CALIBRATION: usize = 10_000;
+
+/// A threshold lies at least so many of the loop's own times above it.
+const FACTOR: f64 = 10.0;
+
+/// From one look at the host to the next, ns: how late an end may be noticed.
+const LOOK_NS: u64 = 5_000_000;
+
+/// Longer than a thread takes between two stretches of the loop, ns.
+const HOST_NS: f64 = 20_000.0;
+
+/// So often it is looked what came between two stretches, before the loop goes on in any case.
+const TRIES: usize = 3;
+
+/// Watches on one CPU.
+///
+/// # Errors
+/// The CPU cannot be had, or another thread did not start.
+pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<Outcome> {
+    let pinned = sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
+    let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
+    let shortfall = asked.and_then(granted);
+    writer.touch();
+    ensure!(*shared.started.read().expect("the starter does not panic"), "another thread did not start");
+    pinned?;
+    // The clock is chosen here, once: the loop is compiled for each.
+    match order.timebase.clock() {
+        AnyClock::Counter(clock) => Ok(run(clock, order, writer, shortfall, shared)),
+        AnyClock::MonotonicRaw(clock) => Ok(run(clock, order, writer, shortfall, shared)),
+    }
+}
+
+fn run<C: Clock>(
+    clock: C,
+    order: Order,
+    writer: Writer,
+    shortfall: Option<Shortfall>,
+    shared: &Shared,
+) -> Outcome {
+    let timebase = order.timebase;
+    let own = watch::own_ticks(clock, CALIBRATION).max(1);
+    let gap_ns = (order.gap_ns as f64).max(FACTOR * timebase.span(own));
+    let rules = Rules { own, threshold: timebase.ticks(gap_ns as u64).max(1), look: timebase.ticks(LOOK_NS) };
+    let before = thread_counts();
+    let now = clock.end();
+    let mut station = Station {
+        clock,
+        order,
+        writer,
+        shared,
+        classes: Default::default(),
+        gaps: 0,
+        unseen: 0,
+        least_ns: gap_ns,
+        reading: Gate::Thread.read(),
+        read_at: now,
+        switched: false,
+        last: now,
+        end: now.saturating_add(timebase.ticks(order.stop.limit_ns)),
+        rest_at: now + timebase.ticks(order.duty.map_or(0, |duty| duty.watch_ns)),
+        rests: 0,
+        rested: 0,
+    };
+    let watched = watch::watch(clock, rules, &mut station);
+    let Counts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
+    let own_turns = (watched.turns - watched.gaps).max(1) as f64;
+    Outcome {
+        turns: watched.turns + station.unseen,
+        watched_ns: timebase.span((station.last - now).saturating_sub(station.rested)),
+        rested_ns: timebase.span(station.rested),
+        gaps: station.gaps,
+        longest_ns: timebase.span(watched.longest),
+        classes: station.classes,
+        loop_ns: (timebase.span(watched.watched) - timebase.span(watched.lost)) / own_turns,
+        gap_ns,
+        switches: (involuntary - before.involuntary)
+            + (voluntary - before.voluntary).saturating_sub(station.rests),
+        faults: minor_faults + major_faults - before.minor_faults - before.major_faults,
+        shortfall,
+        writer: station.writer,
+    }
+}
+
+/// Whether time that is missing from a stretch, apart from the gap that the loop saw, was another thread's.
+/// A switch `before` the stretch may have ended in it; where there was none, interrupts may have taken it.
+fn is_gap(missing_ns: f64, least_ns: f64, switched: bool, before: bool) -> bool {
+    missing_ns >= least_ns && (switched || before && missing_ns >= HOST_NS)
+}
+
+/// A thread around its loop.
+struct Station<'a, C> {
+    clock: C,
+    order: Order,
+    writer: Writer,
+    shared: &'a Shared,
+    classes: [Share; 3],
+    gaps: u64,
+    /// Those of them that were not seen by the loop.
+    unseen: u64,
+    /// Shortest gap looked for, ns.
+    least_ns: f64,
+    /// What the kernel last said of this thread, and a reading of the clock just before.
+    reading: Reading,
+    read_at: u64,
+    /// Whether there was a switch before that reading since the one before.
+    switched: bool,
+    /// The loop's last reading of the clock.
+    last: u64,
+    end: u64,
+    rest_at: u64,
+    rests: u64,
+    /// Ticks.
+    rested: u64,
+}
+
+impl<C: Clock> Station<'_, C> {
+    /// Reads anew: whether there was a switch since the last time, and how much of the time was not the
+    /// thread's, ns. The clock is read first, each time: a switch at the end of a system call is then
+    /// missing from the stretch that begins with it.
+    fn read(&mut self) -> (bool, f64) {
+        let (before, since) = (self.reading, self.read_at);
+        self.read_at = self.clock.end();
+        self.reading = Gate::Thread.read();
+        let passed = self.order.timebase.span(self.read_at - since);
+        (self.reading.switches != before.switches, passed - (self.reading.cpu_ns - before.cpu_ns) as f64)
+    }
+
+    fn rest(&mut self, rest: std::time::Duration) {
+        let since = self.read_at;
+        std::thread::sleep(rest);
+        self.rests += 1;
+        self.read();
+        self.switched = false;
+        self.rested += self.read_at - since;
+    }
+
+    /// Takes time that the thread did not have and that no gap of the loop accounts for: while it is
+    /// outside of the loop, too, others may be put in its place, and they are, at the end of its system calls.
+    fn account(&mut self, switched: bool, missing_ns: f64) {
+        let before = std::mem::replace(&mut self.switched, switched);
+        if is_gap(missing_ns, self.least_ns, switched, before) && self.gaps < self.order.stop.events {
+            self.unseen += 1;
+            self.note(Class::Preemption, missing_ns, monotonic_ns());
+        }
+    }
+
+    fn note(&mut self, class: Class, gap_ns: f64, at: u64) {
+        let share = &mut self.classes[class as usize];
+        share.gaps += 1;
+        share.lost_ns += gap_ns;
+        let sample = Exceedance { turn: self.gaps, at, value: gap_ns.round() as u64 };
+        self.writer.record_event(sample, self.order.epoch_ns, 0, 1);
+        self.gaps += 1;
+        if sample.value > self.writer.threshold() {
+            self.writer.exceed(sample);
+            if let Some(bell) = &self.shared.bell {
+                let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+            }
+            self.shared.over.fetch_or(self.order.ends, Relaxed);
+        }
+    }
+}
+
+impl<C: Clock> Host for Station<'_, C> {
+    fn gap(&mut self, ticks: u64) {
+        let at = monotonic_ns();
+        let gap_ns = self.order.timebase.span(ticks);
+        let (switched, missing) = self.read();
+        self.note(Class::of(gap_ns, switched, missing), gap_ns, at);
+        self.account(switched, missing - gap_ns);
+    }
+
+    fn look(&mut self, now: u64) -> bool {
+        self.last = now;
+        if now > self.read_at {
+            let (switched, missing) = self.read();
+            self.account(switched, missing);
+        }
+        if let Some(duty) = self.order.duty
+            && now >= self.rest_at
+        {
+            self.rest(duty.rest);
+            self.rest_at = self.read_at + self.order.timebase.ticks(duty.watch_ns);
+        }
+        let enough = now >= self.end || self.gaps >= self.order.stop.events;
+        !(enough || self.writer.stopping() || self.shared.over.load(Relaxed))
+    }
+
+    fn back(&mut self) -> u64 {
+        for _ in 0..TRIES {
+            let now = self.clock.end();
+            if self.order.timebase.span(now - self.read_at) < HOST_NS {
+                return now;
+            }
+            let (switched, missing) = self.read();
+            self.account(switched, missing);
+        }
+        self.clock.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_put_down_to_who_had_the_cpu() {
+        assert_eq!(Class::of(4e6, true, 4e6), Class::Preemption);
+        assert_eq!(Class::of(4e6, false, 3.9e6), Class::Steal);
+        assert_eq!(Class::of(4e3, false, 150.0), Class::Interrupt);
+        assert!(
+            !is_gap(4e6, 1e3, false, false) && is_gap(4e6, 1e3, false, true) && is_gap(4e3, 1e3, true, false)
+        );
+        assert!(!is_gap(900.0, 1e3, true, true) && !is_gap(4e3, 1e3, false, true));
+        assert!(Class::ALL.iter().enumerate().all(|(place, class)| place == *class as usize));
+    }
+}

@@ -1,0 +1,279 @@
+//! What a party does, in a thread or a process of its own.
+
+use super::board::{Board, Word};
+use super::means::{Channel, TIMED_OUT, address, introduce};
+use super::{Form, MEMORY, Means, Rules};
+use crate::wake::waiter::{Monotonic, sleep_until};
+use anyhow::{Context, Result, ensure};
+use latscope_bench::hold::hold;
+use latscope_exchange::Lanes;
+use latscope_os::clock::monotonic_ns;
+use latscope_os::sched;
+use latscope_os::worker::{die_with, inherited};
+use latscope_trace::instance::Marker;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+/// One party.
+pub(super) struct Party<'a> {
+    pub(super) board: &'a Board,
+    pub(super) index: usize,
+    pub(super) rules: &'a Rules,
+    pub(super) channel: &'a Channel,
+    /// Tells whoever started it that the run is over.
+    pub(super) bell: BorrowedFd<'a>,
+}
+
+/// Turns of the circle after which its first thread rests, and for how long.
+const TURNS: u64 = 16;
+const REST_NS: u64 = 10_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Party<'_> {
+    /// Plays its part until the run is over.
+    pub(super) fn live(&self) {
+        if let Err(error) = self.settle().and_then(|()| self.play()) {
+            // A means that is taken away ends the run as well as its last sample does.
+            let code = error.raw_os_error().filter(|_| !self.board.over());
+            self.board.word(self.index, Word::Failed).store(code.unwrap_or(0) as u64, Relaxed);
+        }
+        self.board.end();
+        let _ = rustix::io::write(self.bell, &1u64.to_ne_bytes());
+    }
+
+    fn settle(&self) -> io::Result<()> {
+        if let Some(cpu) = self.rules.cpu {
+            sched::pin(&[cpu])?;
+        }
+        match self.rules.priority {
+            // Without it a sleep of the normal class may last 50 µs longer (prctl(2)).
+            0 => drop(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))),
+            priority => {
+                sched::set_policy(sched::Policy::Fifo(priority))?;
+                if sched::policy()? != sched::Policy::Fifo(priority) {
+                    return Err(Errno::PERM.into());
+                }
+            }
+        }
+        Ok(introduce(self.board, self.index, self.rules.means)?)
+    }
+
+    fn play(&self) -> io::Result<()> {
+        match (self.rules.form, self.index % 2) {
+            (Form::Circle, _) => self.circle(),
+            (Form::Pairs, 0) => self.receive(),
+            (Form::Pairs, _) => self.send(),
+        }
+    }
+
+    /// Waits until all are ready.
+    fn await_go(&self) {
+        while !self.board.gone() && !self.board.over() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The sender comes from its sleep straight to the stamp, and from the
+    /// message straight to its next sleep: on one CPU that is what the
+    /// receiver waits for.
+    fn send(&self) -> io::Result<()> {
+        self.await_go();
+        let receiver = address(self.board, self.index - 1);
+        let stamp = self.board.word(self.index, Word::Stamp);
+        while !self.board.over() {
+            self.note_cpu();
+            if self.rules.delay > 0 {
+                sleep_until::<Monotonic>(
+                    monotonic_ns().saturating_add(self.rules.delay.saturating_mul(SECOND)),
+                );
+            }
+            stamp.store(monotonic_ns(), Release);
+            self.channel.wake(0, receiver)?;
+            self.channel.wait(1)?;
+        }
+        Ok(())
+    }
+
+    fn receive(&self) -> io::Result<()> {
+        let (mut tally, mut due) = (Tally::of(self.rules)?, 0);
+        let stamp = self.board.word(self.index + 1, Word::Stamp);
+        let mut sender = None;
+        loop {
+            self.wait()?;
+            let now = monotonic_ns();
+            if self.board.over() {
+                return Ok(());
+            }
+            let latency = now.saturating_sub(stamp.load(Acquire));
+            tally.record(self, latency);
+            self.note_cpu();
+            if self.ends(&tally, latency) {
+                return Ok(());
+            }
+            // From the first message on; a late one swallows what was due meanwhile.
+            due = if due == 0 { now } else { due }.saturating_add(self.rules.interval).max(now);
+            if self.rules.interval > 0 {
+                sleep_until::<Monotonic>(due);
+            }
+            let sender = *sender.get_or_insert_with(|| address(self.board, self.index + 1));
+            self.channel.wake(1, sender)?;
+        }
+    }
+
+    /// The receiver's wait, which may be told to give up now and then.
+    #[inline]
+    fn wait(&self) -> io::Result<()> {
+        if self.rules.timeout == 0 {
+            return Ok(self.channel.wait(0)?);
+        }
+        loop {
+            match self.channel.wait_for(0, self.rules.timeout) {
+                Err(TIMED_OUT) if !self.board.over() => {
+                    self.board.word(self.index, Word::Timeouts).fetch_add(1, Relaxed);
+                }
+                Err(TIMED_OUT) | Ok(()) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Each turn begins with the first, which may rest before: a turn with
+    /// a rest is no sample of the others.
+    fn circle(&self) -> io::Result<()> {
+        let mut tally = Tally::of(self.rules)?;
+        if self.index == 0 {
+            self.await_go();
+        } else {
+            self.channel.wait(0)?;
+            tally.skip(self);
+        }
+        let next = address(self.board, (self.index + 1) % self.board.parties());
+        for turn in 1.. {
+            self.note_cpu();
+            if self.index == 0 && turn % TURNS == 1 {
+                sleep_until::<Monotonic>(monotonic_ns() + REST_NS);
+            }
+            let sent = monotonic_ns();
+            self.channel.wake(0, next)?;
+            self.channel.wait(0)?;
+            let latency = monotonic_ns() - sent;
+            if self.board.over() {
+                break;
+            }
+            if self.index > 0 && turn % TURNS == 0 {
+                tally.skip(self);
+                continue;
+            }
+            if self.index == 0 {
+                self.board.kept(tally.cycles).store(latency, Relaxed);
+            }
+            tally.record(self, latency);
+            // When the first one has had its turns the others have had as many.
+            if self.ends(&tally, latency) && self.index == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn note_cpu(&self) {
+        let cpu = rustix::thread::sched_getcpu() as u64;
+        self.board.word(self.index, Word::Cpu).store(cpu + 1, Relaxed);
+    }
+
+    /// Whether the run ends with this sample.
+    #[inline]
+    fn ends(&self, tally: &Tally, latency: u64) -> bool {
+        let exceeded = latency > self.rules.threshold;
+        if exceeded {
+            self.exceed(tally, latency);
+        }
+        exceeded || tally.cycles >= self.rules.loops
+    }
+
+    #[cold]
+    fn exceed(&self, tally: &Tally, latency: u64) {
+        if let Some((marker, switch)) = &tally.trace {
+            let cpu = rustix::thread::sched_getcpu();
+            marker.note(format_args!("latscope: late by {latency} ns on CPU {cpu}"));
+            let _ = rustix::io::write(switch, b"0");
+        }
+        self.board.exceed(self.index);
+    }
+}
+
+/// A party's own copy of its figures, and what it does at the threshold.
+struct Tally {
+    trace: Option<(Marker, File)>,
+    cycles: u64,
+    samples: u64,
+    min: u64,
+    max: u64,
+    sum: u64,
+}
+
+impl Tally {
+    fn of(rules: &Rules) -> io::Result<Tally> {
+        let open = |directory: &PathBuf| {
+            let switch = OpenOptions::new().write(true).open(directory.join("tracing_on"))?;
+            Ok((Marker::open(&directory.join("trace_marker"))?, switch))
+        };
+        let trace = rules.trace.as_ref().map(open).transpose();
+        trace.map(|trace| Tally { trace, cycles: 0, samples: 0, min: 0, max: 0, sum: 0 })
+    }
+
+    #[inline]
+    fn record(&mut self, party: &Party, ns: u64) {
+        self.samples += 1;
+        self.sum += ns;
+        self.max = self.max.max(ns);
+        self.min = if self.samples == 1 { ns } else { self.min.min(ns) };
+        let put = |word, value| party.board.word(party.index, word).store(value, Relaxed);
+        put(Word::Samples, self.samples);
+        put(Word::Last, ns);
+        put(Word::Min, self.min);
+        put(Word::Max, self.max);
+        put(Word::Sum, self.sum);
+        self.skip(party);
+    }
+
+    /// Counts a message that is no sample.
+    fn skip(&mut self, party: &Party) {
+        self.cycles += 1;
+        party.board.word(party.index, Word::Cycles).store(self.cycles, Release);
+    }
+}
+
+/// A party that is a process: `__paced RULES PARTY PARTIES SET PARENT`, with
+/// the bell, the board and, for futexes, their memory.
+///
+/// # Errors
+/// It was not started by latscope itself.
+pub fn main(arguments: &[String]) -> Result<()> {
+    let [rules, index, parties, set, parent] = arguments else {
+        anyhow::bail!("a party is started by latscope itself: run `latscope as svsematest -f`");
+    };
+    die_with(parent.parse()?)?;
+    let _ = rustix::thread::set_name(c"paced");
+    let rules: Rules = serde_json::from_str(rules)?;
+    let (bell, board) = (inherited(0)?, Board::open(inherited(1)?, parties.parse()?)?);
+    let index: usize = index.parse()?;
+    ensure!(index < board.parties(), "there is no party {index}");
+    let channel = match rules.means {
+        Means::Semaphores => Channel::Semaphores(set.parse()?),
+        Means::Futexes => Channel::Futexes(Lanes::open(inherited(2)?)?),
+        Means::Signals => Channel::Signals,
+        Means::Queues => anyhow::bail!("queues are for threads"),
+    };
+    // That it cannot be locked has been told by whoever started this.
+    let _held = hold(&MEMORY);
+    Party { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
+    board.failure().map_or(Ok(()), |error| Err(error).context("a party failed"))
+}

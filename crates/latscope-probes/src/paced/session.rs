@@ -1,0 +1,258 @@
+//! A run: its parties are set up one by one, begin together, and end with the
+//! first that has had enough.
+
+use super::board::{Board, Word};
+use super::means::Channel;
+use super::party::Party;
+use super::{Form, Rules};
+use anyhow::{Context, Result, bail};
+use latscope_host::guardian::{Guardian, Undo};
+use latscope_host::leftover::Leftovers;
+use latscope_os::shared_cell::Scope;
+use latscope_os::signal::{Signals, TERMINATION};
+use latscope_os::worker::{self, Lifetime};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A run that has begun. What it made goes when it is dropped; threads of its
+/// own may sleep on until the process ends.
+#[derive(Debug)]
+pub struct Session {
+    board: Arc<Board>,
+    bell: Arc<OwnedFd>,
+    signals: Signals,
+    children: Vec<Child>,
+    // In this order: what is left is removed before the guardian ends.
+    left: Vec<Leftovers>,
+    guardian: Option<Guardian>,
+}
+
+/// Why a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The time to wait is over.
+    Time,
+    /// The run is over.
+    Run,
+    /// A signal ends it.
+    Told,
+}
+
+/// Time for a party to be set up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time for all to fall asleep before the first message.
+const LEAD: Duration = Duration::from_millis(10);
+
+/// Memory of a thread's stack: all of it is locked.
+const STACK_BYTES: usize = 256 << 10;
+
+impl Session {
+    /// Sets up a party for each of the rules, as threads or as processes, and
+    /// lets them begin.
+    ///
+    /// # Errors
+    /// One cannot be set up.
+    pub fn begin(rules: Vec<Rules>, processes: bool) -> Result<Session> {
+        let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
+        let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let (children, left) = (Vec::new(), Vec::new());
+        let mut session = Session { board, bell, signals, children, left, guardian: None };
+        let form = rules.first().map_or(Form::Pairs, |rules| rules.form);
+        let together = if form == Form::Circle { rules.len() } else { 2 };
+        for (number, rules) in rules.chunks(together).enumerate() {
+            session.add(number * together, rules, processes)?;
+        }
+        session.await_all()?;
+        std::thread::sleep(LEAD);
+        session.board.go();
+        Ok(session)
+    }
+
+    /// Adds parties that share a channel.
+    fn add(&mut self, first: usize, rules: &[Rules], processes: bool) -> Result<()> {
+        let scope = if processes { Scope::Processes } else { Scope::Threads };
+        let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
+        for leftover in left.iter() {
+            let guardian = match &mut self.guardian {
+                Some(guardian) => guardian,
+                none => none.insert(Guardian::start()?),
+            };
+            let _ = guardian.journal(Undo::Remove(leftover.clone()))?;
+        }
+        self.left.push(left);
+        let channel = Arc::new(channel);
+        for (index, rules) in (first..).zip(rules) {
+            match processes {
+                true => self.children.push(self.process(index, rules, &channel)?),
+                false => self.thread(index, rules, &channel)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn thread(&self, index: usize, rules: &Rules, channel: &Arc<Channel>) -> Result<()> {
+        let (board, bell, channel, rules) =
+            (self.board.clone(), self.bell.clone(), channel.clone(), rules.clone());
+        let body = move || {
+            Party { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
+        };
+        let builder = std::thread::Builder::new().name(format!("paced/{index}")).stack_size(STACK_BYTES);
+        builder.spawn(body).map(drop).context("no thread can be created")
+    }
+
+    fn process(&self, index: usize, rules: &Rules, channel: &Channel) -> Result<Child> {
+        let set = if let Channel::Semaphores(set) = channel { *set } else { 0 };
+        let numbers = [index, self.board.parties(), set as usize, std::process::id() as usize];
+        let [index, parties, set, parent] = numbers.map(|number| number.to_string());
+        let rules = serde_json::to_string(rules)?;
+        let mut descriptors = vec![self.bell.try_clone()?, self.board.descriptor().try_clone_to_owned()?];
+        if let Channel::Futexes(lanes) = channel {
+            descriptors.push(lanes.descriptor().try_clone_to_owned()?);
+        }
+        let descriptors: Vec<&OwnedFd> = descriptors.iter().collect();
+        let words = ["__paced", &rules, &index, &parties, &set, &parent];
+        worker::spawn(&words, &descriptors, Lifetime::WithParent).context("no process can be started")
+    }
+
+    fn await_all(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let ready = |board: &Board| {
+            (0..board.parties()).all(|party| board.word(party, Word::Address).load(Ordering::Acquire) != 0)
+        };
+        while !ready(&self.board) {
+            self.check()?;
+            if begun.elapsed() > PATIENCE {
+                bail!("not all are ready after {} s", PATIENCE.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Whether all parties do well.
+    ///
+    /// # Errors
+    /// One does not.
+    pub fn check(&mut self) -> Result<()> {
+        if let Some(error) = self.board.failure() {
+            return Err(error).context("a party failed");
+        }
+        let died = self.children.iter_mut().find_map(|child| child.try_wait().ok().flatten());
+        match died {
+            Some(status) if !self.board.over() => bail!("a party died: {status}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the parties tell.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Waits for a time, or until the run is over: by itself, or by a signal.
+    ///
+    /// # Errors
+    /// Waiting is refused.
+    pub fn wait(&self, time: Duration) -> Result<Ended> {
+        let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
+        let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Ended::Time),
+            Ok(_) if fds[1].revents().is_empty() => Ok(Ended::Told),
+            Ok(_) => Ok(Ended::Run),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Ends the run, so that its figures stay.
+    pub fn end(&self) {
+        self.board.end();
+        // A sample that is just being put on the board.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.board.end();
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.left.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paced::Means;
+
+    fn rules(means: Means, form: Form) -> Rules {
+        Rules {
+            means,
+            form,
+            interval: 100_000,
+            priority: 0,
+            cpu: None,
+            loops: 20,
+            threshold: u64::MAX,
+            timeout: 0,
+            delay: 0,
+            trace: None,
+        }
+    }
+
+    fn finished(rules: Vec<Rules>) -> Session {
+        let mut session = Session::begin(rules, false).unwrap();
+        let begun = Instant::now();
+        while session.wait(Duration::from_millis(100)).unwrap() == Ended::Time {
+            session.check().unwrap();
+            assert!(begun.elapsed() < PATIENCE, "it does not end");
+        }
+        session.end();
+        session
+    }
+
+    #[test]
+    fn every_means_wakes_as_often_as_it_is_told() {
+        // Semaphores need the guardian, which is our own binary.
+        for means in [Means::Queues, Means::Futexes, Means::Signals] {
+            let session = finished(vec![rules(means, Form::Pairs); 2]);
+            let (receiver, sender) = (session.board().figures(0), session.board().figures(1));
+            assert_eq!((receiver.cycles, receiver.samples, sender.samples), (20, 20, 0), "{means:?}");
+            assert!(receiver.min > 0 && receiver.min <= receiver.last && receiver.last <= receiver.max);
+            assert!(receiver.min as f64 <= receiver.mean && receiver.mean <= receiver.max as f64);
+            assert!(receiver.cpu.is_some() && sender.cpu.is_some() && receiver.thread != sender.thread);
+        }
+    }
+
+    #[test]
+    fn a_turn_with_a_rest_is_no_sample_of_the_others() {
+        let session = finished(vec![rules(Means::Signals, Form::Circle); 3]);
+        let all: Vec<_> = (0..3).map(|party| session.board().figures(party)).collect();
+        assert_eq!(all.iter().map(|figures| figures.cycles).collect::<Vec<_>>(), [20; 3]);
+        // The first message begins a turn, and the 17th came after a rest.
+        assert_eq!(all.iter().map(|figures| figures.samples).collect::<Vec<_>>(), [20, 18, 18]);
+        assert_eq!(session.board().sample(19), all[0].last);
+    }
+
+    #[test]
+    fn the_first_latency_above_the_threshold_ends_the_run() {
+        let session = finished(vec![Rules { threshold: 0, ..rules(Means::Queues, Form::Pairs) }; 2]);
+        assert_eq!((session.board().broken(), session.board().figures(0).cycles), (Some(0), 1));
+    }
+
+    #[test]
+    fn a_party_that_cannot_be_set_up_is_told() {
+        let nowhere = Rules { cpu: Some(8191), ..rules(Means::Futexes, Form::Pairs) };
+        let text = format!("{:#}", Session::begin(vec![nowhere; 2], false).err().unwrap());
+        assert!(text.starts_with("a party failed: "), "{text}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Children that exit at once: fork by resident size, and vfork.
+
+use crate::failure::{FirstError, refuse};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile, available};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::{Params, Point, Policy, params};
+use latscope_core::report::Times;
+use latscope_core::units::format_size;
+use latscope_os::page::Mapping;
+use latscope_os::process_probe::{Memory, fork_exit, keep_children};
+
+static FORKS: Experiment =
+    Experiment { name: "process.fork", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// fork(2).
+pub static FORK: Probe = Probe {
+    id: "process.fork",
+    title: "fork, exit, wait",
+    timed: "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU; the parent has \
+            written that much memory in 4 KiB pages, whose page tables are copied, and does not write to it between \
+            the forks.",
+    times: Times::Operation,
+    source: "fork(2), wait(2)",
+    params: &[Param {
+        name: "size",
+        help: "Memory of the parent that is resident",
+        kind: Kind::Size,
+        axis: true,
+    }],
+    experiment: &FORKS,
+    revision: 1,
+    plan: |ask, _| plan_fork(ask),
+};
+
+/// vfork(2).
+pub static VFORK: Probe = Probe {
+    id: "process.vfork",
+    title: "vfork, exit, wait",
+    timed: "vfork (the clone system call, memory shared), a child that exits at once, and the wait for it, on one CPU.",
+    times: Times::Operation,
+    source: "vfork(2), wait(2)",
+    params: &[],
+    experiment: &FORKS,
+    revision: 1,
+    plan: |_, _| vec![VFORK.point(Params::new(), VFORK.title, true)],
+};
+
+const MIB: u64 = 1 << 20;
+
+fn plan_fork(ask: &Ask) -> Vec<Point> {
+    let sizes: &[u64] = match ask.profile {
+        Profile::Quick => &[MIB, 64 * MIB],
+        Profile::Normal => &[MIB, 64 * MIB, 256 * MIB],
+        Profile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
+    };
+    let point = |size: u64| {
+        let title = format!("{}, {} resident", FORK.title, format_size(size));
+        FORK.point(params([("size", size.into())]), title, size <= 64 * MIB)
+    };
+    ask.numbers("size", sizes).into_iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    keep_children();
+    for (index, point) in bench.points().iter().enumerate() {
+        if point.probe == VFORK.id {
+            time_children(bench, index, Memory::Shared)?;
+        } else {
+            fork(bench, index, point.number("size"))?;
+        }
+    }
+    Ok(())
+}
+
+fn fork(bench: &mut Bench, point: usize, size: u64) -> anyhow::Result<()> {
+    if let Some((reason, remedy)) = available::shortage(size) {
+        bench.unsupported(point, reason, remedy);
+        return Ok(());
+    }
+    match Mapping::anonymous(size as usize) {
+        Err(error) => refuse(bench, point, "map memory", error),
+        Ok(mut memory) => {
+            // EINVAL: a kernel without huge pages, which is as good.
+            let _ = memory.refuse_huge_pages();
+            memory.populate();
+            time_children(bench, point, Memory::Copied)?;
+        }
+    }
+    Ok(())
+}
+
+fn time_children(bench: &mut Bench, point: usize, memory: Memory) -> anyhow::Result<()> {
+    if let Err(error) = fork_exit(memory) {
+        refuse(bench, point, "fork", error);
+        return Ok(());
+    }
+    let mut first = FirstError::default();
+    bench.each(point, Gate::Open, || {
+        first.check(fork_exit(memory));
+    })?;
+    first.report(bench, &[point], "fork");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Support;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn children_are_made_and_none_is_left() {
+        let planned: Vec<Point> = [&FORK, &VFORK].into_iter().flat_map(points).collect();
+        assert_eq!(planned.len(), 3);
+        for m in measure(&FORKS, planned) {
+            check(&m);
+            assert_eq!(m.support, Support::Ok, "{:?}", m.reason);
+        }
+    }
+
+    #[test]
+    fn more_memory_than_there_is_closes_the_point_with_a_reason() {
+        let point = FORK.point(params([("size", (1u64 << 50).into())]), "too large", false);
+        let measured = measure(&FORKS, vec![point]);
+        check(&measured[0]);
+        assert_eq!(measured[0].support, Support::Unsupported);
+        assert!(measured[0].remedy.is_some());
+    }
+}

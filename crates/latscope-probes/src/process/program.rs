@@ -1,0 +1,226 @@
+//! Running a program: posix_spawn, fork and exec, and the shell.
+
+use super::tiny_program;
+use crate::failure::{FirstError, explain, refuse};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::{Params, Point, Policy, params};
+use latscope_core::report::Times;
+use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
+use rustix::io::{Errno, Result};
+use std::ffi::{CStr, CString};
+use std::io::Read;
+use std::time::Duration;
+
+static PROGRAMS: Experiment =
+    Experiment { name: "process.program", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+
+const MODES: [&str; 2] = ["static", "dynamic"];
+
+/// posix_spawn(3).
+pub static SPAWN: Probe = Probe {
+    id: "process.spawn",
+    title: "posix_spawn, tiny static program",
+    timed: "posix_spawn of a static program of one page that exits at once, and the wait for it, on one CPU.",
+    times: Times::Operation,
+    source: "posix_spawn(3), wait(2)",
+    params: &[],
+    experiment: &PROGRAMS,
+    revision: 1,
+    plan: |_, _| vec![SPAWN.point(Params::new(), SPAWN.title, true)],
+};
+
+/// fork(2) and execve(2).
+pub static EXEC: Probe = Probe {
+    id: "process.exec",
+    title: "fork, exec, wait",
+    timed: "fork, execve in the child, the program's whole run, and the wait for it, on one CPU. Static: a program of one \
+            page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.",
+    times: Times::Operation,
+    source: "fork(2), execve(2), wait(2)",
+    params: &[Param {
+        name: "mode",
+        help: "How the program is linked",
+        kind: Kind::Choice(&MODES),
+        axis: false,
+    }],
+    experiment: &PROGRAMS,
+    revision: 1,
+    plan: |ask, _| plan_exec(ask),
+};
+
+/// The shell.
+pub static SHELL: Probe = Probe {
+    id: "process.shell",
+    title: "sh -c :",
+    timed: "posix_spawn of `sh -c :`, the shell's start and end, and the wait for it, on one CPU.",
+    times: Times::Operation,
+    source: "posix_spawn(3), sh(1), wait(2)",
+    params: &[],
+    experiment: &PROGRAMS,
+    revision: 1,
+    plan: |_, _| vec![SHELL.point(Params::new(), SHELL.title, true)],
+};
+
+fn plan_exec(ask: &Ask) -> Vec<Point> {
+    let point = |mode: &str| {
+        let title = match mode {
+            "static" => "fork, exec, tiny static program",
+            _ => "fork, exec, `true` (dynamic)",
+        };
+        EXEC.point(params([("mode", mode.into())]), title, true)
+    };
+    ask.texts("mode", &MODES)
+        .iter()
+        .filter(|mode| MODES.contains(&mode.as_str()))
+        .map(|mode| point(mode))
+        .collect()
+}
+
+const TRUE: [&CStr; 3] = [c"/bin/true", c"/usr/bin/true", c"/system/bin/true"];
+const SHELLS: [&CStr; 2] = [c"/bin/sh", c"/system/bin/sh"];
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    keep_children();
+    let tiny = tiny_program::write(bench.scratch()?);
+    for (index, point) in bench.points().iter().enumerate() {
+        match point.probe.as_str() {
+            "process.spawn" => run_tiny(bench, index, &tiny, spawn)?,
+            "process.exec" if point.text("mode") == "static" => run_tiny(bench, index, &tiny, fork_execute)?,
+            "process.exec" => match TRUE.into_iter().find(|path| is_dynamic(path)) {
+                Some(path) => time_program(bench, index, &Program::new(path, &[c"true"]), fork_execute)?,
+                None => {
+                    let reason = "no dynamically linked `true` in /bin or /usr/bin";
+                    bench.unsupported(index, reason, "install coreutils, dynamically linked");
+                }
+            },
+            _ => match SHELLS.into_iter().find(|path| rustix::fs::stat(*path).is_ok()) {
+                Some(path) => time_program(bench, index, &Program::new(path, &[c"sh", c"-c", c":"]), spawn)?,
+                None => bench.unsupported(index, "no shell at /bin/sh", "install a shell"),
+            },
+        }
+    }
+    Ok(())
+}
+
+type Start = fn(&Program<'_>) -> Result<i32>;
+
+fn run_tiny(bench: &mut Bench, point: usize, path: &Result<CString>, start: Start) -> anyhow::Result<()> {
+    match path {
+        Ok(path) => time_program(bench, point, &Program::new(path, &[c"exit"]), start)?,
+        Err(error) => refuse(bench, point, "write a program", *error),
+    }
+    Ok(())
+}
+
+fn time_program(bench: &mut Bench, point: usize, program: &Program<'_>, start: Start) -> anyhow::Result<()> {
+    // posix_spawn tells why a program cannot run; a forked child could not.
+    if let Err((reason, remedy)) = try_once(program) {
+        bench.unsupported(point, reason, remedy);
+        return Ok(());
+    }
+    let mut first = FirstError::default();
+    bench.each(point, Gate::Open, || {
+        first.check(start(program).and_then(successful));
+    })?;
+    first.report(bench, &[point], "run a program");
+    Ok(())
+}
+
+fn successful(code: i32) -> Result<()> {
+    if code == 0 { Ok(()) } else { Err(Errno::NOEXEC) }
+}
+
+fn try_once(program: &Program<'_>) -> std::result::Result<(), (String, &'static str)> {
+    let mut outcome = spawn(program);
+    // A process forked while the program was written still has it open, and
+    // then it cannot be run; such a process lives for a moment only.
+    for _ in 0..100 {
+        if outcome != Err(Errno::TXTBSY) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        outcome = spawn(program);
+    }
+    match outcome {
+        Ok(0) => Ok(()),
+        Ok(code) => Err((format!("the program ends with exit code {code}"), "")),
+        Err(Errno::ACCESS) => Err((
+            "run a program: permission denied; is the directory for temporary files mounted noexec?"
+                .to_owned(),
+            "set TMPDIR to a directory from which programs may run",
+        )),
+        Err(error) => Err(explain("run a program", error)),
+    }
+}
+
+/// Whether the file is a program that names a dynamic linker (elf(5): a
+/// PT_INTERP entry among the program headers, which lie in the first page).
+fn is_dynamic(path: &CStr) -> bool {
+    let mut head = Vec::new();
+    let file = path.to_str().ok().and_then(|path| std::fs::File::open(path).ok());
+    let read = file.and_then(|file| file.take(4096).read_to_end(&mut head).ok());
+    read.is_some() && names_linker(&head).unwrap_or(false)
+}
+
+fn names_linker(head: &[u8]) -> Option<bool> {
+    const PT_INTERP: u32 = 3;
+    let half = |at: usize| Some(u16::from_ne_bytes(head.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_ne_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    if head.get(..4)? != b"\x7fELF" {
+        return Some(false);
+    }
+    // Class 2 is 64 bit; offset, size and number of program headers follow.
+    let (first, size, count) = match head.get(4)? {
+        2 => (word(32)? as usize, half(54)?, half(56)?),
+        _ => (word(28)? as usize, half(42)?, half(44)?),
+    };
+    let kind = |n: u16| word(first.checked_add(usize::from(n) * usize::from(size))?);
+    Some((0..count).any(|n| kind(n) == Some(PT_INTERP)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Support;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn programs_are_run() {
+        let planned: Vec<Point> = [&SPAWN, &EXEC, &SHELL].into_iter().flat_map(points).collect();
+        assert_eq!(planned.len(), 4);
+        for m in measure(&PROGRAMS, planned) {
+            check(&m);
+            assert_eq!(m.support, Support::Ok, "{:?}", m.reason);
+        }
+    }
+
+    #[test]
+    fn the_tiny_program_exits_with_zero() {
+        keep_children();
+        let directory = tempfile::tempdir().unwrap();
+        let path = tiny_program::write(directory.path()).unwrap();
+        let program = Program::new(&path, &[c"exit"]);
+        assert_eq!(try_once(&program), Ok(()));
+        assert_eq!(fork_execute(&program), Ok(0));
+    }
+
+    #[test]
+    fn the_tiny_program_is_not_dynamic_and_damaged_files_are_not_either() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = tiny_program::write(directory.path()).unwrap();
+        assert!(!is_dynamic(&path));
+        assert_eq!(names_linker(b"\x7fELF\x02"), None);
+        assert_eq!(names_linker(b"#!/bin/sh"), Some(false));
+    }
+
+    #[test]
+    fn a_program_that_fails_is_no_measurement() {
+        keep_children();
+        let (reason, _) = try_once(&Program::new(c"/bin/sh", &[c"sh", c"-c", c"exit 4"])).unwrap_err();
+        assert!(reason.contains("exit code 4"), "{reason}");
+        let (reason, _) = try_once(&Program::new(c"/nonexistent", &[c"x"])).unwrap_err();
+        assert!(reason.starts_with("run a program: "), "{reason}");
+    }
+}

@@ -1,0 +1,281 @@
+//! The experiment: each point over a connection of its own.
+
+use super::pace::Pace;
+use super::plan::{self, BANDWIDTH, LONG_PING, MAILBOX};
+use super::station::{Kind, MOST_LOSSES, Station};
+use super::stream::{Outcome, Stream};
+use anyhow::{Context, Result, bail};
+use latscope_bench::bench::Bench;
+use latscope_bench::recorder::Writer;
+use latscope_bench::timebase::AnyClock;
+use latscope_core::histogram::Histogram;
+use latscope_core::plan::{ParamValue, Point};
+use latscope_core::report::{Better, Work};
+use latscope_exchange::remote::{self, Channel, Failure, MAILBOXES, Order};
+use latscope_host::guardian::OnDemand;
+use latscope_host::leftover::Leftover;
+use latscope_os::clock::monotonic_ns;
+use latscope_os::sched;
+use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
+use std::cell::RefCell;
+
+/// First pings that are not recorded, back to back and paced.
+const WARM_UP: [u64; 2] = [100, 1];
+
+/// Measures each point over a connection of its own.
+///
+/// # Errors
+/// None: a point that cannot be measured says so.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        let measured = match point.probe == BANDWIDTH.id {
+            true => stream(bench, index, point),
+            false => pings(bench, index, point),
+        };
+        if let Err(error) = measured {
+            bench.unsupported(index, format!("{error:#}"), "");
+        }
+        if bench.is_stopping() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Connects to the service that a point needs.
+fn connect(bench: &mut Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
+    let name = point.text("transport");
+    let here = bench.cpus()[0];
+    sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
+    let payload = point.number("payload");
+    let service = match point.probe.as_str() {
+        id if id == LONG_PING.id => Service::LongPing,
+        id if id == BANDWIDTH.id && point.text("direction") == plan::ECHOED => Service::Bandwidth,
+        id if id == BANDWIDTH.id => Service::Sink,
+        _ if payload == Ping::SIZE as u64 => Service::Ping,
+        // It echoes what the service of pings would refuse.
+        _ => Service::Pty,
+    };
+    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
+    let waiting = |text: &str| bench.borrow_mut().waiting(text);
+    let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, waiting: &waiting };
+    let channel = if point.probe == MAILBOX.id {
+        let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
+        (of_name.context("no bare words go over this transport")?.1)(&order)?
+    } else {
+        (remote::transport(name).context("no such transport")?.open)(&order)?
+    };
+    let limit = channel.limit();
+    // A long ping is in packets, and states all of its data.
+    if point.probe != LONG_PING.id && payload > limit as u64 {
+        bail!("a payload of {payload} bytes is above the limit of {name}: choose at most {limit}");
+    }
+    Ok(channel)
+}
+
+/// What is sent over and over.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Ping(Kind, usize),
+    Long { sent: LongPing, lock_step: bool },
+}
+
+impl What {
+    fn of(point: &Point) -> What {
+        let form =
+            |point: &Point| if point.text("form") == plan::LEGACY { Form::Legacy } else { Form::Exact };
+        match point.number("payload") as usize {
+            _ if point.probe == LONG_PING.id => What::Long {
+                sent: LongPing { form: form(point), word: Word::Eight },
+                lock_step: point.text("mode") == plan::LOCK_STEP,
+            },
+            payload if point.probe == MAILBOX.id => What::Ping(Kind::Word, payload),
+            Ping::SIZE => What::Ping(Kind::Ping, Ping::SIZE),
+            payload => What::Ping(Kind::Block, payload),
+        }
+    }
+}
+
+fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+    let guardian = OnDemand::default();
+    let mut station = Station::new(connect(bench, point, &guardian)?, point.number("timeout"));
+    let mut pinging =
+        Pinging { what: What::of(point), clock: bench.timebase().clock(), packets: Histogram::new(1000) };
+    let mut writer = bench.writer(index);
+    let ended = pinging.repeat(&mut station, bench, point, &mut writer);
+    station.tally().tell(&*station.channel, bench, index);
+    pinging.tell(bench, index);
+    finish(bench, index, station.channel, ended);
+    bench.recorded(index, writer);
+    Ok(())
+}
+
+/// Says how a point ended, if not by itself.
+fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
+    if let Some(reason) = channel.distortion() {
+        bench.degrade(index, "messages-lost", reason, "");
+    }
+    match (ended, channel.ended()) {
+        (Ok(()), None) => {}
+        (_, Some(end)) => bench.cut_short(index, end),
+        (Err(failure), None) => bench.cut_short(index, failure.to_string()),
+    }
+}
+
+struct Pinging {
+    what: What,
+    clock: AnyClock,
+    /// Times of the packets of long pings in lock step, ns.
+    packets: Histogram,
+}
+
+impl Pinging {
+    /// Pings until it is enough.
+    fn repeat(
+        &mut self,
+        station: &mut Station,
+        bench: &Bench,
+        point: &Point,
+        writer: &mut Writer,
+    ) -> Result<(), Failure> {
+        let (timebase, stop, epoch) = (bench.timebase(), bench.stop(), bench.epoch_ns());
+        let interval = match point.params.get("pace") {
+            Some(ParamValue::Number(interval)) => *interval,
+            _ => 0,
+        };
+        let mut cold = WARM_UP[usize::from(interval > 0)];
+        let mut pace = Pace::every(interval);
+        let begin = monotonic_ns();
+        let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
+        let over = || bench.is_stopping() || after(stop.limit_ns);
+        let mut done = 0;
+        while done < stop.events && !over() {
+            let missed = pace.wait(over);
+            if over() {
+                break;
+            }
+            // Slow ones are not all of a short run.
+            if cold > 0 && after(stop.limit_ns / 10) {
+                cold = 0;
+            }
+            if done > 0 {
+                writer.miss(missed);
+            }
+            match self.once(station, |ticks| timebase.ns(ticks) as u64, cold == 0) {
+                Ok(Some(_)) if cold > 0 => cold -= 1,
+                Ok(Some(ns)) => {
+                    done += 1;
+                    writer.record(ns, monotonic_ns().saturating_sub(epoch));
+                }
+                Ok(None) | Err(Failure::Timeout) => self.settle(station)?,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    /// Pings once; its time if all is well.
+    fn once(
+        &mut self,
+        station: &mut Station,
+        ns: impl Fn(u64) -> u64,
+        recorded: bool,
+    ) -> Result<Option<u64>, Failure> {
+        let ticks = match self.what {
+            What::Ping(kind, length) => station.ping(kind, length, self.clock).map(Some),
+            What::Long { sent, lock_step: false } => station.long_ping(sent, self.clock),
+            What::Long { sent, lock_step: true } => {
+                let packets = &mut self.packets;
+                station.lock_step(sent, self.clock, |ticks| {
+                    if recorded {
+                        packets.record(ns(ticks));
+                    }
+                })
+            }
+        };
+        Ok(ticks?.map(ns))
+    }
+
+    /// Makes sure that nothing that is late comes into the next sample: waits
+    /// for the echo of a message that is none. Three losses in a row are the end.
+    fn settle(&mut self, station: &mut Station) -> Result<(), Failure> {
+        for _ in 1..MOST_LOSSES {
+            let settled = match self.what {
+                What::Ping(kind, length) => station.ping(kind, length, self.clock).map(drop),
+                What::Long { .. } => station.fence(),
+            };
+            match settled {
+                Err(Failure::Timeout) => {}
+                settled => return settled,
+            }
+        }
+        Err(Failure::Timeout)
+    }
+
+    /// States what a packet of a long ping took.
+    fn tell(&self, bench: &mut Bench, index: usize) {
+        let mut tell = |name: &str, ns: Option<f64>| {
+            if let Some(ns) = ns {
+                bench.value(index, name, ns, "ns", Better::Less);
+            }
+        };
+        tell("packet-min", self.packets.min());
+        tell("packet-p50", self.packets.quantile(0.5));
+        tell("packet-p99", self.packets.tail_quantile(0.99));
+        tell("packet-max", self.packets.max());
+        if let What::Long { sent, lock_step: false } = self.what {
+            let each = bench.median(index).map(|ns| ns / sent.packets() as f64);
+            if let Some(each) = each {
+                bench.value(index, "per-packet", each, "ns", Better::Less);
+            }
+        }
+    }
+}
+
+fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+    let (payload, timebase) = (point.number("payload"), bench.timebase());
+    let guardian = OnDemand::default();
+    let channel = connect(bench, point, &guardian)?;
+    let mut stream = Stream::new(channel, payload as usize, point.number("timeout"), timebase.clock());
+    let stretch = stream.stretch();
+    bench.set_work(
+        index,
+        Work { ops: stretch, bytes_touched: stretch * payload, bytes_moved: stretch * payload },
+    );
+    let mut writer = bench.writer(index);
+    let (stop, epoch) = (bench.stop(), bench.epoch_ns());
+    let end = monotonic_ns().saturating_add(stop.limit_ns);
+    let done = std::cell::Cell::new(0);
+    let mut more = || done.get() < stop.events && !bench.is_stopping() && monotonic_ns() < end;
+    let mut record = |ticks| {
+        // What is on its way when it is enough is drained, and no sample.
+        if done.get() < stop.events {
+            done.set(done.get() + 1);
+            writer.record(timebase.ns(ticks) as u64, monotonic_ns().saturating_sub(epoch));
+        }
+    };
+    let ended = match point.text("direction") {
+        plan::ECHOED => stream.echoed(&mut more, &mut record),
+        _ => stream.sunk(&mut more, &mut record),
+    };
+    let outcome = stream.outcome();
+    outcome.tally.tell(&*stream.channel, bench, index);
+    bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
+    finish(bench, index, stream.channel, ended);
+    bench.recorded(index, writer);
+    Ok(())
+}
+
+/// States what a stream came to.
+fn bandwidth(bench: &mut Bench, index: usize, outcome: Outcome, payload: u64, ns: impl Fn(u64) -> f64) {
+    let (blocks, ticks) = outcome.timed;
+    if ticks > 0 {
+        let rate = (blocks * payload) as f64 * 1e9 / ns(ticks);
+        bench.value(index, "throughput", rate, "B/s", Better::More);
+    }
+    bench.value(index, "drain", ns(outcome.drain), "ns", Better::Less);
+    bench.value(index, "sent", outcome.sent as f64, "count", Better::Neither);
+    bench.value(index, "received", outcome.received as f64, "count", Better::Neither);
+}

@@ -1,0 +1,81 @@
+//! Messages to another operating system on another core: pings, long pings and
+//! bandwidth, whatever they go over.
+
+mod ledger;
+mod measure;
+mod pace;
+mod plan;
+mod station;
+mod stream;
+mod tally;
+#[cfg(test)]
+mod testing;
+
+use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use latscope_core::plan::{Periodic, Policy, Step};
+use latscope_core::report::Times;
+use latscope_exchange::remote;
+
+pub use plan::{LEGACY, LONG_PING, MAILBOX, SMALLEST};
+
+/// The probes.
+pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "remote", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run: measure::run };
+
+/// Outside of a survey somebody may watch, and end it before its time.
+pub fn adapt(step: &mut Step, ask: &Ask) {
+    // What warms up is not counted in activations of a thread.
+    let rules = || Periodic { warm_up: 0, ..super::ipc::setup::usual_rules() };
+    step.periodic = (!ask.survey).then(rules);
+}
+
+const TRANSPORT: Param = Param {
+    name: "transport",
+    help: "`shm`: an echo process of our own on another CPU, in memory that both map. `openamp`: another process, in \
+           named memory and by a socket as OpenAMP has them. `ivshmem`: an image of our own in QEMU. `char`: Linux's \
+           `/dev/rpmsgN`. `mcs`: a client OS by the device of openEuler's MCS (untested on a board). `tty`: a \
+            terminal that leads to a remote, raw; `tty-line`: in lines.",
+    kind: Kind::Choice(remote::NAMES),
+    axis: false,
+};
+
+const WAIT: Param = Param {
+    name: "wait",
+    help: "How the host waits, and the remote of `shm` and `ivshmem`, too: `spin` looks at the ring; `eventfd` and `futex` sleep until they are kicked, \
+           `spin-then-park` sleeps on a futex after 50 µs of looking; `socket` sleeps until a byte comes, `doorbell` and \
+           `ipi` until an interrupt does; `poll`: the host sleeps in poll(2).",
+    kind: Kind::Choice(remote::WAITS),
+    axis: false,
+};
+
+const PAYLOAD: Param = Param {
+    name: "payload",
+    help: "Bytes of a message, 8 to the limit of the transport: of a ping 48, of a block also the longest.",
+    kind: Kind::Size,
+    axis: true,
+};
+
+const TIMEOUT: Param =
+    Param { name: "timeout", help: "What takes longer to come back is lost.", kind: Kind::Time, axis: false };
+
+const PACE: Param = Param {
+    name: "pace",
+    help: "Time from one ping to the next, such as the 200ms of MCS; without it they go back to back.",
+    kind: Kind::Time,
+    axis: false,
+};
+
+/// A probe of the family.
+const fn probe(
+    id: &'static str,
+    title: &'static str,
+    timed: &'static str,
+    times: Times,
+    params: &'static [Param],
+    plan: fn(&Ask, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
+) -> Probe {
+    const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
+    Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, revision: 1, plan }
+}

@@ -1,0 +1,66 @@
+//! When the next ping is sent: at once, or at instants that lie evenly.
+
+use crate::wake::waiter::{Monotonic, sleep_until};
+use latscope_os::clock::monotonic_ns;
+
+/// A sleep is cut into pieces, so that whoever asks for an end does not wait for long, ns.
+const PIECE: u64 = 250_000_000;
+
+/// Instants, the first of which is now; without an interval, every instant.
+#[derive(Debug)]
+pub struct Pace {
+    interval: u64,
+    due: u64,
+}
+
+impl Pace {
+    /// So many ns from one to the next; 0 for back to back.
+    pub fn every(interval: u64) -> Pace {
+        Pace { interval, due: monotonic_ns() }
+    }
+
+    /// Sleeps until the next instant, or until somebody wants an end; how many
+    /// instants had passed meanwhile and are left out.
+    pub fn wait(&mut self, ending: impl Fn() -> bool) -> u64 {
+        if self.interval == 0 {
+            return 0;
+        }
+        while monotonic_ns() < self.due && !ending() {
+            sleep_until::<Monotonic>(self.due.min(monotonic_ns() + PIECE));
+        }
+        let missed = passed(self.due, monotonic_ns(), self.interval);
+        self.due += self.interval * (missed + 1);
+        missed
+    }
+}
+
+/// Whole intervals that passed since an instant was due.
+fn passed(due: u64, now: u64, interval: u64) -> u64 {
+    now.saturating_sub(due) / interval
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_that_passed_are_left_out() {
+        assert_eq!([990, 1000, 1099, 1100, 1350].map(|now| passed(1000, now, 100)), [0, 0, 0, 1, 3]);
+    }
+
+    #[test]
+    fn instants_lie_evenly_and_none_comes_early() {
+        let interval = 2_000_000;
+        let mut pace = Pace::every(interval);
+        let (first, mut left_out) = (pace.due, 0);
+        for turn in 0..10 {
+            let due = pace.due;
+            left_out += pace.wait(|| false);
+            assert!(monotonic_ns() >= due);
+            assert_eq!(pace.due, first + interval * (turn + 1 + left_out));
+        }
+        let mut endless = Pace { interval: u64::MAX / 4, due: u64::MAX / 2 };
+        assert_eq!(endless.wait(|| true), 0, "who is asked to end does not sleep");
+        assert_eq!(Pace::every(0).wait(|| false), 0);
+    }
+}

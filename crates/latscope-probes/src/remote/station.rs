@@ -1,0 +1,292 @@
+//! Pings: sent, timed, verified, and counted where they do not come back.
+
+use super::ledger::Ledger;
+use super::tally::Tally;
+use latscope_exchange::remote::{Channel, Failure};
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word, block};
+
+/// Losses in a row after which there is no point in more.
+pub const MOST_LOSSES: u32 = 3;
+
+/// How long a buffer is waited for before it is asked for again, ns.
+const MILLISECOND: u64 = 1_000_000;
+
+/// What a ping is made of. All have a number, and are verified to the last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The message of 48 bytes.
+    Ping,
+    /// A number and a pattern that follows from it, of any length.
+    Block,
+    /// A number of four bytes.
+    Word,
+}
+
+impl Kind {
+    fn write(self, number: u64, into: &mut [u8]) {
+        match self {
+            Kind::Ping => {
+                let mut room = [0; Ping::SIZE];
+                into.copy_from_slice(Ping { number }.write(Word::Eight, &mut room));
+            }
+            Kind::Block => block::write(number, into),
+            Kind::Word => into.copy_from_slice(&(number as u32).to_le_bytes()),
+        }
+    }
+
+    /// The number of a sound message.
+    fn number(self, payload: &[u8]) -> Option<u64> {
+        match self {
+            Kind::Ping => Some(Ping::parse(Word::Eight, payload).ok()?.number),
+            Kind::Block => block::parse(payload).ok(),
+            // A word has no room for a pattern: it is the last one or wrong.
+            Kind::Word => None,
+        }
+    }
+}
+
+/// The host's end of a connection, and what became of what it sent.
+pub struct Station {
+    /// The connection.
+    pub channel: Box<dyn Channel>,
+    timeout: u64,
+    room: Vec<u8>,
+    message: Vec<u8>,
+    ledger: Ledger,
+}
+
+impl Station {
+    /// Over a channel; a message that takes longer than `timeout` ns is lost.
+    pub fn new(channel: Box<dyn Channel>, timeout: u64) -> Station {
+        let room = vec![0; channel.limit()];
+        // An earlier run had other numbers.
+        let ledger = Ledger::from(monotonic_ns());
+        Station { channel, timeout, room, message: Vec::new(), ledger }
+    }
+
+    /// What is no sample so far.
+    pub fn tally(&self) -> Tally {
+        self.ledger.tally
+    }
+
+    /// A ping of so many bytes: its ticks.
+    ///
+    /// # Errors
+    /// [`Failure::Timeout`]: it is lost; others end the connection.
+    #[inline]
+    pub fn ping(&mut self, kind: Kind, length: usize, clock: impl Clock) -> Result<u64, Failure> {
+        let number = self.ledger.next();
+        self.message.resize(length, 0);
+        kind.write(number, &mut self.message);
+        self.ledger.send();
+        let until = monotonic_ns() + self.timeout;
+        let begun = clock.start();
+        self.post(until, None)?;
+        loop {
+            let length = self.take(until)?;
+            let ended = clock.end();
+            if self.room[..length] == *self.message {
+                self.ledger.receive(number);
+                return Ok(ended - begun);
+            }
+            self.surplus(kind, length, number);
+            self.in_time(until)?;
+        }
+    }
+
+    /// Counts what is not the echo that is waited for.
+    #[cold]
+    fn surplus(&mut self, kind: Kind, length: usize, expected: u64) {
+        match kind.number(&self.room[..length]).filter(|number| *number != expected) {
+            Some(number) => _ = self.ledger.receive(number),
+            None => self.ledger.tally.mismatched += 1,
+        }
+    }
+
+    /// All packets of a long ping, sent back to back: its ticks, if all came
+    /// as they were sent, once, and in order.
+    ///
+    /// # Errors
+    /// As [`Station::ping`].
+    pub fn long_ping(&mut self, sent: LongPing, clock: impl Clock) -> Result<Option<u64>, Failure> {
+        let mut packets = Assembler::new(sent);
+        let until = monotonic_ns() + self.timeout;
+        let begun = clock.start();
+        let whole = (0..sent.packets())
+            .try_for_each(|index| self.post_packet(sent, index, until, &mut packets))
+            .and_then(|()| self.assemble(&mut packets, sent.packets(), until));
+        let ended = clock.end();
+        let sound = self.count(&packets);
+        whole.map(|()| sound.then_some(ended - begun))
+    }
+
+    /// The packets of a long ping, each sent when the one before came back:
+    /// its ticks, as of [`Station::long_ping`]; those of each packet go to `packet`.
+    ///
+    /// # Errors
+    /// As [`Station::ping`].
+    pub fn lock_step(
+        &mut self,
+        sent: LongPing,
+        clock: impl Clock,
+        mut packet: impl FnMut(u64),
+    ) -> Result<Option<u64>, Failure> {
+        let mut packets = Assembler::new(sent);
+        let until = monotonic_ns() + self.timeout;
+        let mut ticks = [(0, 0); MOST_PACKETS];
+        let whole: Result<(), Failure> = (0..sent.packets()).try_for_each(|index| {
+            ticks[index].0 = clock.start();
+            self.post_packet(sent, index, until, &mut packets)?;
+            self.assemble(&mut packets, index + 1, until)?;
+            ticks[index].1 = clock.end();
+            Ok(())
+        });
+        let sound = self.count(&packets);
+        whole?;
+        let ticks = &ticks[..sent.packets()];
+        if !sound {
+            return Ok(None);
+        }
+        ticks.iter().for_each(|(begun, ended)| packet(ended - begun));
+        Ok(ticks.first().zip(ticks.last()).map(|((begun, _), (_, ended))| ended - begun))
+    }
+
+    fn post_packet(
+        &mut self,
+        sent: LongPing,
+        index: usize,
+        until: u64,
+        packets: &mut Assembler,
+    ) -> Result<(), Failure> {
+        let mut room = [0; LongPing::PACKET];
+        self.message.clear();
+        self.message.extend_from_slice(sent.write(index, &mut room));
+        self.post(until, Some(packets))
+    }
+
+    /// Takes packets until so many are there.
+    fn assemble(&mut self, packets: &mut Assembler, count: usize, until: u64) -> Result<(), Failure> {
+        while (packets.tally().received as usize) < count {
+            let length = self.take(until)?;
+            let before = packets.tally().received;
+            match is_fence(&self.room[..length]) {
+                true => self.ledger.tally.late += 1,
+                false => _ = packets.receive(&self.room[..length]),
+            }
+            if packets.tally().received == before {
+                self.in_time(until)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds up what became of packets; whether nothing went wrong.
+    fn count(&mut self, packets: &Assembler) -> bool {
+        let (found, tally) = (packets.tally(), &mut self.ledger.tally);
+        tally.mismatched += u64::from(found.mismatched);
+        tally.duplicated += u64::from(found.duplicated);
+        tally.reordered += u64::from(found.reordered);
+        found.mismatched + found.duplicated + found.reordered == 0
+    }
+
+    /// Sends a packet that no long ping has and takes all that comes before its
+    /// echo, which is late: packets do not tell which long ping they belong to.
+    ///
+    /// # Errors
+    /// As [`Station::ping`].
+    pub fn fence(&mut self) -> Result<(), Failure> {
+        let sent = LongPing { form: Form::Legacy, word: Word::Eight };
+        let until = monotonic_ns() + self.timeout;
+        let number = self.ledger.next();
+        self.ledger.send();
+        self.ledger.receive(number);
+        let mut room = [0; LongPing::PACKET];
+        self.message.clear();
+        self.message.extend_from_slice(sent.write(0, &mut room));
+        self.message[..8].copy_from_slice(&(FENCE | number).to_le_bytes());
+        self.post(until, None)?;
+        loop {
+            let length = self.take(until)?;
+            if self.room[..length] == *self.message {
+                return Ok(());
+            }
+            self.ledger.tally.late += 1;
+            self.in_time(until)?;
+        }
+    }
+
+    /// Sends the message; waits for a buffer if there is none. Packets of the same
+    /// long ping may come meanwhile; whatever else comes is late.
+    #[inline]
+    fn post(&mut self, until: u64, packets: Option<&mut Assembler>) -> Result<(), Failure> {
+        match self.channel.send(&self.message) {
+            Err(Failure::Unsent(Unsent::NoBuffer)) => self.post_later(until, packets),
+            sent => sent,
+        }
+    }
+
+    #[cold]
+    fn post_later(&mut self, until: u64, mut packets: Option<&mut Assembler>) -> Result<(), Failure> {
+        loop {
+            self.in_time(until)?;
+            match self.channel.receive(&mut self.room, until.min(monotonic_ns() + MILLISECOND)) {
+                Ok(length) => match &mut packets {
+                    Some(packets) if !is_fence(&self.room[..length]) => {
+                        packets.receive(&self.room[..length]);
+                    }
+                    _ => self.ledger.tally.late += 1,
+                },
+                Err(Failure::Timeout) => {}
+                Err(failure) => return Err(failure),
+            }
+            match self.channel.send(&self.message) {
+                Err(Failure::Unsent(Unsent::NoBuffer)) => {}
+                sent => return sent,
+            }
+        }
+    }
+
+    /// The next message; what does not come in time is lost.
+    #[inline]
+    fn take(&mut self, until: u64) -> Result<usize, Failure> {
+        let taken = self.channel.receive(&mut self.room, until);
+        if matches!(taken, Err(Failure::Timeout)) {
+            self.lose();
+            self.channel.give_up()?;
+        }
+        taken
+    }
+
+    /// Ends a wait in which other messages come without end.
+    fn in_time(&mut self, until: u64) -> Result<(), Failure> {
+        if monotonic_ns() < until {
+            return Ok(());
+        }
+        self.lose();
+        Err(Failure::Timeout)
+    }
+
+    #[cold]
+    fn lose(&mut self) {
+        match self.ledger.outstanding() {
+            0 => self.ledger.tally.lost += 1,
+            _ => self.ledger.give_up(),
+        }
+    }
+}
+
+/// The most packets of a long ping.
+const MOST_PACKETS: usize = 9;
+
+/// In the flag of a packet that belongs to no long ping.
+const FENCE: u64 = 1 << 63;
+
+fn is_fence(packet: &[u8]) -> bool {
+    let flag = packet.first_chunk().map(|flag| u64::from_le_bytes(*flag));
+    flag.is_some_and(|flag| flag & FENCE != 0 && flag != u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

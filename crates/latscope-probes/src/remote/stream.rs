@@ -1,0 +1,284 @@
+//! Bandwidth: blocks without a pause, as many on their way as find room, each
+//! verified by whom it came to.
+
+use super::ledger::Ledger;
+use super::station::MOST_LOSSES;
+use super::tally::Tally;
+use latscope_exchange::remote::{Channel, Failure};
+use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::messages::block::{self, Receipt};
+
+/// How long a buffer is waited for before it is asked for again, ns.
+const MILLISECOND: u64 = 1_000_000;
+
+/// A stream of blocks. Its samples are stretches: the time from the last
+/// verified block of one to the last of the next.
+pub struct Stream<C> {
+    /// The connection.
+    pub channel: Box<dyn Channel>,
+    clock: C,
+    timeout: u64,
+    room: Vec<u8>,
+    block: Vec<u8>,
+    ledger: Ledger,
+    verified: Verified,
+    /// When the last message was sent, ticks.
+    sent_at: u64,
+}
+
+/// What arrived, and when.
+#[derive(Debug, Clone, Copy, Default)]
+struct Verified {
+    /// Blocks that warm up.
+    warm: u64,
+    blocks: u64,
+    /// Ticks of the last block that warmed up, and of the last one.
+    span: Option<(u64, u64)>,
+    /// Ticks of the end of the last stretch, unless blocks were lost since, and blocks since then.
+    mark: Option<u64>,
+    since: u64,
+}
+
+/// What a stream came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// Blocks sent.
+    pub sent: u64,
+    /// Blocks that were verified.
+    pub received: u64,
+    /// Blocks verified between the first and the last stamp, and the ticks between these.
+    pub timed: (u64, u64),
+    /// Ticks from the last block sent to the last one verified.
+    pub drain: u64,
+    /// What went wrong.
+    pub tally: Tally,
+}
+
+impl<C: Clock> Stream<C> {
+    /// Blocks of so many bytes over a channel; one that takes longer than `timeout` ns is lost.
+    pub fn new(channel: Box<dyn Channel>, payload: usize, timeout: u64, clock: C) -> Stream<C> {
+        let warm = 2 * channel.window() as u64;
+        Stream {
+            room: vec![0; channel.limit()],
+            block: vec![0; payload],
+            ledger: Ledger::from(monotonic_ns()),
+            verified: Verified { warm, ..Verified::default() },
+            channel,
+            clock,
+            timeout,
+            sent_at: 0,
+        }
+    }
+
+    /// Blocks of a stretch: of several halves of a window, since halves may come together.
+    pub fn stretch(&self) -> u64 {
+        8 * self.half()
+    }
+
+    /// Blocks for which a sink is asked at once, so that it has others while it is asked.
+    fn half(&self) -> u64 {
+        (self.channel.window() as u64 / 2).max(1)
+    }
+
+    /// Blocks that are echoed and verified here, as long as `more` says so;
+    /// ticks of each stretch without a loss go to `record`.
+    ///
+    /// # Errors
+    /// The connection ended, or nothing came for several timeouts.
+    pub fn echoed(
+        &mut self,
+        more: &mut dyn FnMut() -> bool,
+        record: &mut dyn FnMut(u64),
+    ) -> Result<(), Failure> {
+        let (window, mut losses) = (self.channel.window(), 0);
+        loop {
+            let sending = more();
+            while sending && self.ledger.outstanding() < window && self.send_block()? {
+                self.ledger.send();
+            }
+            if self.ledger.outstanding() == 0 && !sending {
+                return Ok(());
+            }
+            match self.channel.receive(&mut self.room, monotonic_ns() + self.timeout) {
+                Ok(length) => {
+                    losses = 0;
+                    if self.echo(length) {
+                        self.arrived(1, record);
+                    }
+                }
+                Err(Failure::Timeout) => {
+                    self.ledger.give_up();
+                    self.channel.give_up()?;
+                    self.verified.mark = None;
+                    losses += 1;
+                    if losses == MOST_LOSSES {
+                        return Err(Failure::Timeout);
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Verifies an echo; whether it is a block that is on its way.
+    #[inline]
+    fn echo(&mut self, length: usize) -> bool {
+        match block::parse(&self.room[..length]) {
+            Ok(number) if length == self.block.len() => self.ledger.receive(number),
+            _ => {
+                self.ledger.tally.mismatched += 1;
+                false
+            }
+        }
+    }
+
+    /// Blocks that the other side verifies: it tells every now and then how many were sound.
+    ///
+    /// # Errors
+    /// As [`Stream::echoed`]. Receipts do not tell what they are for, so that the first one that is lost ends it.
+    pub fn sunk(
+        &mut self,
+        more: &mut dyn FnMut() -> bool,
+        record: &mut dyn FnMut(u64),
+    ) -> Result<(), Failure> {
+        self.clear_sink()?;
+        let half = self.half();
+        // Messages left of the present half, the last of which asks; halves without a receipt; their blocks.
+        let (mut left, mut open, mut unanswered, mut silent) = (0, 0, 0, 0);
+        loop {
+            if left == 0 && open < 2 && more() {
+                left = half + 1;
+            }
+            while left > 1 && self.send_block()? {
+                self.ledger.pass();
+                (left, unanswered) = (left - 1, unanswered + 1);
+            }
+            if left == 1 && self.send(&[])? {
+                (left, open) = (0, open + 1);
+            }
+            if left == 0 && open == 0 {
+                return Ok(());
+            }
+            // The other half may find room while the first is on its way.
+            if left == 0 && open < 2 && more() {
+                continue;
+            }
+            let patience = if left > 0 { MILLISECOND } else { self.timeout };
+            match self.channel.receive(&mut self.room, monotonic_ns() + patience) {
+                Ok(length) => {
+                    silent = 0;
+                    match Receipt::parse(&self.room[..length]) {
+                        Ok(receipt) if open > 0 => {
+                            (open, unanswered) = (open - 1, unanswered - half);
+                            self.receipt(receipt, half, record);
+                        }
+                        _ => self.ledger.tally.mismatched += 1,
+                    }
+                }
+                Err(Failure::Timeout) => {
+                    silent += patience;
+                    if silent >= self.timeout {
+                        self.ledger.tally.lost += unanswered;
+                        return Err(Failure::Timeout);
+                    }
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Takes the receipt of what was sent before us.
+    fn clear_sink(&mut self) -> Result<(), Failure> {
+        self.send(&[])?;
+        let until = monotonic_ns() + self.timeout;
+        loop {
+            let length = self.channel.receive(&mut self.room, until)?;
+            if Receipt::parse(&self.room[..length]).is_ok() {
+                return Ok(());
+            }
+            if monotonic_ns() >= until {
+                return Err(Failure::Timeout);
+            }
+        }
+    }
+
+    fn receipt(&mut self, receipt: Receipt, sent: u64, record: &mut dyn FnMut(u64)) {
+        let Receipt { blocks, bytes, mismatched } = receipt;
+        let whole = blocks.checked_mul(self.block.len() as u64) == Some(bytes);
+        let tally = &mut self.ledger.tally;
+        tally.mismatched = tally.mismatched.saturating_add(mismatched).saturating_add(u64::from(!whole));
+        tally.duplicated = tally.duplicated.saturating_add(blocks.saturating_sub(sent));
+        tally.lost += sent.saturating_sub(blocks.saturating_add(mismatched));
+        if whole && blocks <= sent {
+            self.ledger.received += blocks;
+            if blocks < sent {
+                self.verified.mark = None;
+            }
+            self.arrived(blocks, record);
+        } else {
+            self.verified.mark = None;
+        }
+    }
+
+    /// Sends the next block; false if there is no room for it.
+    #[inline]
+    fn send_block(&mut self) -> Result<bool, Failure> {
+        block::write(self.ledger.next(), &mut self.block);
+        let block = std::mem::take(&mut self.block);
+        let sent = self.send(&block);
+        self.block = block;
+        if *sent.as_ref().unwrap_or(&false) {
+            self.sent_at = self.clock.end();
+        }
+        sent
+    }
+
+    #[inline]
+    fn send(&mut self, message: &[u8]) -> Result<bool, Failure> {
+        match self.channel.send(message) {
+            Ok(()) => Ok(true),
+            Err(Failure::Unsent(Unsent::NoBuffer)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// So many blocks were verified, just now.
+    #[inline]
+    fn arrived(&mut self, blocks: u64, record: &mut dyn FnMut(u64)) {
+        let (now, stretch) = (self.clock.end(), self.stretch());
+        let verified = &mut self.verified;
+        verified.blocks += blocks;
+        if verified.blocks <= verified.warm {
+            verified.span = Some((now, now));
+            (verified.mark, verified.since) = (Some(now), 0);
+            return;
+        }
+        if let Some((_, last)) = &mut verified.span {
+            *last = now;
+        }
+        verified.since += blocks;
+        match verified.mark {
+            Some(mark) if verified.since >= stretch => record(now - mark),
+            Some(_) => return,
+            None => {}
+        }
+        (verified.mark, verified.since) = (Some(now), 0);
+    }
+
+    /// What became of it.
+    pub fn outcome(&self) -> Outcome {
+        let verified = &self.verified;
+        let (first, last) = verified.span.unwrap_or_default();
+        Outcome {
+            sent: self.ledger.sent(),
+            received: self.ledger.received,
+            timed: (verified.blocks.saturating_sub(verified.warm), last - first),
+            drain: last.saturating_sub(self.sent_at),
+            tally: self.ledger.tally,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+use super::super::testing::Fate::{Damage, Echo, Garbage, Lose, Overtaken, Twice};
+use super::super::testing::{Fate, Scripted};
+use super::*;
+use latscope_os::clock::MonotonicRaw;
+
+/// Streams so many blocks or a few more; how it ended, what it came to, and the stretches.
+fn streamed(channel: Scripted, blocks: u64, sunk: bool) -> (Result<(), Failure>, Outcome, u64) {
+    let mut stream = Stream::new(Box::new(channel), 100, 1_000_000_000, MonotonicRaw);
+    let (mut turns, mut stretches) = (0, 0);
+    let mut more = || {
+        turns += 1;
+        turns <= blocks
+    };
+    let mut record = |_| stretches += 1;
+    let ended = match sunk {
+        false => stream.echoed(&mut more, &mut record),
+        true => stream.sunk(&mut more, &mut record),
+    };
+    (ended, stream.outcome(), stretches)
+}
+
+fn echoed(fates: &[Fate]) -> (Result<(), Failure>, Outcome, u64) {
+    streamed(Scripted::new(fates.iter().copied()), 40, false)
+}
+
+#[test]
+fn every_block_is_verified_and_drained() {
+    let (ended, outcome, stretches) = echoed(&[]);
+    ended.unwrap();
+    assert!(outcome.sent >= 40 && outcome.received == outcome.sent, "{outcome:?}");
+    // Two windows of four blocks warm up, and a stretch is four windows.
+    assert_eq!((outcome.timed.0, stretches), (outcome.sent - 8, (outcome.sent - 8) / 16));
+    assert_eq!(outcome.tally, Tally::default());
+}
+
+#[test]
+fn what_goes_wrong_on_the_way_back_is_counted_and_not_received() {
+    for (fate, expected, received) in [
+        (Lose, Tally { lost: 1, ..Tally::default() }, 1),
+        (Twice, Tally { duplicated: 1, ..Tally::default() }, 0),
+        (Garbage, Tally { mismatched: 1, ..Tally::default() }, 0),
+        (Damage, Tally { mismatched: 1, lost: 1, ..Tally::default() }, 1),
+        (Overtaken, Tally { reordered: 1, ..Tally::default() }, 0),
+    ] {
+        let (ended, outcome, _) = echoed(&[Echo, Echo, fate]);
+        ended.unwrap();
+        assert_eq!(outcome.tally, expected, "{fate:?}");
+        assert_eq!(outcome.received, outcome.sent - received, "{fate:?}");
+    }
+}
+
+#[test]
+fn a_remote_that_never_answers_ends_it() {
+    let (ended, outcome, stretches) = echoed(&[Lose; 100]);
+    assert!(matches!(ended, Err(Failure::Timeout)));
+    assert_eq!((outcome.received, outcome.tally.lost, stretches), (0, outcome.sent, 0));
+}
+
+#[test]
+fn a_sink_tells_what_it_verified() {
+    let (ended, outcome, stretches) = streamed(Scripted::new([]).sinking(), 40, true);
+    ended.unwrap();
+    assert!(outcome.sent > 16 && outcome.received == outcome.sent, "{outcome:?}");
+    assert_eq!((outcome.tally, stretches), (Tally::default(), (outcome.sent - 8) / 16));
+    for (fate, expected) in [
+        (Lose, Tally { lost: 1, ..Tally::default() }),
+        (Damage, Tally { mismatched: 1, ..Tally::default() }),
+        (Twice, Tally { duplicated: 1, ..Tally::default() }),
+    ] {
+        let (ended, outcome, _) = streamed(Scripted::new([fate]).sinking(), 40, true);
+        ended.unwrap();
+        assert_eq!(outcome.tally, expected, "{fate:?}");
+        assert!(outcome.received < outcome.sent, "{fate:?}");
+    }
+}
+
+#[test]
+fn receipts_that_do_not_come_end_it() {
+    // It echoes blocks, and what asks for receipts is no receipt when it comes back.
+    let (ended, outcome, stretches) = streamed(Scripted::new([Lose; 100]), 40, true);
+    assert!(matches!(ended, Err(Failure::Timeout)));
+    assert_eq!((outcome.received, stretches), (0, 0));
+}

@@ -1,0 +1,127 @@
+//! A remote for tests that keeps, loses and changes messages as it is told.
+
+use latscope_exchange::remote::{Channel, Failure};
+use latscope_rpmsg::link::Unsent;
+use latscope_rpmsg::messages::block::Receipt;
+use std::collections::VecDeque;
+
+/// What becomes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It comes back.
+    Echo,
+    /// It never does.
+    Lose,
+    /// It comes back when it was given up, before the echo of the next one.
+    Late,
+    /// It comes back twice.
+    Twice,
+    /// Something else comes before it.
+    Garbage,
+    /// It comes back with a byte changed.
+    Damage,
+    /// It comes back after the echo of the next one.
+    Overtaken,
+    /// Nothing else comes but copies of it.
+    Flood,
+}
+
+/// A connection to such a remote; after the last fate all is well.
+pub struct Scripted {
+    fates: VecDeque<Fate>,
+    coming: VecDeque<Vec<u8>>,
+    late: Vec<Vec<u8>>,
+    overtaken: Option<Vec<u8>>,
+    flood: Option<Vec<u8>>,
+    room: usize,
+    sink: Option<Receipt>,
+}
+
+impl Scripted {
+    /// These fates, in turn.
+    pub fn new(fates: impl IntoIterator<Item = Fate>) -> Scripted {
+        Scripted {
+            fates: fates.into_iter().collect(),
+            coming: VecDeque::new(),
+            late: Vec::new(),
+            overtaken: None,
+            flood: None,
+            room: usize::MAX,
+            sink: None,
+        }
+    }
+
+    /// With room for so many messages that were not taken.
+    pub fn with_room(self, room: usize) -> Scripted {
+        Scripted { room, ..self }
+    }
+
+    /// Verifies blocks instead.
+    pub fn sinking(self) -> Scripted {
+        Scripted { sink: Some(Receipt::default()), ..self }
+    }
+}
+
+impl Channel for Scripted {
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        if self.coming.len() >= self.room {
+            return Err(Failure::Unsent(Unsent::NoBuffer));
+        }
+        let mut message = message.to_vec();
+        if let Some(receipt) = &mut self.sink {
+            if message.is_empty() {
+                self.coming.push_back(receipt.bytes().to_vec());
+                *receipt = Receipt::default();
+            } else {
+                match self.fates.pop_front().unwrap_or(Fate::Echo) {
+                    Fate::Lose => {}
+                    Fate::Damage => receipt.mismatched += 1,
+                    Fate::Twice => (0..2).for_each(|_| receipt.count(&message)),
+                    _ => receipt.count(&message),
+                }
+            }
+            return Ok(());
+        }
+        let fate = self.fates.pop_front().unwrap_or(Fate::Echo);
+        if fate == Fate::Echo {
+            self.coming.extend(self.late.drain(..));
+        }
+        match fate {
+            Fate::Lose => return Ok(()),
+            Fate::Late => {
+                self.late.push(message);
+                return Ok(());
+            }
+            Fate::Overtaken => {
+                self.overtaken = Some(message);
+                return Ok(());
+            }
+            Fate::Flood => self.flood = Some(message.clone()),
+            Fate::Twice => self.coming.push_back(message.clone()),
+            Fate::Garbage => self.coming.push_back(b"what is this".to_vec()),
+            Fate::Damage => *message.last_mut().unwrap() ^= 1,
+            Fate::Echo => {}
+        }
+        self.coming.push_back(message);
+        self.coming.extend(self.overtaken.take());
+        Ok(())
+    }
+
+    fn receive(&mut self, into: &mut [u8], _: u64) -> Result<usize, Failure> {
+        let message = self.coming.pop_front().or(self.flood.clone()).ok_or(Failure::Timeout)?;
+        into[..message.len()].copy_from_slice(&message);
+        Ok(message.len())
+    }
+
+    fn limit(&self) -> usize {
+        496
+    }
+
+    fn faults(&self) -> u64 {
+        0
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        None
+    }
+}

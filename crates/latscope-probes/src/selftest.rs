@@ -1,0 +1,145 @@
+//! Probes whose truth is known: what `latscope selftest` measures.
+
+use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::Gate;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_os::clock::Clock;
+use latscope_os::kernels::cycle;
+
+/// The probes of the self test; they are not part of any survey.
+pub static PROBES: &[&Probe] = &[&EMPTY, &DELAY, &SAME];
+
+/// Nothing at all: must be 0 within the clock's resolution.
+pub static EMPTY: Probe = Probe {
+    id: "selftest.empty",
+    title: "nothing",
+    timed: "Nothing lies between the two stamps.",
+    times: Times::Operation,
+    source: "the cost of stamping is subtracted, so what is left is its error",
+    params: &[],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan: |_, _| vec![EMPTY.point(params([]), "nothing", true)],
+};
+
+/// A busy wait of known length in every tenth event.
+pub static DELAY: Probe = Probe {
+    id: "selftest.delay",
+    title: "a known delay in every tenth event",
+    timed: "Nothing, but a busy wait in every tenth event, which stamps its own length.",
+    times: Times::Operation,
+    source: "the wait's own stamps are the truth",
+    params: &[],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan: |_, _| vec![DELAY.point(params([]), "a known delay in every tenth event", true)],
+};
+
+/// The same operation measured twice, in turn.
+pub static SAME: Probe = Probe {
+    id: "selftest.same",
+    title: "the same operation twice",
+    timed: "A thousand dependent additions, measured as run a and as run b in turn.",
+    times: Times::Operation,
+    source: "two runs of one thing differ by the error of the instrument",
+    params: &[
+        Param { name: "run", help: "Which of the two runs.", kind: Kind::Stated, axis: false },
+        Param { name: "pair", help: "Which pair of runs.", kind: Kind::Stated, axis: true },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan: plan_same,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "selftest", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// Pairs of runs of [`SAME`].
+const PAIRS: u64 = 20;
+
+/// Length of an injected delay, ns.
+pub const DELAY_NS: u64 = 20_000;
+
+fn plan_same(_: &Ask, _: &Machine) -> Vec<Point> {
+    let runs = (0..PAIRS).flat_map(|pair| ["a", "b"].map(|run| (pair, run)));
+    runs.map(|(pair, run)| {
+        let title = format!("the same operation, pair {pair}, run {run}");
+        SAME.point(params([("pair", pair.into()), ("run", run.into())]), title, false)
+    })
+    .collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        match point.probe.as_str() {
+            "selftest.empty" => bench.each(index, Gate::Thread, || {})?,
+            "selftest.delay" => delay(bench, index)?,
+            _ => {
+                let mut stop = bench.stop();
+                stop.samples = stop.samples.min(20);
+                bench.set_stop(stop);
+                let batch = Batch { ops: 10 * cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
+                bench.batch(index, batch, |n| {
+                    std::hint::black_box(cycle::dependent_adds(10 * n));
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits in every tenth event and sums up how long it really was. The gate is
+/// open: a wait that the hypervisor stretched is still a wait to be found. An event
+/// that warms up, which is not recorded, is none that is to be found.
+fn delay(bench: &mut Bench, point: usize) -> Result<()> {
+    let timebase = bench.timebase();
+    let clock = timebase.clock();
+    let (mut turn, mut injected, mut total) = (0u64, 0u64, 0.0);
+    bench.laps(&[point], Gate::Open, |laps| {
+        turn += 1;
+        laps.start();
+        if turn.is_multiple_of(10) {
+            let began = clock.start();
+            let mut now = began;
+            while timebase.ns(now - began) < DELAY_NS as f64 {
+                now = clock.end();
+            }
+            laps.stop(0);
+            if laps.is_to_record() {
+                injected += 1;
+                total += timebase.ns(now - began);
+            }
+        } else {
+            laps.stop(0);
+        }
+    })?;
+    bench.value(point, "injected", injected as f64, "count", Better::Neither);
+    bench.value(point, "injected-ns", total, "ns", Better::Neither);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn every_injected_delay_is_recorded() {
+        let m = &harness::measure(&EXPERIMENT, harness::points(&DELAY))[0];
+        harness::check(m);
+        let long = m.histogram.buckets_ns().filter(|(_, high, _)| *high >= DELAY_NS as f64 * 0.99);
+        let found: u64 = long.map(|(_, _, n)| n).sum();
+        assert!(found as f64 >= m.values["injected"].value, "{found} found");
+    }
+
+    #[test]
+    fn the_two_runs_come_in_turn() {
+        let runs: Vec<_> = harness::points(&SAME).iter().map(|p| p.text("run").to_owned()).collect();
+        assert_eq!(runs.len() as u64, 2 * PAIRS);
+        assert!(runs.chunks(2).all(|pair| pair == ["a", "b"]));
+    }
+}

@@ -1,0 +1,279 @@
+//! Atomic operations: on a private line, on one that others want too, and on
+//! one of which others want the other half.
+
+use super::company;
+use super::team::{Done, Line, Share, Team};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::counted;
+use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// One atomic operation of one thread, while 0 or more others do the same.
+pub static ATOMIC: Probe = Probe {
+    id: "sync.atomic",
+    title: "atomic operation",
+    timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",
+    times: Times::Operation,
+    source: "C++ memory model, sequentially consistent operations (std::sync::atomic)",
+    params: &[
+        Param {
+            name: "operation",
+            help: "What is done: fetch-add, compare-exchange, swap and store are sequentially consistent, load is an acquire load, fence a full one after a plain store.",
+            kind: Kind::Choice(OPERATIONS),
+            axis: false,
+        },
+        Param {
+            name: "threads",
+            help: "Threads that do it at once, each on its own CPU.",
+            kind: Kind::Number,
+            axis: true,
+        },
+        Param {
+            name: "sharing",
+            help: "Each thread on a line of its own; all on one word; or each on its own word of one line.",
+            kind: Kind::Choice(SHARING),
+            axis: false,
+        },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.atomic", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+const OPERATIONS: &[&str] = &["fetch-add", "compare-exchange", "swap", "store", "fence", "load"];
+const SHARING: &[&str] = &["private", "contended", "false-sharing"];
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let chosen = ["operation", "threads", "sharing"].iter().any(|name| ask.gave(name));
+    let combinations = if chosen { asked(ask) } else { usual(ask, machine.allowed.0.len() as u64) };
+    combinations
+        .into_iter()
+        .map(|(operation, threads, sharing)| point(&operation, threads, &sharing))
+        .collect()
+}
+
+/// Every combination of the values given; the rest at their plainest.
+fn asked(ask: &Ask) -> Vec<(String, u64, String)> {
+    let mut all = Vec::new();
+    for sharing in ask.texts("sharing", &["private"]) {
+        let threads = if sharing == "private" { 1 } else { 2 };
+        for threads in ask.numbers("threads", &[threads]) {
+            for operation in ask.texts("operation", OPERATIONS) {
+                all.push((operation, threads.max(1), sharing.clone()));
+            }
+        }
+    }
+    all
+}
+
+/// What a survey shows: each operation alone, the cost of contention, and that
+/// of false sharing beside two threads that share nothing.
+fn usual(ask: &Ask, cpus: u64) -> Vec<(String, u64, String)> {
+    let point = |operation: &str, threads, sharing: &str| (operation.to_owned(), threads, sharing.to_owned());
+    let mut all: Vec<_> = OPERATIONS.iter().map(|operation| point(operation, 1, "private")).collect();
+    for operation in ["fetch-add", "compare-exchange"] {
+        all.extend(crowd(ask, cpus).into_iter().map(|threads| point(operation, threads, "contended")));
+    }
+    all.push(point("fetch-add", 2, "private"));
+    all.push(point("fetch-add", 2, "false-sharing"));
+    all
+}
+
+/// Numbers of contending threads: 2, all CPUs, and powers of two between;
+/// every number when there is time. With one CPU 2 stays, to be reported.
+fn crowd(ask: &Ask, cpus: u64) -> BTreeSet<u64> {
+    let all = cpus.max(2);
+    if ask.survey {
+        (1..7).map(|power| 1 << power).filter(|threads| *threads <= all).chain([all]).collect()
+    } else {
+        (2..=all).collect()
+    }
+}
+
+fn point(operation: &str, threads: u64, sharing: &str) -> Point {
+    let title = match (sharing, threads) {
+        ("private", 1) => format!("atomic {operation}"),
+        ("private", threads) => format!("{operation} by {threads}, own lines"),
+        (sharing, threads) => format!("{operation} by {threads}, {}", sharing.replace('-', " ")),
+    };
+    let row = threads <= 2;
+    let params =
+        params([("operation", operation.into()), ("threads", threads.into()), ("sharing", sharing.into())]);
+    ATOMIC.point(params, title, row)
+}
+
+/// The words the threads work on: eight to a line, lines of their own.
+type Words = Arc<[Line<[AtomicU64; 8]>]>;
+
+/// Where the word of a thread is: its line and its place there.
+fn place(sharing: &str, thread: usize) -> (usize, usize) {
+    match sharing {
+        "private" => (thread, 0),
+        "contended" => (0, 0),
+        _ => (thread / 8, thread % 8),
+    }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut cool = true;
+    for (index, point) in bench.points().iter().enumerate() {
+        let threads = point.number("threads") as usize;
+        if cool && threads > 1 && bench.cpus().len() > 1 {
+            company::heat(bench.cpus());
+            cool = false;
+        }
+        let cpus = bench.cpus().to_vec();
+        if threads > cpus.len() {
+            lacks_cpus(bench, index, threads, cpus.len());
+        } else if let Err(error) = measure(bench, index, point, &cpus[..threads]) {
+            bench.unsupported(index, format!("{error:#}"), "");
+        }
+    }
+    Ok(())
+}
+
+fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
+    if threads == 2 {
+        return company::lacks_a_cpu(bench, point);
+    }
+    let reason = format!("it takes {}, and this run may use {cpus}", counted(threads as u64, "CPU"));
+    bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");
+}
+
+fn measure(bench: &mut Bench, index: usize, point: &Point, cpus: &[u32]) -> Result<()> {
+    let (operation, sharing) = (point.text("operation"), point.text("sharing"));
+    let words: Words = cpus.iter().map(|_| Line::default()).collect();
+    let operation = operation_named(operation);
+    let batch = Batch { ops: UNROLL, cycles: cpus.len() == 1, ..Batch::default() };
+    let word = |words: &Words, thread: usize| {
+        let (line, place) = place(sharing, thread);
+        (words.clone(), line, place)
+    };
+    if cpus.len() == 1 {
+        return bench.batch(index, batch, |iterations| {
+            atomics::run(operation, &words[0].0[0], iterations * UNROLL);
+        });
+    }
+    let mates =
+        cpus.iter().enumerate().skip(1).map(|(thread, cpu)| (*cpu, share(word(&words, thread), operation)));
+    let team = Team::start(bench.timebase(), mates.collect())?;
+    let (words, line, place) = word(&words, 0);
+    team.measure(bench, index, UNROLL, |iterations| {
+        atomics::run(operation, &words[line].0[place], iterations * UNROLL);
+    })?;
+    let mates = team.dismiss();
+    if let Some(fairness) = bench.median(index).and_then(|own| fairness(own, &mates)) {
+        bench.value(index, "fairness", fairness, "ratio", Better::More);
+    }
+    Ok(())
+}
+
+/// Operations of a mate between two looks at whether the leader is through:
+/// the leader waits for as many in the end.
+const BETWEEN_LOOKS: u64 = 128;
+
+/// A mate does the same as the leader for as long as that takes.
+fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Share {
+    Box::new(move |_, over: &AtomicBool| {
+        let mut operations = 0;
+        while !over.load(Relaxed) {
+            operations += atomics::run(operation, &words[line].0[place], BETWEEN_LOOKS);
+        }
+        operations
+    })
+}
+
+/// The rate of the slowest thread as a share of that of the fastest: 1 when
+/// all get the same. `own_ns` is the leader's time for an operation.
+fn fairness(own_ns: f64, mates: &[Done]) -> Option<f64> {
+    let rates = mates.iter().filter(|mate| mate.ns > 0.0).map(|mate| mate.operations as f64 / mate.ns);
+    let rates: Vec<f64> = rates.chain((own_ns > 0.0).then(|| 1.0 / own_ns)).collect();
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    let slowest = rates.iter().copied().fold(f64::MAX, f64::min);
+    (rates.len() == mates.len() + 1 && fastest > 0.0).then(|| slowest / fastest)
+}
+
+/// The operation of this name; one that may fail is tried until it succeeds.
+fn operation_named(name: &str) -> Atomic {
+    match name {
+        "compare-exchange" => Atomic::CompareExchangeLoop,
+        other => Atomic::from_name(other).expect("names are checked before they come here"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_core::report::Support;
+    use latscope_engine::harness;
+
+    fn machine(cpus: &str) -> Machine {
+        Machine { allowed: cpus.parse().unwrap(), ..Machine::default() }
+    }
+
+    #[test]
+    fn a_survey_has_each_operation_alone_and_the_crowds() {
+        let points = plan(&harness::ask(), &machine("0-5"));
+        let crowds: Vec<_> = points
+            .iter()
+            .filter(|p| p.text("sharing") == "contended" && p.text("operation") == "fetch-add")
+            .map(|p| p.number("threads"))
+            .collect();
+        assert_eq!(crowds, [2, 4, 6]);
+        assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), OPERATIONS.len());
+        let alone = plan(&harness::ask(), &machine("0"));
+        assert!(alone.iter().any(|p| p.number("threads") == 2), "reported, not left out");
+    }
+
+    #[test]
+    fn values_given_are_combined() {
+        let mut ask = harness::ask();
+        ask.values.insert("threads".into(), vec![2.into(), 3.into()]);
+        ask.values.insert("sharing".into(), vec![ParamValue::from("false-sharing")]);
+        assert_eq!(plan(&ask, &machine("0-3")).len(), 2 * OPERATIONS.len());
+    }
+
+    #[test]
+    fn threads_share_what_they_should() {
+        assert_eq!([place("private", 0), place("private", 9)], [(0, 0), (9, 0)]);
+        assert_eq!([place("contended", 0), place("contended", 9)], [(0, 0), (0, 0)]);
+        assert_eq!([place("false-sharing", 1), place("false-sharing", 9)], [(0, 1), (1, 1)]);
+        assert_eq!(size_of::<Line<[AtomicU64; 8]>>(), 128);
+    }
+
+    #[test]
+    fn every_operation_offered_is_known_and_counts_whole() {
+        for name in OPERATIONS {
+            let word = AtomicU64::new(0);
+            assert_eq!(atomics::run(operation_named(name), &word, UNROLL), UNROLL, "{name}");
+        }
+    }
+
+    #[test]
+    fn fairness_is_the_slowest_to_the_fastest() {
+        let mate = |operations, ns| Done { operations, ns };
+        assert_eq!(fairness(10.0, &[mate(10, 100.0), mate(5, 100.0)]), Some(0.5));
+        assert_eq!(fairness(10.0, &[mate(0, 0.0)]), None);
+    }
+
+    #[test]
+    fn all_are_measured_here_or_say_why_not() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&ATOMIC)) {
+            harness::check(&m);
+            let alone = m.params["threads"] == ParamValue::Number(1);
+            assert!(alone || m.support != Support::Ok || m.values.contains_key("fairness"), "{:?}", m.params);
+        }
+    }
+}

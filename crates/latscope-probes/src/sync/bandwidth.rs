@@ -1,0 +1,167 @@
+//! Bytes per second through pipes, Unix sockets and TCP on the loopback.
+
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result, ensure};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::Gate;
+use latscope_bench::waits::Measuring;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Times, Work};
+use latscope_core::units::format_size;
+use latscope_os::sched;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+static PARAMS: &[Param] = &[
+    Param { name: "size", help: "Bytes of a message: of each write.", kind: Kind::Size, axis: false },
+    Param {
+        name: "placement",
+        help: "Where asked for: both threads on one CPU, or each on one of its own, as usual.",
+        kind: Kind::Choice(&[SAME_CORE, "two-cores"]),
+        axis: false,
+    },
+];
+
+/// Reader and writer take turns on one CPU.
+const SAME_CORE: &str = "same-core";
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.bandwidth", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
+
+macro_rules! bandwidth {
+    ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $source:literal) => {
+        $(#[$doc])*
+        pub static $name: Probe = Probe {
+            id: $id,
+            title: concat!($what, " bandwidth"),
+            timed: "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.",
+            times: Times::Operation,
+            source: $source,
+            params: PARAMS,
+            experiment: &EXPERIMENT,
+            revision: 1,
+            plan: |ask, _: &Machine| plan(&$name, $what, ask),
+        };
+    };
+}
+
+bandwidth! {
+    /// A pipe.
+    PIPE, "sync.pipe-bandwidth", "pipe", "pipe(7)"
+}
+bandwidth! {
+    /// A Unix stream socket pair.
+    UNIX, "sync.unix-bandwidth", "Unix socket", "unix(7)"
+}
+bandwidth! {
+    /// A TCP connection on the loopback interface.
+    TCP, "sync.tcp-bandwidth", "TCP loopback", "tcp(7)"
+}
+
+/// The largest message: it stands in memory twice.
+const LARGEST: u64 = 64 << 20;
+
+fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
+    let placements = ask.choices("placement", &[], &[SAME_CORE, "two-cores"]);
+    let point = |size: u64, placement: Option<&String>| {
+        let size = size.clamp(1, LARGEST);
+        let mut title = format!("{what}, {} messages", format_size(size));
+        let mut params = params([("size", size.into())]);
+        if let Some(placement) = placement {
+            title += if placement == SAME_CORE { ", same core" } else { ", two cores" };
+            params.insert("placement".to_owned(), placement.as_str().into());
+        }
+        probe.point(params, title, true)
+    };
+    let sizes = ask.numbers("size", &[64 << 10]);
+    let of_size = |size: u64| match placements.is_empty() {
+        true => vec![point(size, None)],
+        false => placements.iter().map(|placement| point(size, Some(placement))).collect(),
+    };
+    sizes.into_iter().flat_map(of_size).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        let measured = match point.probe.as_str() {
+            "sync.pipe-bandwidth" => measure(bench, index, point, io::pipe()),
+            "sync.unix-bandwidth" => measure(bench, index, point, UnixStream::pair()),
+            _ => measure(bench, index, point, tcp_pair()),
+        };
+        if let Err(error) = measured {
+            bench.unsupported(index, format!("{error:#}"), "");
+        }
+    }
+    Ok(())
+}
+
+/// The two ends of a TCP connection through the loopback interface.
+fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let writer = TcpStream::connect(listener.local_addr()?)?;
+    Ok((listener.accept()?.0, writer))
+}
+
+fn measure<R: Read, W: Write + Send + 'static>(
+    bench: &mut Bench,
+    index: usize,
+    point: &Point,
+    ends: io::Result<(R, W)>,
+) -> Result<()> {
+    let (mut reader, mut writer) = ends.context("the two ends cannot be connected")?;
+    let size = point.number("size");
+    let shared = point.params.get("placement") == Some(&SAME_CORE.into());
+    let cpu = *bench.cpus().get(usize::from(!shared)).unwrap_or(&bench.cpus()[0]);
+    if bench.cpus().len() < 2 && !shared {
+        let reason = "reader and writer share the only CPU";
+        bench.degrade(index, "one-cpu", reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
+    }
+    let writing = std::thread::Builder::new().spawn(move || {
+        let _measuring = Measuring::hold();
+        let pinned = sched::pin(&[cpu]);
+        let message = vec![1u8; size as usize];
+        // It ends with an error, when the reader is gone.
+        while pinned.is_ok() && writer.write_all(&message).is_ok() {}
+        pinned
+    })?;
+    let mut message = vec![0u8; size as usize];
+    let mut lost = false;
+    // Through the kernel's memory each byte is read and written twice.
+    let work = Work { ops: 1, bytes_touched: size, bytes_moved: 4 * size };
+    let batch = Batch { work: Some(work), gate: Gate::Open, ..Batch::default() };
+    bench.batch(index, batch, |iterations| {
+        for _ in 0..iterations {
+            lost = lost || reader.read_exact(&mut message).is_err();
+        }
+    })?;
+    drop(reader);
+    writing.join().expect("a writer does not panic").context("the writing thread cannot be set up")?;
+    ensure!(!lost, "the writer ended early");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn bytes_flow_through_each() {
+        let points: Vec<_> = [&PIPE, &UNIX, &TCP].into_iter().flat_map(harness::points).collect();
+        let measured = harness::measure(&EXPERIMENT, points);
+        assert_eq!(measured.len(), 3);
+        assert!(measured.iter().all(|m| !m.params.contains_key("placement")));
+        let mut ask = harness::ask();
+        ask.values.insert("placement".to_owned(), vec![SAME_CORE.into()]);
+        let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &ask));
+        assert_eq!((shared.len(), &shared[0].params["placement"]), (1, &SAME_CORE.into()));
+        let measured: Vec<_> = measured.into_iter().chain(shared).collect();
+        for m in measured {
+            harness::check(&m);
+            assert_eq!(m.work.unwrap().bytes_touched, 64 << 10);
+            assert!(m.rate_touched().unwrap() > 0.0);
+        }
+    }
+}

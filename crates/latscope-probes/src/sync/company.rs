@@ -1,0 +1,213 @@
+//! The conditions under which two threads hand over.
+//!
+//! Found by experiment (Linux 6.18, two CPUs, semaphores; idle, and with four
+//! busy loops beside it):
+//!
+//! * On one CPU two threads of SCHED_OTHER with nothing else on the CPU are what
+//!   a plain loop of post and wait has: 4.6 to 5.8 µs for the round trip in such
+//!   a loop in C (means of 300), 4.3 to 5.4 here (single round trips), in seven
+//!   pairs of runs. Both contain hand-offs that never sleep. With a SCHED_IDLE
+//!   process and under SCHED_BATCH it was 6.2 to 8.3 µs here.
+//! * On two CPUs a SCHED_IDLE process on each keeps it from idling. A
+//!   wake-up preempts it at once: 21.2 µs and 22.1 beside the busy loops. With
+//!   a short time slice a wake-up preempts the busy loops more often, and three
+//!   times as many round trips get done.
+//!
+//! None of it takes a privilege. SCHED_FIFO gives the same figures, but only
+//! to those who may.
+
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_os::child::{self, Child};
+use latscope_os::kernels::cycle::dependent_adds;
+use latscope_os::sched::{self, Policy};
+use std::time::{Duration, Instant};
+
+/// Where the two threads run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Both on one CPU.
+    SameCore,
+    /// Each on its own, which idles while its thread waits.
+    TwoCores,
+    /// Each on its own, both kept from idling.
+    TwoCoresAwake,
+}
+
+/// The names of the placements in results and on the command line.
+pub const PLACEMENTS: &[&str] = &["same-core", "two-cores", "two-cores-awake"];
+
+/// A slice as short as the kernel grants.
+const SLICE_NS: u64 = 100_000;
+
+impl Placement {
+    /// The placement of this name.
+    ///
+    /// # Panics
+    /// There is none: names are checked before they come here.
+    pub fn named(name: &str) -> Placement {
+        match name {
+            "same-core" => Placement::SameCore,
+            "two-cores" => Placement::TwoCores,
+            "two-cores-awake" => Placement::TwoCoresAwake,
+            other => panic!("no placement is called {other:?}"),
+        }
+    }
+
+    /// CPUs of the two threads; `None` where there are not enough.
+    pub fn cpus(self, granted: &[u32]) -> Option<[u32; 2]> {
+        match (self, granted) {
+            (_, []) => None,
+            (Placement::SameCore, [first, ..]) => Some([*first; 2]),
+            (_, [first, second, ..]) => Some([*first, *second]),
+            _ => None,
+        }
+    }
+
+    /// What makes a group of round trips clean.
+    pub fn gate(self) -> Gate {
+        match self {
+            Placement::SameCore => Gate::OneCpu,
+            // The waiting side sleeps while the other works: no CPU time is missing that could be asked for.
+            _ => Gate::Open,
+        }
+    }
+
+    /// The scheduling policy of both threads.
+    pub fn policy(self) -> Policy {
+        Policy::Other
+    }
+
+    fn awake(self) -> bool {
+        self == Placement::TwoCoresAwake
+    }
+}
+
+/// What lets threads be set up that could not be.
+pub const REMEDY: &str =
+    "allow the call (a container's seccomp filter?), more threads (ulimit -u), and the CPUs (cpuset)";
+
+/// Puts the calling thread on `cpu`, under the policy of the placement.
+///
+/// # Errors
+/// The CPU or the policy is refused.
+pub fn settle(placement: Placement, cpu: u32) -> std::io::Result<()> {
+    sched::pin(&[cpu])?;
+    // Where the call is refused altogether, the policy may still be the right one.
+    if sched::policy()? != placement.policy() {
+        sched::set_policy(placement.policy())?;
+    }
+    // Kernels that know no slices ignore it; nothing measured depends on it
+    // but how often a busy machine lets us measure.
+    let _ = sched::set_slice(SLICE_NS);
+    Ok(())
+}
+
+/// How long CPUs are kept busy before what needs several busy ones is timed.
+const HEAT: Duration = Duration::from_millis(300);
+
+/// Keeps all of `cpus` busy for a while, so that what is measured next finds
+/// them as they are under lasting work. A host puts virtual CPUs that are all
+/// busy on cores of their own within some 100 ms and lets those that mostly
+/// sleep share a neighbourhood: a line went from CPU to CPU and back in 104 ns
+/// before and 490 ns after that (KVM, two CPUs). Clocks that rise under work
+/// settle as well.
+pub fn heat(cpus: &[u32]) {
+    std::thread::scope(|scope| {
+        for cpu in cpus {
+            // A CPU that stays cool is no reason not to measure.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
+                let _ = sched::pin(&[*cpu]);
+                let begun = Instant::now();
+                while begun.elapsed() < HEAT {
+                    std::hint::black_box(dependent_adds(1_000));
+                }
+            });
+        }
+    });
+}
+
+/// Starts what keeps the CPUs of a placement from idling, until it is dropped.
+/// A point for which that fails is marked.
+pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [u32; 2]) -> Vec<Child> {
+    let mut children = Vec::new();
+    if placement.awake() {
+        let second = if cpus[0] == cpus[1] { 1 } else { 2 };
+        for cpu in &cpus[..second] {
+            match child::keep_awake(*cpu) {
+                Ok(child) => children.push(child),
+                Err(error) => {
+                    let reason = format!("CPU {cpu} was not kept from idling: no process for it: {error}");
+                    bench.degrade(
+                        point,
+                        "not-kept-awake",
+                        reason,
+                        "raise the limit on processes (ulimit -u, pids.max)",
+                    );
+                }
+            }
+        }
+    }
+    children
+}
+
+/// Round trips from which a median is worth showing.
+const ENOUGH: u64 = 64;
+
+/// Marks a point for which a busy machine left too little time.
+pub fn check_count(bench: &mut Bench, point: usize, trips: u64) {
+    let wanted = bench.stop().events.min(ENOUGH);
+    if trips < wanted {
+        let reason =
+            format!("only {trips} round trips were possible in the time: other threads held the CPUs");
+        bench.degrade(
+            point,
+            "few-samples",
+            reason,
+            "run it on a quieter machine, or longer (--full, --duration)",
+        );
+    }
+}
+
+/// Marks a point for which a CPU may have idled after all.
+pub fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
+    if children.iter().any(Child::ended) {
+        let reason = "the CPU was not kept from idling: its process got no CPU, or not the policy SCHED_IDLE";
+        bench.degrade(point, "not-kept-awake", reason, "allow sched_setattr(2) in the seccomp filter");
+    }
+}
+
+/// Says that a point needs a second CPU.
+pub fn lacks_a_cpu(bench: &mut Bench, point: usize) {
+    let reason = "it takes two CPUs, and this run may use only one";
+    bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_placement_takes_the_cpus_it_needs() {
+        let cpus = |name, granted: &[u32]| Placement::named(name).cpus(granted);
+        assert_eq!(cpus("same-core", &[3, 5]), Some([3, 3]));
+        assert_eq!(cpus("two-cores", &[3, 5]), Some([3, 5]));
+        assert_eq!(cpus("two-cores-awake", &[3]), None);
+        assert_eq!(cpus("same-core", &[]), None);
+        assert!(PLACEMENTS.iter().all(|name| cpus(name, &[0, 1]).is_some()));
+    }
+
+    #[test]
+    fn a_settled_thread_has_its_cpu_and_policy() {
+        std::thread::spawn(|| {
+            let cpu = sched::allowed_cpus().unwrap()[0];
+            for placement in [Placement::SameCore, Placement::TwoCores] {
+                settle(placement, cpu).unwrap();
+                assert_eq!(sched::allowed_cpus().unwrap(), [cpu]);
+                assert_eq!(sched::policy().unwrap(), placement.policy());
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}

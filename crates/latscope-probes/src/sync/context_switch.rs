@@ -1,0 +1,282 @@
+//! The cost of a context switch, with the cost of the pipe that makes it
+//! happen taken off; and of a ring of processes with their working sets.
+
+use super::company::{self, Placement};
+use super::pipes;
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result, ensure};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_bench::timebase::Timebase;
+use latscope_bench::waits::Measuring;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_core::statistics::median;
+use latscope_core::units::format_size;
+use latscope_exchange::Call;
+use latscope_exchange::echo;
+use latscope_exchange::pipe;
+use latscope_exchange::wait::Block;
+use latscope_os::child::{self, Child, sum};
+use latscope_os::clock::Clock;
+use rustix::fd::{AsFd, OwnedFd};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// From one thread or process to another on the same CPU.
+pub static CONTEXT_SWITCH: Probe = Probe {
+    id: "sync.context-switch",
+    title: "context switch",
+    timed: "Half of what is left of a pipe round trip between two parties on one CPU when the two writes and two reads, measured in one thread, are taken off.",
+    times: Times::Operation,
+    source: "pipe(7); the method of LMbench's lat_ctx",
+    params: &[Param {
+        name: "mode",
+        help: "Whether the two share their memory or the switch changes the address space as well.",
+        kind: Kind::Choice(MODES),
+        axis: false,
+    }],
+    experiment: &EXPERIMENT,
+    revision: 2,
+    plan,
+};
+
+/// A token in a ring of processes on one CPU, each of which sums its memory.
+pub static RING: Probe = Probe {
+    id: "sync.ring",
+    title: "context switch in a ring of processes",
+    timed: "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process.",
+    times: Times::Operation,
+    source: "pipe(7); the method of LMbench's lat_ctx",
+    params: &[
+        Param {
+            name: "processes",
+            help: "Processes in the ring, at least 2.",
+            kind: Kind::Number,
+            axis: true,
+        },
+        Param { name: "size", help: "Memory each process sums.", kind: Kind::Size, axis: true },
+    ],
+    experiment: &RING_EXPERIMENT,
+    revision: 2,
+    plan: plan_ring,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.context-switch", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+static RING_EXPERIMENT: Experiment =
+    Experiment { name: "sync.ring", cpus: Cpus::One, scratch: false, policy: Policy::Other, run: run_ring };
+
+const MODES: &[&str] = &["threads", "processes"];
+
+/// Processes a ring may have: a limit on what a slip of the pen can start.
+const MOST_PROCESSES: u64 = 256;
+
+fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+    let point = |mode: &String| {
+        let title = format!("context switch between {mode}");
+        CONTEXT_SWITCH.point(params([("mode", mode.as_str().into())]), title, true)
+    };
+    ask.texts("mode", MODES).iter().map(point).collect()
+}
+
+fn plan_ring(ask: &Ask, _: &Machine) -> Vec<Point> {
+    let mut points = Vec::new();
+    for size in ask.numbers("size", &[0, 16 << 10, 64 << 10]) {
+        for processes in ask.numbers("processes", &[2, 4, 8, 16]) {
+            let processes = processes.clamp(2, MOST_PROCESSES);
+            let title = format!("ring of {processes}, {} each, a switch", format_size(size));
+            let row = (processes, size) == (16, 64 << 10);
+            points.push(RING.point(
+                params([("processes", processes.into()), ("size", size.into())]),
+                title,
+                row,
+            ));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let cpu = bench.cpus()[0];
+    for (index, point) in bench.points().iter().enumerate() {
+        let _awake = company::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
+        company::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
+        let measured = match point.text("mode") {
+            "threads" => between_threads(bench, index, cpu),
+            _ => ring(bench, index, cpu, 2, 0),
+        };
+        match measured {
+            Ok(alone) => show_parts(bench, index, alone),
+            Err(error) => bench.unsupported(index, format!("{error:#}"), ""),
+        }
+    }
+    Ok(())
+}
+
+/// The two parts of which a switch is the difference.
+fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
+    if let Some(switch) = bench.median(point) {
+        bench.value(point, "round-trip", 2.0 * (switch + alone_ns), "ns", Better::Less);
+    }
+}
+
+fn run_ring(bench: &mut Bench) -> Result<()> {
+    let cpu = bench.cpus()[0];
+    for (index, point) in bench.points().iter().enumerate() {
+        let _awake = company::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
+        company::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
+        let (processes, size) = (point.number("processes"), point.number("size"));
+        if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
+            bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)");
+        }
+    }
+    Ok(())
+}
+
+/// Measures switches between this thread and another; returns what is taken
+/// off each, ns.
+fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
+    let alone = alone(&bench.timebase(), &[])?;
+    let (mut near, far) = pipe::pair::<Block>()?;
+    let partner = std::thread::Builder::new().spawn(move || {
+        let _measuring = Measuring::hold();
+        let settled = company::settle(Placement::SameCore, cpu);
+        echo(far);
+        settled
+    })?;
+    let went = laps(bench, point, Placement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
+    drop(near);
+    partner.join().expect("an echo does not panic").context("the other thread")?;
+    ensure!(went, "the other thread was gone");
+    Ok(alone.ns)
+}
+
+/// Measures hops round a ring of this process and `processes - 1` others;
+/// returns what is taken off each, ns.
+fn ring(bench: &mut Bench, point: usize, cpu: u32, processes: usize, size: usize) -> Result<f64> {
+    let memory = vec![1u64; size / 8];
+    let alone = alone(&bench.timebase(), &memory)?;
+    let (first, output) = pipes::open()?;
+    let (_others, input) = relays(first, cpu, processes - 1, memory.len())?;
+    // CPU time of other processes cannot be asked for: no gate.
+    let went = laps(bench, point, Gate::Open, &alone, processes as u64, || {
+        black_box(sum(black_box(&memory)));
+        pipes::give(&output) && pipes::take(&input)
+    })?;
+    ensure!(went, "a process of the ring ended early: it could not have the CPU, the policy or the memory");
+    Ok(alone.ns)
+}
+
+/// A chain of processes from `input` to the descriptor returned.
+fn relays(mut input: OwnedFd, cpu: u32, count: usize, words: usize) -> Result<(Vec<Child>, OwnedFd)> {
+    let mut children = Vec::new();
+    for _ in 0..count {
+        let (next, output) = pipes::open()?;
+        let policy = Placement::SameCore.policy();
+        let child = child::relay(cpu, policy, input.as_fd(), output.as_fd(), words);
+        children.push(child.context("no further process can be made")?);
+        input = next;
+    }
+    Ok((children, input))
+}
+
+/// Laps before the first one is timed, as long as a hand-off's.
+const WARM_UP: Duration = Duration::from_millis(8);
+
+/// Times `lap`, in which the CPU changes hands `hops` times, and records the
+/// share of one hop less what it takes alone. Says whether every lap went well.
+fn laps(
+    bench: &mut Bench,
+    point: usize,
+    gate: Gate,
+    alone: &Alone,
+    hops: u64,
+    mut lap: impl FnMut() -> bool,
+) -> Result<bool> {
+    bench.value(point, "self", alone.ns, "ns", Better::Less);
+    let mut went = true;
+    let started = Instant::now();
+    while went && started.elapsed() < WARM_UP {
+        went = lap();
+    }
+    if !went {
+        return Ok(false);
+    }
+    bench.laps(&[point], gate, |laps| {
+        let from = laps.now();
+        // After a failure the rest fails at once, and the caller is told.
+        went = went && lap();
+        let to = laps.now();
+        let hop = ((to - from) / hops).saturating_sub(alone.ticks);
+        laps.between(0, to - hop, to);
+    })?;
+    Ok(went)
+}
+
+/// What one thread takes to sum its memory, write to a pipe and read from it.
+struct Alone {
+    ticks: u64,
+    ns: f64,
+}
+
+/// Times in which the median is found, and repetitions in each: short enough
+/// that most are not disturbed.
+const TRIALS: usize = 101;
+const REPETITIONS: u64 = 16;
+
+fn alone(timebase: &Timebase, memory: &[u64]) -> Result<Alone> {
+    let (input, output) = pipes::open()?;
+    let clock = timebase.clock();
+    let mut went = true;
+    let mut trial = || {
+        let start = clock.start();
+        for _ in 0..REPETITIONS {
+            black_box(sum(black_box(memory)));
+            went &= pipes::give(&output) && pipes::take(&input);
+        }
+        (clock.end() - start) as f64 / REPETITIONS as f64
+    };
+    trial();
+    let trials: Vec<f64> = (0..TRIALS).map(|_| trial()).collect();
+    ensure!(went, "a pipe does not carry a byte");
+    let ticks = median(&trials).unwrap_or(0.0) as u64;
+    Ok(Alone { ticks, ns: timebase.ns(ticks) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn a_switch_is_measured_with_its_parts() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&CONTEXT_SWITCH)) {
+            harness::check(&m);
+            assert!(m.values["self"].value > 0.0);
+            assert!(m.values["round-trip"].value >= 2.0 * m.values["self"].value);
+        }
+    }
+
+    #[test]
+    fn rings_of_all_sizes_turn() {
+        let points = harness::points(&RING);
+        assert_eq!(points.len(), 12);
+        for m in harness::measure(&RING_EXPERIMENT, points) {
+            harness::check(&m);
+            assert!(m.values["self"].value > 0.0);
+        }
+    }
+
+    #[test]
+    fn a_ring_has_two_processes_at_least_and_an_end() {
+        let mut ask = harness::ask();
+        ask.values.insert("processes".into(), vec![0.into(), 1_000_000.into()]);
+        ask.values.insert("size".into(), vec![0.into()]);
+        let points = plan_ring(&ask, &harness::machine());
+        let processes: Vec<_> = points.iter().map(|p| p.number("processes")).collect();
+        assert_eq!(processes, [2, MOST_PROCESSES]);
+    }
+}

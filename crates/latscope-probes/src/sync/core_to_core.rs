@@ -1,0 +1,190 @@
+//! How long a cache line takes from one core to another and back.
+
+use super::company;
+use super::team::{Share, Team};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result};
+use latscope_bench::bench::Bench;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times};
+use latscope_os::sched;
+use latscope_os::shared_cell::{Lane, Scope, SharedCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The matrix of round trips between all pairs of CPUs.
+pub static CORE_TO_CORE: Probe = Probe {
+    id: "sync.core-to-core",
+    title: "core to core, round trip of a cache line",
+    timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",
+    times: Times::RoundTrip,
+    source: "the processor's cache coherence protocol",
+    params: &[
+        Param { name: "pair", help: "The two CPUs.", kind: Kind::Stated, axis: true },
+        Param {
+            name: "mode",
+            help: "One line that both change by compare-and-exchange, or a line for each direction.",
+            kind: Kind::Choice(MODES),
+            axis: false,
+        },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.core-to-core", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+const MODES: &[&str] = &["cas", "two-lines"];
+
+/// Pairs in a survey: all pairs of eight CPUs.
+const SURVEYED: usize = 28;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let cpus = &machine.allowed.0;
+    let mut all: Vec<(u32, u32)> =
+        cpus.iter().enumerate().flat_map(|(i, a)| cpus[i + 1..].iter().map(move |b| (*a, *b))).collect();
+    if let ([only], true) = (cpus.as_slice(), all.is_empty()) {
+        // Reported as unsupported rather than left out.
+        all.push((*only, *only));
+    }
+    let pairs = if ask.survey { sample(&all, SURVEYED) } else { all.clone() };
+    let left_out = match all.len() {
+        total if total > pairs.len() => format!(" ({} of {total} pairs measured)", pairs.len()),
+        _ => String::new(),
+    };
+    let mut points = Vec::new();
+    for mode in ask.texts("mode", MODES) {
+        for (a, b) in &pairs {
+            let pair = format!("{a}-{b}");
+            let named = if a == b { String::new() } else { format!(" {pair}") };
+            let title = format!("core to core{named}, {}{left_out}", mode.replace('-', " "));
+            let params = params([("pair", pair.as_str().into()), ("mode", mode.as_str().into())]);
+            points.push(CORE_TO_CORE.point(params, title, (*a, *b) == pairs[0]));
+        }
+    }
+    points
+}
+
+/// At most `count` of `all`, evenly spaced, the first and the last among them.
+fn sample<T: Copy>(all: &[T], count: usize) -> Vec<T> {
+    if all.len() <= count {
+        return all.to_vec();
+    }
+    (0..count).map(|i| all[i * (all.len() - 1) / (count - 1)]).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    if bench.cpus().len() > 1 {
+        company::heat(bench.cpus());
+    }
+    for (index, point) in bench.points().iter().enumerate() {
+        if let Err(error) = measure(bench, index, point) {
+            bench.unsupported(index, format!("{error:#}"), "");
+        }
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+    let (here, there) = point.text("pair").split_once('-').context("a pair is two CPUs, a-b")?;
+    let (here, there): (u32, u32) = (here.parse()?, there.parse()?);
+    if here == there {
+        company::lacks_a_cpu(bench, index);
+        return Ok(());
+    }
+    sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
+    // Fresh pages for each pair, first touched on its first CPU.
+    let lines = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Threads)?;
+    let answer = answer(point.text("mode"));
+    let theirs = lines.clone();
+    let mut turn = 0;
+    let share: Share = Box::new(move |iterations, _| {
+        answer(&theirs, turn, iterations);
+        turn += iterations;
+        iterations
+    });
+    let team = Team::start(bench.timebase(), vec![(there, share)])?;
+    let ask = ask(point.text("mode"));
+    let mut turn = 0;
+    team.measure(bench, index, 1, |iterations| {
+        ask(&lines, turn, iterations);
+        turn += iterations;
+    })?;
+    team.dismiss();
+    if let Some(median) = bench.median(index) {
+        bench.value(index, "one-way", median / 2.0, "ns", Better::Less);
+    }
+    Ok(())
+}
+
+type Lines = [Lane<AtomicU64>; 2];
+type Side = fn(&Lines, u64, u64);
+
+fn ask(mode: &str) -> Side {
+    if mode == "cas" { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
+}
+
+fn answer(mode: &str) -> Side {
+    if mode == "cas" { |lines, _, count| swap(lines, 1, 0, count) } else { answer_by_two_lines }
+}
+
+/// Waits for `from` and makes it `to`, `count` times. Each attempt wants the
+/// line for itself, as a lock does that many wait for.
+fn swap(lines: &Lines, from: u64, to: u64, count: u64) {
+    for _ in 0..count {
+        while lines[0].signal.compare_exchange_weak(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {}
+    }
+}
+
+fn ask_by_two_lines(lines: &Lines, turn: u64, count: u64) {
+    for number in turn + 1..=turn + count {
+        lines[0].signal.store(number, Ordering::Release);
+        while lines[1].signal.load(Ordering::Acquire) != number {}
+    }
+}
+
+fn answer_by_two_lines(lines: &Lines, turn: u64, count: u64) {
+    for number in turn + 1..=turn + count {
+        while lines[0].signal.load(Ordering::Acquire) != number {}
+        lines[1].signal.store(number, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Support;
+    use latscope_engine::harness;
+
+    fn planned(cpus: &str, survey: bool) -> Vec<Point> {
+        let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
+        plan(&Ask { survey, ..harness::ask() }, &machine)
+    }
+
+    #[test]
+    fn every_pair_is_planned_once_for_each_mode() {
+        let pairs: Vec<_> = planned("0,2-3", true).iter().map(|p| p.text("pair").to_owned()).collect();
+        assert_eq!(pairs, ["0-2", "0-3", "2-3", "0-2", "0-3", "2-3"]);
+        assert_eq!(planned("5", true)[0].text("pair"), "5-5");
+        assert_eq!(planned("5", true)[0].title, "core to core, cas");
+    }
+
+    #[test]
+    fn a_survey_of_many_cpus_measures_some_pairs_and_says_so() {
+        let some = planned("0-15", true);
+        assert_eq!(some.len(), 2 * SURVEYED);
+        assert!(some[0].title.ends_with("(28 of 120 pairs measured)"), "{}", some[0].title);
+        assert_eq!((some[0].text("pair"), some[27].text("pair")), ("0-1", "14-15"));
+        assert_eq!(planned("0-15", false).len(), 2 * 120);
+    }
+
+    #[test]
+    fn lines_travel_in_both_modes() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&CORE_TO_CORE)) {
+            harness::check(&m);
+            assert_eq!(m.values.contains_key("one-way"), m.support != Support::Unsupported);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Hand-off between two threads: round trips by each mechanism, by placement.
+
+use super::company::{self, PLACEMENTS, Placement};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result};
+use latscope_bench::bench::Bench;
+use latscope_bench::waits::Measuring;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, Stop, params};
+use latscope_core::report::{Better, Times};
+use latscope_exchange::Call;
+use latscope_exchange::Link;
+use latscope_exchange::condvar;
+use latscope_exchange::echo;
+use latscope_exchange::eventfd;
+use latscope_exchange::futex;
+use latscope_exchange::pipe;
+use latscope_exchange::semaphore;
+use latscope_exchange::unix_stream;
+use latscope_exchange::wait::Block;
+use latscope_os::shared_cell::Scope;
+use latscope_os::usage::thread_counts;
+use std::time::{Duration, Instant};
+
+static PARAMS: &[Param] = &[Param {
+    name: "placement",
+    help: "Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then \
+           contains two exits from idle); on two that are kept from idling.",
+    kind: Kind::Choice(PLACEMENTS),
+    axis: false,
+}];
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.hand-off", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
+
+macro_rules! hand_off {
+    ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $timed:literal, $source:literal) => {
+        $(#[$doc])*
+        pub static $name: Probe = Probe {
+            id: $id,
+            title: concat!($what, ", round trip"),
+            timed: $timed,
+            times: Times::RoundTrip,
+            source: $source,
+            params: PARAMS,
+            experiment: &EXPERIMENT,
+            revision: 2,
+            plan: |ask, _: &Machine| plan(&$name, $what, ask),
+        };
+    };
+}
+
+hand_off! {
+    /// Two POSIX semaphores.
+    SEMAPHORE, "sync.semaphore", "semaphore hand-off",
+    "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.",
+    "sem_post(3), sem_wait(3)"
+}
+hand_off! {
+    /// Two futexes.
+    FUTEX, "sync.futex", "futex hand-off",
+    "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex.",
+    "futex(2)"
+}
+hand_off! {
+    /// Two condition variables with their mutexes.
+    CONDVAR, "sync.condvar", "condvar hand-off",
+    "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.",
+    "pthread_cond_signal(3), pthread_cond_wait(3)"
+}
+hand_off! {
+    /// Two event descriptors.
+    EVENTFD, "sync.eventfd", "eventfd hand-off",
+    "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.",
+    "eventfd(2), EFD_SEMAPHORE"
+}
+hand_off! {
+    /// Two pipes.
+    PIPE, "sync.pipe", "pipe hand-off",
+    "write(2) of one byte to a pipe whose reader sleeps in read(2), and back by another pipe.",
+    "pipe(7)"
+}
+hand_off! {
+    /// A pair of Unix sockets.
+    UNIX_STREAM, "sync.unix-stream", "socket hand-off",
+    "write(2) of one byte to a Unix stream socket whose peer sleeps in read(2), and back.",
+    "unix(7), socketpair(2)"
+}
+
+fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
+    let placements = ask.texts("placement", PLACEMENTS);
+    let point = |placement: &String| {
+        let place = match placement.as_str() {
+            "same-core" => "same core",
+            "two-cores" => "two cores",
+            _ => "two awake",
+        };
+        let title = format!("{what}, {place}");
+        probe.point(params([("placement", placement.as_str().into())]), title, true)
+    };
+    placements.iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    // Those whose CPUs are kept awake come last, for that heats up the machine.
+    let awake =
+        |index: &usize| Placement::named(points[*index].text("placement")) == Placement::TwoCoresAwake;
+    let (last, first): (Vec<usize>, Vec<usize>) = (0..points.len()).partition(awake);
+    measure_all(bench, &first)?;
+    if !last.is_empty() {
+        company::heat(bench.cpus());
+    }
+    measure_all(bench, &last)
+}
+
+fn measure_all(bench: &mut Bench, indices: &[usize]) -> Result<()> {
+    let points = bench.points();
+    for (index, point) in indices.iter().map(|index| (*index, &points[*index])) {
+        let placement = Placement::named(point.text("placement"));
+        let Some(cpus) = placement.cpus(bench.cpus()) else {
+            company::lacks_a_cpu(bench, index);
+            continue;
+        };
+        let measured = match point.probe.as_str() {
+            "sync.semaphore" => {
+                measure(bench, index, placement, cpus, semaphore::pair::<Block>(Scope::Threads))
+            }
+            "sync.futex" => measure(bench, index, placement, cpus, futex::pair::<Block>(Scope::Threads)),
+            "sync.condvar" => measure(bench, index, placement, cpus, condvar::pair::<Block>(Scope::Threads)),
+            "sync.eventfd" => measure(bench, index, placement, cpus, eventfd::pair::<Block>()),
+            "sync.pipe" => measure(bench, index, placement, cpus, pipe::pair::<Block>()),
+            "sync.unix-stream" => measure(bench, index, placement, cpus, unix_stream::pair::<Block>()),
+            other => anyhow::bail!("{other} is no hand-off"),
+        };
+        if let Err(error) = measured {
+            bench.unsupported(index, format!("{error:#}"), company::REMEDY);
+        }
+    }
+    Ok(())
+}
+
+/// Hand-offs before the first one is timed: they start the threads, fill the
+/// caches, and give the process that keeps the CPU awake its first slice,
+/// after which the scheduler treats the two as it does on a busy machine.
+const WARM_UP: Duration = Duration::from_millis(8);
+
+fn measure<L: Link + 'static>(
+    bench: &mut Bench,
+    point: usize,
+    placement: Placement,
+    cpus: [u32; 2],
+    ends: std::io::Result<(L, L)>,
+) -> Result<()> {
+    let (mut near, far) = ends.context("the two ends cannot be connected")?;
+    let awake = company::keep_awake(bench, point, placement, cpus);
+    company::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
+    let partner = std::thread::Builder::new()
+        .spawn(move || {
+            let _measuring = Measuring::hold();
+            answer(far, placement, cpus[1])
+        })
+        .context("no thread can be created")?;
+    let mut trips = 0u64;
+    let mut lost = false;
+    let mut call = || {
+        trips += 1;
+        lost |= near.call().is_err();
+        trips
+    };
+    let before = thread_counts().voluntary;
+    let started = Instant::now();
+    let mut warm_up = 0;
+    while started.elapsed() < WARM_UP {
+        warm_up = call();
+    }
+    if !partner.is_finished() {
+        let stop = bench.stop();
+        bench.set_stop(longer(stop, placement));
+        bench.each(point, placement.gate(), || {
+            call();
+        })?;
+        bench.set_stop(stop);
+    }
+    company::check_awake(bench, point, &awake);
+    let slept = thread_counts().voluntary - before;
+    drop(near);
+    let partner_slept = partner.join().expect("an echo does not panic").context("the other thread")?;
+    anyhow::ensure!(!lost, "the other thread was gone");
+    company::check_count(bench, point, trips - warm_up);
+    // Each trip has two hand-offs, and in each of them one thread waits.
+    let blocked = 100.0 * (slept + partner_slept) as f64 / (2 * trips) as f64;
+    bench.value(point, "blocked", blocked.min(100.0), "%", Better::Neither);
+    Ok(())
+}
+
+/// The other thread: answers until the first one is through; says how often it
+/// slept.
+fn answer(link: impl Link, placement: Placement, cpu: u32) -> std::io::Result<u64> {
+    company::settle(placement, cpu)?;
+    let before = thread_counts().voluntary;
+    echo(link);
+    Ok(thread_counts().voluntary - before)
+}
+
+/// On one CPU a trip is short: four times as many make up a stretch in which a
+/// busy scheduler changes its mind several times. Who asks for a count gets it.
+fn longer(stop: Stop, placement: Placement) -> Stop {
+    let counted = stop.budget_ns == u64::MAX;
+    match placement {
+        Placement::SameCore if !counted => Stop { events: stop.events.saturating_mul(4), ..stop },
+        _ => stop,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_core::report::Support;
+    use latscope_engine::harness;
+
+    fn all() -> Vec<Point> {
+        [&SEMAPHORE, &FUTEX, &CONDVAR, &EVENTFD, &PIPE, &UNIX_STREAM]
+            .into_iter()
+            .flat_map(harness::points)
+            .collect()
+    }
+
+    #[test]
+    fn a_point_for_each_mechanism_and_placement_asked_for() {
+        assert_eq!(all().len(), 18);
+        let mut ask = harness::ask();
+        ask.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
+        let points = (PIPE.plan)(&ask, &harness::machine());
+        assert_eq!(points.len(), 1);
+        assert_eq!(points[0].title, "pipe hand-off, same core");
+    }
+
+    #[test]
+    fn every_mechanism_is_measured_and_really_blocks() {
+        for m in harness::measure(&EXPERIMENT, all()) {
+            harness::check(&m);
+            if m.support != Support::Unsupported {
+                let blocked = m.values["blocked"].value;
+                assert!(blocked > 0.0 && blocked <= 100.0, "{} {:?}: blocked {blocked}", m.probe, m.params);
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The uncontended mutex.
+
+use crate::{Cpus, Experiment, Probe};
+use anyhow::{Context, Result};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::plan::{Params, Policy};
+use latscope_core::report::Times;
+use latscope_os::monitor::Mutex;
+use latscope_os::shared_cell::{Scope, SharedCell};
+use std::sync::mpsc;
+
+/// A lock nobody else wants: no thread is blocked or woken. This is what lists
+/// of latency numbers call "mutex"; a hand-off is another thing.
+pub static MUTEX: Probe = Probe {
+    id: "sync.mutex",
+    title: "mutex lock + unlock, uncontended",
+    timed: "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads.",
+    times: Times::Operation,
+    source: "pthread_mutex_lock(3)",
+    params: &[],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan: |_, _| vec![MUTEX.point(Params::new(), MUTEX.title, true)],
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.mutex", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mutex = SharedCell::<Mutex>::create(Scope::Threads).context("no memory for a mutex")?;
+    // glibc leaves out the atomic instruction while a process has one thread
+    // only; programs that need a mutex have more.
+    let (end, ended) = mpsc::channel::<()>();
+    let second =
+        std::thread::Builder::new().spawn(move || ended.recv()).context("no thread can be created")?;
+    bench.batch(0, Batch { cycles: true, ..Batch::default() }, |iterations| {
+        for _ in 0..iterations {
+            mutex.with(|| ());
+        }
+    })?;
+    drop(end);
+    // It ends because the channel is closed, which is no error here.
+    let _ = second.join();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn it_is_measured() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&MUTEX)) {
+            harness::check(&m);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Several threads that do a batch together, each on a CPU of its own.
+//!
+//! The leader is the measuring thread. Its mates are called before a batch,
+//! spin until it begins, take part, and tell before it ends whether they were
+//! disturbed: what that adds to a batch, the reading of two counters, is below
+//! a hundredth of it. A mate that is not needed for a while sleeps: on a busy
+//! machine a thread that has slept gets its CPU at once, one that has spun all
+//! the time waits for its turn.
+
+use anyhow::{Context, Result};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::{Gate, Watch};
+use latscope_bench::timebase::Timebase;
+use latscope_bench::waits::Measuring;
+use latscope_os::clock::Clock;
+use latscope_os::sched;
+use latscope_os::semaphore::Semaphore;
+use latscope_os::shared_cell::{Scope, SharedCell};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// On cache lines of its own.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub struct Line<T>(pub T);
+
+/// What a mate does in a batch: gets the iterations of the leader and a flag
+/// that is raised when the leader is through with them, and returns the
+/// operations it did.
+pub type Share = Box<dyn FnMut(u64, &AtomicBool) -> u64 + Send>;
+
+/// Operations of a mate and the time it took for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Done {
+    /// Operations in batches in which the mate was not disturbed.
+    pub operations: u64,
+    /// Time of those batches, ns.
+    pub ns: f64,
+}
+
+#[derive(Debug, Default)]
+struct Control {
+    /// The number of the batch; [`DISMISSED`] at the end.
+    batch: Line<AtomicU64>,
+    iterations: Line<AtomicU64>,
+    over: Line<AtomicBool>,
+    done: Line<AtomicU32>,
+    tainted: Arc<AtomicBool>,
+}
+
+const DISMISSED: u64 = u64::MAX;
+
+/// How long a mate trusts one reading of its counters while it spins, ns.
+const FRESH: f64 = 20_000.0;
+
+/// How long a mate spins for the next batch before it sleeps, and how long the
+/// leader spins for a mate that ought to be there, ns.
+const PATIENCE: f64 = 100_000.0;
+
+/// How long the leader sleeps then.
+const RESPITE: Duration = Duration::from_micros(100);
+
+/// A slice as short as the kernel grants: wake-ups preempt others sooner.
+const SLICE_NS: u64 = 100_000;
+
+#[derive(Debug)]
+struct Mate {
+    call: SharedCell<Semaphore>,
+    /// Whether it spins for the next batch.
+    present: Arc<Line<AtomicBool>>,
+    thread: JoinHandle<Done>,
+}
+
+/// The mates of the measuring thread.
+#[derive(Debug)]
+pub struct Team {
+    control: Arc<Control>,
+    timebase: Timebase,
+    mates: Vec<Mate>,
+}
+
+impl Team {
+    /// Starts a mate on each of these CPUs, with its share of the work.
+    ///
+    /// # Errors
+    /// A thread cannot be started or put on its CPU.
+    pub fn start(timebase: Timebase, mates: Vec<(u32, Share)>) -> Result<Team> {
+        let mut team = Team { control: Arc::default(), timebase, mates: Vec::new() };
+        // Not granted by old kernels; it only helps on a busy machine.
+        let _ = sched::set_slice(SLICE_NS);
+        for (cpu, share) in mates {
+            let (placed, place) = std::sync::mpsc::channel();
+            let call = SharedCell::<Semaphore>::create(Scope::Threads)?;
+            let present = Arc::<Line<AtomicBool>>::default();
+            let mut part = Part {
+                control: team.control.clone(),
+                timebase,
+                call: call.clone(),
+                present: present.clone(),
+                share,
+                last: 0,
+            };
+            let thread = std::thread::Builder::new().spawn(move || {
+                let _measuring = Measuring::hold();
+                let pinned = sched::pin(&[cpu]);
+                let on_its_cpu = pinned.is_ok();
+                // The starter waits for the answer: it cannot be gone.
+                let _ = placed.send(pinned);
+                if on_its_cpu { part.take() } else { Done::default() }
+            })?;
+            team.mates.push(Mate { call, present, thread });
+            place
+                .recv()
+                .context("a thread ended early")?
+                .with_context(|| format!("CPU {cpu} cannot be used"))?;
+        }
+        Ok(team)
+    }
+
+    /// Measures `work`, the leader's share, in batches the team does together.
+    /// An iteration has `ops` operations.
+    ///
+    /// # Errors
+    /// As [`Bench::batch`].
+    pub fn measure(
+        &self,
+        bench: &mut Bench,
+        point: usize,
+        ops: u64,
+        mut work: impl FnMut(u64),
+    ) -> Result<()> {
+        // The engine's own calibration would take a mate that waits for its CPU for a long operation.
+        let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
+        let gate = Gate::Team(self.control.tainted.clone());
+        let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
+        bench.batch_prepared(
+            point,
+            batch,
+            || self.assemble(),
+            |times| self.batch(times * iterations, || work(times * iterations)),
+        )
+    }
+
+    /// Iterations in a batch of `batch_ns`, from undisturbed batches only.
+    fn calibrate(&self, batch_ns: f64, work: &mut impl FnMut(u64)) -> u64 {
+        /// Batches tried before a disturbed one has to do.
+        const TRIALS: u32 = 200;
+        let clock = self.timebase.clock();
+        let mut iterations = 16u64;
+        let mut best = f64::MAX;
+        for _ in 0..TRIALS {
+            self.assemble();
+            self.control.tainted.store(false, Relaxed);
+            let watch = Watch::open();
+            let start = clock.start();
+            self.batch(iterations, || work(iterations));
+            let ns = self.timebase.ns(clock.end() - start).max(1.0);
+            if watch.disturbed(ns) || self.control.tainted.load(Relaxed) {
+                continue;
+            }
+            // A mate that was away would leave the leader a fast line, and make the batches too long.
+            best = best.min(ns / iterations as f64);
+            if ns >= batch_ns / 4.0 {
+                break;
+            }
+            iterations *= 4;
+        }
+        // Nothing was undisturbed: what was tried last has to do.
+        if best == f64::MAX { iterations } else { ((batch_ns / best) as u64).max(1) }
+    }
+
+    /// Calls the mates and waits until each of them runs.
+    fn assemble(&self) {
+        let clock = self.timebase.clock();
+        let absent = |mate: &&Mate| !mate.present.0.load(SeqCst);
+        while self.mates.iter().any(|mate| absent(&mate)) {
+            // A call that a mate does not need only makes it look twice.
+            self.mates.iter().filter(absent).for_each(|mate| {
+                let _ = mate.call.post();
+            });
+            let began = clock.start();
+            while self.mates.iter().any(|mate| absent(&mate)) {
+                if self.timebase.ns(clock.end() - began) > PATIENCE {
+                    std::thread::sleep(RESPITE);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Does a batch: `work` is the leader's share.
+    fn batch(&self, iterations: u64, work: impl FnOnce()) {
+        let control = &*self.control;
+        let mates = self.mates.len() as u32;
+        control.iterations.0.store(iterations, Relaxed);
+        control.over.0.store(false, Relaxed);
+        control.done.0.store(0, Relaxed);
+        control.batch.0.fetch_add(1, SeqCst);
+        // Sequentially consistent on both sides: either the mate is seen to
+        // sleep here, or it sees the new batch before it sleeps.
+        for mate in self.mates.iter().filter(|mate| !mate.present.0.load(SeqCst)) {
+            control.tainted.store(true, Relaxed);
+            let _ = mate.call.post();
+        }
+        work();
+        control.over.0.store(true, Release);
+        let clock = self.timebase.clock();
+        let began = clock.start();
+        while control.done.0.load(Acquire) < mates {
+            if self.timebase.ns(clock.end() - began) > PATIENCE {
+                // A mate lost its CPU, and will say so.
+                std::thread::sleep(RESPITE);
+            }
+        }
+    }
+
+    /// Ends the team; returns what each mate did.
+    pub fn dismiss(mut self) -> Vec<Done> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<Done> {
+        self.control.batch.0.store(DISMISSED, SeqCst);
+        self.mates.iter().for_each(|mate| {
+            let _ = mate.call.post();
+        });
+        self.mates.drain(..).map(|mate| mate.thread.join().expect("a mate does not panic")).collect()
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A mate, in its own thread.
+struct Part {
+    control: Arc<Control>,
+    timebase: Timebase,
+    call: SharedCell<Semaphore>,
+    present: Arc<Line<AtomicBool>>,
+    share: Share,
+    last: u64,
+}
+
+impl Part {
+    fn take(&mut self) -> Done {
+        let clock = self.timebase.clock();
+        let mut total = Done::default();
+        loop {
+            let (watch, opened) = self.wait();
+            if self.last == DISMISSED {
+                return total;
+            }
+            let began = clock.start();
+            let operations = (self.share)(self.control.iterations.0.load(Relaxed), &self.control.over.0);
+            let ended = clock.end();
+            if watch.disturbed(self.timebase.ns(ended - opened)) {
+                self.control.tainted.store(true, Relaxed);
+            } else {
+                total.operations += operations;
+                total.ns += self.timebase.ns(ended - began);
+            }
+            self.control.done.0.fetch_add(1, Release);
+        }
+    }
+
+    /// Waits for the next batch; returns what was read shortly before it began.
+    fn wait(&mut self) -> (Watch, u64) {
+        let clock = self.timebase.clock();
+        let mut arrived = clock.start();
+        let mut opened = arrived;
+        let mut watch = Watch::open();
+        self.present.0.store(true, SeqCst);
+        loop {
+            let batch = self.control.batch.0.load(SeqCst);
+            if batch != self.last {
+                self.last = batch;
+                return (watch, opened);
+            }
+            let now = clock.end();
+            if self.timebase.ns(now - arrived) > PATIENCE {
+                self.present.0.store(false, SeqCst);
+                if self.control.batch.0.load(SeqCst) == self.last {
+                    self.call.wait();
+                }
+                arrived = clock.start();
+                opened = arrived;
+                watch = Watch::open();
+                self.present.0.store(true, SeqCst);
+            } else if self.timebase.ns(now - opened) > FRESH {
+                opened = clock.start();
+                watch = Watch::open();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mate_takes_part_in_each_batch_once() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let (timebase, _) = Timebase::calibrate();
+        let total = Arc::new(AtomicU64::new(0));
+        let mates = (0..2).map(|_| {
+            let total = total.clone();
+            let share: Share = Box::new(move |iterations, _| total.fetch_add(iterations, Relaxed));
+            (cpu, share)
+        });
+        let team = Team::start(timebase, mates.collect()).unwrap();
+        for batch in 1..=3 {
+            team.assemble();
+            team.batch(10, || {
+                total.fetch_add(1, Relaxed);
+            });
+            assert_eq!(total.load(Relaxed), batch * 21);
+            // Longer than a mate spins: the next batch finds it asleep.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        assert_eq!(team.dismiss().len(), 2);
+    }
+
+    #[test]
+    fn a_batch_without_a_call_is_done_all_the_same_and_tainted() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let (timebase, _) = Timebase::calibrate();
+        let team = Team::start(timebase, vec![(cpu, Box::new(|iterations, _| iterations))]).unwrap();
+        team.assemble();
+        // A mate called more than once looks as often before it stays asleep.
+        let tainted = (0..10_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            team.control.tainted.store(false, Relaxed);
+            team.batch(10, || ());
+            team.control.tainted.load(Relaxed)
+        });
+        assert!(tainted);
+        assert_eq!(team.dismiss().len(), 1);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error() {
+        let (timebase, _) = Timebase::calibrate();
+        assert!(Team::start(timebase, vec![(8191, Box::new(|_, _| 0))]).is_err());
+    }
+}

@@ -1,0 +1,208 @@
+//! Single system calls that do next to nothing in the kernel.
+
+use crate::failure::{FirstError, refuse};
+use crate::{Cpus, Experiment, Probe};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::hold::real_time_remedy;
+use latscope_core::plan::{Params, Policy};
+use latscope_core::report::Times;
+use latscope_os::sched;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Result;
+use std::ffi::CStr;
+use std::hint::black_box;
+
+static CALLS: Experiment =
+    Experiment { name: "syscall.calls", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// A probe without parameters: one point, a row of the survey.
+macro_rules! call {
+    ($name:ident, $id:literal, $title:literal, $source:literal, $timed:literal) => {
+        #[doc = $title]
+        pub static $name: Probe = Probe {
+            id: $id,
+            title: $title,
+            timed: $timed,
+            times: Times::Operation,
+            source: $source,
+            params: &[],
+            experiment: &CALLS,
+            revision: 1,
+            plan: |_, _| vec![$name.point(Params::new(), $name.title, true)],
+        };
+    };
+}
+
+call!(
+    GETPPID,
+    "syscall.getppid",
+    "getppid, the cheapest system call",
+    "getppid(2)",
+    "One getppid by the system call instruction itself, no library between: into the kernel and back."
+);
+call!(
+    READ,
+    "syscall.read",
+    "read 1 B of /dev/zero",
+    "read(2), zero(4)",
+    "One read of 1 byte from an open /dev/zero."
+);
+call!(
+    WRITE,
+    "syscall.write",
+    "write 1 B to /dev/null",
+    "write(2), null(4)",
+    "One write of 1 byte to an open /dev/null."
+);
+call!(
+    STAT,
+    "syscall.stat",
+    "stat /etc",
+    "stat(2)",
+    "One stat of /etc by its path, which is in the kernel's cache."
+);
+call!(FSTAT, "syscall.fstat", "fstat of an open file", "fstat(2)", "One fstat of an open directory.");
+call!(
+    OPEN_CLOSE,
+    "syscall.open-close",
+    "open and close /etc",
+    "open(2), close(2)",
+    "One open of /etc for reading, by its cached path, and one close."
+);
+call!(
+    YIELD,
+    "syscall.yield",
+    "sched_yield, no other thread ready",
+    "sched_yield(2)",
+    "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting."
+);
+
+/// There on every Linux, and its path has no symbolic link.
+const KNOWN_PATH: &CStr = c"/etc";
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        let operation = point.title.as_str();
+        if let Err(error) = measure(bench, index, &point.probe, operation)? {
+            refuse(bench, index, operation, error);
+        }
+    }
+    Ok(())
+}
+
+/// The inner result tells what could not be prepared.
+fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> anyhow::Result<Result<()>> {
+    let open = |path: &CStr, flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+    let mut byte = [0u8];
+    let file = match probe {
+        "syscall.read" => open(c"/dev/zero", OFlags::RDONLY),
+        "syscall.write" => open(c"/dev/null", OFlags::WRONLY),
+        _ => open(KNOWN_PATH, OFlags::RDONLY),
+    };
+    let file = match file {
+        Ok(file) => file,
+        Err(error) => return Ok(Err(error)),
+    };
+    match probe {
+        "syscall.getppid" => time_call(bench, point, operation, || {
+            black_box(rustix::process::getppid());
+            Ok(())
+        })?,
+        "syscall.read" => {
+            time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop))?
+        }
+        "syscall.write" => time_call(bench, point, operation, || rustix::io::write(&file, &byte).map(drop))?,
+        "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(KNOWN_PATH).map(drop))?,
+        "syscall.fstat" => time_call(bench, point, operation, || rustix::fs::fstat(&file).map(drop))?,
+        "syscall.open-close" => {
+            time_call(bench, point, operation, || open(KNOWN_PATH, OFlags::RDONLY).map(drop))?;
+        }
+        "syscall.yield" => time_yield(bench, point, operation)?,
+        other => anyhow::bail!("no system call is known as {other}"),
+    }
+    Ok(Ok(()))
+}
+
+/// Under SCHED_FIFO whoever is of the normal class does not count as waiting,
+/// so that a busy machine and an idle one give the same figure: under
+/// SCHED_OTHER the scheduler weighs those who wait also in the batches in which
+/// it decides against them.
+fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Result<()> {
+    let granted = sched::set_policy(sched::Policy::Fifo(1));
+    time_call(bench, point, operation, || {
+        rustix::thread::sched_yield();
+        Ok(())
+    })?;
+    match granted {
+        Ok(()) => sched::set_policy(sched::Policy::Other)?,
+        Err(error) => bench.degrade(
+            point,
+            "policy-refused",
+            format!(
+                "SCHED_FIFO was refused ({error}): each call weighed the threads that want the CPU, if any"
+            ),
+            real_time_remedy(),
+        ),
+    }
+    Ok(())
+}
+
+/// Times a call in batches, once it was tried: a call that this machine
+/// refuses closes the point with the reason.
+///
+/// # Errors
+/// Those of the bench.
+pub fn time_call(
+    bench: &mut Bench,
+    point: usize,
+    operation: &str,
+    mut call: impl FnMut() -> Result<()>,
+) -> anyhow::Result<()> {
+    if let Err(error) = call() {
+        refuse(bench, point, operation, error);
+        return Ok(());
+    }
+    let mut first = FirstError::default();
+    bench.batch(point, Batch { cycles: true, ..Batch::default() }, |calls| {
+        for _ in 0..calls {
+            first.check(call());
+        }
+    })?;
+    first.report(bench, &[point], operation);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syscall::PROBES;
+    use latscope_core::report::Support;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn every_call_is_measured() {
+        let here = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &CALLS));
+        for m in measure(&CALLS, here.flat_map(|probe| points(probe)).collect()) {
+            check(&m);
+            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+        }
+    }
+
+    #[test]
+    fn a_refused_call_closes_its_point_with_the_reason() {
+        fn refused(bench: &mut Bench) -> anyhow::Result<()> {
+            time_call(bench, 0, "some call", || Err(rustix::io::Errno::PERM))
+        }
+        static REFUSED: Experiment = Experiment {
+            name: "refused",
+            cpus: Cpus::One,
+            scratch: false,
+            policy: Policy::Other,
+            run: refused,
+        };
+        let measured = measure(&REFUSED, points(&GETPPID));
+        check(&measured[0]);
+        assert_eq!(measured[0].support, Support::Unsupported);
+        assert!(measured[0].reason.as_ref().unwrap().starts_with("some call: "));
+    }
+}

@@ -1,0 +1,361 @@
+//! Page faults that need no device: the first touch of a page.
+
+use crate::failure::{FirstError, refuse};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Times, Work};
+use latscope_os::kernels::random::Random;
+use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
+use latscope_os::usage::thread_counts;
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Result;
+
+static PAGE_FAULTS: Experiment =
+    Experiment { name: "syscall.page-fault", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+const MODES: [&str; 3] = ["anonymous", "file", "copy-on-write"];
+
+/// All faults of a mapping together, as LMbench has them: only where asked for.
+const AROUND: &str = "file-around";
+const ALL_MODES: [&str; 4] = [MODES[0], MODES[1], MODES[2], AROUND];
+
+/// A minor page fault.
+pub static PAGE_FAULT: Probe = Probe {
+    id: "syscall.page-fault",
+    title: "page fault",
+    timed: "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears (one of 2 MiB is in no cache before). File: a load \
+            from a page of a memfd in the page cache, mapped page by page so that the kernel cannot serve 16 faults at \
+            once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
+            the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
+            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure.",
+    times: Times::Operation,
+    source: "mmap(2), madvise(2); faults counted by getrusage(2)",
+    params: &[
+        Param { name: "pages", help: "Page size", kind: Kind::Choice(&["4KiB", "2MiB"]), axis: false },
+        Param { name: "mode", help: "What is behind the page", kind: Kind::Choice(&ALL_MODES), axis: false },
+    ],
+    experiment: &PAGE_FAULTS,
+    revision: 1,
+    plan: |ask, _| plan(ask),
+};
+
+fn plan(ask: &Ask) -> Vec<Point> {
+    let mut points = Vec::new();
+    for pages in ask.texts("pages", &["4KiB", "2MiB"]) {
+        for mode in ask.texts("mode", &MODES) {
+            // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
+            let known = ALL_MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
+            if known {
+                let title =
+                    format!("page fault, {mode}, {}", if pages == "2MiB" { "2 MiB" } else { "4 KiB" });
+                let values = params([("pages", pages.as_str().into()), ("mode", mode.as_str().into())]);
+                points.push(PAGE_FAULT.point(values, title, true));
+            }
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        if point.text("pages") == "2MiB" {
+            huge(bench, index)?;
+            continue;
+        }
+        if point.text("mode") == AROUND {
+            around(bench, index)?;
+            continue;
+        }
+        match Pages::new(point.text("mode")) {
+            Ok(pages) => small(bench, index, pages)?,
+            Err(error) => refuse(bench, index, "map memory", error),
+        }
+    }
+    Ok(())
+}
+
+/// Pages of the normal size in a row: 2 MiB of 4 KiB pages, so that they share
+/// one page table and its allocation is not part of a fault.
+const PAGES: usize = 512;
+
+/// What is behind the pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backing {
+    Anonymous,
+    File,
+    CopyOnWrite,
+}
+
+/// Pages that fault when touched, one after the other.
+struct Pages {
+    memory: Mapping,
+    backing: Backing,
+    next: usize,
+}
+
+impl Pages {
+    fn new(mode: &str) -> Result<Pages> {
+        let (backing, memory) = match mode {
+            "anonymous" => (Backing::Anonymous, Mapping::anonymous(PAGES * page_size())?),
+            "file" => (Backing::File, Mapping::page_by_page(cached_file()?, PAGES)?),
+            _ => (Backing::CopyOnWrite, Mapping::private(cached_file()?, PAGES * page_size())?),
+        };
+        // EINVAL: a kernel without huge pages, which is as good.
+        let _ = memory.refuse_huge_pages();
+        let mut pages = Pages { memory, backing, next: 0 };
+        pages.renew()?;
+        Ok(pages)
+    }
+
+    /// Makes all pages fault again.
+    fn renew(&mut self) -> Result<()> {
+        self.memory.discard()?;
+        if self.backing == Backing::CopyOnWrite {
+            for page in 0..PAGES {
+                self.memory.read(page * page_size());
+            }
+        }
+        self.next = 0;
+        Ok(())
+    }
+
+    /// Makes a page of a file fault once, untimed, and takes it away again: each has a mapping of its own,
+    /// and what the kernel has to look up for it would be in no cache after somebody else ran.
+    fn prepare(&mut self, offset: usize) -> Result<()> {
+        if self.backing == Backing::File {
+            self.memory.read(offset);
+            self.memory.discard_page(offset)?;
+        }
+        Ok(())
+    }
+
+    /// Touches the next page: a fault.
+    #[inline(always)]
+    fn touch(&mut self, offset: usize) {
+        match self.backing {
+            Backing::File => {
+                self.memory.read(offset);
+            }
+            Backing::Anonymous | Backing::CopyOnWrite => self.memory.write(offset),
+        }
+    }
+}
+
+/// A file of [`PAGES`] pages that exists only in the page cache.
+fn cached_file() -> Result<OwnedFd> {
+    let file = memfd_create("latscope-page-fault", MemfdFlags::CLOEXEC)?;
+    let page = vec![1u8; page_size()];
+    for number in 0..PAGES {
+        rustix::io::pwrite(&file, &page, (number * page_size()) as u64)?;
+    }
+    Ok(file)
+}
+
+fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()> {
+    let (mut first, mut touched) = (FirstError::default(), 0u64);
+    let before = thread_counts().minor_faults;
+    bench.laps(&[point], Gate::Thread, |laps| {
+        if pages.next == PAGES && first.check(pages.renew()).is_none() {
+            return;
+        }
+        let offset = pages.next * page_size();
+        if first.check(pages.prepare(offset)).is_none() {
+            return;
+        }
+        laps.start();
+        pages.touch(offset);
+        laps.stop(0);
+        pages.next += 1;
+        touched += 1 + u64::from(pages.backing == Backing::File);
+    })?;
+    let faults = thread_counts().minor_faults - before;
+    if first.happened() {
+        first.report(bench, &[point], "give pages back");
+    } else if faults < touched {
+        let reason =
+            format!("{touched} pages were touched, but only {faults} faulted: they were there before");
+        bench.unsupported(point, reason, "run it without locked memory (mlockall)");
+    } else if page_size() != 4096 {
+        let reason = format!("the pages of this kernel have {} bytes", page_size());
+        bench.degrade(point, "page-size", reason, "");
+    }
+    Ok(())
+}
+
+/// Loads from all pages of a file, mapped anew each time, in random order.
+fn around(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
+    let mapped = cached_file().and_then(|file| Mapping::shared(file, PAGES * page_size()));
+    let mut memory = match mapped {
+        Ok(memory) => memory,
+        Err(error) => {
+            refuse(bench, point, "map memory", error);
+            return Ok(());
+        }
+    };
+    let order = shuffled(PAGES, bench.seed());
+    let mut first = FirstError::default();
+    let before = thread_counts().minor_faults;
+    bench.set_work(point, Work { ops: PAGES as u64, ..Work::default() });
+    bench.laps(&[point], Gate::Thread, |laps| {
+        if first.check(memory.discard()).is_none() {
+            return;
+        }
+        laps.start();
+        for page in &order {
+            memory.read(page * page_size());
+        }
+        laps.stop(0);
+    })?;
+    if first.happened() {
+        first.report(bench, &[point], "give pages back");
+    } else if thread_counts().minor_faults == before {
+        bench.unsupported(
+            point,
+            "no page faulted: they were there before",
+            "run it without locked memory (mlockall)",
+        );
+    }
+    Ok(())
+}
+
+/// The numbers below `count` in an order that follows from the seed.
+fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    Random::new(seed).shuffle(&mut order);
+    order
+}
+
+/// Huge pages in a row. Few, so that the kernel hands out the same ones again:
+/// in a virtual machine others may have gone back to the host, and a fault
+/// would time that. They are flushed before they are given back, or part of
+/// them would still be in a last-level cache, as large a part as other
+/// programs leave room for.
+const HUGE_PAGES: usize = 8;
+
+fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
+    let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root), and free memory";
+    let prepared = Mapping::huge_aligned(HUGE_PAGES * HUGE_PAGE).and_then(|memory| {
+        memory.want_huge_pages()?;
+        Ok(memory)
+    });
+    let mut memory = match prepared {
+        Ok(memory) => memory,
+        Err(error) => {
+            bench.unsupported(point, format!("no transparent huge pages: {error}"), remedy);
+            return Ok(());
+        }
+    };
+    memory.write(0);
+    if !is_huge(&memory, 0) {
+        let reason = "no huge page came, although one was asked for (madvise, checked by mincore)";
+        bench.unsupported(point, reason, remedy);
+        return Ok(());
+    }
+    memory.populate();
+    let (mut first, mut next, mut flushed) = (FirstError::default(), HUGE_PAGES, true);
+    let (mut touched, mut small) = (0u64, 0u64);
+    bench.laps(&[point], Gate::Thread, |laps| {
+        if next == HUGE_PAGES {
+            flushed = memory.flush(0, memory.len());
+            if first.check(memory.discard()).is_none() {
+                return;
+            }
+            next = 0;
+        }
+        let offset = next * HUGE_PAGE;
+        let from = laps.now();
+        memory.write(offset);
+        let to = laps.now();
+        touched += 1;
+        // A fault that got a small page is another operation: it does not count.
+        if is_huge(&memory, offset) {
+            laps.between(0, from, to);
+        } else {
+            small += 1;
+        }
+        next += 1;
+    })?;
+    if first.happened() {
+        first.report(bench, &[point], "give pages back");
+    } else if small > 0 {
+        let reason =
+            format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
+        bench.degrade(
+            point,
+            "not-huge",
+            reason,
+            "free memory, or compact it: echo 1 > /proc/sys/vm/compact_memory (as root)",
+        );
+    } else if !flushed {
+        bench.degrade(
+            point,
+            "in-caches",
+            "part of the pages was in the caches: nothing flushes them on this processor",
+            "",
+        );
+    }
+    Ok(())
+}
+
+/// Whether one touch brought a whole huge page.
+fn is_huge(memory: &Mapping, offset: usize) -> bool {
+    memory.resident(offset, HUGE_PAGE) == Ok(HUGE_PAGE / page_size())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Support;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn every_touch_is_a_fault_in_every_mode() {
+        for mode in MODES {
+            let mut pages = Pages::new(mode).unwrap();
+            for _ in 0..2 {
+                let before = thread_counts().minor_faults;
+                (0..PAGES).for_each(|page| pages.touch(page * page_size()));
+                let faults = thread_counts().minor_faults - before;
+                assert!(faults >= PAGES as u64, "{mode}: {faults} faults");
+                pages.renew().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn all_pages_of_a_mapping_are_touched_once_and_make_one_figure() {
+        let mut order = shuffled(PAGES, 1);
+        assert!(order.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() < PAGES / 8);
+        order.sort_unstable();
+        assert!(order.into_iter().eq(0..PAGES));
+        let mut ask = latscope_engine::harness::ask();
+        ask.values.insert("mode".to_owned(), vec![AROUND.into()]);
+        let points = plan(&ask);
+        assert_eq!(points.len(), 1);
+        let measured = measure(&PAGE_FAULTS, points);
+        check(&measured[0]);
+        assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].reason);
+    }
+
+    #[test]
+    fn small_pages_do_not_pass_for_huge_ones() {
+        let mut memory = Mapping::huge_aligned(HUGE_PAGE).unwrap();
+        let _ = memory.refuse_huge_pages();
+        memory.write(0);
+        assert!(!is_huge(&memory, 0));
+    }
+
+    #[test]
+    fn all_modes_are_measured_or_say_why_not() {
+        let planned = points(&PAGE_FAULT);
+        assert_eq!(planned.len(), 4);
+        for m in measure(&PAGE_FAULTS, planned) {
+            check(&m);
+            let huge = m.params["pages"] == "2MiB".into();
+            assert!(huge || m.support != Support::Unsupported, "{:?}", m.reason);
+        }
+    }
+}

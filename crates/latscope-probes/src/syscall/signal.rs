@@ -1,0 +1,148 @@
+//! Signals: installing a handler, sending one to oneself, catching a fault.
+
+use super::calls::time_call;
+use crate::failure::refuse;
+use crate::{Cpus, Experiment, Probe};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::plan::{Params, Policy};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::{counted, format_count};
+use latscope_os::signal_probe::{FaultTrap, SelfSignal};
+use rustix::io::Result;
+use std::time::Instant;
+
+static SIGNAL: Experiment =
+    Experiment { name: "syscall.signal", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+/// Installing a handler.
+pub static INSTALL: Probe = Probe {
+    id: "syscall.signal-install",
+    title: "install a signal handler",
+    timed: "One rt_sigaction that sets a handler for SIGUSR1, the same one again.",
+    times: Times::Operation,
+    source: "sigaction(2)",
+    params: &[],
+    experiment: &SIGNAL,
+    revision: 1,
+    plan: |_, _| vec![INSTALL.point(Params::new(), INSTALL.title, true)],
+};
+
+/// Sending a signal to oneself.
+pub static DELIVER: Probe = Probe {
+    id: "syscall.signal-deliver",
+    title: "signal to oneself, handled",
+    timed: "One tgkill of SIGUSR1 to the own thread: the call, the handler (which increments a counter) and the return \
+            from it; nothing is subtracted, the value `nothing-sent` is the call alone (signal 0).",
+    times: Times::Operation,
+    source: "tgkill(2), signal(7)",
+    params: &[],
+    experiment: &SIGNAL,
+    revision: 1,
+    plan: |_, _| vec![DELIVER.point(Params::new(), DELIVER.title, true)],
+};
+
+/// Catching a protection fault.
+pub static FAULT: Probe = Probe {
+    id: "syscall.signal-fault",
+    title: "protection fault, caught",
+    timed: "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return from \
+            it; no protection is changed.",
+    times: Times::Operation,
+    source: "signal(7), mprotect(2)",
+    params: &[],
+    experiment: &SIGNAL,
+    revision: 1,
+    plan: |_, _| vec![FAULT.point(Params::new(), FAULT.title, true)],
+};
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    for (index, point) in bench.points().iter().enumerate() {
+        if point.probe == FAULT.id {
+            fault(bench, index)?;
+            continue;
+        }
+        match SelfSignal::install() {
+            Err(error) => refuse(bench, index, "install a signal handler", error),
+            Ok(signal) if point.probe == INSTALL.id => {
+                time_call(bench, index, "rt_sigaction", || signal.install_again())?;
+            }
+            Ok(signal) => deliver(bench, index, &signal)?,
+        }
+    }
+    Ok(())
+}
+
+fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Result<()> {
+    if let Ok(ns) = baseline(signal) {
+        bench.value(point, "nothing-sent", ns, "ns", Better::Less);
+    }
+    let (mut sent, before) = (0u64, signal.delivered());
+    time_call(bench, point, "tgkill", || {
+        sent += 1;
+        signal.deliver()
+    })?;
+    let handled = signal.delivered() - before;
+    if handled != sent {
+        let reason = format!(
+            "{} of {} sent had been handled when the call returned",
+            format_count(handled),
+            counted(sent, "signal")
+        );
+        bench.unsupported(point, reason, "");
+    }
+    Ok(())
+}
+
+/// Nanoseconds of sending signal 0: the best of some runs, since the figure is
+/// only a value beside the point's own.
+fn baseline(signal: &SelfSignal) -> Result<f64> {
+    const CALLS: u32 = 1_000;
+    let mut best = f64::INFINITY;
+    for _ in 0..10 {
+        let start = Instant::now();
+        for _ in 0..CALLS {
+            signal.send_nothing()?;
+        }
+        best = best.min(start.elapsed().as_nanos() as f64 / f64::from(CALLS));
+    }
+    Ok(best)
+}
+
+fn fault(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
+    let mut trap = match FaultTrap::install() {
+        Ok(trap) => trap,
+        Err(error) => {
+            refuse(bench, point, "install a SIGSEGV handler", error);
+            return Ok(());
+        }
+    };
+    let (mut stores, before) = (0u64, trap.caught());
+    bench.batch(point, Batch { cycles: true, ..Batch::default() }, |count| {
+        stores += count;
+        for _ in 0..count {
+            trap.store();
+        }
+    })?;
+    let caught = trap.caught() - before;
+    if caught != stores {
+        bench.unsupported(point, format!("of {stores} faults, {caught} were caught"), "");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::report::Support;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn signals_and_faults_are_measured_and_all_are_handled() {
+        let planned = [&INSTALL, &DELIVER, &FAULT].into_iter().flat_map(points).collect();
+        for m in measure(&SIGNAL, planned) {
+            check(&m);
+            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_eq!(m.values.contains_key("nothing-sent"), m.probe == DELIVER.id);
+        }
+    }
+}

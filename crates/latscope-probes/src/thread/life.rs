@@ -1,0 +1,221 @@
+//! The life of a thread that does nothing, in parts.
+
+use super::{PLACEMENT, place};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result};
+use latscope_bench::bench::{Bench, Laps};
+use latscope_bench::gate::Gate;
+use latscope_bench::timebase::AnyClock;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Params, Point, Policy, params};
+use latscope_core::report::Times;
+use latscope_os::clock::Clock;
+use latscope_os::thread::{self, Attributes};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static PARAMS: &[Param] = &[
+    Param {
+        name: "mode",
+        help: "warm: a stack that libc kept from a thread before (musl keeps none). cold: a stack of 64 MiB, more \
+               than libc keeps, so that it is mapped by the creation and unmapped by the join.",
+        kind: Kind::Choice(MODES),
+        axis: false,
+    },
+    PLACEMENT,
+];
+
+const MODES: &[&str] = &["warm", "cold"];
+
+/// glibc keeps up to 40 MiB of stacks (glibc.pthread.stack_cache_size).
+const COLD_STACK: usize = 64 << 20;
+
+/// A stack that libc keeps and gives again.
+const WARM_STACK: usize = 256 << 10;
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "thread.life", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+/// The parts, in the order of the stamps in [`once`].
+const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
+
+macro_rules! part {
+    ($(#[$doc:meta])* $name:ident, $id:literal, $title:literal, $times:expr, $timed:literal, $source:literal) => {
+        $(#[$doc])*
+        pub static $name: Probe = Probe {
+            id: $id,
+            title: $title,
+            timed: $timed,
+            times: $times,
+            source: $source,
+            params: PARAMS,
+            experiment: &EXPERIMENT,
+            revision: 1,
+            plan: |ask, _: &Machine| plan(&$name, ask),
+        };
+    };
+}
+
+part! {
+    /// The call that creates.
+    CREATE, "thread.create", "thread create, call", Times::Operation,
+    "The call of pthread_create, from before it to after its return.",
+    "pthread_create(3), clone3(2)"
+}
+part! {
+    /// Until the thread runs.
+    START, "thread.start", "thread start", Times::OneWay,
+    "From before the call of pthread_create to the first instruction of the new thread.",
+    "pthread_create(3), clone3(2)"
+}
+part! {
+    /// From its end to the join.
+    END, "thread.end", "thread end", Times::OneWay,
+    "From the last instruction of the thread to the return of pthread_join in the thread that waits for it.",
+    "pthread_join(3), exit(2)"
+}
+part! {
+    /// The call that joins.
+    JOIN, "thread.join", "thread join, call", Times::Operation,
+    "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.",
+    "pthread_join(3)"
+}
+part! {
+    /// The whole.
+    TOTAL, "thread.total", "thread create + join", Times::Operation,
+    "From before the call of pthread_create of a thread that does nothing to the return of pthread_join.",
+    "pthread_create(3), pthread_join(3)"
+}
+
+fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
+    let mut points = Vec::new();
+    for placement in ask.texts("placement", &["free"]) {
+        for mode in ask.texts("mode", MODES) {
+            let place = if placement == "free" { "" } else { ", same core" };
+            let title = format!("{}, {mode} stack{place}", probe.title);
+            let params = params([("mode", mode.as_str().into()), ("placement", placement.as_str().into())]);
+            points.push(probe.point(params, title, mode == "warm"));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let mut done: Vec<&Params> = Vec::new();
+    for point in points.iter() {
+        if done.contains(&&point.params) {
+            continue;
+        }
+        done.push(&point.params);
+        let together: Vec<usize> = (0..points.len()).filter(|i| points[*i].params == point.params).collect();
+        if let Err(error) = measure(bench, &points, &together) {
+            let reason = format!("{error:#}");
+            together
+                .iter()
+                .for_each(|part| bench.unsupported(*part, reason.clone(), "allow more threads (ulimit -u)"));
+        }
+    }
+    Ok(())
+}
+
+/// What a thread leaves behind: when it ran.
+#[derive(Default)]
+struct Traces {
+    first: AtomicU64,
+    last: AtomicU64,
+}
+
+/// The whole life of the thread that is measured: two stamps.
+fn live(traces: &Traces, clock: AnyClock) {
+    traces.first.store(clock.start(), Ordering::Relaxed);
+    traces.last.store(clock.end(), Ordering::Relaxed);
+}
+
+fn measure(bench: &mut Bench, points: &[Point], together: &[usize]) -> Result<()> {
+    let point = &points[together[0]];
+    place(bench, point.text("placement")).context("the CPUs cannot be used")?;
+    let stack = if point.text("mode") == "cold" { COLD_STACK } else { WARM_STACK };
+    let attributes = Attributes::new(Some(stack)).context("no such stack")?;
+    let clock = bench.timebase().clock();
+    // The thread's body and what it writes to live for ever: neither side
+    // allocates or frees while the stamps are taken.
+    let traces: &'static Traces = Box::leak(Box::default());
+    let body: &'static _ = Box::leak(Box::new(move || live(traces, clock)));
+    // The first thread of a process costs libc more than any other.
+    thread::create(&attributes, body).and_then(thread::Thread::join).context("no thread can be created")?;
+    let lap_of: Vec<Option<usize>> =
+        PARTS.iter().map(|id| together.iter().position(|point| points[*point].probe == *id)).collect();
+    let mut failure = None;
+    bench.laps(together, Gate::Open, |laps| {
+        if failure.is_none() {
+            failure = once(laps, &lap_of, &attributes, body, traces).err();
+        }
+    })?;
+    failure.map_or(Ok(()), |error| Err(error).context("a thread could not be created"))
+}
+
+/// Creates and joins a thread, and sets the parts that are asked for.
+fn once<F: Fn() + Sync>(
+    laps: &mut Laps,
+    lap_of: &[Option<usize>],
+    attributes: &Attributes,
+    body: &'static F,
+    traces: &Traces,
+) -> std::io::Result<()> {
+    let before = laps.now();
+    let thread = thread::create(attributes, body)?;
+    let created = laps.now();
+    thread.join()?;
+    let joined = laps.now();
+    // The join orders these loads after the thread's stores.
+    let (first, last) = (traces.first.load(Ordering::Relaxed), traces.last.load(Ordering::Relaxed));
+    let stamps = [(before, created), (before, first), (last, joined), (created, joined), (before, joined)];
+    for (lap, (from, to)) in lap_of.iter().zip(stamps) {
+        if let Some(lap) = lap {
+            laps.between(*lap, from, to);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::plan::ParamValue;
+    use latscope_engine::harness;
+
+    fn all() -> Vec<Point> {
+        [&CREATE, &START, &END, &JOIN, &TOTAL].into_iter().flat_map(harness::points).collect()
+    }
+
+    #[test]
+    fn all_parts_are_measured_in_both_modes() {
+        let measured = harness::measure(&EXPERIMENT, all());
+        assert_eq!(measured.len(), PARTS.len() * MODES.len());
+        measured.iter().for_each(harness::check);
+    }
+
+    #[test]
+    fn parts_can_be_measured_alone_and_on_one_core() {
+        let mut ask = harness::ask();
+        ask.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
+        ask.values.insert("mode".into(), vec![ParamValue::from("warm")]);
+        let points = (END.plan)(&ask, &harness::machine());
+        assert_eq!(points.len(), 1);
+        harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
+    }
+
+    #[test]
+    fn the_whole_is_no_shorter_than_its_parts() {
+        let measured = harness::measure(&EXPERIMENT, all());
+        let fastest = |id: &str, mode: &str| {
+            let of = measured.iter().find(|m| m.probe == id && m.params["mode"] == ParamValue::from(mode));
+            of.unwrap().summary.min.unwrap()
+        };
+        for mode in MODES {
+            // The same stamps bound them: this holds however long they take.
+            assert!(fastest("thread.total", mode) >= fastest("thread.create", mode));
+            assert!(fastest("thread.total", mode) >= fastest("thread.join", mode));
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! More threads than CPUs: a pool whose threads all get their task at once.
+
+use super::place;
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use anyhow::{Context, Result, ensure};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::{Better, Times, Work};
+use latscope_core::statistics::quantile;
+use latscope_core::units::{counted, format_size};
+use latscope_os::child::sum;
+use latscope_os::clock::Clock;
+use latscope_os::semaphore::Semaphore;
+use latscope_os::shared_cell::{Scope, SharedCell};
+use latscope_os::usage::{Counts, thread_counts};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+/// Sums by a pool of threads.
+pub static POOL: Probe = Probe {
+    id: "thread.pool",
+    title: "pool of threads, one task each",
+    timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
+    times: Times::Operation,
+    source: "sem_post(3), sem_wait(3), sched(7)",
+    params: &[
+        Param {
+            name: "threads",
+            help: "Threads in the pool, with a task each.",
+            kind: Kind::Number,
+            axis: true,
+        },
+        Param {
+            name: "size",
+            help: "Memory of its own that each thread sums.",
+            kind: Kind::Size,
+            axis: false,
+        },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "thread.pool", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+/// The task of the talk that this probe comes from.
+const TASK: u64 = 10 << 20;
+
+/// Threads a pool may have: a limit on what a slip of the pen can start.
+const MOST_THREADS: u64 = 1024;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let cores = machine.allowed.0.len().max(1) as u64;
+    let quick = ask.survey && ask.profile == Profile::Quick;
+    let mut usual: BTreeSet<u64> = [1, cores, 16].into();
+    if !quick {
+        usual.extend([2 * cores, 3 * cores, 4 * cores]);
+    }
+    let usual: Vec<u64> = usual.into_iter().filter(|threads| fits(*threads, machine)).collect();
+    let mut points = Vec::new();
+    for size in ask.numbers("size", &[TASK]) {
+        for threads in ask.numbers("threads", &usual) {
+            let threads = threads.clamp(1, MOST_THREADS);
+            let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
+            let params = params([("threads", threads.into()), ("size", size.into())]);
+            points.push(POOL.point(params, title, threads == 16));
+        }
+    }
+    points
+}
+
+/// Whether the tasks of a pool that nobody asked for leave half of the free
+/// memory alone, as far as it is known.
+fn fits(threads: u64, machine: &Machine) -> bool {
+    machine.memory_available == 0 || threads * TASK <= machine.memory_available / 2
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    place(bench, "free").context("the CPUs cannot be used")?;
+    let cores = bench.cpus().len() as f64;
+    // What one task takes on one thread, by size: the measure of a slowdown.
+    let mut alone: BTreeMap<u64, f64> = BTreeMap::new();
+    for (index, point) in bench.points().iter().enumerate() {
+        let (threads, size) = (point.number("threads"), point.number("size"));
+        if let Err(error) = measure(bench, index, threads as usize, size as usize) {
+            bench.unsupported(
+                index,
+                format!("{error:#}"),
+                "ask for fewer threads or less memory (--threads, --size)",
+            );
+            continue;
+        }
+        let Some(took) = bench.median(index) else { continue };
+        if threads == 1 {
+            alone.insert(size, took);
+        }
+        let one = match alone.get(&size) {
+            Some(one) => *one,
+            None => *alone.entry(size).or_insert(one_task(&bench.timebase(), size as usize)?),
+        };
+        let fair = one * (threads as f64 / cores).max(1.0);
+        if fair > 0.0 {
+            bench.value(index, "slowdown", took / fair, "ratio", Better::Less);
+        }
+    }
+    Ok(())
+}
+
+/// Rounds of which the median stands for one task on one thread.
+const ROUNDS: usize = 5;
+
+fn one_task(timebase: &Timebase, size: usize) -> Result<f64> {
+    let mut pool = Pool::start(*timebase, 1, size)?;
+    pool.round();
+    let rounds = (0..ROUNDS).map(|_| {
+        let start = timebase.clock().start();
+        pool.round();
+        timebase.ns(timebase.clock().end() - start)
+    });
+    let rounds: Vec<f64> = rounds.collect();
+    pool.dismiss();
+    Ok(latscope_core::statistics::median(&rounds).unwrap_or(0.0))
+}
+
+fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Result<()> {
+    let mut pool = Pool::start(bench.timebase(), threads, size)?;
+    pool.round();
+    let bytes = (threads * size) as u64;
+    bench.set_work(point, Work { ops: threads as u64, bytes_touched: bytes, bytes_moved: bytes });
+    let mut waits: Vec<f64> = Vec::with_capacity(1 << 16);
+    bench.each(point, Gate::Open, || {
+        pool.round();
+        // Between rounds, when all threads sleep again.
+        pool.waits_of_last_round(&mut waits);
+    })?;
+    let rounds = pool.rounds;
+    let switches = pool.dismiss();
+    for (name, q) in [("wait_p50", 0.5), ("wait_p99", 0.99)] {
+        if let Some(wait) = quantile(&waits, q) {
+            bench.value(point, name, wait, "ns", Better::Less);
+        }
+    }
+    let each = (rounds * threads as u64) as f64;
+    bench.value(point, "voluntary", switches.voluntary as f64 / each, "per task", Better::Neither);
+    bench.value(point, "involuntary", switches.involuntary as f64 / each, "per task", Better::Less);
+    Ok(())
+}
+
+/// What the threads of a pool share.
+struct Shared {
+    start: SharedCell<Semaphore>,
+    finished: SharedCell<Semaphore>,
+    over: AtomicBool,
+    /// When each task of the last round was taken up.
+    began: Vec<AtomicU64>,
+    /// Tasks taken up so far.
+    taken: AtomicUsize,
+}
+
+/// Threads that wait on one semaphore and sum, each its own memory.
+struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<Counts>>,
+    timebase: Timebase,
+    posted: u64,
+    rounds: u64,
+}
+
+impl Pool {
+    fn start(timebase: Timebase, threads: usize, size: usize) -> Result<Pool> {
+        let shared = Arc::new(Shared {
+            start: SharedCell::create(Scope::Threads)?,
+            finished: SharedCell::create(Scope::Threads)?,
+            over: AtomicBool::new(false),
+            began: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            taken: AtomicUsize::new(0),
+        });
+        let mut pool = Pool { shared, threads: Vec::new(), timebase, posted: 0, rounds: 0 };
+        for _ in 0..threads {
+            let mut memory = Vec::new();
+            memory.try_reserve_exact(size / 8).context("not enough memory for the tasks")?;
+            memory.resize(size / 8, 1u64);
+            let shared = pool.shared.clone();
+            let thread = std::thread::Builder::new().spawn(move || work(&shared, &timebase, &memory));
+            pool.threads.push(thread.context("no further thread can be created")?);
+        }
+        ensure!(pool.threads.len() == threads, "a pool is complete");
+        Ok(pool)
+    }
+
+    /// Lets each task be done once.
+    fn round(&mut self) {
+        self.rounds += 1;
+        self.posted = self.timebase.clock().start();
+        for _ in &self.threads {
+            // It has room for any number of threads.
+            let _ = self.shared.start.post();
+        }
+        for _ in &self.threads {
+            self.shared.finished.wait();
+        }
+    }
+
+    /// Adds how long each task of the last round waited for a CPU, ns.
+    fn waits_of_last_round(&self, waits: &mut Vec<f64>) {
+        for began in &self.shared.began {
+            let began = began.load(Ordering::Relaxed);
+            if waits.len() < waits.capacity() {
+                waits.push(self.timebase.ns(began.saturating_sub(self.posted)));
+            }
+        }
+    }
+
+    /// Ends the threads; returns the switches of all of them.
+    fn dismiss(mut self) -> Counts {
+        let mut total = Counts::default();
+        for counts in self.end() {
+            total.voluntary += counts.voluntary;
+            total.involuntary += counts.involuntary;
+        }
+        total
+    }
+
+    fn end(&mut self) -> Vec<Counts> {
+        self.shared.over.store(true, Ordering::Relaxed);
+        for _ in &self.threads {
+            let _ = self.shared.start.post();
+        }
+        self.threads
+            .drain(..)
+            .map(|thread| thread.join().expect("a thread of the pool does not panic"))
+            .collect()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A thread of the pool. One that is done early may take a second task before
+/// a late one has taken its first, as in any pool.
+fn work(shared: &Shared, timebase: &Timebase, memory: &[u64]) -> Counts {
+    let before = thread_counts();
+    loop {
+        shared.start.wait();
+        if shared.over.load(Ordering::Relaxed) {
+            let now = thread_counts();
+            return Counts {
+                voluntary: now.voluntary - before.voluntary,
+                involuntary: now.involuntary - before.involuntary,
+                ..Counts::default()
+            };
+        }
+        let task = shared.taken.fetch_add(1, Ordering::Relaxed) % shared.began.len();
+        shared.began[task].store(timebase.clock().end(), Ordering::Relaxed);
+        black_box(sum(black_box(memory)));
+        let _ = shared.finished.post();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn pools_grow_to_four_times_the_cores_and_sixteen() {
+        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
+        let threads = |cpus: &str, memory_available| -> Vec<u64> {
+            let machine = Machine { allowed: cpus.parse().unwrap(), memory_available, ..Machine::default() };
+            plan(&ask, &machine).iter().map(|p| p.number("threads")).collect()
+        };
+        assert_eq!(threads("0-1", 0), [1, 2, 4, 6, 8, 16]);
+        assert_eq!(threads("0", 0), [1, 2, 3, 4, 16]);
+        assert_eq!(threads("0", 8 * TASK), [1, 2, 3, 4], "what fits into half of the free memory");
+        let quick = plan(&harness::ask(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
+        assert_eq!(quick.iter().map(|point| point.number("threads")).collect::<Vec<_>>(), [1, 2, 16]);
+    }
+
+    #[test]
+    fn every_task_of_a_round_is_done_and_the_threads_end() {
+        let (timebase, _) = Timebase::calibrate();
+        let mut pool = Pool::start(timebase, 5, 4096).unwrap();
+        let mut waits = Vec::with_capacity(100);
+        for round in 1..=3 {
+            pool.round();
+            pool.waits_of_last_round(&mut waits);
+            assert_eq!(pool.shared.taken.load(Ordering::Relaxed), 5 * round);
+        }
+        assert_eq!(waits.len(), 15);
+        assert_eq!(pool.shared.start.value(), 0);
+        pool.dismiss();
+    }
+
+    #[test]
+    fn a_small_pool_is_measured_with_its_slowdown_and_waits() {
+        let mut ask = harness::ask();
+        ask.values.insert("size".into(), vec![4096.into()]);
+        ask.values.insert("threads".into(), vec![1.into(), 4.into()]);
+        for m in harness::measure(&EXPERIMENT, plan(&ask, &harness::machine())) {
+            harness::check(&m);
+            assert!(m.values["slowdown"].value > 0.0);
+            assert!(m.values["wait_p50"].value <= m.values["wait_p99"].value);
+            assert!(m.values.contains_key("voluntary") && m.values.contains_key("involuntary"));
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The measuring threads: set up one by one, started together.
+
+use super::activations::{self, Rules, Sink, Waiter, Woken};
+use super::thread::{ClockName, Policy, Thread};
+use super::waiter::{self, Monotonic, Realtime, WithWaiter, now};
+use anyhow::{Context, Result};
+use latscope_bench::hold::{Shortfall, granted};
+use latscope_bench::recorder::Writer;
+use latscope_core::plan::{End, Periodic, Phase};
+use latscope_core::report::Exceedance;
+use latscope_core::units::format_time;
+use latscope_os::clock::monotonic_ns;
+use latscope_os::{sched, usage};
+use latscope_trace::instance::Marker;
+use rustix::fd::OwnedFd;
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{RwLock, mpsc};
+
+/// What all threads of a crew share.
+pub struct Crew {
+    /// The rules of the step.
+    pub periodic: Periodic,
+    /// Activations of each thread.
+    pub count: u64,
+    /// Time of the run, ns.
+    pub duration: u64,
+    /// `CLOCK_MONOTONIC` at the epoch of the run.
+    pub epoch: u64,
+    /// Threads of the crew.
+    pub size: usize,
+    /// Random phases, one for each thread, in parts of 2^64.
+    pub phases: Vec<u64>,
+    over: AtomicBool,
+    begin: RwLock<Option<Begin>>,
+}
+
+/// How a thread that is set up was.
+type Settled = Option<Shortfall>;
+
+/// The common first instant, by `CLOCK_MONOTONIC` and by `CLOCK_REALTIME`, ns.
+type Begin = [u64; 2];
+
+/// One member: what it is to do, and where its samples go.
+pub struct Member {
+    /// Its point in the step.
+    pub point: usize,
+    /// What it is to do.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub writer: Writer,
+    /// Where the time from being due to the end of the work goes, and its point.
+    pub response: Option<(usize, Writer)>,
+    /// Wakes the coordinator.
+    pub bell: Option<OwnedFd>,
+    /// Marks the trace.
+    pub marker: Option<Marker>,
+    /// Switches the trace off.
+    pub switch: Option<OwnedFd>,
+}
+
+/// What a member has to tell in the end.
+pub struct Done {
+    /// Its point.
+    pub point: usize,
+    /// Its samples.
+    pub writer: Writer,
+    /// The point and the samples of its responses.
+    pub response: Option<(usize, Writer)>,
+    /// Activations before their time.
+    pub early: u64,
+    /// Page faults while measuring.
+    pub faults: u64,
+    /// Switches to another thread that it did not ask for.
+    pub involuntary: u64,
+    /// Activations on another CPU than the one before.
+    pub migrations: u64,
+    /// Whether another thread ended the run before its first activation.
+    pub unbegun: bool,
+    /// Why it ran otherwise than asked.
+    pub shortfall: Option<Shortfall>,
+}
+
+/// Time between the last thread's setting up and the first instant: all of
+/// them must be asleep by then.
+const LEAD_NS: u64 = 5_000_000;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Memory of a measuring thread's stack: all of it is locked.
+pub const STACK_BYTES: usize = 256 << 10;
+
+impl Crew {
+    /// A crew of `size` threads.
+    pub fn new(periodic: Periodic, count: u64, duration: u64, epoch: u64, phases: Vec<u64>) -> Crew {
+        let size = phases.len();
+        Crew {
+            periodic,
+            count,
+            duration,
+            epoch,
+            size,
+            phases,
+            over: AtomicBool::new(false),
+            begin: RwLock::new(None),
+        }
+    }
+
+    /// Measures with all members, in threads of their own. None measures
+    /// while another is being set up, or if one cannot be. `forewarn` is told
+    /// what they did not get, before they measure.
+    ///
+    /// # Errors
+    /// A thread cannot be started or set up.
+    pub fn measure(&self, members: Vec<Member>, forewarn: impl FnMut(&Shortfall)) -> Result<Vec<Done>> {
+        std::thread::scope(|scope| {
+            let mut begin = self.begin.write().expect("no member panics while it holds this");
+            let (tell, set_up) = mpsc::channel();
+            let threads: Vec<_> = members
+                .into_iter()
+                .map(|member| {
+                    let tell = tell.clone();
+                    let name = format!("wake/{}", member.thread.index);
+                    let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
+                    builder.spawn_scoped(scope, move || live(self, member, tell))
+                })
+                .collect::<std::io::Result<_>>()
+                .context("no thread can be created")?;
+            drop(tell);
+            let settled: Vec<Option<Settled>> = set_up.iter().collect();
+            let shortfalls: BTreeSet<&Shortfall> = settled.iter().flatten().flatten().collect();
+            shortfalls.into_iter().for_each(forewarn);
+            *begin = settled.iter().all(Option::is_some).then(|| self.first_instant());
+            drop(begin);
+            let ended = threads.into_iter().map(|thread| {
+                let done = thread.join().expect("a measuring thread does not panic");
+                done.transpose()
+            });
+            ended.flatten().collect()
+        })
+    }
+
+    fn first_instant(&self) -> Begin {
+        [now::<Monotonic>(), now::<Realtime>()].map(|now| match self.periodic.align_second {
+            true => (now + LEAD_NS).next_multiple_of(SECOND),
+            false => now + LEAD_NS,
+        })
+    }
+
+    /// The first instant of a thread that is due `begin` with all others.
+    fn first(&self, thread: &Thread, begin: u64, now: u64) -> u64 {
+        let index = thread.index % self.size.max(1) as u64;
+        match self.periodic.phase {
+            Phase::Free => now + thread.interval,
+            Phase::Aligned(offset) => begin + index * offset,
+            Phase::Later(offset) => begin + offset,
+            Phase::Staggered => begin + index * thread.interval / self.size.max(1) as u64,
+            Phase::Random => {
+                let part = self.phases[index as usize];
+                begin + ((u128::from(part) * u128::from(thread.interval)) >> 64) as u64
+            }
+        }
+    }
+}
+
+/// The life of a measuring thread: says whether it is set up, waits for the
+/// others, and measures; nothing if another one could not be set up.
+fn live(crew: &Crew, member: Member, tell: mpsc::Sender<Option<Settled>>) -> Result<Option<Done>> {
+    let settled = settle(&member.thread);
+    member.writer.set_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+    member.writer.touch();
+    touch_stack();
+    let _ = tell.send(settled.as_ref().ok().cloned());
+    drop(tell);
+    let begin = *crew.begin.read().expect("the starter does not panic");
+    let shortfall = settled?;
+    let Some([monotonic, realtime]) = begin else { return Ok(None) };
+    let done = match member.thread.clock {
+        ClockName::Monotonic => measure(crew, member, Monotonic, monotonic, shortfall),
+        ClockName::Realtime => measure(crew, member, Realtime, realtime, shortfall),
+    };
+    done.map(Some)
+}
+
+fn measure<C: waiter::KernelClock>(
+    crew: &Crew,
+    mut member: Member,
+    clock: C,
+    begin: u64,
+    shortfall: Settled,
+) -> Result<Done> {
+    let thread = member.thread.clone();
+    let first = crew.first(&thread, begin, now::<C>());
+    let job = Job { crew, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
+    let counted = match waiter::hop(&thread)? {
+        None => waiter::with_waiter(clock, &thread, job)?,
+        Some((hop, hopper)) => std::thread::scope(|scope| -> Result<Counted> {
+            let of = thread.clone();
+            let body = move || {
+                // The same place and policy as the receiver, which has read its own back.
+                let _ = settle(&of);
+                touch_stack();
+                hopper.run(of.clock, first, of.interval);
+            };
+            std::thread::Builder::new()
+                .stack_size(STACK_BYTES)
+                .spawn_scoped(scope, body)
+                .context("no second thread for the hop")?;
+            Ok(job.with(hop))
+        })?,
+    };
+    Ok(Done {
+        point: member.point,
+        writer: member.writer,
+        response: member.response,
+        early: counted.early,
+        faults: counted.faults,
+        involuntary: counted.involuntary,
+        migrations: counted.migrations,
+        unbegun: counted.recorded == 0 && crew.over.load(Ordering::Relaxed),
+        shortfall,
+    })
+}
+
+/// What to add to an instant of the clock to have it in `CLOCK_MONOTONIC`.
+fn to_monotonic<C: waiter::KernelClock>() -> i64 {
+    monotonic_ns() as i64 - now::<C>() as i64
+}
+
+/// Puts the calling thread in its place; the answer is what it did not get.
+fn settle(thread: &Thread) -> Result<Settled> {
+    if let Some(cpu) = thread.cpu {
+        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+    }
+    let wanted = match thread.policy {
+        Policy::Other => {
+            // Without it a sleep of the normal class may last 50 µs longer (prctl(2)).
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            return Ok(None);
+        }
+        Policy::Fifo(priority) => sched::Policy::Fifo(priority),
+        Policy::RoundRobin(priority) => sched::Policy::RoundRobin(priority),
+        Policy::Deadline { runtime, deadline } => {
+            let wanted = sched::Policy::Deadline { runtime, deadline, period: thread.interval };
+            sched::set_policy(wanted).with_context(|| refused_deadline(runtime, thread))?;
+            wanted
+        }
+    };
+    let shortfall = granted(wanted);
+    if shortfall.is_some() {
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    }
+    Ok(shortfall)
+}
+
+fn refused_deadline(runtime: u64, thread: &Thread) -> String {
+    format!(
+        "SCHED_DEADLINE with {} in every {} is not granted: it takes root, all CPUs (no --cpus, no cpuset), \
+         and reservations below the limit in /proc/sys/kernel/sched_rt_runtime_us",
+        format_time(runtime as f64),
+        format_time(thread.interval as f64)
+    )
+}
+
+/// Brings the pages of the stack into memory that the loop may use.
+#[inline(never)]
+fn touch_stack() {
+    let mut used = [0u8; STACK_BYTES / 2];
+    std::hint::black_box(&mut used);
+}
+
+/// A member's loop, for a waiter of whatever kind.
+struct Job<'a> {
+    crew: &'a Crew,
+    first: u64,
+    member: &'a mut Member,
+    to_monotonic: i64,
+}
+
+struct Counted {
+    recorded: u64,
+    early: u64,
+    faults: u64,
+    involuntary: u64,
+    migrations: u64,
+}
+
+impl WithWaiter for Job<'_> {
+    type Output = Counted;
+
+    fn with(self, mut waiter: impl Waiter) -> Counted {
+        let Job { crew, first, member, to_monotonic } = self;
+        let thread = &member.thread;
+        let warm_up = crew.periodic.warm_up;
+        let rules = Rules {
+            interval: thread.interval,
+            warm_up,
+            count: crew.count,
+            until: first.saturating_add(crew.duration).saturating_add(warm_up * thread.interval),
+        };
+        let mut sink = Recording {
+            crew,
+            to_monotonic,
+            touched: vec![1; member.thread.touch as usize],
+            early: 0,
+            migrations: 0,
+            cpu: rustix::thread::sched_getcpu(),
+            member,
+        };
+        let before = usage::thread_counts();
+        let recorded = activations::run(rules, first, &mut waiter, &mut sink);
+        let after = usage::thread_counts();
+        if recorded >= crew.count && crew.periodic.end == End::Any {
+            crew.over.store(true, Ordering::Relaxed);
+        }
+        let faults = |counts: usage::Counts| counts.minor_faults + counts.major_faults;
+        Counted {
+            recorded,
+            early: sink.early,
+            faults: faults(after) - faults(before),
+            involuntary: after.involuntary - before.involuntary,
+            migrations: sink.migrations,
+        }
+    }
+}
+
+/// Records activations and does what each is to do.
+struct Recording<'a> {
+    crew: &'a Crew,
+    member: &'a mut Member,
+    to_monotonic: i64,
+    touched: Vec<u8>,
+    early: u64,
+    migrations: u64,
+    cpu: usize,
+}
+
+impl Sink for Recording<'_> {
+    #[inline(always)]
+    fn stopping(&self) -> bool {
+        self.crew.over.load(Ordering::Relaxed) || self.member.writer.stopping()
+    }
+
+    #[inline(always)]
+    fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
+        let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
+        self.member.writer.record_event(sample, self.crew.epoch, missed, self.member.thread.interval);
+        if early {
+            self.early += 1;
+            self.member.writer.early();
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
+        if self.member.thread.cpu.is_none() {
+            let cpu = rustix::thread::sched_getcpu();
+            self.migrations += u64::from(cpu != self.cpu);
+            self.cpu = cpu;
+        }
+        if sample.value > self.member.writer.threshold() {
+            self.exceeded(sample);
+            if self.crew.periodic.stop_at_threshold {
+                return false;
+            }
+        }
+        if self.member.response.is_some() {
+            self.work(woken);
+        }
+        true
+    }
+}
+
+impl Recording<'_> {
+    /// The one place where the loop writes to descriptors, opened before.
+    #[cold]
+    fn exceeded(&mut self, sample: Exceedance) {
+        let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
+        if let Some(marker) = &self.member.marker {
+            marker.note(format_args!(
+                "latscope: late by {} ns on CPU {}",
+                sample.value,
+                rustix::thread::sched_getcpu()
+            ));
+        }
+        if self.crew.periodic.stop_at_threshold {
+            self.crew.over.store(true, Ordering::Relaxed);
+            if let Some(switch) = &self.member.switch {
+                let _ = rustix::io::write(switch, b"0");
+            }
+        }
+        self.member.writer.exceed(sample);
+        if let Some(bell) = &self.member.bell {
+            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Touches memory and computes, and records when that is done.
+    fn work(&mut self, woken: Woken) {
+        for line in self.touched.iter_mut().step_by(64) {
+            *line = line.wrapping_add(1);
+        }
+        std::hint::black_box(&mut self.touched);
+        let now = match self.member.thread.clock {
+            ClockName::Monotonic => now::<Monotonic>,
+            ClockName::Realtime => now::<Realtime>,
+        };
+        let until = now() + self.member.thread.work;
+        let mut at = now();
+        while at < until {
+            std::hint::spin_loop();
+            at = now();
+        }
+        if let Some((_, writer)) = &mut self.member.response {
+            let at_monotonic = at.saturating_add_signed(self.to_monotonic);
+            writer.record(at.saturating_sub(woken.due), at_monotonic.saturating_sub(self.crew.epoch));
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! How late a periodic thread runs after its timer.
+
+use super::activations::Waiter;
+use super::crew::{Crew, Done, Member};
+use super::thread::{ClockName, Method, Policy, Thread, Via};
+use super::waiter::{Monotonic, Nanosleep};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Result, bail};
+use latscope_bench::bench::Bench;
+use latscope_bench::hold::Shortfall;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{self, Conditions, End, Periodic, Phase, Point, Stop};
+use latscope_core::report::{Better, Times};
+use latscope_core::units::format_time;
+use latscope_os::clock::monotonic_ns;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use std::num::NonZeroU64;
+
+/// Difference between the programmed and the real wake-up of a thread.
+pub static TIMER: Probe = Probe {
+    id: "wake.timer",
+    title: "timer wake-up, late by",
+    timed: "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
+            the thread that the woken one handed over to.",
+    times: Times::OneWay,
+    source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
+    params: PARAMS,
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+/// Time from being due to the end of the work of an activation.
+pub static RESPONSE: Probe = Probe {
+    id: "wake.response",
+    title: "timer wake-up and work, done after",
+    timed: "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does.",
+    times: Times::OneWay,
+    source: "clock_nanosleep(2)",
+    params: PARAMS,
+    experiment: &EXPERIMENT,
+    revision: 1,
+    // Measured beside the wake-up, and only where there is work.
+    plan: |_, _| Vec::new(),
+};
+
+const PARAMS: &[Param] = &[
+    stated("interval", "Time from one activation to the next, ns.", false),
+    stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
+    stated("thread", "Number of the measuring thread.", true),
+    stated("policy", "Scheduling policy asked for.", false),
+    stated("priority", "Real-time priority asked for.", false),
+    stated("runtime", "CPU time reserved in each period, ns (SCHED_DEADLINE).", false),
+    stated("deadline", "When it is given, ns after the begin of the period (SCHED_DEADLINE).", false),
+    stated("method", "How the thread waits.", false),
+    stated("clock", "Clock of the timer and the stamps.", false),
+    stated("via", "How the thread that stamps is woken by the one whose timer expired.", false),
+    stated("work", "Computing time of each activation, ns.", false),
+    stated("touch", "Memory read and written by each activation, bytes.", false),
+];
+
+const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
+    Param { name, help, kind: Kind::Stated, axis }
+}
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "wake.timer", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
+
+/// Below the kernel's own threads of highest priority (migration, watchdog).
+pub const PRIORITY: u32 = 95;
+
+/// The usual interval, ns.
+pub const INTERVAL: u64 = 1_000_000;
+
+/// The usual thread: SCHED_FIFO, absolute sleeps, nothing more.
+pub fn usual(index: u64, cpu: Option<u32>) -> Thread {
+    Thread {
+        index,
+        cpu,
+        interval: INTERVAL,
+        policy: Policy::Fifo(PRIORITY),
+        method: Method::Nanosleep,
+        clock: ClockName::Monotonic,
+        via: Via::Direct,
+        work: 0,
+        touch: 0,
+    }
+}
+
+/// What is usually done to the machine: memory locked, CPUs kept from deep sleep.
+pub fn usual_conditions() -> Conditions {
+    Conditions { lock_memory: true, cpu_dma_latency: Some(0), scratch_in: None }
+}
+
+/// The usual rules.
+pub fn usual_rules() -> Periodic {
+    Periodic {
+        warm_up: 100,
+        end: End::All,
+        phase: Phase::Staggered,
+        align_second: false,
+        threshold: None,
+        stop_at_threshold: false,
+        corrected: true,
+        linear: None,
+        stream: false,
+    }
+}
+
+/// The points of a survey: a thread on each CPU.
+fn plan(_: &Ask, machine: &Machine) -> Vec<Point> {
+    let threads = machine.allowed.0.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
+    threads
+        .map(|thread| {
+            let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+            let title = format!("wake-up every {}, lateness, {place}", format_time(thread.interval as f64));
+            TIMER.point(thread.params(), title, false)
+        })
+        .collect()
+}
+
+/// Activations in a survey: as many as asked for, as many as fit into the time
+/// asked for, or a second's worth of milliseconds.
+fn activations(stop: Stop) -> u64 {
+    let count = match (stop.events, stop.budget_ns) {
+        (events, u64::MAX) => events,
+        (u64::MAX, _) => stop.limit_ns / INTERVAL,
+        (events, _) => events / 2,
+    };
+    count.max(1)
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let stop = bench.stop();
+    let surveyed = bench.periodic().is_none();
+    let periodic = bench.periodic().cloned().unwrap_or_else(|| Periodic { warm_up: 10, ..usual_rules() });
+    let count = if surveyed { activations(stop) } else { stop.events };
+    let members = members(bench, &points);
+    check_interval(&members)?;
+    let phases = random_phases(bench.seed(), members.len());
+    let duration = if surveyed { u64::MAX } else { stop.limit_ns };
+    let crew = Crew::new(periodic, count, duration, bench.epoch_ns(), phases);
+    let forewarn = |shortfall: &Shortfall| bench.forewarn(shortfall);
+    for done in crew.measure(members, forewarn)? {
+        report(bench, done);
+    }
+    Ok(())
+}
+
+fn members(bench: &mut Bench, points: &[Point]) -> Vec<Member> {
+    let timers: Vec<usize> = (0..points.len()).filter(|i| points[*i].probe == TIMER.id).collect();
+    let switch = bench.trace_switch().and_then(|path| {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).ok()
+    });
+    let member = |point: usize| {
+        let thread = Thread::of(&points[point]);
+        let is_response = |p: &Point| p.probe == RESPONSE.id && p.params == points[point].params;
+        let response = points.iter().position(is_response).map(|point| (point, bench.writer(point)));
+        Member {
+            point,
+            thread,
+            writer: bench.writer(point),
+            response,
+            bell: bench.bell(),
+            marker: bench.own_marker(),
+            switch: switch.as_ref().and_then(|fd: &OwnedFd| fd.try_clone().ok()),
+        }
+    };
+    timers.into_iter().map(member).collect()
+}
+
+/// What a wake-up costs whatever happens: the fastest of some sleeps that are
+/// over when they begin.
+fn floor() -> u64 {
+    // Else it is the slack that the kernel gives to threads that are not real-time.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    // Not the 50 µs by which the kernel may stretch the sleeps of this thread.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+    let sleep = || {
+        let begun = monotonic_ns();
+        Nanosleep(Monotonic).wait(begun + 1).now - begun
+    };
+    (0..50).map(|_| sleep()).min().unwrap_or(0)
+}
+
+fn check_interval(members: &[Member]) -> Result<()> {
+    let floor = floor();
+    let shortest = members.iter().map(|member| member.thread.interval).min().unwrap_or(u64::MAX);
+    if shortest < floor {
+        bail!(
+            "an interval of {} is shorter than the fastest sleep and wake-up of this machine, {}: ask for at least {}",
+            format_time(shortest as f64),
+            format_time(floor as f64),
+            format_time((2 * floor) as f64)
+        );
+    }
+    Ok(())
+}
+
+/// Phases that differ from thread to thread, and are the same for a seed (splitmix64).
+fn random_phases(seed: u64, threads: usize) -> Vec<u64> {
+    let phase = |index: u64| {
+        let mut z = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    (0..threads as u64).map(phase).collect()
+}
+
+fn report(bench: &mut Bench, done: Done) {
+    let point = done.point;
+    let counts = [
+        ("early", done.early, Better::Neither),
+        ("faults", done.faults, Better::Less),
+        ("involuntary", done.involuntary, Better::Less),
+        ("migrations", done.migrations, Better::Less),
+    ];
+    for (name, count, better) in counts {
+        bench.value(point, name, count as f64, "count", better);
+    }
+    if done.unbegun {
+        bench.uneventful(point, "another thread ended the run before the first activation of this one");
+    }
+    let points = [Some(point), done.response.as_ref().map(|(point, _)| *point)];
+    if let Some(shortfall) = done.shortfall {
+        points.iter().flatten().for_each(|point| bench.fell_short(*point, &shortfall));
+    }
+    bench.recorded(point, done.writer);
+    if let Some((point, writer)) = done.response {
+        bench.recorded(point, writer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use latscope_core::plan::ParamValue;
+    use latscope_engine::harness;
+
+    #[test]
+    fn a_point_for_each_allowed_cpu() {
+        let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
+        let ask =
+            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
+        let cpus: Vec<_> = plan(&ask, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
+        assert_eq!(cpus, [ParamValue::Number(0), ParamValue::Number(3)]);
+    }
+
+    #[test]
+    fn it_runs_on_every_cpu() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&TIMER)) {
+            harness::check(&m);
+            assert_eq!(m.summary.count, 10);
+            assert_eq!(m.values["early"].value, 0.0);
+        }
+    }
+
+    #[test]
+    fn every_method_hop_and_work_is_measured_without_an_early_wake_up() {
+        let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
+        let usual = Thread { policy: Policy::Other, ..usual(0, Some(cpu)) };
+        let methods = Method::WORDS.iter().filter(|word| **word != "yield");
+        let mut threads: Vec<Thread> =
+            methods.map(|word| Thread { method: Method::named(word).unwrap(), ..usual.clone() }).collect();
+        threads
+            .extend(Via::WORDS.iter().map(|word| Thread { via: Via::named(word).unwrap(), ..usual.clone() }));
+        threads.push(Thread { clock: ClockName::Realtime, cpu: None, ..usual.clone() });
+        for thread in threads {
+            let point = TIMER.point(thread.params(), "a thread", true);
+            let m = &harness::measure(&EXPERIMENT, vec![point])[0];
+            harness::check(m);
+            assert_eq!((m.summary.count, m.values["early"].value), (10, 0.0), "{thread:?}");
+        }
+    }
+
+    #[test]
+    fn the_response_contains_the_work() {
+        let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
+        let thread = Thread { work: 50_000, touch: 4096, policy: Policy::Other, ..usual(0, Some(cpu)) };
+        let points = [&TIMER, &RESPONSE].map(|probe| probe.point(thread.params(), "a thread", true));
+        let measured = harness::measure(&EXPERIMENT, points.into());
+        measured.iter().for_each(harness::check);
+        assert!(measured[1].summary.min.unwrap() >= 50_000.0);
+        assert_eq!(measured[0].summary.count, measured[1].summary.count);
+    }
+
+    #[test]
+    fn an_impossible_interval_is_refused_with_the_floor() {
+        let thread = Thread { interval: 1, policy: Policy::Other, ..usual(0, None) };
+        let measured = std::panic::catch_unwind(|| {
+            harness::measure(&EXPERIMENT, vec![TIMER.point(thread.params(), "a thread", true)])
+        });
+        assert!(measured.is_err());
+        assert!(floor() > 0);
+    }
+
+    #[test]
+    fn phases_are_the_same_for_a_seed_and_differ_from_thread_to_thread() {
+        assert_eq!(random_phases(1, 3), random_phases(1, 3));
+        assert_ne!(random_phases(1, 3), random_phases(2, 3));
+        let phases = random_phases(1, 2);
+        assert_ne!(phases[0], phases[1]);
+    }
+}

@@ -1,0 +1,391 @@
+//! Wake-up latency as the kernel's timerlat tracer sees it: when the timer's
+//! interrupt ran, when the thread ran, and when that was back in user space.
+
+use super::setup::Setup;
+use crate::noise::{self, kernel};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::recorder::Writer;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, Step, params};
+use latscope_core::report::{Better, Exceedance, Times};
+use latscope_core::units::{CpuList, format_time};
+use latscope_os::sched;
+use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Three latencies of one activation.
+pub static TIMERLAT: Probe = Probe {
+    id: "wake.timerlat",
+    title: "timer latency",
+    timed: "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
+            that thread's return to user space (user); stamped by the kernel.",
+    times: Times::OneWay,
+    source: "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
+    params: &[
+        Param { name: "interval", help: "Time from one wake-up to the next.", kind: Kind::Time, axis: false },
+        Param { name: "context", help: "How far the activation had come.", kind: Kind::Stated, axis: false },
+        Param { name: "cpu", help: "CPU of the timer; `all` is their sum.", kind: Kind::Stated, axis: true },
+        Param { name: "policy", help: "Scheduling policy of the thread.", kind: Kind::Stated, axis: false },
+    ],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "wake.timerlat", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+
+/// How far an activation has come: its word here, and in the tracer's lines.
+const CONTEXTS: [(&str, &str); 3] = [("irq", "irq"), ("thread", "thread"), ("user", "user-ret")];
+
+/// What the kernel gives its own thread.
+const PRIORITY: u32 = 95;
+
+/// Activations of each CPU that are not recorded.
+const WARM_UP: u64 = 10;
+
+/// Time from one activation to the next, unless another is asked for, ns.
+const INTERVAL: u64 = 1_000_000;
+
+/// The intervals that the kernel accepts, ns.
+const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
+
+fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+    let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
+    ask.numbers("interval", &[INTERVAL]).into_iter().flat_map(of_cpus).collect()
+}
+
+fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
+    CONTEXTS.iter().map(move |(context, _)| {
+        let params = params([
+            ("interval", interval.into()),
+            ("context", (*context).into()),
+            ("cpu", u64::from(cpu).into()),
+            ("policy", "fifo".into()),
+            ("priority", u64::from(PRIORITY).into()),
+        ]);
+        let title = format!("timerlat every {}, {context}, CPU {cpu}", format_time(interval as f64));
+        TIMERLAT.point(params, title, false)
+    })
+}
+
+/// The step that has the kernel time what `setup` would: its CPUs, interval,
+/// count and duration, by its rules.
+pub fn step(setup: &Setup) -> Step {
+    let step = setup.step();
+    let interval = setup.threads.first().map_or(INTERVAL, |thread| thread.interval);
+    let points = step.cpus.iter().flat_map(|cpu| points(interval, *cpu)).collect();
+    Step { name: EXPERIMENT.name.to_owned(), points, ..step }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let mut intervals: Vec<u64> = points.iter().map(|point| point.number("interval")).collect();
+    intervals.sort_unstable();
+    intervals.dedup();
+    for interval in intervals {
+        let chosen: Vec<usize> =
+            (0..points.len()).filter(|index| points[*index].number("interval") == interval).collect();
+        if let Err(refusal) = measure(bench, &chosen, interval)? {
+            let (reason, remedy) = refusal;
+            chosen.iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
+        }
+    }
+    Ok(())
+}
+
+/// Adapts a planned step: it runs for a time, unless a count was asked for.
+pub fn adapt(step: &mut Step, ask: &Ask) {
+    noise::for_a_time(step, ask);
+}
+
+/// Why it cannot be, and what to do about it.
+type Refusal = (String, &'static str);
+
+/// One CPU: its points by context, and the activations that are recorded.
+#[derive(Default)]
+struct Seat {
+    writers: BTreeMap<&'static str, (usize, Writer)>,
+    recorded: u64,
+}
+
+fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<(), Refusal>> {
+    if !INTERVALS.contains(&interval) {
+        let reason = format!("the kernel accepts no interval of {} here", format_time(interval as f64));
+        return Ok(Err((reason, "choose 100us to 1s (--interval)")));
+    }
+    let tracefs = match kernel_tracer::tracefs_with("timerlat") {
+        Ok(tracefs) => tracefs,
+        Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
+    };
+    let points = bench.points();
+    let mut cpus: Vec<u32> = chosen.iter().map(|index| points[*index].number("cpu") as u32).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let user = descriptor(&tracefs, cpus[0]).exists();
+    let settings = settings(&cpus, interval, user);
+    let wanted = Wanted { tracer: "timerlat", settings, events: &[], cpus: &cpus };
+    kernel::stay_off(bench, &cpus);
+    let mut tracer = match Tracer::prepare(&wanted) {
+        Ok(tracer) => tracer,
+        Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
+    };
+    let seats = seats(bench, chosen, user);
+    let waiting = if user { cpus.as_slice() } else { &[] };
+    let shortfalls = with_user_threads(&tracefs, waiting, |end_threads| {
+        follow(bench, &mut tracer, seats, interval, end_threads)
+    })?;
+    kernel::check_lost(bench, &tracer, chosen);
+    for (reason, remedy) in shortfalls {
+        chosen.iter().for_each(|point| bench.degrade(*point, "not-as-asked", reason.as_str(), remedy));
+    }
+    Ok(Ok(()))
+}
+
+fn settings(cpus: &[u32], interval: u64, user: bool) -> Vec<(String, String)> {
+    let mut settings = vec![
+        ("cpus", CpuList(cpus.to_vec()).to_string()),
+        ("timerlat_period_us", (interval / 1000).to_string()),
+        ("stop_tracing_us", "0".to_owned()),
+        ("stop_tracing_total_us", "0".to_owned()),
+        ("print_stack", "0".to_owned()),
+    ];
+    // Before 6.1 or so there are no options, and always a workload.
+    settings.extend(user.then(|| ("options", "NO_OSNOISE_WORKLOAD".to_owned())));
+    settings.into_iter().map(|(file, value)| (format!("osnoise/{file}"), value)).collect()
+}
+
+/// The file whose reading is a wake-up of a thread of ours.
+fn descriptor(tracefs: &Path, cpu: u32) -> PathBuf {
+    tracefs.join(format!("osnoise/per_cpu/cpu{cpu}/timerlat_fd"))
+}
+
+fn seats(bench: &mut Bench, chosen: &[usize], user: bool) -> BTreeMap<u32, Seat> {
+    let points = bench.points();
+    let mut seats: BTreeMap<u32, Seat> = BTreeMap::new();
+    for index in chosen {
+        let known = CONTEXTS.iter().find(|(word, _)| *word == points[*index].text("context"));
+        let Some((context, _)) = known else { continue };
+        if *context == "user" && !user {
+            bench.unsupported(
+                *index,
+                "this kernel does not time the return to user space (osnoise/per_cpu/cpuN/timerlat_fd)",
+                "use Linux 6.5 or later",
+            );
+            continue;
+        }
+        let writer = bench.writer(*index);
+        seats
+            .entry(points[*index].number("cpu") as u32)
+            .or_default()
+            .writers
+            .insert(context, (*index, writer));
+    }
+    seats
+}
+
+/// Records lines until there are enough.
+fn follow(
+    bench: &mut Bench,
+    tracer: &mut Tracer,
+    seats: BTreeMap<u32, Seat>,
+    interval: u64,
+    ending: &mut dyn FnMut(),
+) -> Result<()> {
+    let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
+    let limit = bench.periodic().and_then(|rules| Some((rules.threshold?, rules.stop_at_threshold)));
+    let wanted = stop.events.max(1);
+    let over = AtomicBool::new(false);
+    let seats = std::cell::RefCell::new(seats);
+    let line = |line: Line| {
+        let mut seats = seats.borrow_mut();
+        let Some(seat) = seats.get_mut(&line.cpu) else { return };
+        let exceeded = note(seat, line, wanted, epoch_ns, interval, limit.map(|(threshold, _)| threshold));
+        over.fetch_or(exceeded && limit.is_some_and(|(_, ends)| ends), Relaxed);
+    };
+    let enough = || {
+        let seats = seats.borrow();
+        let stopping = |seat: &Seat| seat.writers.values().any(|(_, writer)| writer.stopping());
+        seats.values().all(|seat| seat.recorded >= wanted)
+            || seats.values().any(stopping)
+            || over.load(Relaxed)
+    };
+    let lasted = kernel::follow(tracer, Duration::from_nanos(stop.limit_ns), line, enough, ending)?;
+    for (point, writer) in seats.into_inner().into_values().flat_map(|seat| seat.writers.into_values()) {
+        bench.value(point, "watched", lasted.as_secs_f64(), "s", Better::Neither);
+        bench.recorded(point, writer);
+    }
+    Ok(())
+}
+
+/// A line of the tracer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Told {
+    /// Number of the activation on its CPU, from 1.
+    activation: u64,
+    /// How far it had come: a word of [`CONTEXTS`].
+    context: &'static str,
+    /// By how much it was late, ns.
+    latency: u64,
+}
+
+impl Told {
+    /// `#463   context    irq timer_latency   1185220 ns`
+    fn parse(text: &str) -> Option<Told> {
+        let mut words = text.strip_prefix('#')?.split_whitespace();
+        let activation = words.next()?.parse().ok()?;
+        let known = |word: &str| CONTEXTS.iter().find(|(_, told)| *told == word).map(|(context, _)| *context);
+        let context = words.next().filter(|word| *word == "context").and_then(|_| known(words.next()?))?;
+        let latency = words.next().filter(|word| *word == "timer_latency").and_then(|_| words.next())?;
+        Some(Told { activation, context, latency: latency.parse().ok()? })
+    }
+}
+
+/// Records a line, if it is one of the wanted activations; whether it is above
+/// the threshold.
+fn note(
+    seat: &mut Seat,
+    line: Line,
+    wanted: u64,
+    epoch_ns: u64,
+    interval: u64,
+    threshold: Option<u64>,
+) -> bool {
+    let Some(told) = Told::parse(line.text) else { return false };
+    let turn = told.activation.checked_sub(WARM_UP + 1).filter(|turn| *turn < wanted);
+    let (Some(turn), Some((_, writer))) = (turn, seat.writers.get_mut(told.context)) else { return false };
+    let sample = Exceedance { turn, at: line.at, value: told.latency };
+    writer.record_event(sample, epoch_ns, 0, interval);
+    // The thread comes after the interrupt; its return is told with the next one.
+    if told.context == "thread" {
+        seat.recorded = turn + 1;
+    }
+    let exceeds = threshold.is_some_and(|threshold| sample.value > threshold);
+    if exceeds {
+        writer.exceed(sample);
+    }
+    exceeds
+}
+
+/// Runs `body` while a thread on each CPU waits for the kernel's timer; `body`
+/// gets what ends the threads. That has to come before the tracer stops, which
+/// kills whoever still waits for it.
+fn with_user_threads(
+    tracefs: &Path,
+    cpus: &[u32],
+    body: impl FnOnce(&mut dyn FnMut()) -> Result<()>,
+) -> Result<Vec<Refusal>> {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ending = Ends(&over);
+        let mut threads = Vec::new();
+        for cpu in cpus {
+            let (over, path) = (&over, descriptor(tracefs, *cpu));
+            threads.push(scope.spawn(move || wait_for_timer(*cpu, &path, over)));
+        }
+        let mut shortfalls = Vec::new();
+        body(&mut || {
+            over.store(true, Relaxed);
+            let joined =
+                threads.drain(..).map(|thread| thread.join().expect("a waiting thread does not panic"));
+            shortfalls.extend(joined.filter_map(Result::err));
+        })?;
+        Ok(shortfalls)
+    })
+}
+
+/// Tells threads to end, also when the one that watches them panics.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Each read returns at the next activation.
+fn wait_for_timer(cpu: u32, path: &Path, over: &AtomicBool) -> Result<(), Refusal> {
+    let remedy = "run as root, on a CPU of its own";
+    let failed = |what: &str, error: std::io::Error| (format!("{what}: {error}"), remedy);
+    sched::pin(&[cpu]).map_err(|error| failed(&format!("CPU {cpu} cannot be used"), error))?;
+    let policy = sched::set_policy(sched::Policy::Fifo(PRIORITY));
+    let policy = policy.map_err(|error| failed("the thread ran as SCHED_OTHER", error));
+    let mut file = File::open(path).map_err(|error| failed(&path.display().to_string(), error))?;
+    while !over.load(Relaxed) {
+        if let Err(error) = file.read(&mut [0]) {
+            return Err(failed(&path.display().to_string(), error));
+        }
+    }
+    policy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(trace: &str) -> Vec<(u32, Told)> {
+        let lines = trace.lines().filter_map(Line::parse);
+        lines.map(|line| (line.cpu, Told::parse(line.text).unwrap_or_else(|| panic!("{line:?}")))).collect()
+    }
+
+    #[test]
+    fn a_recorded_trace_is_understood() {
+        let told = told(include_str!("../../tests/traces/timerlat-6.1.txt"));
+        assert!(told.len() > 40, "{}", told.len());
+        for (cpu, thread) in told.iter().filter(|(_, told)| told.context == "thread") {
+            let irq = told.iter().find(|(c, t)| c == cpu && t.activation == thread.activation).unwrap().1;
+            assert!(irq.context == "irq" && irq.latency <= thread.latency, "{irq:?} {thread:?}");
+        }
+    }
+
+    #[test]
+    fn the_return_to_user_space_belongs_to_the_same_activation() {
+        let told = told(include_str!("../../tests/traces/timerlat-user-6.12.txt"));
+        let of = |context, number| {
+            told.iter().map(|(_, told)| told).find(|t| t.context == context && t.activation == number)
+        };
+        let users: Vec<&Told> = told.iter().map(|(_, told)| told).filter(|t| t.context == "user").collect();
+        assert!(users.len() > 3, "{told:?}");
+        for user in users {
+            if let Some(thread) = of("thread", user.activation) {
+                assert!(thread.latency <= user.latency, "{thread:?} {user:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_lines_tell_nothing() {
+        for text in
+            ["", "#1", "#x context irq timer_latency 1 ns", "#1 context nmi timer_latency 1 ns", "1 2 3"]
+        {
+            assert_eq!(Told::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn there_are_three_points_for_each_cpu() {
+        use crate::Profile;
+        let ask =
+            Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: vec![] };
+        let machine = Machine { allowed: "1,3".parse().unwrap(), ..Machine::default() };
+        let points = plan(&ask, &machine);
+        let contexts: Vec<&str> = points.iter().map(|point| point.text("context")).collect();
+        assert_eq!(contexts, ["irq", "thread", "user", "irq", "thread", "user"]);
+        let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();
+        assert_eq!(cpus, [1, 1, 1, 3, 3, 3]);
+        assert_eq!(
+            settings(&[1, 3], 250_000, true)[..2],
+            [
+                ("osnoise/cpus".to_owned(), "1,3".to_owned()),
+                ("osnoise/timerlat_period_us".to_owned(), "250".to_owned())
+            ]
+        );
+    }
+}

@@ -1,0 +1,350 @@
+//! The ways a thread can wait for an instant.
+
+use super::activations::{Waiter, Woken};
+use super::thread::{ClockName, Method, Thread, Via};
+use anyhow::{Context, Result};
+use latscope_exchange::Link;
+use latscope_exchange::eventfd;
+use latscope_exchange::futex;
+use latscope_exchange::pipe;
+use latscope_exchange::wait::Block;
+use latscope_os::posix_timer::{PosixTimer, TimerClock};
+use latscope_os::shared_cell::Scope;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::thread::{
+    ClockId, NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, nanosleep,
+};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime, timerfd_create,
+    timerfd_settime,
+};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A clock of the kernel by which timers run.
+pub trait KernelClock: Copy + Send + 'static {
+    /// Its name as a parameter.
+    const NAME: ClockName;
+    /// Its number.
+    const ID: ClockId;
+}
+
+/// `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, Copy)]
+pub struct Monotonic;
+
+/// `CLOCK_REALTIME`.
+#[derive(Debug, Clone, Copy)]
+pub struct Realtime;
+
+impl KernelClock for Monotonic {
+    const NAME: ClockName = ClockName::Monotonic;
+    const ID: ClockId = ClockId::Monotonic;
+}
+
+impl KernelClock for Realtime {
+    const NAME: ClockName = ClockName::Realtime;
+    const ID: ClockId = ClockId::Realtime;
+}
+
+/// Now, by this clock, ns.
+#[inline(always)]
+pub fn now<C: KernelClock>() -> u64 {
+    let time = clock_gettime(C::ID);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// Sleeps until an instant; a signal does not end the sleep.
+#[inline(always)]
+pub fn sleep_until<C: KernelClock>(due: u64) {
+    let due = timespec(due);
+    while clock_nanosleep_absolute(C::ID, &due) == Err(Errno::INTR) {}
+}
+
+/// `clock_nanosleep` to an absolute instant.
+pub struct Nanosleep<C>(pub C);
+
+impl<C: KernelClock> Waiter for Nanosleep<C> {
+    #[inline(always)]
+    fn wait(&mut self, due: u64) -> Woken {
+        sleep_until::<C>(due);
+        Woken { due, now: now::<C>(), swallowed: None }
+    }
+}
+
+/// A sleep for a time from now: `clock_nanosleep` without `TIMER_ABSTIME`, or
+/// nanosleep(2). What is due is that much after the call, so that its cost
+/// counts as lateness, and lateness adds up.
+pub struct Relative<C> {
+    interval: u64,
+    by_nanosleep: bool,
+    clock: PhantomData<C>,
+}
+
+impl<C: KernelClock> Waiter for Relative<C> {
+    #[inline(always)]
+    fn wait(&mut self, _: u64) -> Woken {
+        let mut rest = timespec(self.interval);
+        let due = now::<C>() + self.interval;
+        loop {
+            let slept = match self.by_nanosleep {
+                true => nanosleep(&rest),
+                false => clock_nanosleep_relative(C::ID, &rest),
+            };
+            match slept {
+                NanosleepRelativeResult::Interrupted(left) => rest = left,
+                _ => return Woken { due, now: now::<C>(), swallowed: None },
+            }
+        }
+    }
+}
+
+/// A read of a periodic timerfd, which is started at the first wait.
+pub struct Timerfd<C> {
+    timer: OwnedFd,
+    interval: u64,
+    started: bool,
+    clock: PhantomData<C>,
+}
+
+impl<C: KernelClock> Timerfd<C> {
+    fn start(&mut self, first: u64) {
+        let times = Itimerspec { it_interval: timespec(self.interval), it_value: timespec(first) };
+        // Refused only for times that are none, and these are sound.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &times);
+        self.started = true;
+    }
+}
+
+impl<C: KernelClock> Waiter for Timerfd<C> {
+    #[inline(always)]
+    fn wait(&mut self, due: u64) -> Woken {
+        if !self.started {
+            self.start(due);
+        }
+        let mut expirations = [0u8; 8];
+        while rustix::io::read(&self.timer, &mut expirations) == Err(Errno::INTR) {}
+        let swallowed = u64::from_ne_bytes(expirations).saturating_sub(1);
+        Woken { due, now: now::<C>(), swallowed: Some(swallowed) }
+    }
+}
+
+/// A periodic POSIX timer, started at the first wait by the thread it signals.
+pub struct ByPosixTimer<C> {
+    timer: Option<PosixTimer>,
+    interval: u64,
+    clock: PhantomData<C>,
+}
+
+impl<C: KernelClock> Waiter for ByPosixTimer<C> {
+    #[inline(always)]
+    fn wait(&mut self, due: u64) -> Woken {
+        let clock = match C::NAME {
+            ClockName::Monotonic => TimerClock::Monotonic,
+            ClockName::Realtime => TimerClock::Realtime,
+        };
+        if self.timer.is_none() {
+            self.timer = PosixTimer::start(clock, due, self.interval).ok();
+        }
+        let swallowed = match &mut self.timer {
+            Some(timer) => Some(timer.wait()),
+            // None is left since one was tried: the same sleep by another mechanism.
+            None => {
+                sleep_until::<C>(due);
+                None
+            }
+        };
+        Woken { due, now: now::<C>(), swallowed }
+    }
+}
+
+/// `sched_yield` of a SCHED_DEADLINE thread, which ends the runtime of this
+/// period and sleeps until the next begins. The kernel tells nobody when that
+/// is: the first wake-up sets the grid.
+pub struct Yield<C> {
+    interval: u64,
+    grid: Option<u64>,
+    clock: PhantomData<C>,
+}
+
+impl<C: KernelClock> Waiter for Yield<C> {
+    #[inline(always)]
+    fn wait(&mut self, due: u64) -> Woken {
+        rustix::thread::sched_yield();
+        let now = now::<C>();
+        let (interval, grid) = (self.interval, *self.grid.get_or_insert(now));
+        // The begin of the period that is nearest to what was expected.
+        let periods = (due.saturating_sub(grid) + interval / 2) / interval;
+        Woken { due: grid + periods * interval, now, swallowed: None }
+    }
+}
+
+/// Waits for another thread, which waits for the instant and then hands over.
+pub struct Hop {
+    link: Box<dyn Link>,
+    handed_over: Arc<HandedOver>,
+    taken: usize,
+    now: fn() -> u64,
+}
+
+/// When the activations handed over were due, and how many each has swallowed.
+/// The link carries only tokens; a receiver that is late finds several.
+struct HandedOver([[AtomicU64; 2]; BACKLOG]);
+
+/// Activations that a receiver may be behind.
+const BACKLOG: usize = 1024;
+
+impl Waiter for Hop {
+    #[inline(always)]
+    fn wait(&mut self, due: u64) -> Woken {
+        if self.link.recv().is_err() {
+            return Woken { due, now: due, swallowed: Some(0) };
+        }
+        let now = (self.now)();
+        let [due, swallowed] = &self.handed_over.0[self.taken % BACKLOG];
+        self.taken += 1;
+        Woken { due: due.load(Ordering::Acquire), now, swallowed: Some(swallowed.load(Ordering::Acquire)) }
+    }
+}
+
+/// The other side of a [`Hop`]: sleeps until each instant and hands over.
+pub struct Hopper {
+    link: Box<dyn Link>,
+    handed_over: Arc<HandedOver>,
+}
+
+impl Hopper {
+    /// Hands over at `first` and every `interval` after that, until the
+    /// receiver is gone.
+    pub fn run(mut self, clock: ClockName, first: u64, interval: u64) {
+        let (mut due, mut given) = (first, 0);
+        loop {
+            let now = match clock {
+                ClockName::Monotonic => Nanosleep(Monotonic).wait(due).now,
+                ClockName::Realtime => Nanosleep(Realtime).wait(due).now,
+            };
+            let swallowed = now.saturating_sub(due).saturating_sub(1) / interval;
+            let [due_here, swallowed_here] = &self.handed_over.0[given % BACKLOG];
+            due_here.store(due, Ordering::Release);
+            swallowed_here.store(swallowed, Ordering::Release);
+            if self.link.send().is_err() {
+                return;
+            }
+            given += 1;
+            due += (1 + swallowed) * interval;
+        }
+    }
+}
+
+/// The two ends of a hop.
+///
+/// # Errors
+/// No memory or descriptors are left.
+pub fn hop(thread: &Thread) -> Result<Option<(Hop, Hopper)>> {
+    let (receiver, sender): (Box<dyn Link>, Box<dyn Link>) = match thread.via {
+        Via::Direct => return Ok(None),
+        Via::Thread => boxed(futex::pair::<Block>(Scope::Threads).context("no futex for the hop")?),
+        Via::Eventfd => boxed(eventfd::pair::<Block>().context("no eventfd for the hop")?),
+        Via::Pipe => boxed(pipe::pair::<Block>().context("no pipe for the hop")?),
+    };
+    let handed_over = Arc::new(HandedOver([const { [const { AtomicU64::new(0) }; 2] }; BACKLOG]));
+    let now = match thread.clock {
+        ClockName::Monotonic => now::<Monotonic>,
+        ClockName::Realtime => now::<Realtime>,
+    };
+    let hop = Hop { link: receiver, handed_over: handed_over.clone(), taken: 0, now };
+    Ok(Some((hop, Hopper { link: sender, handed_over })))
+}
+
+fn boxed<L: Link + 'static>((a, b): (L, L)) -> (Box<dyn Link>, Box<dyn Link>) {
+    (Box::new(a), Box::new(b))
+}
+
+/// A job that wants a waiter of whatever kind; compiled for each of them.
+pub trait WithWaiter {
+    /// What comes out.
+    type Output;
+    /// Does it.
+    fn with(self, waiter: impl Waiter) -> Self::Output;
+}
+
+/// Does a job with the waiter that a thread asks for.
+///
+/// # Errors
+/// The kernel has no such timer.
+pub fn with_waiter<C: KernelClock, J: WithWaiter>(clock: C, thread: &Thread, job: J) -> Result<J::Output> {
+    let (interval, kernel_clock, clock) = (thread.interval, clock, PhantomData::<C>);
+    Ok(match thread.method {
+        Method::Nanosleep => job.with(Nanosleep(kernel_clock)),
+        Method::Relative => job.with(Relative { interval, by_nanosleep: false, clock }),
+        Method::System => job.with(Relative { interval, by_nanosleep: true, clock }),
+        Method::Yield => job.with(Yield { interval, grid: None, clock }),
+        Method::Timerfd => {
+            let id = match C::NAME {
+                ClockName::Monotonic => TimerfdClockId::Monotonic,
+                ClockName::Realtime => TimerfdClockId::Realtime,
+            };
+            let timer = timerfd_create(id, TimerfdFlags::CLOEXEC).context("no timerfd")?;
+            job.with(Timerfd { timer, interval, started: false, clock })
+        }
+        Method::PosixTimer => {
+            drop(
+                PosixTimer::start(TimerClock::Monotonic, u64::MAX >> 2, interval)
+                    .context("no POSIX timer")?,
+            );
+            job.with(ByPosixTimer { timer: None, interval, clock })
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct ThreeWakeUps(ClockName, u64);
+
+    impl WithWaiter for ThreeWakeUps {
+        type Output = ();
+        fn with(self, mut waiter: impl Waiter) {
+            let now = match self.0 {
+                ClockName::Monotonic => now::<Monotonic>(),
+                ClockName::Realtime => now::<Realtime>(),
+            };
+            let mut due = now + self.1;
+            for _ in 0..3 {
+                let woken = waiter.wait(due);
+                assert!(woken.now >= woken.due, "woken before its time");
+                due = woken.due + (1 + woken.swallowed.unwrap_or(0)) * self.1;
+            }
+        }
+    }
+
+    #[test]
+    fn no_way_of_waiting_wakes_before_its_time() {
+        std::thread::spawn(|| {
+            for word in Method::WORDS.iter().filter(|word| **word != "yield") {
+                let point = latscope_core::plan::Point {
+                    probe: String::new(),
+                    revision: 1,
+                    params: latscope_core::plan::params([
+                        ("method", (*word).into()),
+                        ("interval", 500_000u64.into()),
+                    ]),
+                    title: String::new(),
+                    row: false,
+                };
+                let thread = Thread::of(&point);
+                with_waiter(Monotonic, &thread, ThreeWakeUps(ClockName::Monotonic, 500_000)).unwrap();
+                with_waiter(Realtime, &thread, ThreeWakeUps(ClockName::Realtime, 500_000)).unwrap();
+            }
+        })
+        .join()
+        .unwrap();
+    }
+}

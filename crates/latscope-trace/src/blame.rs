@@ -1,0 +1,111 @@
+//! Who took the time of a late wake-up: a pure function of what was traced.
+//!
+//! [`causes`] goes through the events of the CPU from the programmed instant to
+//! the stamp. Every stretch between two events has one owner, the innermost
+//! that was at work, so shares are net (an interrupt within a thread's stretch
+//! is not the thread's) and add up to the whole. What the events cannot tell is
+//! `unknown`, with what is known.
+
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use crate::events::{Event, Kind, Name, names};
+use latscope_core::report::Cause;
+use std::collections::BTreeMap;
+use sweep::Sweep;
+
+/// A late wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The CPU that the thread is bound to, or was on last.
+    pub cpu: u32,
+    /// Id of the thread.
+    pub thread: u32,
+    /// The programmed instant, ns of the trace clock.
+    pub from: u64,
+    /// The stamp, ns of the trace clock.
+    pub until: u64,
+}
+
+/// What is known of the machine beside the events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Setting {
+    /// A hypervisor may take the CPU away, which leaves no event.
+    pub virtual_machine: bool,
+    /// The longest time between two ticks of a CPU that runs a thread, ns;
+    /// `None` where the ticks may be stopped.
+    pub tick: Option<u64>,
+    /// What the hypervisor said to have taken from this CPU lately, ns.
+    pub stolen: u64,
+}
+
+/// The owners of a window, largest share first. The shares add up to its
+/// length. `events` are those of all CPUs in order of time, from somewhat before
+/// the window on.
+pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause> {
+    let mut shares = Shares::default();
+    let names = names(events);
+    for (cpu, from, until) in places(events, window) {
+        Sweep::new(cpu, (from, until), window, setting, &names).run(events, &mut shares);
+    }
+    shares.causes()
+}
+
+/// Where the thread was on its way: until its wake-up on the CPU whose timer
+/// expired, from then on where it came to run.
+fn places(events: &[Event], window: &Window) -> Vec<(u32, u64, u64)> {
+    let (from, until) = (window.from, window.until.max(window.from));
+    let last = |wanted: &dyn Fn(&Kind) -> bool| {
+        events.iter().rfind(|event| event.at <= until && wanted(&event.kind))
+    };
+    let woken = last(&|kind| matches!(kind, Kind::Waking { task, .. } if task.tid == window.thread));
+    let ran = last(&|kind| matches!(kind, Kind::Switch { to, .. } if to.tid == window.thread));
+    let there = ran.map_or(window.cpu, |event| event.cpu);
+    match woken.filter(|event| event.at > from && event.cpu != there) {
+        None => vec![(there, from, until)],
+        Some(woken) => vec![(woken.cpu, from, woken.at), (there, woken.at, until)],
+    }
+}
+
+/// Whoever owns a stretch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Owner {
+    kind: &'static str,
+    name: String,
+    pid: u32,
+}
+
+impl Owner {
+    fn new(kind: &'static str, name: impl Into<String>) -> Owner {
+        Owner { kind, name: name.into(), pid: 0 }
+    }
+}
+
+/// Time by owner.
+#[derive(Debug, Default)]
+struct Shares(Vec<(Owner, u64)>);
+
+impl Shares {
+    fn add(&mut self, owner: Owner, ns: u64) {
+        match self.0.iter_mut().find(|(known, _)| *known == owner) {
+            Some((_, sum)) => *sum += ns,
+            None => self.0.push((owner, ns)),
+        }
+    }
+
+    fn causes(self) -> Vec<Cause> {
+        let cause = |(owner, ns): (Owner, u64)| Cause {
+            kind: owner.kind.to_owned(),
+            name: owner.name,
+            pid: owner.pid,
+            ns,
+        };
+        let mut causes: Vec<Cause> = self.0.into_iter().filter(|(_, ns)| *ns > 0).map(cause).collect();
+        causes.sort_by_key(|cause| std::cmp::Reverse(cause.ns));
+        causes
+    }
+}
+
+/// Names of threads by id.
+type Names = BTreeMap<u32, Name>;

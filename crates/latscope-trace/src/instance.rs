@@ -1,0 +1,330 @@
+//! A trace instance for the time line of the threads that are measured: it
+//! records the scheduler's events and the system calls of the threads followed
+//! and of all that they create, and the signposts that a [`Marker`] places.
+
+use super::tracefs::{self, Unavailable, named};
+use crate::timeline::{Recording, with_nanoseconds};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Largest buffer of a CPU, KiB: some 70 000 events. When it is full the newest
+/// events replace the oldest.
+const BUFFER_KIB: usize = 4096;
+
+/// Memory for the buffers of all CPUs together, KiB.
+const ALL_BUFFERS_KIB: usize = 64 * 1024;
+
+/// Without these there is no time line.
+const NEEDED: [&str; 5] = [
+    "sched/sched_switch",
+    "sched/sched_waking",
+    "sched/sched_wakeup",
+    "sched/sched_wakeup_new",
+    "sched/sched_process_fork",
+];
+
+/// Not all kernels are built with these; without them there are no calls.
+const CALLS: [&str; 2] = ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit"];
+
+/// Settings of the instance before its events are enabled. Lines without
+/// interrupt flags and remarks are alike on all kernels; the process beside
+/// each thread is recorded only while asked for.
+const SETTINGS: [(&str, &str); 6] = [
+    ("tracing_on", "0"),
+    ("trace_clock", "mono"),
+    ("options/event-fork", "1"),
+    ("options/record-tgid", "1"),
+    ("options/irq-info", "0"),
+    ("options/annotate", "0"),
+];
+
+/// A trace instance that follows threads. It is removed when dropped.
+#[derive(Debug)]
+pub struct Instance {
+    own: tracefs::Instance,
+    followed: Vec<u32>,
+    shortfall: Option<String>,
+}
+
+impl Instance {
+    /// Makes the instance `latscope-PID`, ready to record and not yet
+    /// recording. `journal` is called with the directory before it is made, so
+    /// that it can be removed even if this process is killed.
+    ///
+    /// # Errors
+    /// As [`tracefs::Instance::create`].
+    pub fn create(journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> Result<Instance, Unavailable> {
+        let own = tracefs::Instance::create(journal)?;
+        own.set_all(&SETTINGS)?;
+        own.set_buffers(ALL_BUFFERS_KIB, BUFFER_KIB)?;
+        for event in NEEDED {
+            own.enable(event).map_err(|error| own.refused(&error))?;
+        }
+        let calls = CALLS.iter().all(|event| own.enable(event).is_ok());
+        let shortfall =
+            (!calls).then(|| "this kernel traces no system calls (CONFIG_FTRACE_SYSCALLS)".to_owned());
+        Ok(Instance { own, followed: Vec::new(), shortfall })
+    }
+
+    /// The instance's directory.
+    pub fn directory(&self) -> &Path {
+        self.own.directory()
+    }
+
+    /// The file to open a [`Marker`] on; a worker opens it itself.
+    pub fn marker(&self) -> PathBuf {
+        self.own.marker()
+    }
+
+    /// What will be missing from the time line, if anything.
+    pub fn shortfall(&self) -> Option<&str> {
+        self.shortfall.as_deref()
+    }
+
+    /// Follows a process: all its present threads, and every thread and
+    /// process that they create.
+    ///
+    /// # Errors
+    /// There is no such process, or the kernel refuses.
+    pub fn follow(&mut self, process: u32) -> io::Result<()> {
+        let tasks = PathBuf::from(format!("/proc/{process}/task"));
+        let threads = fs::read_dir(&tasks).map_err(|error| named(&tasks, &error))?;
+        let threads: Vec<u32> =
+            threads.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+        self.follow_threads(&threads)
+    }
+
+    /// Follows threads by id, and every thread and process that they create.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn follow_threads(&mut self, threads: &[u32]) -> io::Result<()> {
+        let path = self.directory().join("set_event_pid");
+        let list: String = threads.iter().map(|tid| format!("{tid} ")).collect();
+        // Opened for appending, the file keeps those it has.
+        let mut file = OpenOptions::new().append(true).open(&path).map_err(|error| named(&path, &error))?;
+        file.write_all(list.as_bytes()).map_err(|error| named(&path, &error))?;
+        self.followed.extend(threads);
+        Ok(())
+    }
+
+    /// Begins to record. Follow somebody first: else the whole system is recorded.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn start(&self) -> io::Result<()> {
+        self.own.set("tracing_on", "1")
+    }
+
+    /// Stops recording, hands out what was recorded and forgets it and whom it
+    /// followed, so that the next step can be recorded.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn take(&mut self) -> io::Result<Recording> {
+        self.own.set("tracing_on", "0")?;
+        let text = self.own.get("trace")?;
+        self.own.set("options/raw", "1")?;
+        let raw = self.own.get("trace")?;
+        self.own.set("options/raw", "0")?;
+        let (lost, whole_from) = self.lost()?;
+        self.own.set("trace", "")?;
+        self.own.set("set_event_pid", "")?;
+        Ok(Recording {
+            text: with_nanoseconds(&text, &raw),
+            followed: std::mem::take(&mut self.followed),
+            lost,
+            whole_from,
+            architecture: rustix::system::uname().machine().to_string_lossy().into_owned(),
+        })
+    }
+
+    /// Events lost on all CPUs, and from when on nothing is missing.
+    fn lost(&self) -> io::Result<(u64, Option<u64>)> {
+        let path = self.directory().join("per_cpu");
+        let (mut lost, mut whole_from) = (0, None);
+        for cpu in fs::read_dir(&path).map_err(|error| named(&path, &error))? {
+            let stats = fs::read_to_string(cpu?.path().join("stats"))?;
+            let (here, oldest) = lost_on_cpu(&stats);
+            lost += here;
+            if here > 0 {
+                whole_from = whole_from.max(oldest);
+            }
+        }
+        Ok((lost, whole_from))
+    }
+}
+
+/// Places signposts from a measuring thread: one `write` each to a descriptor
+/// opened before. The format is that of Android's atrace, which Perfetto shows
+/// as slices of the thread.
+#[derive(Debug)]
+pub struct Marker {
+    file: File,
+    process: u32,
+}
+
+/// Longest line written for a signpost, bytes; more is cut off.
+const LINE_BYTES: usize = 160;
+
+impl Marker {
+    /// Opens an instance's `trace_marker` ([`Instance::marker`]).
+    ///
+    /// # Errors
+    /// The instance is gone, or writing to it is not permitted.
+    pub fn open(path: &Path) -> io::Result<Marker> {
+        let file = OpenOptions::new().write(true).open(path).map_err(|error| named(path, &error))?;
+        Ok(Marker { file, process: std::process::id() })
+    }
+
+    /// Begins a named stretch on the calling thread. Stretches nest. Does not
+    /// allocate; about a microsecond.
+    pub fn begin(&self, name: &str) {
+        let mut line = io::Cursor::new([0u8; LINE_BYTES]);
+        // Takes what fits: a name cut short is still a name.
+        let _ = write!(line, "B|{}|{name}", self.process);
+        let length = line.position() as usize;
+        let line = line.get_mut();
+        // The kernel's text has a line for each event.
+        line[..length].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
+        self.put(&line[..length]);
+    }
+
+    /// Ends the stretch that the calling thread began last.
+    pub fn end(&self) {
+        self.put(b"E|");
+    }
+
+    /// Writes a remark at this moment. Does not allocate; what is too long is
+    /// cut off.
+    pub fn note(&self, text: fmt::Arguments) {
+        let mut line = io::Cursor::new([0u8; LINE_BYTES]);
+        let _ = line.write_fmt(text);
+        let length = line.position() as usize;
+        self.put(&line.get_ref()[..length]);
+    }
+
+    fn put(&self, line: &[u8]) {
+        // Fails when nothing records: then nobody misses the signpost.
+        let _ = (&self.file).write(line);
+    }
+}
+
+/// Events lost on a CPU, and the time of the oldest one left, ns, from a
+/// `per_cpu/cpuN/stats`.
+pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
+    let field = |name: &str| stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let count = |name: &str| field(name).and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
+    let lost = ["overrun", "commit overrun", "dropped events"].map(count).iter().sum();
+    let oldest = field("oldest event ts").and_then(|value| value.trim().parse::<f64>().ok());
+    (lost, oldest.map(|seconds| (seconds * 1e9) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skipped::traceable;
+    use crate::timeline::{State, Timeline, chrome_json, ftrace_text, shares};
+    use crate::tracefs::testing::shared_settings;
+    use std::sync::mpsc;
+
+    #[test]
+    fn losses_are_read_from_the_statistics() {
+        let stats = "entries: 5\noverrun: 7\ncommit overrun: 0\nbytes: 68\n\
+            oldest event ts:  1695.603818\nnow ts:  1695.8\ndropped events: 2\nread events: 0\n";
+        assert_eq!(lost_on_cpu(stats), (9, Some(1_695_603_818_000)));
+        assert_eq!(lost_on_cpu(""), (0, None));
+    }
+
+    /// Two threads that wake each other twenty times; returns when both are done.
+    fn ping_pong(marker: &Marker) {
+        let (to, from) = (mpsc::sync_channel::<u32>(0), mpsc::sync_channel::<u32>(0));
+        let (received, send_back) = (to.1, from.0);
+        let echo = move || (0..20).for_each(|_| send_back.send(received.recv().unwrap()).unwrap());
+        let echo = std::thread::Builder::new().name("echo".into()).spawn(echo).unwrap();
+        marker.begin("ping\npong");
+        for ball in 0..20 {
+            to.0.send(ball).unwrap();
+            from.1.recv().unwrap();
+        }
+        marker.end();
+        echo.join().unwrap();
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_left_out() {
+        if !traceable("what_does_not_fit_is_counted_and_left_out") {
+            return;
+        }
+        let mut instance = Instance::create(&mut |_| Ok(())).unwrap();
+        fs::write(instance.directory().join("buffer_size_kb"), "8").unwrap();
+        let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        instance.follow_threads(&[me]).unwrap();
+        instance.start().unwrap();
+        for _ in 0..5000 {
+            let _ = rustix::process::getppid();
+        }
+        let recording = instance.take().unwrap();
+        assert!(recording.lost > 1000, "{}", recording.lost);
+        let timeline = Timeline::of(&recording);
+        assert_eq!((timeline.damaged, timeline.lost), (0, recording.lost));
+        assert!(timeline.from >= recording.whole_from.unwrap());
+        assert!(timeline.threads.iter().any(|thread| thread.tid == me && thread.calls.len() > 10));
+    }
+
+    #[test]
+    fn a_real_trace_has_the_threads_and_leaves_nothing_behind() {
+        if !traceable("a_real_trace_has_the_threads_and_leaves_nothing_behind") {
+            return;
+        }
+        let before = shared_settings();
+        let mut journalled = Vec::new();
+        let mut instance = Instance::create(&mut |path| {
+            assert!(!path.exists());
+            journalled.push(path.to_owned());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(journalled, [instance.directory()]);
+        let marker = Marker::open(&instance.marker()).unwrap();
+        for _step in 0..2 {
+            let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            instance.follow_threads(&[me]).unwrap();
+            instance.start().unwrap();
+            ping_pong(&marker);
+            let recording = instance.take().unwrap();
+            check(&recording, me);
+        }
+        drop(marker);
+        let directory = instance.directory().to_owned();
+        drop(instance);
+        assert!(!directory.exists());
+        assert_eq!(shared_settings(), before);
+    }
+
+    fn check(recording: &Recording, me: u32) {
+        let timeline = Timeline::of(recording);
+        assert_eq!((timeline.damaged, timeline.lost), (0, 0));
+        let main = timeline.threads.iter().find(|thread| thread.tid == me).unwrap();
+        let echo = timeline.threads.iter().find(|thread| thread.tid != me).unwrap();
+        assert_eq!((echo.name.as_str(), echo.process), ("echo", std::process::id()));
+        assert!(echo.ended && !main.ended);
+        assert!(main.signposts.iter().any(|post| post.name == "ping pong" && post.closed));
+        for thread in [main, echo] {
+            assert!(thread.intervals.iter().any(|interval| interval.state == State::Running));
+            let gapless = thread.intervals.windows(2).all(|pair| pair[0].until == pair[1].from);
+            assert!(gapless, "{thread:#?}");
+        }
+        for row in shares(&timeline) {
+            let sum: f64 = State::ALL.iter().map(|state| row.share(*state)).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{row:?}");
+        }
+        // Every event has its exact time, not microseconds.
+        assert!(recording.text.lines().any(|line| line.contains("sched_switch")));
+        assert!(main.intervals.iter().any(|interval| interval.from % 1000 != 0));
+        assert!(ftrace_text(&[(recording, &timeline)]).contains("|ping pong"));
+        assert!(chrome_json(&[(recording, &timeline)]).contains("ping pong"));
+    }
+}

@@ -1,0 +1,351 @@
+//! A latency tracer of the kernel (osnoise, timerlat, hwlat) in a trace
+//! instance of our own.
+//!
+//! The lines of a tracer go to the instance alone, but its settings
+//! (`osnoise/`, `hwlat_detector/`) are there once for the whole machine
+//! (Documentation/trace/osnoise-tracer.rst, hwlat_detector.rst). So nothing is
+//! done while anybody else uses such a tracer, and every setting is journalled
+//! before it is changed, so that it returns whatever happens to this process.
+
+use super::instance;
+use super::tracefs::{self, Unavailable};
+use latscope_host::guardian::{Guardian, Undo};
+use rustix::fs::OFlags;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What a tracer is wanted for.
+#[derive(Debug, Clone)]
+pub struct Wanted<'a> {
+    /// Its name in `available_tracers`.
+    pub tracer: &'static str,
+    /// Files of tracefs and what to write to them, in this order.
+    pub settings: Vec<(String, String)>,
+    /// Events to be recorded beside it, as `group/event`.
+    pub events: &'static [&'static str],
+    /// CPUs whose lines are read.
+    pub cpus: &'a [u32],
+}
+
+/// A tracer at work. Everything is undone when it is dropped.
+#[derive(Debug)]
+pub struct Tracer {
+    instance: PathBuf,
+    tracefs: PathBuf,
+    pipes: Vec<Pipe>,
+    /// Undoes when dropped: after the pipes have been closed.
+    _guardian: Guardian,
+}
+
+/// The lines of one CPU.
+#[derive(Debug)]
+struct Pipe {
+    cpu: u32,
+    file: File,
+    text: Vec<u8>,
+}
+
+/// A line that a tracer or an event wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// CPU it was written on.
+    pub cpu: u32,
+    /// `CLOCK_MONOTONIC`, ns, in whole µs.
+    pub at: u64,
+    /// What follows the time.
+    pub text: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// Takes a line of `trace_pipe` apart; `None` for what is none.
+    pub fn parse(line: &'a str) -> Option<Line<'a>> {
+        // A thread's name may hold anything but ends before this.
+        let (cpu, rest) = line.match_indices(" [").find_map(|(at, _)| {
+            let (cpu, rest) = line[at + 2..].split_once("] ")?;
+            Some((cpu.parse().ok()?, rest))
+        })?;
+        let (time, text) = rest.split_once(": ")?;
+        let (seconds, micros) = time.split_whitespace().last()?.split_once('.')?;
+        let at = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
+        Some(Line { cpu, at: at.checked_mul(1000)?, text: text.trim_end() })
+    }
+}
+
+/// Tracers that exclude each other, for they share their settings.
+const OSNOISE: [&str; 2] = ["osnoise", "timerlat"];
+
+/// Settings of the instance before the tracer is chosen.
+const INSTANCE: [(&str, &str); 4] =
+    [("tracing_on", "0"), ("trace_clock", "mono"), ("options/irq-info", "0"), ("options/annotate", "0")];
+
+/// Buffer of each CPU, KiB.
+const BUFFER_KIB: &str = "4096";
+
+/// Bytes of lines taken of a CPU before it is the next one's turn.
+const MOST_AT_ONCE: usize = 4 << 20;
+
+/// Where the kernel's tracing files are, if it has this tracer.
+///
+/// # Errors
+/// tracefs is not mounted or not readable, or there is no such tracer.
+pub fn tracefs_with(tracer: &str) -> Result<PathBuf, Unavailable> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let tracefs = tracefs::mount_point(&mounts).ok_or_else(|| Unavailable {
+        reason: "tracefs is not mounted".to_owned(),
+        remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root",
+    })?;
+    available(&tracefs, tracer).map(|()| tracefs)
+}
+
+fn available(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
+    let path = tracefs.join("available_tracers");
+    let tracers = fs::read_to_string(&path).map_err(|error| tracefs::refused(&path, &error))?;
+    match tracers.split_whitespace().any(|name| name == tracer) {
+        true => Ok(()),
+        false => Err(Unavailable {
+            reason: format!("this kernel has no {tracer} tracer"),
+            remedy: "use a kernel with CONFIG_OSNOISE_TRACER, CONFIG_TIMERLAT_TRACER and CONFIG_HWLAT_TRACER",
+        }),
+    }
+}
+
+impl Tracer {
+    /// Sets a tracer up in an instance of ours, not yet recording.
+    ///
+    /// # Errors
+    /// The tracer is not there, not permitted, or in use by somebody else; then
+    /// nothing is changed any more.
+    pub fn prepare(wanted: &Wanted) -> Result<Tracer, Unavailable> {
+        let tracefs = tracefs_with(wanted.tracer)?;
+        let instances = tracefs.join("instances");
+        unused(&tracefs, wanted.tracer)?;
+        let lost = |error: anyhow::Error| Unavailable {
+            reason: format!("{error:#}"),
+            remedy: "run again; nothing is changed that could not be restored",
+        };
+        let mut guardian = Guardian::start().map_err(lost)?;
+        let mut journal = |undo| guardian.journal(undo).map(drop).map_err(lost);
+        for (file, value) in &wanted.settings {
+            change(&tracefs.join(file), value, &mut journal)?;
+        }
+        // Journalled last and so removed first: settings return when nothing uses them.
+        let instance = tracefs::free_name(&instances)?;
+        journal(Undo::RemoveInstance(instance.clone()))?;
+        fs::create_dir(&instance).map_err(|error| tracefs::refused(&instance, &error))?;
+        let events = wanted.events.iter().map(|event| (format!("events/{event}/enable"), "1".to_owned()));
+        let settings = INSTANCE.iter().map(|(file, value)| ((*file).to_owned(), (*value).to_owned()));
+        let tracer = [("current_tracer".to_owned(), wanted.tracer.to_owned())];
+        for (file, value) in settings.chain(events).chain(tracer) {
+            let path = instance.join(file);
+            tracefs::write(&path, &value).map_err(|error| tracefs::refused(&path, &error))?;
+        }
+        // A short buffer only loses lines sooner, and those are counted.
+        let _ = tracefs::write(&instance.join("buffer_size_kb"), BUFFER_KIB);
+        let pipes = wanted.cpus.iter().map(|cpu| Pipe::open(&instance, *cpu)).collect::<Result<_, _>>()?;
+        Ok(Tracer { instance, tracefs, pipes, _guardian: guardian })
+    }
+
+    /// Where the kernel's tracing files are.
+    pub fn tracefs(&self) -> &Path {
+        &self.tracefs
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn start(&self) -> io::Result<()> {
+        tracefs::write(&self.instance.join("tracing_on"), "1")
+    }
+
+    /// Stops recording.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn stop(&self) -> io::Result<()> {
+        tracefs::write(&self.instance.join("tracing_on"), "0")
+    }
+
+    /// Hands out the lines that came since the last time, CPU by CPU.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn take(&mut self, mut line: impl FnMut(Line)) -> io::Result<()> {
+        self.pipes.iter_mut().try_for_each(|pipe| pipe.take(&mut line))
+    }
+
+    /// Lines that were overwritten before they could be taken.
+    pub fn lost(&self) -> u64 {
+        let of = |pipe: &Pipe| {
+            let path = self.instance.join(format!("per_cpu/cpu{}/stats", pipe.cpu));
+            fs::read_to_string(path).map_or(0, |stats| instance::lost_on_cpu(&stats).0)
+        };
+        self.pipes.iter().map(of).sum()
+    }
+}
+
+impl Pipe {
+    fn open(instance: &Path, cpu: u32) -> Result<Pipe, Unavailable> {
+        let path = instance.join(format!("per_cpu/cpu{cpu}/trace_pipe"));
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        let file = file.map_err(|error| tracefs::refused(&path, &error))?;
+        Ok(Pipe { cpu, file, text: Vec::new() })
+    }
+
+    fn take(&mut self, line: &mut impl FnMut(Line)) -> io::Result<()> {
+        let mut buffer = [0; 16 * 1024];
+        let mut taken = 0;
+        // Lines can come as fast as they are read: there has to be an end.
+        while taken < MOST_AT_ONCE {
+            match self.file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => {
+                    taken += length;
+                    self.text.extend_from_slice(&buffer[..length]);
+                    self.pass_on(line);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the whole lines on and keeps the beginning of the next one.
+    fn pass_on(&mut self, line: &mut impl FnMut(Line)) {
+        let whole = self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        String::from_utf8_lossy(&self.text[..whole]).lines().filter_map(Line::parse).for_each(line);
+        self.text.drain(..whole);
+    }
+}
+
+/// Whether nobody uses the tracer, or one that shares its settings.
+fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
+    let rivals = if OSNOISE.contains(&tracer) { &OSNOISE[..] } else { std::slice::from_ref(&tracer) };
+    let instances = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
+    let places = instances.map(|entry| entry.path()).chain([tracefs.to_owned()]);
+    for place in places {
+        let current = fs::read_to_string(place.join("current_tracer")).unwrap_or_default();
+        if rivals.contains(&current.trim()) {
+            return Err(Unavailable {
+                reason: format!("the {} tracer is in use in {}", current.trim(), place.display()),
+                remedy: "wait until its present user is done (`fuser`, rtla), or `echo nop > current_tracer` there",
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Changes a setting, if it is another one, after journalling what it was.
+fn change(
+    path: &Path,
+    value: &str,
+    journal: &mut impl FnMut(Undo) -> Result<(), Unavailable>,
+) -> Result<(), Unavailable> {
+    let refused = |error| tracefs::refused(path, &error);
+    let before = held(path).map_err(refused)?;
+    let Some(restored) = undone(before.trim(), value) else { return Ok(()) };
+    // Some kernels read a list beyond its end, unless a line ends there.
+    journal(Undo::Write(path.to_owned(), format!("{restored}\n")))?;
+    tracefs::write(path, &format!("{value}\n")).map_err(refused)
+}
+
+/// What a file of settings holds. Read in one go: `osnoise/cpus` refuses to be
+/// read into a buffer in which it does not fit.
+fn held(path: &Path) -> io::Result<String> {
+    let mut buffer = vec![0; 64 * 1024];
+    let length = File::open(path)?.read(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+}
+
+/// What restores a file that reads `before` once `value` has been written to
+/// it; `None` where nothing changes. A file may hold a value, a choice in
+/// brackets, or several words each of which can be negated by `NO_`.
+fn undone(before: &str, value: &str) -> Option<String> {
+    let words: Vec<&str> = before.split_whitespace().collect();
+    let other = |before: &str| (before != value).then(|| before.to_owned());
+    if let Some(chosen) = words.iter().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')) {
+        return other(chosen);
+    }
+    if words.len() < 2 {
+        return other(before);
+    }
+    let opposite = value.strip_prefix("NO_").map_or_else(|| format!("NO_{value}"), str::to_owned);
+    words.contains(&opposite.as_str()).then_some(opposite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_apart_whatever_the_thread_is_called() {
+        let event = "       osnoise/0-134     [000]      6.092775: sample_threshold: start 9.291494962 duration 14247 ns";
+        let line = Line::parse(event).unwrap();
+        assert_eq!((line.cpu, line.at), (0, 6_092_775_000));
+        assert_eq!(line.text, "sample_threshold: start 9.291494962 duration 14247 ns");
+        let odd = "a [x] 1.0: b [2-9  [011] d..1. 12.000001:  1 2 ";
+        assert_eq!(Line::parse(odd), Some(Line { cpu: 11, at: 12_000_001_000, text: " 1 2" }));
+        for none in ["", "# tracer: osnoise", "CPU:1 [LOST 12 EVENTS]", "x-1 [000] now: y", "x-1 [000] 1.2"] {
+            assert_eq!(Line::parse(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn settings_are_restored_in_the_words_of_their_file() {
+        assert_eq!(undone("1000", "250").as_deref(), Some("1000"));
+        assert_eq!(undone("1000", "1000"), None);
+        assert_eq!(undone("none [round-robin] per-cpu", "per-cpu").as_deref(), Some("round-robin"));
+        assert_eq!(undone("none [round-robin] per-cpu", "round-robin"), None);
+        let options = "DEFAULTS OSNOISE_WORKLOAD NO_PANIC_ON_STOP";
+        assert_eq!(undone(options, "NO_OSNOISE_WORKLOAD").as_deref(), Some("OSNOISE_WORKLOAD"));
+        assert_eq!(undone(options, "NO_PANIC_ON_STOP"), None);
+        assert_eq!(undone(options, "PANIC_ON_STOP").as_deref(), Some("NO_PANIC_ON_STOP"));
+    }
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn a_tracer_that_others_use_is_left_alone() {
+        let root = tree(&[
+            ("available_tracers", "timerlat osnoise nop\n"),
+            ("current_tracer", "nop\n"),
+            ("instances/rtla/current_tracer", "timerlat\n"),
+        ]);
+        let refusal = unused(root.path(), "osnoise").unwrap_err();
+        assert!(refusal.reason.contains("timerlat") && refusal.reason.contains("rtla"), "{refusal}");
+        assert_eq!(unused(root.path(), "hwlat"), Ok(()));
+        assert_eq!(available(root.path(), "osnoise"), Ok(()));
+        assert!(available(root.path(), "hwlat").unwrap_err().reason.contains("no hwlat tracer"));
+    }
+
+    #[test]
+    fn a_change_is_journalled_before_it_is_made_and_not_made_without() {
+        let root = tree(&[("period", "1000\n")]);
+        let path = root.path().join("period");
+        let mut journalled = Vec::new();
+        change(&path, "250", &mut |undo| {
+            assert_eq!(fs::read_to_string(&path).unwrap(), "1000\n");
+            journalled.push(undo);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(journalled, [Undo::Write(path.clone(), "1000\n".to_owned())]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "250\n");
+        let gone = Unavailable { reason: "gone".to_owned(), remedy: "" };
+        assert_eq!(change(&path, "1", &mut |_| Err(gone.clone())), Err(gone.clone()));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "250\n");
+    }
+}

@@ -1,0 +1,271 @@
+//! Own instances of the kernel's trace.
+//!
+//! tracefs gives every directory made in `instances/` buffers, events and
+//! options of its own (Documentation/trace/ftrace.rst, "Instances"): nothing
+//! that others trace is touched, and removing the directory undoes it all.
+
+pub use latscope_host::guardian::write;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use std::fs::{self};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Why there can be no trace instance, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}: {remedy}")]
+pub struct Unavailable {
+    /// What is missing or refused.
+    pub reason: String,
+    /// The command or the step that mends it.
+    pub remedy: &'static str,
+}
+
+/// An instance of ours. It is removed when dropped.
+#[derive(Debug)]
+pub struct Instance {
+    directory: PathBuf,
+}
+
+impl Instance {
+    /// Makes the instance `latscope-PID`. `journal` is called with the directory
+    /// before it is made, so that it can be removed even if this process is
+    /// killed.
+    ///
+    /// # Errors
+    /// tracefs is not mounted, the kernel or the permissions do not allow an
+    /// instance, or `journal` fails; then nothing was changed.
+    pub fn create(journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> Result<Instance, Unavailable> {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let tracefs = mount_point(&mounts).ok_or_else(|| Unavailable {
+            reason: "tracefs is not mounted".to_owned(),
+            remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root",
+        })?;
+        Instance::create_in(&tracefs, journal)
+    }
+
+    fn create_in(
+        tracefs: &Path,
+        journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
+    ) -> Result<Instance, Unavailable> {
+        let directory = free_name(&tracefs.join("instances"))?;
+        journal(&directory).map_err(|error| Unavailable {
+            reason: format!("{error:#}"),
+            remedy: "run again; no trace is recorded that could not be cleared up",
+        })?;
+        fs::create_dir(&directory).map_err(|error| refused(&directory, &error))?;
+        Ok(Instance { directory })
+    }
+
+    /// Writes one of the instance's files.
+    ///
+    /// # Errors
+    /// The kernel refuses; the text names the file.
+    pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
+        let path = self.directory.join(file);
+        write(&path, value).map_err(|error| named(&path, &error))
+    }
+
+    /// Writes several of its files.
+    ///
+    /// # Errors
+    /// The kernel refuses one.
+    pub fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), Unavailable> {
+        settings
+            .iter()
+            .try_for_each(|(file, value)| self.set(file, value))
+            .map_err(|error| self.refused(&error))
+    }
+
+    /// Gives each CPU a buffer of its share of a sum, and of no more than a
+    /// maximum, KiB; returns its size.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub fn set_buffers(&self, sum: usize, most: usize) -> Result<usize, Unavailable> {
+        let size = (sum / self.cpus().max(1)).clamp(64.min(most), most);
+        self.set("buffer_size_kb", &size.to_string()).map_err(|error| self.refused(&error))?;
+        Ok(size)
+    }
+
+    /// How many CPUs have a buffer.
+    pub fn cpus(&self) -> usize {
+        fs::read_dir(self.directory.join("per_cpu")).map_or(1, Iterator::count)
+    }
+
+    /// Enables an event, as `sched/sched_switch`, or all of a system.
+    ///
+    /// # Errors
+    /// The kernel has no such event.
+    pub fn enable(&self, event: &str) -> io::Result<()> {
+        self.set(&format!("events/{event}/enable"), "1")
+    }
+
+    /// Reads one of its files.
+    ///
+    /// # Errors
+    /// The kernel refuses; the text names the file.
+    pub fn get(&self, file: &str) -> io::Result<String> {
+        let path = self.directory.join(file);
+        let bytes = read(&path).map_err(|error| named(&path, &error))?;
+        // Names of threads can be any bytes.
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The instance's directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The file that remarks are written to.
+    pub fn marker(&self) -> PathBuf {
+        self.directory.join("trace_marker")
+    }
+
+    /// What to do when the kernel refuses a setting.
+    pub fn refused(&self, error: &io::Error) -> Unavailable {
+        Unavailable { reason: error.to_string(), remedy: remedy(error) }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Busy as long as a worker holds its marker; then the journal's keeper
+        // removes it, who has the patience.
+        let _ = fs::remove_dir(&self.directory);
+    }
+}
+
+/// Where it is mounted where nobody has done so.
+const USUAL: &str = "/sys/kernel/tracing";
+
+/// Mounts tracefs for this process and those that it will start, if it is not
+/// mounted: in a mount namespace of its own, so that the machine stays as it
+/// is. Without the right to do so nothing is changed, and [`Instance::create`]
+/// says what is missing. For a process with one thread only.
+pub fn provide() {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let root = rustix::process::geteuid().is_root();
+    if !root || mount_point(&mounts).is_some() || !kinds.contains("\ttracefs\n") {
+        return;
+    }
+    if latscope_os::sched::own_mounts().is_ok() {
+        // Further mounts of others come in, this one does not go out.
+        let inwards = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        if mount_change("/", inwards).is_ok() {
+            let _ = mount("nodev", USUAL, "tracefs", MountFlags::empty(), None);
+        }
+    }
+}
+
+/// Where tracefs is mounted, by a `/proc/mounts`: on its own, or as a part of
+/// debugfs, which older kernels mount it in.
+pub fn mount_point(mounts: &str) -> Option<PathBuf> {
+    let of_type = |kind: &str| {
+        mounts.lines().find_map(|line| {
+            let mut fields = line.split(' ');
+            let place = fields.nth(1)?;
+            (fields.next()? == kind).then(|| PathBuf::from(place))
+        })
+    };
+    of_type("tracefs").or_else(|| of_type("debugfs").map(|debugfs| debugfs.join("tracing")))
+}
+
+/// How many instances this process has made.
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// `latscope-PID`, or with a number behind it for a second one, or where an
+/// earlier process of this id has left one.
+pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
+    let name = |number: u32| match number {
+        0 => format!("latscope-{}", std::process::id()),
+        _ => format!("latscope-{}-{number}", std::process::id()),
+    };
+    let first = MADE.fetch_add(1, Ordering::Relaxed);
+    (first..first.saturating_add(100))
+        .map(|number| instances.join(name(number)))
+        .find(|path| matches!(path.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound))
+        .ok_or_else(|| match instances.read_dir() {
+            Err(error) => refused(instances, &error),
+            Ok(_) => Unavailable {
+                reason: format!("{} holds too many instances of latscope", instances.display()),
+                remedy: "remove those of processes that are gone: `rmdir latscope-*` there, as root",
+            },
+        })
+}
+
+pub(super) fn refused(path: &Path, error: &io::Error) -> Unavailable {
+    Unavailable { reason: named(path, error).to_string(), remedy: remedy(error) }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "run as root",
+        ErrorKind::NotFound => "use a kernel with CONFIG_TRACING and CONFIG_FTRACE, and mounted tracefs",
+        ErrorKind::OutOfMemory => "free some memory: the buffers take up to 64 MiB",
+        _ => "see whether tracing is locked down: `cat /sys/kernel/security/lockdown`",
+    }
+}
+
+/// Some of the files there answer only one read: it has to be a large one.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let (mut bytes, mut part) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(bytes),
+            length => bytes.extend_from_slice(&part[..length]),
+        }
+    }
+}
+
+/// The error with the file's name before it.
+pub fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// What tests of instances share.
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+
+    /// The settings that everybody on the machine shares.
+    pub fn shared_settings() -> Vec<String> {
+        let files =
+            ["tracing_on", "current_tracer", "set_event", "trace_clock", "set_event_pid", "trace_options"];
+        let root = mount_point(&fs::read_to_string("/proc/mounts").unwrap()).unwrap();
+        files.iter().map(|file| fs::read_to_string(root.join(file)).unwrap()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracefs_is_found_on_its_own_or_in_debugfs() {
+        let debugfs = "proc /proc proc rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n";
+        assert_eq!(mount_point(debugfs), Some("/sys/kernel/debug/tracing".into()));
+        let both = format!("{debugfs}nodev /sys/kernel/tracing tracefs rw 0 0\n");
+        assert_eq!(mount_point(&both), Some("/sys/kernel/tracing".into()));
+        assert_eq!(mount_point("tracefs /tmp ext4 rw 0 0"), None);
+    }
+
+    #[test]
+    fn a_directory_that_is_no_tracefs_is_refused_with_a_remedy() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journalled = 0;
+        let mut journal = |_: &Path| {
+            journalled += 1;
+            Ok(())
+        };
+        let refusal = Instance::create_in(directory.path(), &mut journal).unwrap_err();
+        assert!(refusal.reason.contains("instances"), "{refusal}");
+        assert_eq!(journalled, 1);
+        fs::create_dir(directory.path().join("instances")).unwrap();
+        let refusal = Instance::create_in(directory.path(), &mut |_| anyhow::bail!("full")).unwrap_err();
+        assert_eq!(refusal.reason, "full");
+        assert_eq!(fs::read_dir(directory.path().join("instances")).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,146 @@
+//! Blame on a trace of a real kernel, and on damaged ones.
+#![forbid(unsafe_code)]
+
+mod dat;
+
+use dat::{Dat, THEFT};
+use latscope_trace::blame::{Setting, Window, causes};
+use latscope_trace::events::{Decoder, Event, Kind, dat as write, names, text};
+use proptest::prelude::*;
+
+/// The late wake-ups that the victim noted: `late: cpu 1 thread 5 from 1 until 2`.
+fn windows(events: &[Event]) -> Vec<Window> {
+    let noted = |event: &Event| {
+        let Kind::Mark { text } = &event.kind else { return None };
+        let numbers: Vec<u64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
+        let [cpu, thread, from, until] = numbers[..] else { return None };
+        Some(Window { cpu: cpu as u32, thread: thread as u32, from, until })
+    };
+    events.iter().filter_map(noted).collect()
+}
+
+#[test]
+fn the_thief_is_named_with_what_it_took() {
+    let events = Dat::read(THEFT).events();
+    let windows = windows(&events);
+    let window = windows.iter().max_by_key(|window| window.until - window.from).unwrap();
+    assert!(window.until - window.from > 2_000_000);
+    for virtual_machine in [false, true] {
+        let setting = Setting { virtual_machine, tick: Some(10_000_000), stolen: 0 };
+        let found = causes(&events, window, &setting);
+        assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
+        assert_eq!((found[0].kind.as_str(), found[0].name.as_str()), ("thread", "thief"));
+        assert!(found[0].ns > 1_900_000, "{found:#?}");
+        let kinds: Vec<&str> = found.iter().map(|cause| cause.kind.as_str()).collect();
+        assert!(kinds.contains(&"irq"), "{kinds:?}");
+        // The timer's interrupt was some microseconds on its way.
+        assert!(kinds.contains(&if virtual_machine { "hypervisor" } else { "unknown" }), "{kinds:?}");
+    }
+}
+
+#[test]
+fn events_are_whole_and_in_order_on_each_cpu() {
+    let dat = Dat::read(THEFT);
+    let events = dat.events();
+    assert_eq!(dat.catalogue.page_size(), Some(4096));
+    for cpu in 0..2 {
+        let of_cpu: Vec<&Event> = events.iter().filter(|event| event.cpu == cpu).collect();
+        let mut on_cpu = None;
+        for event in of_cpu {
+            assert!(on_cpu.is_none_or(|thread| thread == event.thread), "{event:?}");
+            on_cpu = Some(event.thread);
+            if let Kind::Switch { from, to, .. } = &event.kind {
+                assert_eq!(from.tid, event.thread);
+                on_cpu = Some(to.tid);
+            }
+        }
+    }
+    let names = names(&events);
+    assert!(names.values().any(|name| &**name == "victim"));
+    let lines = text(&events, &names);
+    assert_eq!(lines.lines().filter(|line| !line.starts_with('#')).count(), events.len());
+}
+
+#[test]
+fn events_of_which_nothing_is_known_are_in_the_text_too() {
+    // What the kernel calls a waking, it might call a transaction: as many lines, another name.
+    let mut dat = Dat::read(THEFT);
+    let lines = |dat: &Dat, name: &str| {
+        let events = dat.events();
+        let text = text(&events, &names(&events));
+        let line = format!(": {name}: ");
+        text.lines().filter(|of| of.contains(&line)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = lines(&dat, "sched_waking");
+    for (_, format) in &mut dat.catalogue.events {
+        *format = format.replace("name: sched_waking", "name: binder_transaction");
+    }
+    let after = lines(&dat, "binder_transaction");
+    assert!(before.len() > 10);
+    assert_eq!(after.len(), before.len());
+    // Fields as the kernel prints them, which is what we print of those that we know.
+    let fields = |line: &String| line.split("comm=").nth(1).unwrap().to_owned();
+    assert!(
+        after.iter().map(fields).all(|fields| fields.contains(" pid=") && fields.contains(" prio=")),
+        "{after:#?}"
+    );
+}
+
+#[test]
+fn a_file_written_and_read_back_is_the_same() {
+    let dat = Dat::read(THEFT);
+    let pages: Vec<Vec<&[u8]>> =
+        dat.pages.iter().map(|pages| pages.iter().map(Vec::as_slice).collect()).collect();
+    let again = Dat::read(&write(&dat.catalogue, "mono", &names(&dat.events()), &pages).unwrap());
+    assert_eq!((&again.catalogue, &again.pages), (&dat.catalogue, &dat.pages));
+    assert_eq!(again.events(), dat.events());
+}
+
+#[test]
+fn a_catalogue_without_formats_yields_nothing() {
+    let mut dat = Dat::read(THEFT);
+    dat.catalogue.events.retain(|(system, _)| system == "ftrace");
+    assert!(dat.events().iter().all(|event| matches!(event.kind, Kind::Mark { .. } | Kind::Lost { .. })));
+    dat.catalogue.header_page.clear();
+    assert_eq!(dat.events(), []);
+    assert_eq!(write(&dat.catalogue, "mono", &Default::default(), &[]), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn a_damaged_trace_is_read_as_far_as_it_goes(
+        damage in proptest::collection::vec((0usize..4096, any::<u8>()), 1..40),
+        cut in 0usize..4097,
+    ) {
+        let mut dat = Dat::read(THEFT);
+        let windows = windows(&dat.events());
+        for page in dat.pages.iter_mut().flatten() {
+            damage.iter().for_each(|(at, byte)| page[*at] = *byte);
+            page.truncate(cut);
+        }
+        let events = dat.events();
+        for window in windows {
+            let found = causes(&events, &window, &Setting::default());
+            prop_assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
+        }
+        let _ = text(&events, &names(&events));
+    }
+
+    #[test]
+    fn damaged_formats_do_no_harm(damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..60)) {
+        let mut dat = Dat::read(THEFT);
+        for (at, byte) in damage {
+            let index = at.index(dat.catalogue.events.len());
+            let text = &mut dat.catalogue.events[index].1;
+            let mut bytes = std::mem::take(text).into_bytes();
+            let place = at.index(bytes.len().clamp(1, 700));
+            bytes[place] = byte;
+            *text = String::from_utf8_lossy(&bytes).into_owned();
+        }
+        let mut decoder = Decoder::new(&dat.catalogue);
+        let mut count = 0;
+        dat.pages.iter().flatten().for_each(|page| decoder.page(0, page, |_| count += 1));
+        prop_assert!(count < 10_000);
+    }
+}

@@ -1,0 +1,319 @@
+//! What stands in the columns of the survey's table.
+
+use super::bar::Scale;
+use super::footnotes::Footnotes;
+use super::grid::{Column, Side, Text};
+use super::head::with_remedy;
+use super::rows::{ReferenceCell, Row, Spread};
+use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
+use crate::devices::DEVICES;
+use latscope_core::report::{Support, Times};
+use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};
+
+/// A share of rejected samples from which a row says so.
+const MANY_REJECTED: f64 = 0.1;
+
+/// The fewest columns in which a shortened name can be told.
+const SHORTEST: usize = 12;
+
+/// A column beside the operation's name; their order is the order shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Slot {
+    Family,
+    Time,
+    Marks,
+    Spread,
+    Cycles,
+    /// A bar on a logarithmic scale, this wide.
+    Bar(usize),
+    /// A reference's number, perhaps with its ratio to ours.
+    Reference {
+        at: usize,
+        ratio: bool,
+    },
+}
+
+/// The rows of a table, ready to be set in columns.
+pub(super) struct Cells<'a> {
+    pub rows: &'a [Row],
+    /// Short and full name of each reference.
+    pub references: &'a [(String, String)],
+    pub scale: Scale,
+    pub notes: Footnotes,
+}
+
+impl Cells<'_> {
+    /// Numbers the notes of the columns shown from the top row down.
+    pub fn number_notes(&mut self, slots: &[Slot]) {
+        let shown = self.shown(slots);
+        for row in self.rows {
+            if let Some(doubt) = doubt(row) {
+                self.notes.number(&doubt);
+            }
+            for note in shown.iter().filter_map(|at| row.references[*at].as_ref().and_then(remark)) {
+                self.notes.number(note);
+            }
+        }
+    }
+
+    /// The references that have a column.
+    pub fn shown(&self, slots: &[Slot]) -> Vec<usize> {
+        let at = |slot: &Slot| match slot {
+            Slot::Reference { at, .. } => Some(*at),
+            _ => None,
+        };
+        slots.iter().filter_map(at).collect()
+    }
+
+    /// Width of the longest name with what belongs to it.
+    pub fn longest_label(&self) -> usize {
+        let width = |row: &Row| {
+            let aside = aside(row);
+            let gap = if aside.is_empty() { 0 } else { 2 };
+            Text::plain(&row.label).width() + gap + Text::plain(aside).width()
+        };
+        self.rows.iter().map(width).max().unwrap_or(0).max("operation".len())
+    }
+
+    /// The names of the operations, `width` columns wide; rates and the like
+    /// stand at the right of them where there is room.
+    pub fn labels(&self, width: usize) -> Column {
+        let cell = |row: &Row| {
+            let (label, aside) = (Text::plain(&row.label), aside(row));
+            let taken = label.width() + Text::plain(&aside).width();
+            if aside.is_empty() {
+                return label.shortened(width);
+            }
+            if taken + 2 <= width {
+                return label.with(PLAIN, " ".repeat(width - taken)).with(DIM, aside);
+            }
+            // Where bandwidth is the figure, it says more than the middle of a long name.
+            match row.rate.filter(|_| row.family != "file").map(format_rate) {
+                Some(rate) if width >= SHORTEST + 2 + rate.len() => {
+                    let label = label.shortened(width - 2 - rate.len());
+                    let gap = width - label.width() - rate.len();
+                    label.with(PLAIN, " ".repeat(gap)).with(DIM, rate)
+                }
+                _ => label.shortened(width),
+            }
+        };
+        column("operation", Side::Left, self.rows.iter().map(cell).collect())
+    }
+
+    /// A column of the table.
+    pub fn column(&mut self, slot: Slot) -> Column {
+        let each = |cell: &dyn Fn(&Row) -> Text| self.rows.iter().map(cell).collect();
+        match slot {
+            Slot::Family => column("family", Side::Left, each(&|row| Text::styled(DIM, &row.family))),
+            Slot::Time => column("here", Side::Right, each(&|row| Text::styled(BOLD, time(row.ns)))),
+            Slot::Spread => column("spread", Side::Right, each(&spread_cell)),
+            Slot::Cycles => column("cycles", Side::Right, each(&cycles_cell)),
+            Slot::Bar(width) => {
+                let cells = each(&|row| {
+                    let (filled, rest) = self.scale.bar(row.ns, width);
+                    Text::styled(magnitude(row.ns), filled).with(DIM, rest)
+                });
+                Column::new(Text::styled(DIM, self.scale.heading(width)), Side::Left, cells)
+            }
+            Slot::Marks => {
+                let cells = self.rows.iter().map(|row| marks_cell(row, &mut self.notes)).collect();
+                Column::new(Text::default(), Side::Left, cells)
+            }
+            Slot::Reference { at, ratio } => self.reference(at, ratio),
+        }
+    }
+
+    /// Number, ratio and mark of a reference, each in a column of its own
+    /// within the column.
+    fn reference(&mut self, at: usize, ratio: bool) -> Column {
+        let device = at < DEVICES.len();
+        let parts: Vec<Option<[Text; 3]>> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let cell = row.references[at].as_ref()?;
+                Some(reference_parts(cell, device, ratio, &mut self.notes))
+            })
+            .collect();
+        let widest = |part: usize| parts.iter().flatten().map(|p| p[part].width()).max().unwrap_or(0);
+        let widths = [widest(0), widest(1), widest(2)];
+        let cells = parts.into_iter().map(|parts| parts.map_or_else(Text::default, |p| joined(p, widths)));
+        let name = Text::styled(HEADING, &self.references[at].0);
+        let before = widths[0].saturating_sub(name.width());
+        Column::new(Text::plain(" ".repeat(before)).and(name), Side::Left, cells.collect())
+    }
+}
+
+fn column(heading: &str, side: Side, cells: Vec<Text>) -> Column {
+    Column::new(Text::styled(HEADING, heading), side, cells)
+}
+
+/// A duration whose unit takes two columns, so that units stand in line.
+fn time(ns: f64) -> String {
+    let text = format_time(ns);
+    if text.ends_with(" s") { text + " " } else { text }
+}
+
+/// What belongs to a row and has no column: its rate, or what is odd about it.
+pub(super) fn aside(row: &Row) -> String {
+    let mut parts = Vec::new();
+    parts.extend(row.rate.map(format_rate));
+    parts.extend(row.blocked.map(|share| format!("blocked {}", format_percent(share))));
+    if row.rejected >= MANY_REJECTED {
+        parts.push(format!("rejected {}", format_share(row.rejected)));
+    }
+    parts.join(", ")
+}
+
+/// Why a row is to be doubted.
+pub(super) fn doubt(row: &Row) -> Option<String> {
+    let early = row.incomplete.then_some("the run ended before it was measured in full");
+    let degraded = match row.support {
+        Support::Degraded => Some(row.reason.as_deref().unwrap_or("degraded, no reason is given")),
+        _ => None,
+    };
+    let text = [degraded, early].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    (!text.is_empty()).then(|| with_remedy(&text, row.remedy.as_deref()))
+}
+
+/// What has to be said about a reference's number.
+pub(super) fn remark(cell: &ReferenceCell) -> Option<&str> {
+    let usual = cell.same && (cell.part == 1.0 || cell.part == 0.5);
+    cell.note.as_deref().filter(|_| !usual)
+}
+
+/// The sign of what a duration is.
+pub(super) fn times_mark(times: Times) -> &'static str {
+    match times {
+        Times::RoundTrip => "RT",
+        Times::OneWay => "→",
+        Times::Operation => "",
+    }
+}
+
+fn marks_cell(row: &Row, notes: &mut Footnotes) -> Text {
+    let mut cell = Text::styled(DIM, times_mark(row.times));
+    if let Some(doubt) = doubt(row) {
+        let sign = if row.support == Support::Degraded { "!" } else { "~" };
+        cell = cell.with(WARNING, format!("{sign}{}", notes.mark(&doubt)));
+    }
+    cell
+}
+
+fn spread_cell(row: &Row) -> Text {
+    Text::styled(DIM, row.spread.map_or(String::new(), |spread| spread_text(spread, row.ns)))
+}
+
+/// In the unit of the row's own duration, without naming it.
+fn spread_text(spread: Spread, ns: f64) -> String {
+    let unit = [1e9, 1e6, 1e3].into_iter().find(|unit| ns >= 0.9995 * unit).unwrap_or(1.0);
+    match spread {
+        Spread::NextRun(low, high) | Spread::Between(low, high) => {
+            format!("{}-{}", three_digits(low / unit), three_digits(high / unit))
+        }
+        Spread::Tail(name, tail) => format!("{name} {}", three_digits(tail / unit)),
+    }
+}
+
+/// `1.67-1.93 ns`, or `980 ns-1.20 µs` where the ends have different units.
+pub(super) fn between(low: f64, high: f64) -> String {
+    let (from, to) = (format_time(low), format_time(high));
+    match (from.split_once(' '), to.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}-{to}"),
+        _ => format!("{from}-{to}"),
+    }
+}
+
+fn cycles_cell(row: &Row) -> Text {
+    Text::plain(row.cycles.map(cycles).unwrap_or_default())
+}
+
+/// Cycles with as many digits as the method is good for: `0.25`, `16.1`,
+/// `1420`, `118k`, `21M`.
+pub(super) fn cycles(cycles: f64) -> String {
+    match cycles {
+        c if c < 0.995 => format!("{c:.2}"),
+        c if c < 99.95 => format!("{c:.1}"),
+        c if c < 9999.5 => format!("{c:.0}"),
+        c if c < 999.5e3 => format!("{:.0}k", c / 1e3),
+        c => format!("{:.0}M", c / 1e6),
+    }
+}
+
+/// How many times as long: `0.04×`, `3.8×`, `124×`, `12k×`.
+pub(super) fn times_as_long(ratio: f64) -> String {
+    match ratio {
+        r if !r.is_finite() => "-".to_owned(),
+        r if r < 0.0995 => format!("{r:.2}×"),
+        r if r < 9.95 => format!("{r:.1}×"),
+        r if r < 9999.5 => format!("{r:.0}×"),
+        r => format!("{:.0}k×", r / 1e3),
+    }
+}
+
+/// A published duration, as short as it is precise: `1.3µs`. It has one or two
+/// digits, so no zeros are added.
+pub(super) fn published(ns: f64) -> String {
+    let text = format_time(ns);
+    let Some((number, unit)) = text.split_once(' ') else { return text };
+    let short =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{short}{unit}")
+}
+
+fn reference_parts(cell: &ReferenceCell, device: bool, ratio: bool, notes: &mut Footnotes) -> [Text; 3] {
+    let number = if device { published(cell.ns) } else { time(cell.ns) };
+    let note = remark(cell).map(|note| notes.mark(note)).unwrap_or_default();
+    if !cell.same {
+        let mark = Text::styled(WARNING, format!("{}{note}", cell.sign));
+        let number = Text::styled(DIM, number);
+        return if ratio { [number, mark, Text::default()] } else { [number, Text::default(), mark] };
+    }
+    let mark = if cell.part == 0.5 { "½" } else { &note };
+    if !ratio {
+        return [Text::plain(number), Text::default(), Text::styled(DIM, mark)];
+    }
+    let factor = Text::styled(style::ratio(cell.ratio), times_as_long(cell.ratio));
+    [Text::plain(number).with(DIM, mark), factor, Text::default()]
+}
+
+/// Number and ratio to the right, mark to the left.
+fn joined([number, ratio, mark]: [Text; 3], widths: [usize; 3]) -> Text {
+    let blanks = |count: usize| " ".repeat(count);
+    let mut cell = Text::plain(blanks(widths[0] - number.width())).and(number);
+    if widths[1] > 0 {
+        cell = cell.with(PLAIN, blanks(1 + widths[1] - ratio.width())).and(ratio);
+    }
+    let after = widths[2] - mark.width();
+    cell.and(mark).with(PLAIN, blanks(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_and_published_numbers_are_short() {
+        for (ratio, text) in [(0.04, "0.04×"), (1.0, "1.0×"), (124.4, "124×"), (12_345.0, "12k×")] {
+            assert_eq!(times_as_long(ratio), text);
+        }
+        assert_eq!(times_as_long(f64::INFINITY), "-");
+        for (ns, text) in [(1.0, "1ns"), (3.2e3, "3.2µs"), (150e3, "150µs"), (1e6, "1ms")] {
+            assert_eq!(published(ns), text);
+        }
+    }
+
+    #[test]
+    fn a_spread_names_its_unit_once_where_it_can() {
+        assert_eq!(between(1.67, 1.93), "1.67-1.93 ns");
+        assert_eq!(between(980.0, 1_200.0), "980 ns-1.20 µs");
+        assert_eq!(spread_text(Spread::Between(980.0, 1_200.0), 1_010.0), "0.98-1.20");
+        assert_eq!(spread_text(Spread::Tail("p99", 1.24e6), 427e3), "p99 1240");
+        assert_eq!(spread_text(Spread::Between(0.9, 1.2e3), 1.0), "0.90-1200");
+    }
+
+    #[test]
+    fn cycles_keep_the_digits_that_mean_something() {
+        assert_eq!([0.25, 5.0, 230.4, 118e3, 21e6].map(cycles), ["0.25", "5.0", "230", "118k", "21M"]);
+    }
+}

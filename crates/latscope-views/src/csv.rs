@@ -1,0 +1,261 @@
+//! A line for each measurement, for spreadsheets and scripts. Durations are in
+//! ns, rates in bytes per second, all digits kept. Control characters, which names of
+//! hosts, files and threads can hold, are written as `\x1b`.
+
+use super::rows::family;
+use latscope_core::events::groups;
+use latscope_core::histogram::Histogram;
+use latscope_core::report::{Measurement, Report, Sampling};
+use std::collections::BTreeMap;
+
+const COLUMNS: [&str; 42] = [
+    "probe",
+    "family",
+    "title",
+    "params",
+    "sampling",
+    "batch_ops",
+    "times",
+    "support",
+    "reason",
+    "remedy",
+    "incomplete",
+    "row",
+    "count",
+    "rejected",
+    "missed",
+    "min_ns",
+    "p10_ns",
+    "p50_ns",
+    "p90_ns",
+    "p95_ns",
+    "p99_ns",
+    "p99_9_ns",
+    "p99_99_ns",
+    "p99_999_ns",
+    "p99_9999_ns",
+    "max_ns",
+    "mean_ns",
+    "cycles",
+    "ops",
+    "bytes_touched",
+    "bytes_moved",
+    "touched_bytes_per_s",
+    "moved_bytes_per_s",
+    "values",
+    "machine",
+    "started",
+    "finished",
+    "verdict",
+    "quality",
+    "rounds",
+    "next_run_low_ns",
+    "next_run_high_ns",
+];
+
+/// The report as CSV with a header line; what is not there is an empty field.
+pub fn csv(report: &Report) -> Vec<u8> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let written = writer
+        .write_record(COLUMNS)
+        .and_then(|()| report.measurements.iter().try_for_each(|m| writer.write_record(record(report, m))));
+    written.expect("memory takes any record of the same length");
+    writer.into_inner().expect("memory can be flushed")
+}
+
+/// The histograms of the single events of a report as CSV: a line for each
+/// bucket that is not empty, with its bounds in ns (both inclusive) and a column
+/// of counts for each measurement. Values beyond the last bucket are in a line
+/// without bounds. `None` without single events.
+pub fn buckets(report: &Report) -> Option<Vec<u8>> {
+    let groups = groups(report);
+    let several = groups.len() > 1;
+    let rows = groups
+        .iter()
+        .flat_map(|group| group.singles.iter().chain(&group.merged).map(move |row| (group, row)));
+    let columns: Vec<(String, &Histogram)> = rows
+        .map(|(group, row)| {
+            let name = if several { format!("{}, {}", group.probe, row.label) } else { row.label.clone() };
+            (name, &row.m.histogram)
+        })
+        .collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let mut lines: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    for (at, (_, histogram)) in columns.iter().enumerate() {
+        for (low, high, count) in histogram.buckets_ns() {
+            let line = lines.entry((low as u64, high as u64)).or_insert_with(|| vec![0; columns.len()]);
+            line[at] = count;
+        }
+    }
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let mut write =
+        |bounds: [String; 2], counts: Vec<String>| writer.write_record(bounds.into_iter().chain(counts));
+    let heading = ["low_ns", "high_ns"].map(str::to_owned);
+    let mut written = write(heading, columns.iter().map(|(name, _)| shown(name)).collect());
+    for ((low, high), counts) in &lines {
+        let counts = counts.iter().map(u64::to_string).collect();
+        written = written.and_then(|()| write([low.to_string(), high.to_string()], counts));
+    }
+    if columns.iter().any(|(_, histogram)| histogram.overflow() > 0) {
+        let beyond = columns.iter().map(|(_, histogram)| histogram.overflow().to_string()).collect();
+        written = written.and_then(|()| write(Default::default(), beyond));
+    }
+    written.expect("memory takes any record of the same length");
+    Some(writer.into_inner().expect("memory can be flushed"))
+}
+
+/// A text without control characters, which a terminal would obey and a line would end at.
+fn shown(text: &str) -> String {
+    let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
+    text.chars().map(escaped).collect()
+}
+
+/// The fields of a measurement, in the order of [`COLUMNS`].
+fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
+    let s = &m.summary;
+    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let work = |bytes: fn(&latscope_core::report::Work) -> u64| m.work.as_ref().map(|w| bytes(w).to_string());
+    let (sampling, batch_ops) = match m.sampling {
+        Sampling::Event => ("event", String::new()),
+        Sampling::Batch { ops } => ("batch", ops.to_string()),
+    };
+    [
+        m.probe.clone(),
+        family(&m.probe).to_owned(),
+        m.title.clone(),
+        joined(m.params.iter().map(|(name, value)| format!("{name}={value}"))),
+        sampling.to_owned(),
+        batch_ops,
+        name(&m.times),
+        name(&m.support),
+        text(&m.reason),
+        text(&m.remedy),
+        m.incomplete.to_string(),
+        m.row.to_string(),
+        s.count.to_string(),
+        s.rejected.to_string(),
+        s.missed.to_string(),
+        number(s.min),
+        number(s.p10),
+        number(s.p50),
+        number(s.p90),
+        number(s.p95),
+        number(s.p99),
+        number(s.p99_9),
+        number(s.p99_99),
+        number(s.p99_999),
+        number(s.p99_9999),
+        number(s.max),
+        number(s.mean),
+        number(s.cycles),
+        work(|w| w.ops).unwrap_or_default(),
+        work(|w| w.bytes_touched).unwrap_or_default(),
+        work(|w| w.bytes_moved).unwrap_or_default(),
+        number(m.rate_touched()),
+        number(m.rate_moved()),
+        joined(m.values.iter().map(|(name, v)| format!("{name}={}{}", v.value, spaced(&v.unit)))),
+        report.machine.name.clone(),
+        report.started.clone(),
+        text(&report.finished),
+        m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default(),
+        name(&m.quality.level),
+        m.rounds.len().max(1).to_string(),
+        number(m.interval.map(|interval| interval.low)),
+        number(m.interval.map(|interval| interval.high)),
+    ]
+    .map(|field| shown(&field))
+}
+
+fn spaced(unit: &str) -> String {
+    if unit.is_empty() { String::new() } else { format!(" {unit}") }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(";")
+}
+
+/// The name a value has in the JSON.
+fn name(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn each_measurement_has_a_line_that_reads_back() {
+        let report = fixture::report();
+        let bytes = csv(&report);
+        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
+        let column = |name: &str| COLUMNS.iter().position(|c| *c == name).unwrap();
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        assert_eq!(lines.len(), report.measurements.len());
+        for (line, m) in lines.iter().zip(&report.measurements) {
+            assert_eq!(&line[column("probe")], m.probe);
+            assert_eq!(line[column("p50_ns")].parse().ok(), m.summary.p50);
+            assert_eq!(line[column("touched_bytes_per_s")].parse().ok(), m.rate_touched());
+            assert_eq!(line[column("count")], m.summary.count.to_string());
+        }
+    }
+
+    /// Every text of a result that others chose, with what a terminal would obey in it.
+    fn hostile(report: &mut Report) {
+        let hostile = |text: &mut String| text.insert_str(0, "a\u{1b}[2J\r\n\u{7}\u{9b}b");
+        report.machine.name = "host".to_owned();
+        [&mut report.machine.name, &mut report.started].into_iter().for_each(hostile);
+        report.finished.iter_mut().for_each(hostile);
+        for m in &mut report.measurements {
+            [&mut m.title, &mut m.probe].into_iter().for_each(hostile);
+            (m.reason, m.remedy) = (Some("why\u{1b}".to_owned()), Some("do\u{0}".to_owned()));
+            let values = std::mem::take(&mut m.values).into_iter();
+            m.values = values.map(|(name, value)| (format!("\u{1b}{name}"), value)).collect();
+            m.params.insert("directory\u{1b}".to_owned(), "/tmp/\u{1b}]0;x\u{7}".into());
+            m.params.insert("other".to_owned(), format!("{}\t", m.params.len()).as_str().into());
+        }
+    }
+
+    #[test]
+    fn no_control_character_gets_into_a_file() {
+        let mut report = fixture::wake();
+        hostile(&mut report);
+        // The titles stand for the rows where nothing else tells them apart.
+        report.measurements.truncate(2);
+        report.measurements.iter_mut().for_each(|m| m.params.clear());
+        for bytes in [csv(&report), buckets(&report).unwrap()] {
+            let text = String::from_utf8(bytes).unwrap();
+            let control = |c: char| c.is_control() && c != '\n';
+            assert!(!text.contains(control), "{text}");
+            assert!(text.contains("\\x1b"), "{text}");
+        }
+        let mut report = fixture::wake();
+        hostile(&mut report);
+        assert!(!csv(&report).contains(&0x1b));
+        let lines = csv(&report).iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines, report.measurements.len() + 1);
+    }
+
+    #[test]
+    fn every_event_is_in_a_line_of_its_bucket() {
+        let mut report = fixture::wake();
+        report.measurements[0].histogram.record(1 << 50);
+        let bytes = buckets(&report).unwrap();
+        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
+        let heading: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        assert_eq!(heading, ["low_ns", "high_ns", "CPU 0", "CPU 1", "all CPUs"]);
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        let sum = |column: usize| lines.iter().map(|line| line[column].parse::<u64>().unwrap()).sum::<u64>();
+        assert_eq!([sum(2), sum(3), sum(4)], [30_001, 30_000, 60_000]);
+        let last = lines.last().unwrap();
+        assert_eq!(last.iter().collect::<Vec<_>>(), ["", "", "1", "0", "0"]);
+        report.measurements.clear();
+        assert_eq!(buckets(&report), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! What stands below the title of a picture that may be passed on without its
+//! report: where and how it was measured, and what to doubt.
+
+use latscope_core::events::Group;
+use latscope_core::plan::{Load, ParamValue};
+use latscope_core::report::{Report, Support};
+use latscope_core::units::{counted, format_count, format_time};
+
+/// The lines below the title.
+pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
+    let mut notes = vec![machine(report), run(report, group)];
+    let doubtful = group.singles.iter().find(|row| row.m.support == Support::Degraded);
+    if let Some(row) = doubtful {
+        let reason = row.m.reason.as_deref().unwrap_or("no reason is given");
+        notes.push(format!("DEGRADED: {}: {reason}", row.label));
+    }
+    if report.finished.is_none() {
+        notes.push("INCOMPLETE: the run ended early".to_owned());
+    }
+    notes
+}
+
+fn machine(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut parts = vec![machine.name.clone(), machine.cpu_model.clone()];
+    parts.push(format!("Linux {} {}", machine.kernel, preemption(&machine.kernel_version)).trim().to_owned());
+    match &machine.hypervisor {
+        Some(name) if is_emulator(name) => parts.push(format!("EMULATED, {name}: no figures of hardware")),
+        Some(name) => parts.push(format!("virtual ({name})")),
+        None => {}
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(" · ")
+}
+
+/// Whether a hypervisor computes what the processor does.
+fn is_emulator(hypervisor: &str) -> bool {
+    hypervisor.contains("TCG") || hypervisor.contains("emulated")
+}
+
+/// The preemption model, as far as the kernel's version names it.
+fn preemption(version: &str) -> &str {
+    version.split_whitespace().find(|word| word.starts_with("PREEMPT")).unwrap_or_default()
+}
+
+fn run(report: &Report, group: &Group) -> String {
+    let first = group.singles.first().map(|row| &row.m.params);
+    let param = |name: &str| first.and_then(|params| params.get(name));
+    let mut parts = Vec::new();
+    if let Some(ParamValue::Number(interval)) = param("interval") {
+        parts.push(format!("every {}", format_time(*interval as f64)));
+    }
+    if let Some(policy) = param("policy") {
+        let priority = param("priority").map(|priority| format!(" {priority}")).unwrap_or_default();
+        parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
+    }
+    let events: u64 = group.singles.iter().map(|row| row.m.summary.count).sum();
+    parts.push(counted(events, "event"));
+    let missed: u64 = group.singles.iter().map(|row| row.m.summary.missed).sum();
+    if missed > 0 {
+        parts.push(format!("{} missed", format_count(missed)));
+    }
+    match &report.plan.load {
+        None => {}
+        Some(Load::Cpu) => parts.push("beside busy loops".to_owned()),
+        Some(Load::Memory) => parts.push("beside memory copies".to_owned()),
+        Some(Load::Hackbench) => parts.push("beside hackbench".to_owned()),
+        Some(Load::Command(command)) => parts.push(format!("beside `{command}`")),
+    }
+    parts.push(report.started.clone());
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::events::groups;
+    use latscope_core::fixture;
+
+    fn lines(report: &Report) -> Vec<String> {
+        about(report, &groups(report)[0])
+    }
+
+    #[test]
+    fn a_picture_says_where_and_how_it_was_measured() {
+        assert_eq!(
+            lines(&fixture::wake()),
+            [
+                "bench · Intel(R) Xeon(R) Processor @ 2.60GHz · Linux 6.18.0 PREEMPT_DYNAMIC · virtual (KVM)",
+                "every 1.00 ms · SCHED_FIFO 95 · 60,000 events · 3 missed · 2026-11-21T10:00:00Z",
+            ]
+        );
+    }
+
+    #[test]
+    fn doubts_are_in_the_picture() {
+        let mut report = fixture::wake();
+        report.machine.hypervisor = Some("TCG (emulated)".to_owned());
+        report.finished = None;
+        (report.measurements[1].support, report.measurements[1].reason) =
+            (Support::Degraded, Some("ran as SCHED_OTHER".to_owned()));
+        let lines = lines(&report);
+        assert!(lines[0].ends_with("EMULATED, TCG (emulated): no figures of hardware"), "{lines:?}");
+        assert_eq!(lines[2..], ["DEGRADED: CPU 1: ran as SCHED_OTHER", "INCOMPLETE: the run ended early"]);
+    }
+}

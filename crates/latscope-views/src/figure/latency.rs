@@ -1,0 +1,110 @@
+//! The figure of memory latency over working-set size.
+
+use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
+use latscope_core::plan::ParamValue;
+use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::units::{format_size, format_time};
+use latscope_judge::findings::{LevelRow, level_rows};
+use std::collections::BTreeMap;
+
+/// More curves than this cannot be told apart.
+const MOST_SERIES: usize = 4;
+
+/// The curves that say most, first.
+const PREFERRED: [(&str, &str); 6] = [
+    ("random", "2MiB"),
+    ("random", "4KiB"),
+    ("window", "4KiB"),
+    ("page", "4KiB"),
+    ("stride", "2MiB"),
+    ("stride", "4KiB"),
+];
+
+/// Memory latency over working-set size, a curve for each order of visiting
+/// and page size (at most four), with the levels found as marks. `None` when
+/// no order was measured at two sizes.
+pub fn latency_figure(report: &Report) -> Option<Figure> {
+    let mut curves: BTreeMap<(usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    for m in report.of_probe("memory.latency").filter(|m| m.support != Support::Unsupported) {
+        let (Some(ParamValue::Number(size)), Some(ns)) = (m.params.get("size"), m.typical()) else {
+            continue;
+        };
+        curves.entry(curve_of(m)).or_default().push((*size as f64, ns));
+    }
+    let series: Vec<Series> = curves
+        .into_iter()
+        .filter(|(_, points)| points.len() > 1)
+        .take(MOST_SERIES)
+        .map(|((_, name), mut points)| {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Series { name, points, shape: Shape::Line, background: false }
+        })
+        .collect();
+    if series.is_empty() {
+        return None;
+    }
+    Some(Figure {
+        title: "Memory latency by working-set size".to_owned(),
+        notes: Vec::new(),
+        x: Axis { label: "working set".to_owned(), scale: Scale::Log2, unit: Unit::Bytes, ends: None },
+        y: Axis { label: "one load".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        series,
+        marks: level_rows(report).iter().flat_map(marks).collect(),
+    })
+}
+
+/// The rank and the name of the curve a point is on.
+fn curve_of(m: &Measurement) -> (usize, String) {
+    let text = |name: &str| match m.params.get(name) {
+        Some(value) => value.to_string(),
+        None => String::new(),
+    };
+    let (order, pages) = (text("order"), text("pages"));
+    let rank = PREFERRED.iter().position(|(o, p)| *o == order && *p == pages).unwrap_or(PREFERRED.len());
+    let stride = match m.params.get("stride").filter(|_| order == "stride") {
+        Some(stride) => format!(" {stride}"),
+        None => String::new(),
+    };
+    let pages = pages.replace("KiB", " KiB").replace("MiB", " MiB");
+    (rank, format!("{order}{stride}, {pages} pages"))
+}
+
+fn marks(level: &LevelRow) -> Vec<Mark> {
+    let plateau =
+        Mark { axis: MarkAxis::Y, at: level.ns, label: format!("{} {}", level.name, format_time(level.ns)) };
+    let edge =
+        level.capacity().map(|size| Mark { axis: MarkAxis::X, at: size as f64, label: format_size(size) });
+    [Some(plateau), edge].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::testing::{chase, report};
+
+    #[test]
+    fn a_figure_has_a_curve_for_each_order_and_a_mark_for_each_level() {
+        let curves = [
+            chase("page", "4KiB", 2, 32 << 20, 0.0),
+            chase("random", "4KiB", 2, 32 << 20, 80.0),
+            chase("random", "2MiB", 8, 32 << 20, 0.0),
+            chase("window", "4KiB", 2, 32 << 20, 0.0),
+            chase("window", "2MiB", 2, 32 << 20, 0.0),
+        ];
+        let figure = latency_figure(&report(curves.concat())).expect("a figure");
+        let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        let expected =
+            ["random, 2 MiB pages", "random, 4 KiB pages", "window, 4 KiB pages", "page, 4 KiB pages"];
+        assert_eq!(names, expected);
+        assert_eq!(figure.marks.iter().filter(|mark| mark.axis == MarkAxis::Y).count(), 4);
+        assert_eq!(figure.marks.iter().filter(|mark| mark.axis == MarkAxis::X).count(), 3);
+        assert_eq!(figure.series[0].points.len(), 145);
+    }
+
+    #[test]
+    fn a_single_point_is_no_figure() {
+        let one = chase("random", "2MiB", 8, 32 << 20, 0.0).into_iter().take(1).collect();
+        assert_eq!(latency_figure(&report(one)), None);
+        assert_eq!(latency_figure(&report(Vec::new())), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Latency by percentile, the axis stretched so that each further nine is as
+//! wide as the one before: the picture that HdrHistogram made known.
+
+use super::about::about;
+use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
+use latscope_core::events::{Group, Row};
+use latscope_core::histogram::Histogram;
+use latscope_core::report::Report;
+
+/// Latency of a probe by percentile, raw and with the missed activations;
+/// `None` without events.
+pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
+    let whole = group.whole();
+    let series: Vec<Series> = whole.iter().flat_map(curves).collect();
+    let most = whole.iter().map(|row| row.m.summary.count).max()?;
+    let doubtful =
+        Mark { axis: MarkAxis::X, at: most as f64 / 10.0, label: "fewer than 10 beyond".to_owned() };
+    Some(Figure {
+        title: format!("{}: latency by percentile", group.probe),
+        notes: about(report, group),
+        x: Axis { label: "percentile".to_owned(), scale: Scale::Log10, unit: Unit::Percentile, ends: None },
+        y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        series,
+        marks: if most > 20 { vec![doubtful] } else { Vec::new() },
+    })
+}
+
+/// What was measured, and the same with what a stall swallowed, where that
+/// makes a difference.
+fn curves(row: &Row) -> Vec<Series> {
+    let curve = |name: String, histogram: &Histogram| Series {
+        name,
+        points: points(histogram),
+        shape: Shape::Line,
+        background: false,
+    };
+    let corrected = row.m.corrected.as_ref().filter(|corrected| corrected.count() > row.m.histogram.count());
+    let raw_name =
+        if corrected.is_some() { format!("{}, as measured", row.label) } else { row.label.clone() };
+    let raw = curve(raw_name, &row.m.histogram);
+    let corrected = corrected.map(|corrected| curve(format!("{}, with the missed", row.label), corrected));
+    [Some(raw), corrected].into_iter().flatten().collect()
+}
+
+/// The upper end of each bucket over 1 / (1 - q) of the values up to there, the
+/// exact maximum last.
+fn points(histogram: &Histogram) -> Vec<(f64, f64)> {
+    let (Some(min), Some(max)) = (histogram.min(), histogram.max()) else { return Vec::new() };
+    let n = histogram.count() as f64;
+    // Of n values each stands for the middle of its n-th part.
+    let place = |rank: u64| n / (n - rank as f64 + 0.5);
+    let mut points = vec![(1.0, min.max(1.0))];
+    let mut seen = 0;
+    for (_, high, count) in histogram.buckets_ns() {
+        seen += count;
+        points.push((place(seen), high.clamp(1.0, max.max(1.0))));
+    }
+    if histogram.overflow() > 0 {
+        points.push((place(histogram.count()), max));
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::events::groups;
+    use latscope_core::fixture;
+
+    fn figure_of(report: &Report) -> Option<Figure> {
+        percentile_figure(report, groups(report).first()?)
+    }
+
+    #[test]
+    fn the_curve_ends_at_the_maximum_and_only_rises() {
+        let report = fixture::wake();
+        let figure = figure_of(&report).unwrap();
+        let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["all CPUs, as measured", "all CPUs, with the missed"]);
+        let raw = &figure.series[0].points;
+        assert_eq!(raw.last(), Some(&(120_000.0, 3_412_000.0)));
+        assert!(raw.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1));
+        assert_eq!(figure.marks[0].at, 6_000.0);
+    }
+
+    #[test]
+    fn values_beyond_the_histogram_are_its_end() {
+        let mut histogram = Histogram::new(1000);
+        (0..9).for_each(|_| histogram.record(10));
+        histogram.record(1 << 50);
+        let points = points(&histogram);
+        assert_eq!(points, [(1.0, 10.0), (10.0 / 1.5, 10.0), (20.0, (1u64 << 50) as f64)]);
+    }
+
+    #[test]
+    fn a_correction_that_changes_nothing_has_no_curve() {
+        let mut report = fixture::wake();
+        for m in &mut report.measurements {
+            m.corrected = Some(m.histogram.clone());
+        }
+        assert_eq!(figure_of(&report).unwrap().series.len(), 1);
+    }
+}

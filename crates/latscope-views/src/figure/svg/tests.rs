@@ -1,0 +1,95 @@
+use super::super::{Mark, Picture, Scale, Unit, distribution_figure, event_pictures, latency_figure};
+use super::*;
+use latscope_core::events::groups;
+use latscope_core::fixture;
+use latscope_core::testing::{chase, report};
+use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
+
+/// Compares with the file kept; `LATSCOPE_RECORD=1` writes it anew.
+fn check(name: &str, text: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("LATSCOPE_RECORD").is_some() {
+        fs::write(&file, text).unwrap();
+    }
+    let golden = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        golden == text,
+        "{name} differs from its golden file; look at it in a browser before you bless it"
+    );
+}
+
+fn wake_figure() -> Figure {
+    let report = fixture::wake();
+    distribution_figure(&report, &groups(&report)[0]).unwrap()
+}
+
+#[test]
+fn pictures_of_wake_ups() {
+    let both = [Picture::Distribution, Picture::Percentiles];
+    check("wake.svg", &event_pictures(&fixture::wake(), &both).unwrap());
+}
+
+#[test]
+fn memory_latency_with_its_levels() {
+    let curves = [chase("random", "2MiB", 8, 32 << 20, 0.0), chase("random", "4KiB", 2, 32 << 20, 80.0)];
+    let text = svg(&[latency_figure(&report(curves.concat())).unwrap()]);
+    for name in ["random, 4 KiB pages", "memory 100 ns", "32 KiB", "200 ns"] {
+        assert!(text.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn without_points_there_is_the_title() {
+    let figure = wake_figure();
+    let empty = svg(&[Figure { series: Vec::new(), ..figure }]);
+    assert!(empty.contains("wake.timer: max") && !empty.contains("<polyline"), "{empty}");
+    assert!(svg(&[]).starts_with("<svg"));
+}
+
+#[test]
+fn text_from_a_file_cannot_break_the_picture() {
+    let mut report = fixture::wake();
+    report.machine.name = "<script>&\"'".to_owned() + &"x".repeat(500);
+    let text = event_pictures(&report, &[Picture::Percentiles]).unwrap();
+    assert!(!text.contains("<script>") && text.contains("&lt;script&gt;&amp;"), "{text}");
+    assert!(text.contains("x…"));
+}
+
+#[test]
+fn more_curves_than_colours_share_a_name() {
+    let figure = wake_figure();
+    let mut series = vec![figure.series[0].clone(); 12];
+    series[7..].iter_mut().for_each(|series| series.background = true);
+    let text = svg(&[Figure { series, ..figure }]);
+    assert!(text.contains("5 others"));
+    assert_eq!(text.matches("CPU 0, max").count(), 7);
+}
+
+fn any_value() -> impl Strategy<Value = f64> {
+    prop_oneof![0.1f64..1e6, any::<f64>()]
+}
+
+proptest! {
+    #[test]
+    fn no_figure_is_too_odd(points in proptest::collection::vec((any_value(), any_value()), 0..20),
+                            mark in any_value(), steps: bool, scales in (0usize..3, 0usize..3)) {
+        let axis = |scale: usize| Axis {
+            label: "label".to_owned(),
+            scale: [Scale::Linear, Scale::Log2, Scale::Log10][scale],
+            unit: [Unit::Percentile, Unit::Count, Unit::Nanoseconds][scale],
+            ends: None,
+        };
+        let shape = if steps { Shape::Steps } else { Shape::Line };
+        let figure = Figure {
+            title: "title".to_owned(),
+            notes: Vec::new(),
+            x: axis(scales.0),
+            y: axis(scales.1),
+            series: vec![Series { name: "curve".to_owned(), points, shape, background: steps }],
+            marks: vec![Mark { axis: MarkAxis::X, at: mark, label: "mark".to_owned() }],
+        };
+        prop_assert!(svg(&[figure]).trim_end().ends_with("</svg>"));
+    }
+}

@@ -1,0 +1,185 @@
+//! Single events in full, as `wake`, `noise`, `ipc` and `remote` measure them: a
+//! row for each thread, whether what was asked for holds and how sure that is,
+//! the longest events and what took their time.
+
+mod conditions;
+mod outliers;
+mod table;
+mod transactions;
+
+pub use outliers::causes;
+
+use super::grid::{Text, wrap};
+use super::head::head;
+use super::rows::family;
+use super::style::{BOLD, DIM, PLAIN, WARNING};
+use super::verdicts::verdicts;
+use super::{Options, survey, unmeasured};
+use crate::published::{self, Published};
+use latscope_core::events::{Group, groups};
+use latscope_core::report::Report;
+use latscope_judge::transactions::mode;
+use latscope_judge::verdict::confidence_of;
+
+/// Families whose measurements this view is for.
+const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
+
+/// Whether a report is of single events alone, and so better seen here than in
+/// the table of the survey.
+pub fn is_of_events(report: &Report) -> bool {
+    let ours = |probe: &str| FAMILIES.contains(&family(probe));
+    !report.measurements.is_empty() && report.measurements.iter().all(|m| ours(&m.probe))
+}
+
+/// The whole view: where and how, a table for each probe, verdict, confidence,
+/// the longest events, published figures for reference, findings, and what could
+/// not be measured.
+pub fn events(report: &Report, options: &Options) -> String {
+    let mut out = head(report, options);
+    let groups = groups(report);
+    for group in groups.iter().filter(|group| is_shown(group, groups.len())) {
+        out.push('\n');
+        out += &conditions::heading(report, group, options);
+        out += &table::table(group, options);
+    }
+    out += &transactions::comparison(report, options);
+    out += &transactions::throughput(report, options);
+    out += &transactions::hops(report, options);
+    out += &verdicts(report, options);
+    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
+    out += &confidence(&sure, options);
+    out += &outliers::longest(&groups, options);
+    out += &references(report, &groups, options);
+    out += &survey::conclusions(report, false, options);
+    let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
+    families.dedup();
+    for family in families {
+        out += &unmeasured::family_lists(report, family, options);
+    }
+    out
+}
+
+/// Whether a probe has a table of its own: transports that only stand beside each
+/// other, and payloads, have one together.
+fn is_shown(group: &Group, groups: usize) -> bool {
+    let transactions = group.singles.first().and_then(|row| mode(row.m));
+    transactions.is_none_or(|mode| mode != "throughput" && groups < transactions::MANY)
+}
+
+/// A heading, an empty line before it.
+fn section(title: &str, options: &Options) -> String {
+    format!("\n{}", wrap(&Text::default(), title, BOLD, options.width, options.color))
+}
+
+/// A name for a row among those of all probes.
+pub(super) fn name(groups: &[Group], group: &Group, label: &str) -> String {
+    if groups.len() > 1 { format!("{}, {label}", group.probe) } else { label.to_owned() }
+}
+
+/// Whether it ran long enough.
+fn confidence(groups: &[Group], options: &Options) -> String {
+    let mut out = String::new();
+    for group in groups {
+        for row in group.whole() {
+            let Some(text) = confidence_of(row.m) else { continue };
+            let text = format!("{}: {text}.", name(groups, group, &row.label));
+            out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
+        }
+    }
+    if out.is_empty() { out } else { section("How sure", options) + &out }
+}
+
+/// What others published, beside timer wake-ups.
+fn references(report: &Report, groups: &[Group], options: &Options) -> String {
+    let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
+    let mut out = section("For reference", options);
+    let here = format!(
+        "Published elsewhere; here: {}. The load is a different one in each.",
+        published::here(report, group)
+    );
+    out += &wrap(&Text::plain("  "), &here, DIM, options.width, options.color);
+    let (others, same): (Vec<Published>, Vec<Published>) =
+        published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
+    for published in same {
+        let text = format!("{}, {}: {}", published.figure, published.name, published.described());
+        out += &wrap(&Text::plain("    "), &text, DIM, options.width, options.color);
+    }
+    if !others.is_empty() {
+        let text = format!(
+            "{} more are of another interval, policy or kernel and cannot be compared: see docs/wake.md.",
+            others.len()
+        );
+        out += &wrap(&Text::plain("  ").with(WARNING, "≠ "), &text, DIM, options.width, options.color);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::report::Support;
+    use latscope_judge::verdict::{Criterion, judge_report};
+
+    fn judged(criteria: &[(&str, f64)]) -> Report {
+        let mut report = fixture::wake();
+        let criteria: Vec<Criterion> =
+            criteria.iter().map(|(name, limit)| Criterion::new(name, *limit).unwrap()).collect();
+        judge_report(&mut report, &criteria);
+        report
+    }
+
+    fn wide() -> Options {
+        Options { width: 200, ..Options::default() }
+    }
+
+    #[test]
+    fn verdicts_have_a_sign_a_word_and_a_reason() {
+        let report = judged(&[("p99_9", 60_000.0), ("max", 50_000.0), ("p99_9999", 5e6), ("missed", 3.0)]);
+        let text = events(&report, &wide());
+        for part in [
+            "\nVerdict: exceeded\n",
+            "  ✔ p99.9 ≤ 60.0 µs pass: ",
+            "  ✘ max ≤ 50.0 µs exceeded: 2 of 60,000 were above 50.0 µs; the longest took 3.41 ms",
+            "  ? p99.9999 ≤ 5.00 ms inconclusive: ",
+            "  ✔ missed ≤ 3 pass: missed 3, at most 3 allowed",
+        ] {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn without_criteria_there_is_no_verdict() {
+        assert!(!events(&fixture::wake(), &wide()).contains("Verdict"));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let report = judged(&[("max", 50_000.0)]);
+        for width in [40, 60, 80, 100, 200] {
+            for line in events(&report, &Options { width, ..Options::default() }).lines() {
+                assert!(Text::plain(line).width() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_view_is_for_reports_of_events_alone() {
+        assert!(is_of_events(&fixture::wake()));
+        assert!(!is_of_events(&fixture::report()));
+        let nothing = Report { measurements: Vec::new(), ..fixture::wake() };
+        assert!(!is_of_events(&nothing));
+        assert!(events(&nothing, &wide()).starts_with("latscope wake"));
+    }
+
+    #[test]
+    fn doubtful_rows_are_marked_and_explained() {
+        let mut report = fixture::wake();
+        for m in &mut report.measurements {
+            (m.support, m.reason) = (Support::Degraded, Some("ran as SCHED_OTHER".to_owned()));
+        }
+        let text = events(&report, &wide());
+        assert!(text.contains("CPU 0 !") && text.contains("! Degraded"), "{text}");
+        assert!(text.contains("ran as SCHED_OTHER"));
+    }
+}

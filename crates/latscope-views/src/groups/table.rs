@@ -1,0 +1,191 @@
+//! A row for each thread or pair: counts and quantiles.
+
+use super::super::Options;
+use super::super::grid::{Column, Side, Text, grid, wrap};
+use super::super::style::{BOLD, DIM, HEADING, WARNING};
+use latscope_core::events::{Group, Row};
+use latscope_core::histogram::Histogram;
+use latscope_core::report::{Measurement, Summary, Support, WATCHED};
+use latscope_core::units::{format_count, format_time, format_value};
+use latscope_judge::transactions::RUN_ELAPSED;
+use latscope_judge::transactions::mode;
+
+/// A line of the table.
+struct Line<'a> {
+    label: Text,
+    m: &'a Measurement,
+    summary: Summary,
+    /// Of a distribution that is derived: counts of the thread do not belong here.
+    derived: bool,
+}
+
+/// The rows of a group, the sum and what would have been felt without missing
+/// activations below; as many columns as fit, the most telling first.
+pub(super) fn table(group: &Group, options: &Options) -> String {
+    let lines = lines(group);
+    let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =
+        wanted(&lines).into_iter().partition(|wanted| wanted.zero);
+    let labels = lines.iter().map(|line| line.label.clone()).collect();
+    let heading = match group.singles.first() {
+        Some(row) if mode(row.m).is_some() => "caller",
+        Some(row) if row.m.probe.starts_with("remote.") => "",
+        _ => "thread",
+    };
+    let first = Column::new(Text::styled(HEADING, heading), Side::Left, labels);
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut order: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].column.is_empty()).collect();
+    order.sort_by_key(|at| columns[*at].rank);
+    let mut used = first.width();
+    let mut left_out = false;
+    for at in order {
+        let width = 2 + columns[at].column.width();
+        if used + width <= options.width {
+            used += width;
+            chosen.push(at);
+        } else {
+            left_out = true;
+        }
+    }
+    chosen.sort_unstable();
+    let mut shown = vec![first];
+    shown.extend(chosen.into_iter().map(|at| columns[at].column.clone()));
+    let mut out = grid(&shown, 2, options.width, options.color);
+    let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
+    if !zero.is_empty() {
+        let names: Vec<&str> = zero.iter().map(|wanted| wanted.name.as_str()).collect();
+        say(&format!("None in any row: {}.", names.join(", ")));
+    }
+    let rate = |row: &Row| row.m.values.values().any(|value| value.unit == "1/s");
+    if group.merged.iter().any(rate) {
+        say("Rates of all CPUs: all events divided by the watched time of all CPUs.");
+    }
+    if left_out {
+        say("More figures in a wider terminal, and all of them with --csv or --json.");
+    }
+    out
+}
+
+fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
+    let line = |row: &Row<'a>, style| Line {
+        label: Text::styled(style, &row.label).and(mark(row.m)),
+        m: row.m,
+        summary: row.m.summary.clone(),
+        derived: false,
+    };
+    let mut lines: Vec<Line> = group.singles.iter().map(|row| line(row, Default::default())).collect();
+    lines.extend(group.merged.iter().map(|row| line(row, BOLD)));
+    let alone = group.whole().len() == 1;
+    for row in group.whole() {
+        let differs = |corrected: &&Histogram| corrected.count() > row.m.histogram.count();
+        if let Some(corrected) = row.m.corrected.as_ref().filter(differs) {
+            lines.push(Line {
+                label: Text::plain(if alone {
+                    "  with the missed".to_owned()
+                } else {
+                    format!("{}, with the missed", row.label)
+                }),
+                m: row.m,
+                summary: Summary::of(corrected, &Summary::default()),
+                derived: true,
+            });
+        }
+    }
+    lines
+}
+
+/// How far a row can be trusted, as a sign.
+fn mark(m: &Measurement) -> Text {
+    match (m.support, m.incomplete) {
+        (Support::Degraded, _) => Text::styled(WARNING, " !"),
+        (_, true) => Text::styled(WARNING, " ~"),
+        _ => Text::default(),
+    }
+}
+
+/// A column, how much it is worth (0 most), and whether it is 0 in all rows.
+struct Wanted {
+    name: String,
+    rank: u32,
+    zero: bool,
+    column: Column,
+}
+
+fn wanted(lines: &[Line]) -> Vec<Wanted> {
+    let column = |name: &str, rank, cell: &dyn Fn(&Line) -> Option<String>| {
+        let cells: Vec<Option<String>> = lines.iter().map(cell).collect();
+        let known: Vec<&String> = cells.iter().flatten().collect();
+        let zero = !known.is_empty() && known.iter().all(|text| *text == "0");
+        let cells = cells.into_iter().map(|text| Text::plain(text.unwrap_or_default())).collect();
+        let column = Column::new(Text::styled(HEADING, name), Side::Right, cells);
+        Wanted { name: name.to_owned(), rank, zero, column }
+    };
+    let time = |name: &str, rank, of: fn(&Summary) -> Option<f64>| {
+        column(name, rank, &|line| of(&line.summary).map(format_time))
+    };
+    let mut columns = vec![
+        column("events", 2, &|line| Some(format_count(line.summary.count))),
+        // The missed ones were never measured, the least of them least of all.
+        column("min", 4, &|line| line.summary.min.filter(|_| !line.derived).map(format_time)),
+        time("p50", 0, |s| s.p50),
+        time("p99", 1, |s| s.p99),
+        time("p99.9", 3, |s| s.p99_9),
+        time("p99.99", 5, |s| s.p99_99),
+        time("p99.999", 8, |s| s.p99_999),
+        time("p99.9999", 9, |s| s.p99_9999),
+        time("max", 0, |s| s.max),
+        time("mean", 7, |s| s.mean),
+        column("missed", 2, &|line| (!line.derived).then(|| format_count(line.summary.missed))),
+    ];
+    let mut names: Vec<&String> = lines.iter().flat_map(|line| line.m.values.keys()).collect();
+    // What speaks against the run first, then in order of the alphabet.
+    names.sort_by_key(|name| (!["early", "faults"].contains(&name.as_str()), *name));
+    names.dedup();
+    // Findings tell of these, or another column does.
+    let elsewhere = ["misses", "sync-of", "wall-time", RUN_ELAPSED];
+    names.retain(|name| {
+        !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
+    });
+    for name in names {
+        let rank = if ["meet", "sync", "throughput", WATCHED].contains(&name.as_str()) { 2 } else { 6 };
+        columns.push(column(name, rank, &|line| {
+            let value = line.m.values.get(name).filter(|_| !line.derived)?;
+            Some(format_value(value.value, &value.unit))
+        }));
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::events::groups;
+    use latscope_core::fixture;
+
+    fn text(width: usize) -> String {
+        let report = fixture::wake();
+        table(&groups(&report)[0], &Options { width, ..Options::default() })
+    }
+
+    #[test]
+    fn the_sum_and_the_corrected_distribution_stand_below() {
+        let text = text(160);
+        let first: Vec<&str> =
+            text.lines().map(|line| line.trim_start().split("  ").next().unwrap()).collect();
+        let rule = first[1];
+        assert_eq!(first[..1], ["thread"]);
+        assert!(rule.starts_with("──"));
+        assert_eq!(
+            first[2..],
+            ["CPU 0", "CPU 1", "all CPUs", "with the missed", "None in any row: early, faults, migrations."]
+        );
+        assert!(text.contains("60,000") && text.contains("60,003"), "{text}");
+    }
+
+    #[test]
+    fn median_and_maximum_are_left_out_last() {
+        let text = text(60);
+        let head = text.lines().next().unwrap();
+        assert!(head.contains("p50") && head.contains("max") && !head.contains("p99.99"), "{text}");
+        assert!(text.contains("More figures in a wider terminal"));
+    }
+}

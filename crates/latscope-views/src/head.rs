@@ -1,0 +1,231 @@
+//! What stands above a table: the machine, the clock, and what a reader has to
+//! know before trusting a number.
+
+use super::grid::{Text, wrap};
+use super::style::{ALARM, BOLD, DIM, WARNING};
+use super::{Options, grid};
+use latscope_core::merged::is_merged;
+use latscope_core::plan::Load;
+use latscope_core::report::{Interrupted, Progress, Report, Sampling};
+use latscope_core::units::{
+    counted, fold_cpus, format_count, format_share, format_size, format_time, three_digits,
+};
+use std::time::Duration;
+
+/// The header of a terminal view.
+pub(super) fn head(report: &Report, options: &Options) -> String {
+    let Options { width, color, .. } = *options;
+    let title = Text::styled(BOLD, format!("latscope {}", report.plan.job));
+    let title = title.with(DIM, "  ").with(BOLD, processor(report));
+    let mut out = grid::single(&title, width, color);
+    for line in [system(report), clock(report), run(report)] {
+        out += &wrap(&Text::plain("  "), &line, DIM, width, color);
+    }
+    if let Some(text) = unfinished(report) {
+        out += &wrap(&Text::styled(ALARM, "INCOMPLETE  "), &text, ALARM, width, color);
+    }
+    for text in warnings(report) {
+        out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, width, color);
+    }
+    for note in fold_cpus(report.plan.notes.iter().cloned()) {
+        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, width, color);
+    }
+    out
+}
+
+/// Each warning with its remedy, those of many CPUs as one.
+pub(super) fn warnings(report: &Report) -> Vec<String> {
+    let texts = report.warnings.iter().map(|warning| with_remedy(&warning.text, warning.remedy.as_deref()));
+    fold_cpus(texts)
+}
+
+/// What is wrong, and after an arrow what to do about it.
+pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
+    match remedy {
+        Some(remedy) if !remedy.is_empty() => format!("{text} → {remedy}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// `Intel Xeon, 2 CPUs`.
+pub(super) fn processor(report: &Report) -> String {
+    let machine = &report.machine;
+    let model = if machine.cpu_model.is_empty() { "unknown processor" } else { &machine.cpu_model };
+    let cpus = match (machine.online.0.len(), machine.allowed.0.len()) {
+        (0, _) => return model.to_owned(),
+        (1, _) => "1 CPU".to_owned(),
+        (all, allowed) if allowed > 0 && allowed < all => format!("{allowed} of {all} CPUs"),
+        (all, _) => format!("{all} CPUs"),
+    };
+    format!("{model}, {cpus}")
+}
+
+/// Kernel, hypervisor, caches and memory.
+pub(super) fn system(report: &Report) -> String {
+    let machine = &report.machine;
+    let mut parts = vec![format!("Linux {} {}", machine.kernel, machine.architecture)];
+    parts.push(match &machine.hypervisor {
+        Some(hypervisor) => format!("virtual ({hypervisor})"),
+        None => "no hypervisor seen".to_owned(),
+    });
+    let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction");
+    parts.extend(caches.map(|cache| format!("L{} {}", cache.level, format_size(cache.size))));
+    if machine.memory > 0 {
+        parts.push(format!("memory {}", format_size(machine.memory)));
+    }
+    parts.join(" · ")
+}
+
+/// The clock and its limits.
+pub(super) fn clock(report: &Report) -> String {
+    let clock = &report.machine.clock;
+    let mut text = format!("clock {}", clock.source);
+    if clock.frequency_hz > 0.0 {
+        text += &format!(" {} GHz", three_digits(clock.frequency_hz / 1e9));
+    }
+    // An event is told as it was; its stamps are part of it.
+    let subtracted = report.measurements.iter().any(|m| m.sampling != Sampling::Event);
+    text += &format!(
+        ", resolution {}, overhead {}{}",
+        format_time(clock.resolution_ns),
+        format_time(clock.overhead_ns),
+        if subtracted { " (subtracted)" } else { "" }
+    );
+    if !clock.reason.is_empty() {
+        text += &format!(": {}", clock.reason);
+    }
+    text
+}
+
+/// When it was measured, how long it took, under what load, and what the user calls it.
+pub(super) fn run(report: &Report) -> String {
+    let mut text = report.started.clone();
+    if let Some(took) = took(report) {
+        text += &format!(" · took {}", format_time(took.as_nanos() as f64));
+    }
+    if report.plan.rounds > 1 {
+        text += &format!(" · {}", counted(u64::from(report.plan.rounds), "round"));
+    }
+    // What is known of the run itself says more than what was before it.
+    text += &match &report.activity {
+        Some(activity) => format!(" · others used {} of the CPUs", format_share(activity.others)),
+        None => format!(" · load average {}", three_digits(report.machine.load_average)),
+    };
+    match &report.plan.load {
+        None => {}
+        Some(Load::Cpu) => text += " · beside a load of busy loops (--load cpu)",
+        Some(Load::Memory) => text += " · beside a load of memory copies (--load memory)",
+        Some(Load::Hackbench) => text += " · beside a load of messages (--load hackbench)",
+        Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
+    }
+    for (key, value) in &report.labels {
+        text += &format!(" · {key}={value}");
+    }
+    text
+}
+
+/// Wall time of the run.
+fn took(report: &Report) -> Option<Duration> {
+    let start = humantime::parse_rfc3339_weak(&report.started).ok()?;
+    let end = humantime::parse_rfc3339_weak(report.finished.as_ref()?).ok()?;
+    end.duration_since(start).ok()
+}
+
+/// How much of an interrupted run is there; `None` for a finished one.
+pub(super) fn unfinished(report: &Report) -> Option<String> {
+    if report.finished.is_some() {
+        return None;
+    }
+    if let Some(interrupted) = &report.interrupted {
+        return Some(told(interrupted));
+    }
+    let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
+    let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
+    let of = (planned > 0).then_some(planned as u64);
+    Some(format!("the run ended early: {}", complete(&Progress { done: done as u64, of })))
+}
+
+/// `0 of 2 points are complete`.
+fn complete(points: &Progress) -> String {
+    match points {
+        Progress { done, of: Some(1) } => {
+            format!("its only point is {}complete", if *done == 0 { "not " } else { "" })
+        }
+        Progress { done, of: Some(of) } => {
+            format!("{} of {} points are complete", format_count(*done), format_count(*of))
+        }
+        Progress { done, of: None } => format!("{} complete", counted(*done, "point")),
+    }
+}
+
+/// `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete`.
+fn told(interrupted: &Interrupted) -> String {
+    let Interrupted { by, points, events, time } = interrupted;
+    let amount = |progress: &Progress, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {
+        Some(whole) => format!("{} of {}", bare(progress.done), format(whole)),
+        None => format(progress.done),
+    };
+    let nanoseconds = |ns| format_time(ns as f64);
+    let time = time.as_ref().map(|time| amount(time, nanoseconds, nanoseconds));
+    let events = events.as_ref().map(|events| amount(events, |count| counted(count, "event"), format_count));
+    let came: Vec<String> = time.into_iter().chain(events).collect();
+    let came = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
+    format!("interrupted by {by}{came}: {}", complete(points))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn the_header_names_machine_clock_and_doubts() {
+        let mut report = fixture::report();
+        report.plan.rounds = 2;
+        report.labels = [("board".to_owned(), "a7".to_owned())].into();
+        let head = head(&report, &Options { width: 100, ..Options::default() });
+        for part in [
+            "Xeon",
+            "2 CPUs",
+            "virtual (KVM)",
+            "L3 105 MiB",
+            "warning",
+            "tsc 2.60 GHz",
+            "took 52.3 s · 2 rounds · ",
+            "board=a7",
+        ] {
+            assert!(head.contains(part), "{part} in\n{head}");
+        }
+        assert!(!head.contains("INCOMPLETE"));
+    }
+
+    #[test]
+    fn an_interrupted_run_says_so_and_has_no_wall_time() {
+        let mut report = fixture::report();
+        report.finished = None;
+        let head = head(&report, &Options::default());
+        assert!(head.contains("INCOMPLETE  the run ended early"), "{head}");
+        assert!(!head.contains("took"));
+        let all = |done, of| Some(Progress { done, of });
+        let by = || "SIGTERM".to_owned();
+        let points = Progress { done: 0, of: Some(2) };
+        let interrupted = Interrupted {
+            by: by(),
+            points,
+            events: all(2990, None),
+            time: all(1_500_000_000, Some(20_000_000_000)),
+        };
+        assert_eq!(
+            told(&interrupted),
+            "interrupted by SIGTERM after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete"
+        );
+        let interrupted = Interrupted { by: by(), points, events: None, time: None };
+        assert_eq!(told(&interrupted), "interrupted by SIGTERM: 0 of 2 points are complete");
+        let one = Progress { done: 0, of: Some(1) };
+        let interrupted = Interrupted { points: one, events: all(1, None), ..interrupted };
+        assert_eq!(
+            told(&interrupted),
+            "interrupted by SIGTERM after 1 event: its only point is not complete"
+        );
+    }
+}

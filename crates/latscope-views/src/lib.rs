@@ -1,0 +1,61 @@
+//! The ways to show a report: pure functions of it, each in its own file.
+//!
+//! What all tables share is in [`rows`]; [`table`] and [`survey`] are for a
+//! terminal, [`text`] shows one family in full, [`groups`] one whose every event
+//! was timed, [`markdown`] is for issues,
+//! [`csv`] for programs.
+#![forbid(unsafe_code)]
+
+mod bar;
+pub mod blame;
+mod cells;
+pub mod csv;
+pub mod devices;
+pub mod doctor;
+pub mod figure;
+mod footnotes;
+#[cfg(test)]
+mod golden;
+mod grid;
+pub mod groups;
+mod head;
+pub mod human;
+mod machine_state;
+pub mod markdown;
+mod matrix;
+pub mod published;
+pub mod rows;
+mod style;
+pub mod survey;
+pub mod table;
+pub mod text;
+mod unmeasured;
+mod verdicts;
+
+/// How to show a report on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Columns of the terminal; no line is longer.
+    pub width: usize,
+    /// Whether to use colour and weight.
+    pub color: bool,
+    /// In what durations are shown.
+    pub scale: Scale,
+}
+
+impl Default for Options {
+    /// 80 columns, no colour, units of time.
+    fn default() -> Self {
+        Options { width: 80, color: false, scale: Scale::Time }
+    }
+}
+
+/// In what durations are shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// ns, µs, ms, s.
+    #[default]
+    Time,
+    /// As if a hit in the L1 cache took a second.
+    Human,
+}

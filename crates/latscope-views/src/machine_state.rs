@@ -1,0 +1,127 @@
+//! One sentence on the machine while it was measured: quiet, or busy with how
+//! much, by whom, and which rows are doubtful for it.
+
+use latscope_core::report::{Activity, Report};
+use latscope_core::units::format_share;
+
+/// Names listed at most, of processes and of rows.
+const LISTED: usize = 5;
+
+/// The sentence; `None` where the report does not know.
+pub(super) fn sentence(report: &Report) -> Option<String> {
+    let activity = report.activity.as_ref()?;
+    let mut text = format!("The machine was {}", state(activity));
+    if report.plan.load.is_some() {
+        text += ", the load that was asked for among them";
+    }
+    let by = consumers(activity);
+    if !by.is_empty() && !activity.is_quiet() {
+        text += &format!(": {by}");
+    }
+    let doubtful = doubtful(report);
+    if activity.is_quiet() && !doubtful.is_empty() {
+        text += " on the whole, more at times";
+    }
+    Some(match doubtful.len() {
+        0 => text + ".",
+        1 => text + &format!(". A row is doubtful for this reason: {}.", doubtful[0]),
+        n => text + &format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
+    })
+}
+
+/// `busy: other processes used 97 % of 2 CPUs`.
+pub(super) fn state(activity: &Activity) -> String {
+    let state = if activity.is_quiet() { "quiet" } else { "busy" };
+    let cpus = if activity.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", activity.cpus) };
+    let share = format_share(activity.others);
+    format!("{state}: other processes used {share} of {cpus}")
+}
+
+fn consumers(activity: &Activity) -> String {
+    let mut parts: Vec<String> = activity
+        .top
+        .iter()
+        .take(LISTED)
+        .map(|process| {
+            format!("{} (pid {}) {} of one", process.name, process.pid, format_share(process.share))
+        })
+        .collect();
+    let named: f64 = activity.top.iter().map(|process| process.share).sum();
+    if activity.others * f64::from(activity.cpus) - named > 0.1 {
+        parts.push("processes that have ended since, and the kernel".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// Titles of the rows that others explain.
+fn doubtful(report: &Report) -> Vec<&str> {
+    let explained = |m: &&latscope_core::report::Measurement| {
+        m.row && m.quality.reasons.iter().any(|reason| reason.id == "waited-for-a-cpu")
+    };
+    report.measurements.iter().filter(explained).map(|m| m.title.as_str()).collect()
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(LISTED).copied().collect::<Vec<_>>().join("; ");
+    match names.len().saturating_sub(LISTED) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::report::{Consumer, Contention};
+
+    fn busy() -> Report {
+        let mut report = fixture::report();
+        let top = vec![Consumer { name: "stress-ng-cpu".to_owned(), pid: 77, share: 0.98 }];
+        report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.49, top });
+        report
+    }
+
+    #[test]
+    fn a_quiet_machine_is_called_quiet_and_an_unknown_one_nothing() {
+        let mut report = busy();
+        report.activity = None;
+        assert_eq!(sentence(&report), None);
+        report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.012, top: Vec::new() });
+        assert_eq!(
+            sentence(&report).unwrap(),
+            "The machine was quiet: other processes used 1.2 % of 2 CPUs."
+        );
+    }
+
+    #[test]
+    fn a_busy_machine_names_who_and_the_rows_that_are_doubtful() {
+        let mut report = busy();
+        let text = sentence(&report).unwrap();
+        assert!(
+            text.contains("busy: other processes used 49 % of 2 CPUs: stress-ng-cpu (pid 77) 98 %"),
+            "{text}"
+        );
+        assert!(!text.contains("doubtful"), "{text}");
+        let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
+        let contention =
+            Contention { wall_ns: 100, run_delay_ns: Some(74), others: Some(0.49), distorts: true };
+        m.contention = Some(contention);
+        m.settle();
+        let title = m.title.clone();
+        assert!(m.reason.as_deref().unwrap().contains("waited for a CPU 74 % of the time"), "{:?}", m.reason);
+        let text = sentence(&report).unwrap();
+        assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");
+    }
+
+    #[test]
+    fn waiting_that_is_measured_or_thrown_away_lowers_nothing() {
+        let mut report = busy();
+        let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
+        for (distorts, others) in [(false, Some(0.49)), (true, Some(0.01)), (true, None)] {
+            m.contention = Some(Contention { wall_ns: 100, run_delay_ns: Some(74), others, distorts });
+            m.settle();
+            assert_eq!(m.quality.level, latscope_core::quality::Level::Ok);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Points of one probe laid out by their parameters: which of them vary, and a
+//! matrix of one parameter against the others.
+
+use latscope_core::plan::{ParamValue, Params};
+use latscope_core::report::Measurement;
+use latscope_core::units::{format_size, format_time};
+use std::collections::BTreeSet;
+
+/// Points of one probe as a matrix.
+#[derive(Debug)]
+pub(super) struct Matrix<'a> {
+    /// What all its points have in common: `step every, threads 1`.
+    pub title: String,
+    /// The parameter down the side.
+    pub axis: &'a str,
+    /// Its values.
+    pub rows: Vec<String>,
+    /// What the columns stand for.
+    pub columns: Vec<String>,
+    /// The points, by row and column.
+    pub cells: Vec<Vec<Option<&'a Measurement>>>,
+}
+
+/// The parameters in which points differ. One that follows from another, as a
+/// directory does from its file system, is left out.
+pub(super) fn varying<'a>(points: &[&'a Measurement]) -> Vec<&'a str> {
+    let names: BTreeSet<&str> = points.iter().flat_map(|m| m.params.keys()).map(String::as_str).collect();
+    let mut differing: Vec<&str> = names.into_iter().filter(|name| values(points, name).len() > 1).collect();
+    differing.sort_by_key(|name| (["directory", "device"].contains(name), *name));
+    let mut kept: Vec<&str> = Vec::new();
+    for name in differing {
+        let places = ["directory", "device"].contains(&name);
+        if !(places && kept.iter().any(|other| follows(points, name, other))) {
+            kept.push(name);
+        }
+    }
+    kept
+}
+
+/// Whether `name` has one value for each value of `other`.
+fn follows(points: &[&Measurement], name: &str, other: &str) -> bool {
+    let pairs: BTreeSet<_> = points.iter().map(|m| (m.params.get(other), m.params.get(name))).collect();
+    pairs.len() == values(points, other).len()
+}
+
+/// The values of a parameter, ascending.
+fn values<'a>(points: &[&'a Measurement], name: &str) -> BTreeSet<Option<&'a ParamValue>> {
+    points.iter().map(|m| m.params.get(name)).collect()
+}
+
+/// A parameter's value as people write it.
+pub(super) fn show(name: &str, value: &ParamValue) -> String {
+    match (name, value) {
+        ("size" | "stride", ParamValue::Number(bytes)) => format_size(*bytes),
+        ("interval", ParamValue::Number(ns)) => format_time(*ns as f64),
+        _ => value.to_string(),
+    }
+}
+
+/// The values of some parameters of a point: `random 2MiB`; numbers that are
+/// no sizes are named: `threads 2`.
+fn show_all(params: &Params, names: &[&str]) -> String {
+    let part = |name: &&str| {
+        let value = params.get(*name)?;
+        let text = show(name, value);
+        let plain = matches!(value, ParamValue::Text(_)) || *name == "size";
+        Some(if plain { text } else { format!("{name} {text}") })
+    };
+    names.iter().filter_map(part).collect::<Vec<_>>().join(" ")
+}
+
+/// Lays points out: the size down the side, else the parameter with the most
+/// values. The others stand together over the columns if `fits` says so of the column
+/// headings; if not, one of them does and there is a matrix for each
+/// combination of the rest.
+pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) -> bool) -> Vec<Matrix<'a>> {
+    let mut names = varying(points);
+    if let Some(at) = names.iter().position(|name| *name == "pair") {
+        names.remove(at);
+        return split(points, &names).into_iter().map(|(title, group)| pairs(title, &group)).collect();
+    }
+    names.sort_by_key(|name| (*name != "size", std::cmp::Reverse(values(points, name).len())));
+    let Some((axis, others)) = names.split_first() else { return Vec::new() };
+    let headings: Vec<String> = split(points, others).into_iter().map(|(heading, _)| heading).collect();
+    if fits(&headings) {
+        return vec![Matrix::new(String::new(), axis, others, points)];
+    }
+    let (columns, rest) = others.split_at(1);
+    let groups = split(points, rest);
+    groups.into_iter().map(|(title, group)| Matrix::new(title, axis, columns, &group)).collect()
+}
+
+/// Points by their values of some parameters, in the order met.
+fn split<'a>(points: &[&'a Measurement], names: &[&str]) -> Vec<(String, Vec<&'a Measurement>)> {
+    let mut groups: Vec<(String, Vec<&Measurement>)> = Vec::new();
+    for m in points {
+        let title = show_all(&m.params, names);
+        match groups.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, group)) => group.push(m),
+            None => groups.push((title, vec![m])),
+        }
+    }
+    groups
+}
+
+impl<'a> Matrix<'a> {
+    fn new(title: String, axis: &'a str, others: &[&str], points: &[&'a Measurement]) -> Matrix<'a> {
+        let sides: Vec<Option<&ParamValue>> = values(points, axis).into_iter().collect();
+        let columns = split(points, others);
+        let mut cells = vec![vec![None; columns.len()]; sides.len()];
+        for (column, (_, group)) in columns.iter().enumerate() {
+            for m in group {
+                if let Ok(row) = sides.binary_search(&m.params.get(axis)) {
+                    cells[row][column] = Some(*m);
+                }
+            }
+        }
+        let side = |value: &Option<&ParamValue>| value.map_or("-".to_owned(), |value| show(axis, value));
+        let rows = sides.iter().map(side).collect();
+        let columns = columns.into_iter().map(|(heading, _)| heading).collect();
+        Matrix { title, axis, rows, columns, cells }
+    }
+}
+
+/// CPU against CPU; a pair stands where its larger number meets its smaller.
+fn pairs<'a>(title: String, points: &[&'a Measurement]) -> Matrix<'a> {
+    let ends = |m: &Measurement| {
+        let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };
+        let (a, b) = pair.split_once('-')?;
+        let (a, b): (u32, u32) = (a.parse().ok()?, b.parse().ok()?);
+        Some((a.max(b), a.min(b)))
+    };
+    let placed: Vec<(u32, u32, &Measurement)> =
+        points.iter().filter_map(|m| ends(m).map(|(a, b)| (a, b, *m))).collect();
+    let sides: Vec<u32> = BTreeSet::from_iter(placed.iter().map(|(a, _, _)| *a)).into_iter().collect();
+    let tops: Vec<u32> = BTreeSet::from_iter(placed.iter().map(|(_, b, _)| *b)).into_iter().collect();
+    let mut cells = vec![vec![None; tops.len()]; sides.len()];
+    for (a, b, m) in placed {
+        if let (Ok(row), Ok(column)) = (sides.binary_search(&a), tops.binary_search(&b)) {
+            cells[row][column] = Some(m);
+        }
+    }
+    Matrix {
+        title,
+        axis: "CPU",
+        rows: sides.iter().map(u32::to_string).collect(),
+        columns: tops.iter().map(u32::to_string).collect(),
+        cells,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn what_follows_from_the_file_system_does_not_vary_by_itself() {
+        let report = fixture::report();
+        let points: Vec<_> = report.of_probe("file.read").collect();
+        assert_eq!(varying(&points), ["filesystem", "mode", "size"]);
+    }
+
+    #[test]
+    fn a_sweep_has_sizes_down_the_side_and_orders_across() {
+        let report = fixture::report();
+        let points: Vec<_> = report.of_probe("memory.latency").collect();
+        let matrices = matrices(&points, &|_| true);
+        assert_eq!(matrices.len(), 1);
+        assert_eq!(matrices[0].axis, "size");
+        assert_eq!(matrices[0].columns, ["random 2MiB", "random 4KiB", "window 4KiB"]);
+        let filled = matrices[0].cells.iter().flatten().flatten().count();
+        assert_eq!(filled, points.len());
+    }
+
+    #[test]
+    fn what_does_not_fit_across_is_split_without_losing_a_point() {
+        let report = fixture::report();
+        let points: Vec<_> = report.of_probe("memory.bandwidth").collect();
+        let matrices = matrices(&points, &|_| false);
+        assert!(matrices.len() > 1);
+        let filled: usize = matrices.iter().map(|m| m.cells.iter().flatten().flatten().count()).sum();
+        assert_eq!(filled, points.len());
+    }
+
+    #[test]
+    fn pairs_fill_a_triangle() {
+        let report = fixture::report();
+        let points: Vec<_> = report.of_probe("sync.core-to-core").collect();
+        let matrices = matrices(&points, &|_| true);
+        assert_eq!(matrices[0].rows, ["1", "2", "3"]);
+        assert_eq!(matrices[0].columns, ["0", "1", "2"]);
+        assert!(matrices[0].cells[0][0].is_some() && matrices[0].cells[0][1].is_none());
+    }
+}

@@ -1,0 +1,110 @@
+//! The survey on a terminal: header, table, plot, findings.
+
+use super::grid::{Text, wrap};
+use super::head::head;
+use super::style::{BOLD, PLAIN};
+use super::verdicts::verdicts;
+use super::{Options, machine_state, table};
+use crate::figure;
+use latscope_core::report::Report;
+
+/// A plot wider than this is no easier to read.
+const PLOT_WIDTH: usize = 110;
+const PLOT_HEIGHT: u16 = 20;
+
+/// Everything a survey prints: what was measured where, the table beside the
+/// reference devices and other reports, memory latency against size, and the
+/// findings.
+pub fn survey(report: &Report, beside: &[&Report], options: &Options) -> String {
+    let mut out = head(report, options);
+    out.push('\n');
+    out += &table::table(report, beside, options);
+    out += &verdicts(report, options);
+    out += &conclusions(report, true, options);
+    out
+}
+
+/// The findings in plain words, with the plot of memory latency before them if
+/// it is wanted and there is one.
+pub(super) fn conclusions(report: &Report, plot: bool, options: &Options) -> String {
+    let mut out = String::new();
+    if let Some(figure) = figure::latency_figure(report).filter(|_| plot) {
+        out.push('\n');
+        let width = options.width.min(PLOT_WIDTH) as u16;
+        out += &figure::terminal(&figure, width, PLOT_HEIGHT);
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    if !report.findings.is_empty() {
+        out.push('\n');
+        out += &wrap(&Text::default(), "Findings", BOLD, options.width, options.color);
+        for finding in &report.findings {
+            out += &wrap(&Text::plain("  • "), &finding.text, PLAIN, options.width, options.color);
+        }
+    }
+    if let Some(sentence) = machine_state::sentence(report) {
+        out.push('\n');
+        out += &wrap(&Text::default(), &sentence, PLAIN, options.width, options.color);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn the_parts_stand_in_order() {
+        let mut report = fixture::report();
+        report.findings = latscope_judge::findings::findings(&report);
+        let text = survey(&report, &[], &Options::default());
+        let places: Vec<_> = ["latscope survey", "operation", "Not measured", "Findings"]
+            .map(|part| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}")))
+            .to_vec();
+        assert!(places.is_sorted());
+        assert!(text.ends_with('\n'));
+    }
+
+    #[test]
+    fn transactions_stand_beside_those_of_another_report() {
+        let report = fixture::ipc::latency();
+        let text = survey(&report, &[&report], &Options::default());
+        assert!(text.contains("1.0×") && !text.contains("No row has a number"), "{text}");
+    }
+
+    #[test]
+    fn a_report_that_has_no_point_in_common_is_named_and_has_no_column() {
+        let (wake, report) = (fixture::wake(), fixture::report());
+        let wide = Options { width: 200, ..Options::default() };
+        for (one, other) in [(&wake, &report), (&report, &wake)] {
+            let text = survey(one, &[other], &wide);
+            let said =
+                format!("no point is both here and in latscope {} of {}", other.plan.job, other.started);
+            let (notes, rest): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains(&said));
+            assert_eq!((notes.len(), rest), (1, survey(one, &[], &wide).lines().collect()), "{text}");
+            assert!(!survey(one, &[one], &wide).contains("nothing to compare"));
+        }
+    }
+
+    #[test]
+    fn colour_changes_no_character() {
+        let report = fixture::report();
+        let plain = survey(&report, &[], &Options { width: 120, ..Options::default() });
+        let color = survey(&report, &[], &Options { width: 120, color: true, ..Options::default() });
+        let mut stripped = String::new();
+        for (at, part) in color.split('\u{1b}').enumerate() {
+            stripped += if at == 0 { part } else { part.split_once('m').map_or("", |(_, rest)| rest) };
+        }
+        assert_eq!(stripped, plain);
+    }
+
+    #[test]
+    fn a_report_without_anything_is_shown_too() {
+        let mut report = fixture::report();
+        report.measurements.clear();
+        report.findings.clear();
+        assert!(survey(&report, &[], &Options::default()).contains("No row has a number."));
+    }
+}

@@ -1,0 +1,202 @@
+//! The table of the survey on a terminal: fastest row to slowest, beside the
+//! reference devices. Columns that do not fit are left out, the least worth
+//! first.
+
+use super::bar::Scale as BarScale;
+use super::cells::{Cells, Slot};
+use super::footnotes::{Footnotes, superscript};
+use super::grid::{Text, grid, wrap};
+use super::rows::{ReferenceCell, Row, Spread, nothing_in_common, reference_names, rows};
+use super::style::{DIM, PLAIN, WARNING};
+use super::{Options, Scale, human, unmeasured};
+use crate::devices::DEVICES;
+use latscope_core::report::{Report, Support, Times};
+use std::collections::HashMap;
+
+/// An operation's name is not cut below this width for the sake of a column.
+const LABEL: usize = 33;
+
+/// The table with its footnotes, then what could not be measured.
+pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
+    let rows = rows(report, beside);
+    let mut out = String::new();
+    if rows.is_empty() {
+        out += "No row has a number.\n";
+    } else if options.scale == Scale::Human {
+        out += &human::table(report, &rows, options);
+    } else {
+        out += &measured(&rows, &reference_names(report, beside), options);
+    }
+    for text in nothing_in_common(&rows, beside) {
+        out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options.width, options.color);
+    }
+    out += &unmeasured::lists(report, options);
+    out
+}
+
+fn measured(rows: &[Row], references: &[(String, String)], options: &Options) -> String {
+    let gap = if options.width >= 150 { 2 } else { 1 };
+    let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
+    let (slots, room) = choose(&mut cells, options.width, gap);
+    // Anew, so that notes are numbered from the top and only those of columns
+    // that are shown.
+    cells.notes = Footnotes::default();
+    cells.number_notes(&slots);
+    let mut columns = vec![cells.labels(room)];
+    columns.extend(slots.iter().map(|slot| cells.column(*slot)));
+    let mut out = grid(&columns, gap, options.width, options.color);
+    out += &legend(&cells, &slots, options);
+    out
+}
+
+/// The columns that fit beside the operation's name, and the room left for it.
+fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
+    let longest = cells.longest_label();
+    let mut widths: HashMap<Slot, usize> = HashMap::new();
+    let mut total = |slots: &[Slot], cells: &mut Cells| -> usize {
+        let width = |slot: &Slot| gap + *widths.entry(*slot).or_insert_with(|| cells.column(*slot).width());
+        slots.iter().map(width).sum()
+    };
+    let mut chosen = vec![Slot::Time];
+    if !cells.column(Slot::Marks).is_empty() {
+        chosen.push(Slot::Marks);
+    }
+    for wish in wishes(cells.references.len()) {
+        if matches!(wish, Wish::Add(slot @ Slot::Reference { .. }) if cells.column(slot).is_empty()) {
+            continue;
+        }
+        let wished = wish.granted(&chosen);
+        if longest.min(LABEL) + total(&wished, cells) <= width {
+            chosen = wished;
+        }
+    }
+    chosen.sort();
+    let room = width.saturating_sub(total(&chosen, cells)).clamp(1, longest.max(1));
+    (chosen, room)
+}
+
+/// Something that makes a table better and wider.
+enum Wish {
+    Add(Slot),
+    /// Ratios beside the numbers of the devices.
+    Ratios,
+    /// A longer bar.
+    Bar(usize),
+}
+
+/// What to wish for, the most worth first.
+fn wishes(references: usize) -> Vec<Wish> {
+    let [classic, iphone_5s, iphone_6s_plus, iphone_x] = [0, 1, 2, 3];
+    let device = |at: usize| Wish::Add(Slot::Reference { at, ratio: false });
+    let beside = (DEVICES.len()..references).map(|at| Wish::Add(Slot::Reference { at, ratio: true }));
+    let rest = [
+        device(classic),
+        Wish::Add(Slot::Bar(8)),
+        device(iphone_x),
+        device(iphone_5s),
+        device(iphone_6s_plus),
+        Wish::Add(Slot::Spread),
+        Wish::Add(Slot::Cycles),
+        Wish::Ratios,
+        Wish::Add(Slot::Family),
+        Wish::Bar(12),
+        Wish::Bar(20),
+        Wish::Bar(32),
+    ];
+    beside.chain(rest).collect()
+}
+
+impl Wish {
+    /// The columns with the wish granted.
+    fn granted(&self, chosen: &[Slot]) -> Vec<Slot> {
+        let mut slots = chosen.to_vec();
+        match *self {
+            Wish::Add(slot) => slots.push(slot),
+            Wish::Ratios => {
+                for slot in &mut slots {
+                    if let Slot::Reference { ratio, .. } = slot {
+                        *ratio = true;
+                    }
+                }
+            }
+            Wish::Bar(width) => {
+                for slot in &mut slots {
+                    if let Slot::Bar(narrow) = slot {
+                        *narrow = width;
+                    }
+                }
+            }
+        }
+        slots
+    }
+}
+
+/// What the signs in the table mean, as far as they occur, and the footnotes.
+fn legend(cells: &Cells, slots: &[Slot], options: &Options) -> String {
+    let mut out = String::new();
+    for line in filled(signs(cells, slots), options.width) {
+        out += &wrap(&Text::default(), &line, DIM, options.width, options.color);
+    }
+    for (number, text) in cells.notes.iter() {
+        let mark = Text::styled(DIM, format!("{:>3} ", superscript(number)));
+        out += &wrap(&mark, text, DIM, options.width, options.color);
+    }
+    out
+}
+
+/// Lines of as many parts as `width` allows.
+fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines
+            .last_mut()
+            .filter(|line| Text::plain(&**line).width() + 3 + Text::plain(&part).width() <= width)
+        {
+            Some(line) => *line += &format!(" · {part}"),
+            None => lines.push(part),
+        }
+    }
+    lines
+}
+
+fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
+    let any = |holds: &dyn Fn(&Row) -> bool| cells.rows.iter().any(holds);
+    let shown = cells.shown(slots);
+    let cell = |holds: &dyn Fn(&ReferenceCell) -> bool| {
+        any(&|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
+    };
+    let headed = |sign: char| shown.iter().any(|at| cells.references[*at].0.ends_with(sign));
+    let signed = |sign: &str| cell(&|cell| cell.sign == sign) || sign.parse().is_ok_and(headed);
+    let mut signs = Vec::new();
+    let mut say = |holds: bool, text: &str| {
+        if holds {
+            signs.push(text.to_owned());
+        }
+    };
+    say(any(&|row| row.times == Times::RoundTrip), "RT round trip");
+    say(any(&|row| row.times == Times::OneWay), "→ one way");
+    say(any(&|row| row.support == Support::Degraded) || signed("!"), "! degraded or unstable");
+    say(any(&|row| row.incomplete) || signed("~"), "~ ended early");
+    let spread = slots.contains(&Slot::Spread);
+    let batches = any(&|row| matches!(row.spread, Some(Spread::Between(..))));
+    let rounds = any(&|row| matches!(row.spread, Some(Spread::NextRun(..))));
+    say(
+        spread && rounds,
+        "spread a-b: the median of the next run, with 95 % confidence, in the unit of the row",
+    );
+    let text = match rounds {
+        true => "of cache levels p10-p90 of batch means",
+        false => "spread p10-p90 of batch means, in the unit of the row",
+    };
+    say(spread && batches, text);
+    say(slots.contains(&Slot::Cycles), "cycles of the core");
+    say(slots.iter().any(|slot| matches!(slot, Slot::Bar(_))), "bars: log scale");
+    let names = |at: &usize| format!("{} = {}", cells.references[*at].0, cells.references[*at].1);
+    let odd = |at: &&usize| cells.references[**at].0 != cells.references[**at].1;
+    let ratio = slots.iter().any(|slot| matches!(slot, Slot::Reference { ratio: true, .. }));
+    say(ratio, "× times as long as here");
+    say(signed("≠"), "≠ not the same thing");
+    say(cell(&|cell| cell.same && cell.part == 0.5), "½ one way, to compare with half the round trip");
+    signs.extend(shown.iter().filter(odd).map(names));
+    signs
+}

@@ -1,0 +1,338 @@
+//! One family in full: every point, each probe laid out by its parameters.
+
+use super::cells::{between, cycles, times_mark};
+use super::grid::{Column, Side, Text, grid, single, wrap};
+use super::head::head;
+use super::matrix::{Matrix, matrices, show, varying};
+use super::rows::{family as family_of, rejected_share};
+use super::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
+use super::verdicts::verdicts;
+use super::{Options, survey, unmeasured};
+use latscope_core::report::{Measurement, Report, Sampling, Support, Times};
+use latscope_core::units::{format_rate, format_share, format_time, format_value};
+
+/// From this many points on a probe with several varying parameters is shown
+/// as a matrix rather than a list.
+const SWEEP_POINTS: usize = 6;
+
+/// The view of a family command: machine, all points, findings.
+pub fn family(report: &Report, family: &str, options: &Options) -> String {
+    let mut out = head(report, options);
+    out += &details(report, family, options);
+    out += &survey::conclusions(report, family == "memory", options);
+    out
+}
+
+/// All families in full.
+pub fn all(report: &Report, options: &Options) -> String {
+    let mut families: Vec<&str> = Vec::new();
+    for m in &report.measurements {
+        if !families.contains(&family_of(&m.probe)) {
+            families.push(family_of(&m.probe));
+        }
+    }
+    let mut out = head(report, options);
+    for family in families {
+        out += &details(report, family, options);
+    }
+    out += &verdicts(report, options);
+    out += &survey::conclusions(report, true, options);
+    out
+}
+
+/// Every point of a family: a list, then the sweeps as matrices, then which
+/// points are missing or degraded and why.
+pub fn details(report: &Report, family: &str, options: &Options) -> String {
+    let measured =
+        report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.typical().is_some());
+    let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
+    for m in measured {
+        match probes.iter_mut().find(|(probe, _)| *probe == m.probe) {
+            Some((_, points)) => points.push(m),
+            None => probes.push((&m.probe, vec![m])),
+        }
+    }
+    let (sweeps, listed): (Vec<_>, Vec<_>) = probes.into_iter().partition(|(_, points)| is_sweep(points));
+    let mut out = String::new();
+    if !(listed.is_empty() && sweeps.is_empty()) {
+        out += &format!("\n{}", single(&Text::styled(BOLD, family), options.width, options.color));
+    }
+    if !listed.is_empty() {
+        let points: Vec<&Measurement> = listed.into_iter().flat_map(|(_, points)| points).collect();
+        out += &list(&points, options);
+    }
+    for (probe, points) in sweeps {
+        out.push('\n');
+        out += &heading(probe, &points, options);
+        out += &matrix(&points, options);
+    }
+    out += &unmeasured::family_lists(report, family, options);
+    out
+}
+
+/// Whether points of a probe are better seen as a matrix than as a list.
+fn is_sweep(points: &[&Measurement]) -> bool {
+    let pairs = points.iter().filter(|m| m.params.contains_key("pair")).count();
+    points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2
+}
+
+/// The probe, what its durations are, and what all its points have in common.
+fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
+    let first = points[0];
+    let times = match first.times {
+        Times::OneWay => "one way",
+        Times::RoundTrip => "round trip",
+        Times::Operation => "one operation",
+    };
+    let sampling = match first.sampling {
+        Sampling::Batch { .. } => "batch means",
+        Sampling::Event => "each event timed",
+    };
+    let varying = varying(points);
+    let common = first.params.iter().filter(|(name, value)| {
+        !varying.contains(&name.as_str()) && points.iter().all(|m| m.params.get(*name) == Some(value))
+    });
+    let common: Vec<String> = common.map(|(name, value)| format!("{name} {}", show(name, value))).collect();
+    let mut about = format!("{times}, median of {sampling}");
+    if !common.is_empty() {
+        about += &format!(" · {}", common.join(", "));
+    }
+    wrap(&Text::styled(BOLD, format!("{probe}  ")), &about, DIM, options.width, options.color)
+}
+
+/// A line for each point, with as many figures as the width allows.
+fn list(points: &[&Measurement], options: &Options) -> String {
+    let room = (options.width * 2 / 5).max(20);
+    let label = |m: &&Measurement| {
+        let title = if m.title.is_empty() { &m.probe } else { &m.title };
+        Text::plain(title).shortened(room - 2).and(mark(m))
+    };
+    let labels = points.iter().map(label).collect();
+    let mut columns = vec![Column::new(Text::styled(HEADING, "point"), Side::Left, labels)];
+    let mut shown: Vec<String> = Vec::new();
+    let mut used = columns[0].width();
+    let mut left_out = false;
+    for (name, column) in figures(points).into_iter().filter(|(_, column)| !column.is_empty()) {
+        match used + 2 + column.width() <= options.width {
+            true => {
+                used += 2 + column.width();
+                columns.push(column);
+                shown.push(name);
+            }
+            false => left_out = true,
+        }
+    }
+    let mut out = grid(&columns, 2, options.width, options.color);
+    let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
+    if points.iter().any(|m| m.times != Times::Operation) {
+        say("RT round trip · → one way");
+    }
+    let meanings = MEANINGS.iter().filter(|(name, _)| shown.iter().any(|column| column == name));
+    let meanings: Vec<String> = meanings.map(|(name, meaning)| format!("{name}: {meaning}")).collect();
+    if !meanings.is_empty() {
+        say(&meanings.join(" · "));
+    }
+    if left_out {
+        say("More figures in a wider terminal, and all of them with --csv or --json.");
+    }
+    out
+}
+
+/// Columns whose heading does not say what they hold.
+const MEANINGS: [(&str, &str); 3] = [
+    ("touched", "bytes that the program reads and writes, per second"),
+    ("moved", "bytes that the memory system moves for them, where that is more"),
+    ("direct", "the same work in a loop, without the thread"),
+];
+
+/// All figures of points by name, the most telling first.
+fn figures(points: &[&Measurement]) -> Vec<(String, Column)> {
+    let column = |name: &str, cell: &dyn Fn(&Measurement) -> Option<String>| {
+        let cells = points.iter().map(|m| Text::plain(cell(m).unwrap_or_default())).collect();
+        (name.to_owned(), Column::new(Text::styled(HEADING, name), Side::Right, cells))
+    };
+    let time = |ns: Option<f64>| ns.map(format_time);
+    let mut columns = vec![column("median", &|m| time(m.summary.p50))];
+    let marks = points.iter().map(|m| Text::styled(DIM, times_mark(m.times))).collect();
+    columns.push((String::new(), Column::new(Text::default(), Side::Left, marks)));
+    columns.push(column("touched", &|m| m.rate_touched().map(format_rate)));
+    columns.push(column("moved", &|m| m.rate_moved().filter(|_| moves_more(m)).map(format_rate)));
+    let mut names: Vec<&String> = points.iter().flat_map(|m| m.values.keys()).collect();
+    names.sort();
+    names.dedup();
+    // What is named after something met on the way is told last.
+    let (details, names): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| name.contains(':'));
+    let (counts, shares): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| counted(points, name));
+    let named = |name: &String| column(name, &|m| m.values.get(name).map(|v| format_value(v.value, &v.unit)));
+    columns.extend(shares.into_iter().map(named));
+    columns.push(column("next run", &|m| m.interval.map(|next| between(next.low, next.high))));
+    columns.push(column("p10-p90", &|m| Some(between(m.summary.p10?, m.summary.p90?))));
+    columns.push(column("p99", &|m| time(m.summary.p99)));
+    columns.push(column("max", &|m| time(m.summary.max)));
+    columns.push(column("cycles", &|m| m.summary.cycles.map(cycles)));
+    columns.push(column("min", &|m| time(m.summary.min)));
+    columns.push(column("p99.9", &|m| time(m.summary.p99_9)));
+    columns.push(column("p99.99", &|m| time(m.summary.p99_99)));
+    columns.push(column("mean", &|m| time(m.summary.mean)));
+    columns.push(column("samples", &|m| Some(m.summary.count.to_string())));
+    let rejected = |m: &Measurement| Some(format_share(rejected_share(m)));
+    columns.push(column("rejected", &|m| rejected(m).filter(|_| m.summary.rejected > 0)));
+    columns.push(column("missed", &|m| (m.summary.missed > 0).then(|| m.summary.missed.to_string())));
+    columns.extend(counts.into_iter().chain(details).map(named));
+    columns
+}
+
+/// Whether a value is a mere count.
+fn counted(points: &[&Measurement], name: &str) -> bool {
+    points.iter().filter_map(|m| m.values.get(name)).all(|value| value.unit == "count")
+}
+
+/// Whether the memory system had to move more than the program asked for.
+fn moves_more(m: &Measurement) -> bool {
+    m.work.is_some_and(|work| work.bytes_moved != work.bytes_touched)
+}
+
+/// How far a point can be trusted, as a sign.
+fn mark(m: &Measurement) -> Text {
+    match (m.support, m.incomplete) {
+        (Support::Degraded, _) => Text::styled(WARNING, " !"),
+        (_, true) => Text::styled(WARNING, " ~"),
+        _ => Text::default(),
+    }
+}
+
+/// What the cells of a matrix hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Median,
+    /// Bytes touched, and moved where that is more, per second.
+    Rate,
+}
+
+/// Points as matrices: medians; with work behind them also rates. Of memory
+/// only rates: there a duration is that of a pass of arbitrary length.
+fn matrix(points: &[&Measurement], options: &Options) -> String {
+    let work = points.iter().all(|m| m.rate_touched().is_some());
+    let memory = points.iter().all(|m| family_of(&m.probe) == "memory");
+    let mut out = String::new();
+    if !(work && memory) {
+        out += &matrix_of(points, Shown::Median, options);
+    }
+    if work {
+        let moved = points.iter().any(|m| moves_more(m));
+        let text = match moved {
+            true => "bytes touched by the program / bytes moved by the memory system, per second",
+            false => "bytes touched by the program, as many are moved, per second",
+        };
+        out += &wrap(&Text::plain("  "), text, DIM, options.width, options.color);
+        out += &matrix_of(points, Shown::Rate, options);
+    }
+    out
+}
+
+fn matrix_of(points: &[&Measurement], shown: Shown, options: &Options) -> String {
+    let cell_width = points.iter().map(|m| cell(m, shown).width()).max().unwrap_or(0);
+    let fits = |headings: &[String]| {
+        let width = |heading: &String| 2 + Text::plain(heading).width().max(cell_width);
+        10 + headings.iter().map(width).sum::<usize>() <= options.width
+    };
+    let mut out = String::new();
+    for matrix in matrices(points, &fits) {
+        if !matrix.title.is_empty() {
+            out += &single(&Text::plain("  ").with(BOLD, &matrix.title), options.width, options.color);
+        }
+        out += &one_matrix(&matrix, shown, options);
+    }
+    out
+}
+
+/// One matrix; columns that do not fit stand below, with the side repeated.
+fn one_matrix(matrix: &Matrix, shown: Shown, options: &Options) -> String {
+    let side: Vec<Text> = matrix.rows.iter().map(|row| Text::plain("  ").with(PLAIN, row)).collect();
+    let side = Column::new(Text::plain("  ").with(HEADING, matrix.axis), Side::Right, side);
+    let mut waiting = matrix.columns.iter().enumerate().map(|(at, heading)| {
+        let cells = matrix.cells.iter().map(|row| row[at].map_or(Text::plain("·"), |m| cell(m, shown)));
+        Column::new(Text::styled(HEADING, heading), Side::Right, cells.collect())
+    });
+    let mut out = String::new();
+    let mut next = waiting.next();
+    while next.is_some() {
+        let mut columns = vec![side.clone()];
+        let mut used = side.width();
+        while let Some(column) = next.take_if(|c| columns.len() == 1 || used + 2 + c.width() <= options.width)
+        {
+            used += 2 + column.width();
+            columns.push(column);
+            next = waiting.next();
+        }
+        out += &grid(&columns, 2, options.width, options.color);
+    }
+    out
+}
+
+/// What a matrix shows of a point, with its mark.
+fn cell(m: &Measurement, shown: Shown) -> Text {
+    let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), format_rate);
+    let text = match shown {
+        Shown::Median => m.typical().map_or("-".to_owned(), format_time),
+        Shown::Rate if moves_more(m) => joined(&rate(m.rate_touched()), &rate(m.rate_moved())),
+        Shown::Rate => rate(m.rate_touched()),
+    };
+    Text::plain(text).and(mark(m))
+}
+
+/// Two quantities; the unit once if it is the same.
+fn joined(first: &str, second: &str) -> String {
+    match (first.split_once(' '), second.split_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} / {second}"),
+        _ => format!("{first} / {second}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    fn wide() -> Options {
+        Options { width: 120, ..Options::default() }
+    }
+
+    #[test]
+    fn a_family_without_a_number_has_no_heading() {
+        let mut report = fixture::report();
+        report.measurements.retain(|m| m.support == Support::Unsupported);
+        let text = details(&report, "memory", &Options::default());
+        assert!(text.starts_with("\nNot measured"), "{text}");
+    }
+
+    #[test]
+    fn every_sweep_has_its_heading_and_nothing_is_silent() {
+        let report = fixture::report();
+        let text = details(&report, "memory", &wide());
+        for probe in ["memory.latency", "memory.bandwidth", "memory.tlb"] {
+            assert!(text.contains(probe), "{probe} in\n{text}");
+        }
+        assert!(!text.contains("sync."));
+    }
+
+    #[test]
+    fn bandwidth_states_bytes_touched_and_bytes_moved() {
+        let text = details(&fixture::report(), "memory", &wide());
+        assert!(text.contains("bytes touched by the program / bytes moved by the memory system"), "{text}");
+        assert!(text.contains("6.51 / 13.0 GB/s"), "{text}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let report = fixture::report();
+        for width in [40, 60, 80, 120] {
+            let text = all(&report, &Options { width, ..Options::default() });
+            for line in text.lines() {
+                assert!(Text::plain(line).width() <= width, "{width}: {line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The points a table has no row for because of what the machine refused:
+//! nothing is left out in silence.
+
+use super::Options;
+use super::grid::{Text, wrap};
+use super::head::with_remedy;
+use super::rows::family;
+use super::style::{BOLD, PLAIN, WARNING};
+use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::units::fold_cpus;
+use std::collections::HashMap;
+
+const NO_REASON: &str = "no reason is given";
+
+/// Points that share a fate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Group {
+    /// What they are called, a few of them by title.
+    pub what: String,
+    /// Why, and after an arrow what to do about it.
+    pub why: String,
+}
+
+/// The points without a number, by reason, in the order measured.
+pub(super) fn missing(report: &Report) -> Vec<Group> {
+    grouped(report, absent)
+}
+
+/// Why a point has no number, as far as it does not say itself.
+fn absent(m: &Measurement) -> Option<&'static str> {
+    match m.support {
+        Support::Unsupported => Some(NO_REASON),
+        _ if m.typical().is_some() => None,
+        // Nothing happened, which is a result: a finding tells it.
+        Support::Ok if m.reason.is_some() => None,
+        _ if m.incomplete => Some("the run ended before it was measured"),
+        _ => Some("no clean sample was taken: something else ran all the time"),
+    }
+}
+
+/// The degraded points that have no row in the table, by reason.
+pub(super) fn degraded_aside(report: &Report) -> Vec<Group> {
+    grouped(report, |m| {
+        let aside = m.support == Support::Degraded && !m.row && m.typical().is_some();
+        aside.then_some(NO_REASON)
+    })
+}
+
+/// Groups the points for which `select` returns a reason, which serves where
+/// the point has none itself. A sum is told by what it is made of.
+fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<Group> {
+    let mut order: Vec<(String, Vec<&Measurement>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let is_told = |sum: &Measurement| {
+        let mut members = report.measurements.iter().filter(|m| is_part_of(m, sum));
+        is_merged(sum) && members.any(|m| select(m).is_some())
+    };
+    for m in &report.measurements {
+        let Some(usual) = select(m).filter(|_| !is_told(m)) else { continue };
+        let why = with_remedy(m.reason.as_deref().unwrap_or(usual), m.remedy.as_deref());
+        let place = *places.entry(why.clone()).or_insert_with(|| {
+            order.push((why, Vec::new()));
+            order.len() - 1
+        });
+        order[place].1.push(m);
+    }
+    folded(order).into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
+}
+
+/// Groups whose reasons differ in the CPU alone, as one.
+fn folded(groups: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
+    let mut folded: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
+    for (why, points) in groups {
+        let same = |reasons: &Vec<String>| fold_cpus([reasons[0].clone(), why.clone()]).len() == 1;
+        match folded.iter_mut().find(|(reasons, _)| same(reasons)) {
+            Some((reasons, all)) => {
+                reasons.push(why);
+                all.extend(points);
+            }
+            None => folded.push((vec![why], points)),
+        }
+    }
+    folded.into_iter().map(|(reasons, points)| (fold_cpus(reasons).remove(0), points)).collect()
+}
+
+/// Titles of up to three points; of more, how many points each probe has.
+fn names(points: &[&Measurement]) -> String {
+    let title = |m: &Measurement| match m.title.is_empty() {
+        true => m.probe.clone(),
+        false => format!("{} ({})", m.title, family(&m.probe)),
+    };
+    if points.len() <= 3 {
+        return points.iter().map(|m| title(m)).collect::<Vec<_>>().join("; ");
+    }
+    let mut probes: Vec<(&str, usize)> = Vec::new();
+    for m in points {
+        match probes.iter_mut().find(|(probe, _)| *probe == m.probe) {
+            Some((_, count)) => *count += 1,
+            None => probes.push((&m.probe, 1)),
+        }
+    }
+    let counted = |(probe, count): &(&str, usize)| match count {
+        1 => (*probe).to_owned(),
+        _ => format!("{probe} ({count} points)"),
+    };
+    probes.iter().map(counted).collect::<Vec<_>>().join(", ")
+}
+
+/// Both lists for a terminal; empty when there is nothing to say.
+pub(super) fn lists(report: &Report, options: &Options) -> String {
+    let aside = ("Degraded points without a row", degraded_aside(report));
+    listed(&[("Not measured", missing(report)), aside], options)
+}
+
+/// The points of a family that are missing or degraded.
+pub(super) fn family_lists(report: &Report, name: &str, options: &Options) -> String {
+    let missing = grouped(report, |m| absent(m).filter(|_| family(&m.probe) == name));
+    let degraded = grouped(report, |m| {
+        let ours = family(&m.probe) == name && m.support == Support::Degraded && m.typical().is_some();
+        ours.then_some(NO_REASON)
+    });
+    listed(&[("Not measured", missing), ("! Degraded", degraded)], options)
+}
+
+fn listed(lists: &[(&str, Vec<Group>)], options: &Options) -> String {
+    let mut out = String::new();
+    for (heading, groups) in lists {
+        if groups.is_empty() {
+            continue;
+        }
+        out.push('\n');
+        out += &wrap(&Text::default(), heading, BOLD, options.width, options.color);
+        for group in groups {
+            let text = format!("{}: {}", group.what, group.why);
+            out += &wrap(&Text::styled(WARNING, "  - "), &text, PLAIN, options.width, options.color);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn points_with_the_same_reason_share_a_line() {
+        let report = fixture::report();
+        let missing = missing(&report);
+        assert_eq!(missing.len(), 2, "{missing:?}");
+        assert!(missing[0].what.contains("memory.tlb (4 points)"), "{missing:?}");
+        assert!(missing[0].why.contains("→"));
+    }
+
+    #[test]
+    fn reasons_of_many_cpus_share_a_line() {
+        let mut report = fixture::wake();
+        for (cpu, m) in report.measurements.iter_mut().enumerate() {
+            m.support = Support::Degraded;
+            m.reason = Some(format!("not kept on CPU {cpu}: refused"));
+        }
+        let text = family_lists(&report, "wake", &Options { width: 200, ..Options::default() });
+        assert_eq!(text.matches("not kept on").count(), 1, "{text}");
+        assert!(text.contains("not kept on CPUs 0-"), "{text}");
+    }
+
+    #[test]
+    fn no_sample_is_a_reason() {
+        let mut report = fixture::report();
+        let first = &mut report.measurements[0];
+        first.summary = Default::default();
+        assert!(super::missing(&report).iter().any(|group| group.why.contains("no clean sample")));
+    }
+}

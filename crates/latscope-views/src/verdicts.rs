@@ -1,0 +1,151 @@
+//! What was asked for, and what became of it: wherever a report is shown that was judged.
+
+use super::Options;
+use super::grid::{Text, wrap};
+use super::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
+use latscope_core::events::{Group, groups};
+use latscope_core::report::{Check, Measurement, Report, Status};
+use latscope_core::units::{format_count, format_share, format_time};
+use latscope_judge::verdict::{Metric, judged, report_status};
+
+/// The heading and a line for each check; empty where nothing was asked for.
+pub(super) fn verdicts(report: &Report, options: &Options) -> String {
+    let Some(status) = report_status(report) else { return String::new() };
+    let title = format!("Verdict: {}", word(status));
+    let mut out = format!("\n{}", wrap(&Text::default(), &title, BOLD, options.width, options.color));
+    for (check, text) in lines(report) {
+        let (sign, style) = sign(check.status);
+        let first = Text::plain("  ").with(style, sign).with(PLAIN, " ");
+        out += &wrap(&first, &text, PLAIN, options.width, options.color);
+    }
+    out
+}
+
+/// A check and its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
+pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
+    let groups = groups(report);
+    let judged: Vec<_> = judged(report).collect();
+    let several = judged.len() > 1;
+    let line = |m: &Measurement, check: &Check| {
+        let whose = if several { format!("{}: ", name(&groups, m)) } else { String::new() };
+        format!("{whose}{} {}: {}", asked(check), word(check.status), check.text)
+    };
+    judged
+        .iter()
+        .flat_map(|(m, verdict)| verdict.checks.iter().map(move |check| (*m, check)))
+        .map(|(m, check)| (check, line(m, check)))
+        .collect()
+}
+
+/// A name for a measurement among those of all probes.
+fn name(groups: &[Group], m: &Measurement) -> String {
+    let rows = |group: &Group| {
+        group
+            .singles
+            .iter()
+            .chain(&group.merged)
+            .map(|row| (row.label.clone(), row.m as *const Measurement))
+            .collect::<Vec<_>>()
+    };
+    let found = groups.iter().find_map(|group| {
+        let (label, _) = rows(group).into_iter().find(|(_, row)| std::ptr::eq(*row, m))?;
+        Some(super::groups::name(groups, group, &label))
+    });
+    found.unwrap_or_else(|| if m.title.is_empty() { m.probe.clone() } else { m.title.clone() })
+}
+
+/// The word for a status.
+pub(super) fn word(status: Status) -> &'static str {
+    match status {
+        Status::Pass => "pass",
+        Status::Inconclusive => "inconclusive",
+        Status::Exceeded => "exceeded",
+    }
+}
+
+fn sign(status: Status) -> (&'static str, anstyle::Style) {
+    match status {
+        Status::Pass => ("✔", GOOD),
+        Status::Inconclusive => ("?", WARNING),
+        Status::Exceeded => ("✘", ALARM),
+    }
+}
+
+/// `p99.9 ≤ 50.0 µs`.
+fn asked(check: &Check) -> String {
+    let metric = Metric::named(&check.metric).ok();
+    let share = matches!(metric, Some(Metric::Share(_)));
+    let duration = metric.is_some_and(|metric| metric.is_duration());
+    let limit = match duration {
+        _ if share => return format!("{} ≥ {}", check.metric, format_share(check.limit / 100.0)),
+        true => format_time(check.limit),
+        false if check.limit.fract() == 0.0 => format_count(check.limit as u64),
+        false => check.limit.to_string(),
+    };
+    format!("{} ≤ {limit}", check.metric.replace('_', "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{groups, markdown, survey, text};
+    use latscope_core::fixture;
+    use latscope_core::merged::{is_merged, is_part_of};
+    use latscope_core::report::Interrupted;
+    use latscope_core::report::Progress;
+    use latscope_judge::verdict::{Criterion, judge_report};
+
+    /// Judged by a limit that nothing exceeds.
+    fn passed(mut report: Report) -> Report {
+        judge_report(&mut report, &[Criterion::new("max", 1e12).unwrap()]);
+        report
+    }
+
+    /// With one thread, whose sum is that thread again.
+    fn alone() -> Report {
+        let mut report = fixture::wake();
+        let all = report.measurements.iter().find(|m| is_merged(m)).unwrap().clone();
+        let first = report.measurements.iter().find(|m| is_part_of(m, &all)).unwrap().clone();
+        report.measurements = vec![first, all];
+        report
+    }
+
+    #[test]
+    fn every_view_has_the_verdict_once_with_one_row_and_with_several() {
+        let options = Options { width: 200, ..Options::default() };
+        for report in [passed(fixture::wake()), passed(alone())] {
+            let views = [
+                groups::events(&report, &options),
+                survey::survey(&report, &[], &options),
+                text::all(&report, &options),
+                markdown::markdown(&report, &[], &options),
+            ];
+            for view in views {
+                assert_eq!(view.matches("Verdict: pass").count(), 1, "{view}");
+                assert_eq!(view.matches("max ≤ 1000 s pass: ").count(), 1, "{view}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_sample_is_judged_too() {
+        let mut report = alone();
+        for m in &mut report.measurements {
+            m.summary.count = 0;
+            m.histogram = latscope_core::histogram::Histogram::new(1000);
+        }
+        let text = verdicts(&passed(report), &Options::default());
+        assert!(text.contains("Verdict: inconclusive") && text.contains("nothing was measured"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_has_not_passed() {
+        let progress = Progress { done: 1, of: Some(2) };
+        let mut report = passed(alone());
+        report.finished = None;
+        report.interrupted =
+            Some(Interrupted { by: "SIGINT".to_owned(), points: progress, events: None, time: None });
+        let text = verdicts(&report, &Options::default());
+        assert!(text.contains("Verdict: inconclusive"), "{text}");
+    }
+}
