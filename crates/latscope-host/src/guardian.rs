@@ -3,7 +3,7 @@
 //! undoes it when told to, and whatever is left when its pipe closes: one path
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
-use super::load;
+use super::process_group;
 use super::terminal::Modes;
 use crate::leftover::Leftover;
 use anyhow::{Context, Result};
@@ -188,7 +188,7 @@ fn revert(change: &Undo) {
         Undo::Remove(leftover) => leftover.remove(),
         Undo::Write(path, text) => write(path, text),
         // One try: a group that is not there has ended.
-        Undo::EndGroup(group) => load::end_group(*group).or(Ok(())),
+        Undo::EndGroup(group) => process_group::kill(*group).or(Ok(())),
     };
     for _ in 0..200 {
         match once() {

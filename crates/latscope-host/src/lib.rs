@@ -9,6 +9,7 @@ pub mod leftover;
 pub mod load;
 pub mod machine;
 pub mod modes;
+mod process_group;
 pub mod pseudo_terminal;
 mod stderr;
 pub mod stdout;

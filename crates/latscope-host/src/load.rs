@@ -2,12 +2,13 @@
 
 use super::crowd::{Crowd, Wire};
 use super::guardian::{Guardian, Ticket, Undo};
+use super::process_group;
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
 use latscope_core::units::CpuList;
 use latscope_os::sched;
 use latscope_os::worker::{self, Lifetime};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, WaitId, WaitIdOptions};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -68,19 +69,10 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         for child in &mut self.0 {
             // Each worker leads a process group: what a command started ends with it.
-            let _ = end_group(child.id());
+            let _ = process_group::kill(child.id());
             let _ = child.wait();
         }
     }
-}
-
-/// Kills all processes of a group.
-///
-/// # Errors
-/// There is none.
-pub fn end_group(group: u32) -> rustix::io::Result<()> {
-    let group = Pid::from_raw(group as i32).ok_or(rustix::io::Errno::SRCH)?;
-    rustix::process::kill_process_group(group, Signal::KILL)
 }
 
 /// Bytes that a memory load copies through: more than any cache holds.
