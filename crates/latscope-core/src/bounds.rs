@@ -1,9 +1,10 @@
 //! What cannot be: values that no machine can have, whatever it is. A row with
 //! one was disturbed, or what it is compared with was.
 
-use crate::plan::ParamValue;
+use crate::plan::{ParamValue, Params};
 use crate::quality::{Level, Reason};
-use crate::report::Measurement;
+use crate::value::Value;
+use std::collections::BTreeMap;
 
 /// Noise takes a value so far beyond its bound at most.
 const TOLERANCE: f64 = 1.1;
@@ -11,15 +12,15 @@ const TOLERANCE: f64 = 1.1;
 /// The reason that a row with an impossible value has.
 pub(crate) const IMPOSSIBLE: &str = "impossible";
 
-/// What speaks against a point for a value of it that cannot be; `None` where all can.
-pub(crate) fn impossible(m: &Measurement) -> Option<Reason> {
-    speedup(m).or_else(|| slowdown(m))
+/// What speaks against a point of these parameters for a value of it that cannot be; `None` where all can.
+pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
+    speedup(params, values).or_else(|| slowdown(values))
 }
 
 /// So many chains followed at once are so many times as fast as one, at most.
-fn speedup(m: &Measurement) -> Option<Reason> {
-    let Some(ParamValue::Number(chains)) = m.params.get("chains") else { return None };
-    let speedup = m.values.get("speedup")?.value;
+fn speedup(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
+    let Some(ParamValue::Number(chains)) = params.get("chains") else { return None };
+    let speedup = values.get("speedup")?.value;
     (speedup > *chains as f64 * TOLERANCE).then(|| {
         let text = format!(
             "{chains} chains at once cannot be {speedup:.0} times as fast as one: the single one was disturbed"
@@ -29,8 +30,8 @@ fn speedup(m: &Measurement) -> Option<Reason> {
 }
 
 /// No pool of threads is faster than its tasks dealt out evenly.
-fn slowdown(m: &Measurement) -> Option<Reason> {
-    let slowdown = m.values.get("slowdown").filter(|slowdown| slowdown.unit == "ratio")?.value;
+fn slowdown(values: &BTreeMap<String, Value>) -> Option<Reason> {
+    let slowdown = values.get("slowdown").filter(|slowdown| slowdown.unit == "ratio")?.value;
     (slowdown < 1.0 / TOLERANCE).then(|| {
         let text = format!(
             "a pool cannot need {slowdown:.2} times the time of its tasks dealt out evenly: the single task that it is \
@@ -48,7 +49,7 @@ fn reason(text: String) -> Reason {
 mod tests {
     use super::*;
     use crate::plan::params;
-    use crate::report::{Better, Times, Value};
+    use crate::report::{Better, Measurement, Times};
     use crate::testing::point;
 
     fn valued(name: &str, unit: &str, value: f64) -> Measurement {

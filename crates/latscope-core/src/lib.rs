@@ -22,3 +22,4 @@ pub mod statistics;
 #[doc(hidden)]
 pub mod testing;
 pub mod units;
+pub mod value;

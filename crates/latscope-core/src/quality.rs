@@ -1,6 +1,5 @@
 //! How far a row can be trusted: one level, and every reason against a better one.
 
-use crate::report::Support;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -95,6 +94,19 @@ pub enum Level {
     Ok,
     /// Measured as it should be, but the rounds of the run disagree.
     Unstable,
+    /// Measured under conditions that distort it.
+    Degraded,
+    /// Could not be measured.
+    Unsupported,
+}
+
+/// How far a number can be trusted on this machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Support {
+    /// Measured as it should be.
+    #[default]
+    Ok,
     /// Measured under conditions that distort it.
     Degraded,
     /// Could not be measured.

@@ -9,9 +9,11 @@ use crate::histogram::Histogram;
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Params, Plan, Step};
+pub use crate::quality::Support;
 use crate::quality::{Level, Quality, Reason, UNNAMED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
+pub use crate::value::{Better, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -224,19 +226,6 @@ pub enum Times {
     Operation,
 }
 
-/// How far a number can be trusted on this machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Support {
-    /// Measured as it should be.
-    #[default]
-    Ok,
-    /// Measured under conditions that distort it.
-    Degraded,
-    /// Could not be measured.
-    Unsupported,
-}
-
 /// Bytes behind one operation, from which rates are derived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
@@ -246,29 +235,6 @@ pub struct Work {
     pub bytes_touched: u64,
     /// Bytes the memory system had to move for it.
     pub bytes_moved: u64,
-}
-
-/// A named quantity that is no duration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Value {
-    /// The number.
-    pub value: f64,
-    /// Its unit: `%`, `GB/s`, `count`, `cycles`, `ns`, `ratio`, …
-    pub unit: String,
-    /// Which direction is better.
-    pub better: Better,
-}
-
-/// Which direction of a quantity is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Better {
-    /// Less.
-    Less,
-    /// More.
-    More,
-    /// Neither.
-    Neither,
 }
 
 /// The usual figures of a distribution, in ns. From p90 up a quantile with
@@ -616,15 +582,31 @@ impl Measurement {
         (self.reason, self.remedy) = (self.quality.text(), self.quality.remedy());
     }
 
+    /// The figures of a point that was measured in one round.
+    pub fn as_round(&self) -> Round {
+        let s = &self.summary;
+        Round {
+            count: s.count,
+            min: s.min,
+            p50: s.p50,
+            p90: s.p90,
+            p99: s.p99,
+            p99_9: s.p99_9,
+            max: s.max,
+            cycles: s.cycles,
+            values: self.values.iter().map(|(name, value)| (name.clone(), value.value)).collect(),
+        }
+    }
+
     /// Takes in the same point of a later round: samples and counts add up; what
     /// speaks against one of the rounds speaks against all.
     ///
     /// A round without a figure does not take it from the others.
     pub fn add_round(&mut self, mut next: Measurement) {
         if self.rounds.is_empty() {
-            self.rounds.push(Round::of(self));
+            self.rounds.push(self.as_round());
         }
-        self.rounds.push(Round::of(&next));
+        self.rounds.push(next.as_round());
         if self.summary.count == 0 && next.summary.count > 0 {
             (self.sampling, self.work, self.times) = (next.sampling, next.work, next.times);
             self.histogram = std::mem::replace(&mut next.histogram, Histogram::new(1000));
@@ -699,7 +681,7 @@ impl Measurement {
             self.settle_rounds();
         }
         self.settle_contention();
-        if let Some(reason) = bounds::impossible(self) {
+        if let Some(reason) = bounds::impossible(&self.params, &self.values) {
             self.quality.lower(reason);
         }
         self.spell_out();

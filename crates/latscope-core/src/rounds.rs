@@ -2,7 +2,6 @@
 //! figure is the median over the rounds, and what lies between the rounds tells
 //! where the figure of the next run will be.
 
-use crate::report::Measurement;
 use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -27,24 +26,6 @@ pub struct Round {
     /// Named quantities that are no durations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
-}
-
-impl Round {
-    /// The figures of a measurement that was taken in one round.
-    pub fn of(m: &Measurement) -> Round {
-        let s = &m.summary;
-        Round {
-            count: s.count,
-            min: s.min,
-            p50: s.p50,
-            p90: s.p90,
-            p99: s.p99,
-            p99_9: s.p99_9,
-            max: s.max,
-            cycles: s.cycles,
-            values: m.values.iter().map(|(name, value)| (name.clone(), value.value)).collect(),
-        }
-    }
 }
 
 /// The medians of the rounds, in order of time. A round with less than a tenth of

@@ -51,7 +51,7 @@ const STEADY: [f64; 8] = [1.0, 0.99, 1.005, 1.0, 1.01, 0.995, 1.0, 1.0];
 pub fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
     let cycles = m.summary.cycles.zip(m.summary.p50).map(|(cycles, ns)| cycles / ns);
     let of_round = |ns: &f64| {
-        let mut round = Round { p50: Some(*ns), ..Round::of(&m) };
+        let mut round = Round { p50: Some(*ns), ..m.as_round() };
         round.cycles = cycles.map(|cycles| cycles * ns);
         round
     };
