@@ -23,6 +23,7 @@ pub mod process_probe;
 pub mod queued_signal;
 pub mod ring;
 pub mod rpmsg_char;
+pub mod rwlock;
 pub mod sched;
 pub mod select;
 pub mod semaphore;

@@ -8,6 +8,7 @@ mod core_to_core;
 mod hand_off;
 mod mutex;
 mod pipes;
+mod rwlock;
 mod team;
 
 use super::Probe;
@@ -15,6 +16,7 @@ use super::Probe;
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[
     &mutex::MUTEX,
+    &rwlock::RWLOCK,
     &atomic::ATOMIC,
     &core_to_core::CORE_TO_CORE,
     &hand_off::SEMAPHORE,

@@ -1,0 +1,168 @@
+//! The read-write lock: uncontended, and a writer that waits for readers.
+
+use super::company::{self, Placement};
+use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use anyhow::{Context, Result};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::timebase::AnyClock;
+use latscope_bench::waits::Measuring;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy, params};
+use latscope_core::report::Times;
+use latscope_os::clock::Clock;
+use latscope_os::rwlock::RwLock;
+use latscope_os::semaphore::Semaphore;
+use latscope_os::shared_cell::{Scope, SharedCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+/// Locks for reading and for writing.
+pub static RWLOCK: Probe = Probe {
+    id: "sync.rwlock",
+    title: "read-write lock",
+    timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",
+    times: Times::Operation,
+    source: "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
+    params: &[Param {
+        name: "mode",
+        help: "Uncontended for reading or for writing, or a writer that waits for a reader.",
+        kind: Kind::Choice(MODES),
+        axis: false,
+    }],
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "sync.rwlock", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+const MODES: &[&str] = &["read", "write", "writer-waits"];
+
+fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+    let title = |mode: &str| match mode {
+        "writer-waits" => "read-write lock, a writer waits for a reader".to_owned(),
+        mode => format!("read-write lock, {mode} lock + unlock, uncontended"),
+    };
+    let point = |mode: &String| RWLOCK.point(params([("mode", mode.as_str().into())]), title(mode), false);
+    ask.texts("mode", MODES).iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let cpu = bench.cpus()[0];
+    for (index, point) in bench.points().iter().enumerate() {
+        let lock = SharedCell::<RwLock>::create(Scope::Threads).context("no memory for a lock")?;
+        // glibc's locks may take a shorter way while a process has one thread only.
+        let mut reader = Reader::start(bench.timebase().clock(), lock.clone(), cpu)?;
+        match point.text("mode") {
+            "read" => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
+                (0..iterations).for_each(|_| lock.read(|| ()));
+            })?,
+            "write" => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
+                (0..iterations).for_each(|_| lock.write(|| ()));
+            })?,
+            _ => writer_waits(bench, index, &lock, &mut reader)?,
+        }
+    }
+    Ok(())
+}
+
+fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Reader) -> Result<()> {
+    bench.set_times(point, Times::OneWay);
+    let placement = Placement::SameCore;
+    company::settle(placement, bench.cpus()[0]).context("the measuring thread cannot be set up")?;
+    bench.laps(&[point], placement.gate(), |laps| {
+        reader.holds_the_lock();
+        reader.shared.called.store(true, Ordering::Release);
+        let called = laps.now();
+        let locked = lock.write(|| laps.now());
+        // A reader that was gone before the writer came let it wait for nothing.
+        let unlocked = reader.shared.unlocked.load(Ordering::Acquire);
+        laps.between(0, if unlocked > called { unlocked } else { u64::MAX }, locked);
+    })
+}
+
+/// A thread that locks for reading when it is asked to.
+struct Reader {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    asked: SharedCell<Semaphore>,
+    holds: SharedCell<Semaphore>,
+    /// The writer is about to lock.
+    called: AtomicBool,
+    /// The stamp before the last unlock.
+    unlocked: AtomicU64,
+    ending: AtomicBool,
+}
+
+impl Reader {
+    fn start(clock: AnyClock, lock: SharedCell<RwLock>, cpu: u32) -> Result<Reader> {
+        let semaphore =
+            || SharedCell::<Semaphore>::create(Scope::Threads).context("no memory for a semaphore");
+        let (asked, holds) = (semaphore()?, semaphore()?);
+        let [called, ending] = [false; 2].map(AtomicBool::new);
+        let shared = Arc::new(Shared { asked, holds, called, unlocked: AtomicU64::new(0), ending });
+        let theirs = Arc::clone(&shared);
+        let thread = Builder::new().spawn(move || {
+            let _measuring = Measuring::hold();
+            // Where that is refused, the writer's thread is refused it, too, and says so.
+            let _ = company::settle(Placement::SameCore, cpu);
+            theirs.read(&clock, &lock);
+        });
+        Ok(Reader { shared, thread: Some(thread.context("no thread can be created")?) })
+    }
+
+    /// Returns when the reader has the lock.
+    fn holds_the_lock(&mut self) {
+        // The semaphore's count is 0 or 1.
+        let _ = self.shared.asked.post();
+        self.shared.holds.wait();
+    }
+}
+
+impl Shared {
+    fn read(&self, clock: &AnyClock, lock: &RwLock) {
+        loop {
+            self.asked.wait();
+            if self.ending.load(Ordering::Relaxed) {
+                return;
+            }
+            lock.read(|| {
+                let _ = self.holds.post();
+                // On one CPU the writer runs meanwhile: until it says so, and until it waits.
+                while !self.called.swap(false, Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                std::thread::yield_now();
+                self.unlocked.store(clock.start(), Ordering::Release);
+            });
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.ending.store(true, Ordering::Relaxed);
+        let _ = self.shared.asked.post();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn all_modes_are_measured_and_the_writer_has_waited() {
+        let all = harness::measure(&EXPERIMENT, harness::points(&RWLOCK));
+        assert_eq!(all.len(), 3);
+        all.iter().for_each(harness::check);
+        let times: Vec<Times> = all.iter().map(|m| m.times).collect();
+        assert_eq!(times, [Times::Operation, Times::Operation, Times::OneWay]);
+    }
+}
