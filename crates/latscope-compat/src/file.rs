@@ -1,8 +1,8 @@
 //! `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
 
 use super::arguments::{Call, CallError, Options, bytes, directory_of, refuse};
-use super::job::{Figures, Job, NotMeasured, Source, Wish};
-use super::page::bandwidth;
+use super::job::{Figures, Job, Source, Wish};
+use super::page::{NotMeasured, bandwidth};
 use std::path::PathBuf;
 
 /// `lat_fs [-s size] [-n files] [dir]`: files created and deleted in a

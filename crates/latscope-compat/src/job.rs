@@ -2,7 +2,7 @@
 //! report.
 
 use super::arguments::Options;
-use super::page::{self, Page};
+use super::page::{self, NotMeasured, Page};
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::report::{Measurement, Report, Support, Times};
 use std::fmt;
@@ -126,16 +126,6 @@ impl fmt::Debug for Job {
             .field("notes", &self.notes)
             .finish_non_exhaustive()
     }
-}
-
-/// A point that has no number, and why.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{wish}: not measured: {reason}")]
-pub struct NotMeasured {
-    /// The point.
-    pub wish: String,
-    /// Why, and what to do about it.
-    pub reason: String,
 }
 
 /// A report, asked for figures.

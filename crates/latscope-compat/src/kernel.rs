@@ -2,8 +2,8 @@
 //! `lat_mmap`.
 
 use super::arguments::{Call, CallError, Options, bytes, number, refuse};
-use super::job::{Figures, Job, NotMeasured, Source, Wish};
-use super::page::{microseconds, size_and_microseconds};
+use super::job::{Figures, Job, Source, Wish};
+use super::page::{NotMeasured, microseconds, size_and_microseconds};
 use std::path::PathBuf;
 
 /// A program whose operand names one of several measurements.

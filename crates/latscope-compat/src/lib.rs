@@ -26,8 +26,8 @@ mod runner;
 pub mod usage;
 
 pub use arguments::{Call, CallError};
-pub use job::{Figures, Job, NotMeasured, Source, Wish};
-pub use page::{Output, Page};
+pub use job::{Figures, Job, Source, Wish};
+pub use page::{NotMeasured, Output, Page};
 pub use refused::{REFUSED, Refused};
 pub use rt::Tool;
 pub use runner::run;

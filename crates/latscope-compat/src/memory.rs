@@ -1,8 +1,8 @@
 //! `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
 use super::arguments::{Call, CallError, Options, bytes, number, refuse};
-use super::job::{Figures, Job, NotMeasured, Wish};
-use super::page::{Page, bandwidth, megabytes_per_second, nanoseconds};
+use super::job::{Figures, Job, Wish};
+use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
 
 const MIB: u64 = 1 << 20;
 /// LMbench's pages are whatever malloc(3) gives; ours are this, always.

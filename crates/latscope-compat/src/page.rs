@@ -3,7 +3,6 @@
 //! Results go to standard error, as there; only what LMbench's own scripts
 //! take by command substitution (`mhz`) goes to standard output.
 
-use super::job::NotMeasured;
 use latscope_core::report::Measurement;
 
 /// The text of a personality, and what it could not print.
@@ -17,6 +16,16 @@ pub struct Page {
     pub missing: Vec<NotMeasured>,
     /// Why numbers are doubtful, each reason once.
     pub notes: Vec<String>,
+}
+
+/// A point that has no number, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{wish}: not measured: {reason}")]
+pub struct NotMeasured {
+    /// The point.
+    pub wish: String,
+    /// Why, and what to do about it.
+    pub reason: String,
 }
 
 /// The remedy of a measurement without options of latscope, which the older tools lack:

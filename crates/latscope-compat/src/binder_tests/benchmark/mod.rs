@@ -4,6 +4,7 @@
 pub mod console;
 pub mod context;
 pub mod csv;
+pub mod filter;
 pub mod json;
 pub mod options;
 pub mod runs;

@@ -1,10 +1,10 @@
 //! The flags of Google Benchmark, and `-m`.
 
 use super::Bench;
+use super::filter::Filter;
 use super::runs::{Kind, Run};
 use crate::binder_tests::words::{self, Common, SWITCH, Spec, number, option, switch};
 use anyhow::{Context, Result, bail};
-use regex_lite::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -26,14 +26,6 @@ pub enum Length {
     Time(u64),
     /// Calls.
     Iterations(u64),
-}
-
-/// Which benchmarks are run.
-#[derive(Debug, Clone)]
-pub struct Filter {
-    pattern: Regex,
-    /// Those that do not match.
-    others: bool,
 }
 
 /// What a call asks for.
@@ -176,24 +168,6 @@ fn length(text: &str) -> Result<Length> {
     let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok().with_context(wrong)?;
     let possible = seconds > 0.0 && seconds <= 1e6;
     possible.then_some(Length::Time((seconds * 1e9) as u64)).with_context(wrong)
-}
-
-impl Filter {
-    fn read(text: &str) -> Result<Option<Filter>> {
-        if text.is_empty() || text == "all" {
-            return Ok(None);
-        }
-        let (others, pattern) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-        let pattern = Regex::new(pattern).map_err(|error| {
-            anyhow::anyhow!("--benchmark_filter {text:?} is no regular expression: {error}")
-        })?;
-        Ok(Some(Filter { pattern, others }))
-    }
-
-    /// Whether a benchmark is to run.
-    pub fn takes(&self, name: &str) -> bool {
-        self.pattern.is_match(name) != self.others
-    }
 }
 
 #[cfg(test)]

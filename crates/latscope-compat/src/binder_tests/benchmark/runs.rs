@@ -1,7 +1,7 @@
 //! The rows of a benchmark: what was measured, and the statistics of
 //! repetitions. Pure.
 
-use super::options::Filter;
+use super::filter::Filter;
 use crate::binder_tests::words::Layout;
 
 /// One measurement of a payload.
