@@ -1,5 +1,6 @@
 //! One call: filled before the first stamp, verified after the second.
 
+use super::fifo::fifo;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{CallerOrder, ClientOrder, Tally};
 use super::point::{Caller, Mode};
@@ -8,7 +9,7 @@ use latscope_bench::timebase::{AnyClock, Timebase};
 use latscope_core::report::{Exceedance, Hop};
 use latscope_exchange::transaction::{Client, Failure};
 use latscope_os::clock::{Clock, monotonic_ns};
-use latscope_os::sched::{self, Policy, State};
+use latscope_os::sched::{self, State};
 use latscope_os::usage::thread_cpu_ns;
 use latscope_trace::instance::Marker;
 use rustix::fd::OwnedFd;
@@ -367,17 +368,6 @@ fn exceeded(rules: &Rules, writer: &Writer, sample: Exceedance) -> Outcome {
         let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
     }
     if rules.stops { Outcome::Stop } else { Outcome::On }
-}
-
-/// Makes the calling thread SCHED_FIFO; the answer is why it is not.
-pub fn fifo(priority: u32) -> Option<String> {
-    if let Err(error) = sched::set_policy(Policy::Fifo(priority)) {
-        return Some(format!("ran as SCHED_OTHER, not SCHED_FIFO {priority}: {error}"));
-    }
-    match sched::policy() {
-        Ok(Policy::Fifo(got)) if got == priority => None,
-        other => Some(format!("asked for SCHED_FIFO {priority}, but the kernel has {other:?}")),
-    }
 }
 
 fn sleep_until(ns: u64) {

@@ -9,11 +9,12 @@
 //! then, and the hog waits.
 
 use super::Refusal;
-use super::caller::fifo;
-use super::point::{Caller, Mode, Placement, Row, Since};
-use super::setup::{PAYLOAD, usual_rules};
+use super::fifo::fifo;
+use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
+use super::point;
+use super::setup::usual_rules;
 use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
 use latscope_bench::recorder::Writer;
@@ -24,15 +25,12 @@ use latscope_exchange::transaction::Transport;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
 use latscope_os::sched;
-use latscope_os::usage::thread_cpu_ns;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// How long a lock's owner of low priority blocks a waiter of high priority.
 pub static INVERSION: Probe = Probe {
-    id: "ipc.inversion",
+    id: point::INVERSION,
     title: "blocked by a lock's owner of low priority",
     timed: "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
             a hog of middle priority share its CPU.",
@@ -52,29 +50,14 @@ pub static INVERSION: Probe = Probe {
 };
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "ipc.inversion", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+    Experiment { name: point::INVERSION, cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
 const fn stated(name: &'static str, help: &'static str) -> Param {
     Param { name, help, kind: Kind::Stated, axis: false }
 }
 
-/// CPU time for which the owner keeps the lock, ns.
-const HOLD: u64 = 1_000_000;
-
-/// CPU time of the hog, ns.
-const HOG: u64 = 10_000_000;
-
 /// Rounds of each lock.
 const ROUNDS: u64 = 50;
-
-/// Calls in a second: a round, and as long a rest, for real-time threads are
-/// throttled otherwise.
-const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
-
-/// Priorities of owner, hog and waiter.
-const LOW: u32 = 10;
-const MIDDLE: u32 = 20;
-const HIGH: u32 = 30;
 
 /// What keeps whom from what, in every round.
 pub fn work(lock: &str) -> Params {
@@ -98,25 +81,6 @@ pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
         points: vec![INVERSION.point(work(transport.name), &title, false)],
         periodic: Some(Periodic { warm_up: 0, ..usual_rules() }),
         ..locks.clone()
-    }
-}
-
-/// What the callers of a transaction do in it.
-pub fn row(transport: &str) -> Row {
-    Row {
-        transport: transport.to_owned(),
-        mode: Mode::Inversion,
-        caller: Caller::Fifo(HIGH),
-        pair: 0,
-        placement: Placement::SameCore,
-        payload: PAYLOAD,
-        deadline: u64::MAX,
-        fresh: false,
-        rate: Some(ROUNDS_A_SECOND),
-        since: Since::Call,
-        hops: 0,
-        watched: false,
-        service: None,
     }
 }
 
@@ -267,48 +231,6 @@ impl Stage {
         // Both were tried before.
         let _ = sched::pin(&[self.cpu]);
         let _ = fifo(priority);
-    }
-}
-
-/// A thread of middle priority beside the server of a transaction.
-pub struct Hog(Arc<Tokens>);
-
-impl Hog {
-    /// Starts it, on the CPUs of the calling thread.
-    ///
-    /// # Errors
-    /// It is not started, or gets no real-time priority.
-    pub fn start() -> Result<Hog> {
-        let cue = Arc::new(Tokens::default());
-        let (heard, (tell, told)) = (cue.clone(), channel());
-        std::thread::Builder::new().name("hog".to_owned()).spawn(move || {
-            let shortfall = fifo(MIDDLE);
-            if tell.send(shortfall).is_err() {
-                return;
-            }
-            loop {
-                heard.take();
-                compute(HOG);
-            }
-        })?;
-        match told.recv()? {
-            None => Ok(Hog(cue)),
-            Some(shortfall) => bail!("the hog {shortfall}"),
-        }
-    }
-
-    /// The work of a round: the hog wants the CPU of a server that has some left to do.
-    pub fn disturb(&self) {
-        self.0.give();
-        compute(HOLD);
-    }
-}
-
-/// Takes CPU time.
-fn compute(ns: u64) {
-    let until = thread_cpu_ns() + ns;
-    while thread_cpu_ns() < until {
-        std::hint::spin_loop();
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod caller;
 mod client;
+mod fifo;
+mod hog;
 pub mod inversion;
 mod measure;
 pub mod message;

@@ -2,13 +2,12 @@
 //! one JSON value a line, on a socket that is the first inherited descriptor.
 
 use super::point::{Caller, Mode};
-use super::server::Receiver;
 use super::transport;
 use anyhow::{Context, Result};
 use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::plan::Step;
-use latscope_core::report::{Block, Hop, Sampling};
+use latscope_core::report::{Block, Hop};
 use latscope_exchange::transaction::{Handed, Transport};
 use latscope_os::worker::inherited;
 use rustix::fd::OwnedFd;
@@ -246,20 +245,6 @@ impl Common {
     /// They were not inherited.
     pub fn slots(&self) -> Result<Slots> {
         Ok(Slots::map(inherited(1)?, Layout::of(&self.step))?)
-    }
-}
-
-impl ServerOrder {
-    /// What records requests, where this one is to.
-    ///
-    /// # Errors
-    /// The histograms were not inherited.
-    pub fn receiver(&self) -> Result<Option<Receiver>> {
-        let Some(point) = self.point else { return Ok(None) };
-        let writer = self.common.slots()?.writer(point, Sampling::Event);
-        writer.touch();
-        let Common { epoch, warm_up, deadline, .. } = self.common;
-        Ok(Some(Receiver { writer, epoch, warm_up, deadline }))
     }
 }
 

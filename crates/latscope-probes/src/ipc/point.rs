@@ -1,10 +1,14 @@
 //! What one caller of a pair does, and its form as the parameters of a point.
 
-use super::inversion;
+use super::hog::{HIGH, ROUNDS_A_SECOND};
+use super::message;
 use latscope_core::plan::{ParamValue, Params, Point};
 use latscope_core::units::format_size;
 use latscope_exchange::transaction::Transport;
 use serde::{Deserialize, Serialize};
+
+/// Id of the probe of priority inversion.
+pub const INVERSION: &str = "ipc.inversion";
 
 /// What is measured of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,8 +177,8 @@ impl Row {
     /// # Panics
     /// If the point is neither of [`Row::point`] nor of priority inversion.
     pub fn of(point: &Point) -> Row {
-        if point.probe == inversion::INVERSION.id {
-            return inversion::row(point.text("lock"));
+        if point.probe == INVERSION {
+            return Row::of_inversion(point.text("lock"));
         }
         let number = |name: &str| match point.params.get(name) {
             Some(ParamValue::Number(number)) => Some(*number),
@@ -198,6 +202,25 @@ impl Row {
             hops: number("hops").unwrap_or(0),
             watched: point.params.contains_key("watched"),
             service: point.params.get("service").map(ToString::to_string),
+        }
+    }
+
+    /// The row of priority inversion over a transport: its point states no more.
+    fn of_inversion(transport: &str) -> Row {
+        Row {
+            transport: transport.to_owned(),
+            mode: Mode::Inversion,
+            caller: Caller::Fifo(HIGH),
+            pair: 0,
+            placement: Placement::SameCore,
+            payload: message::LENGTH as u64,
+            deadline: u64::MAX,
+            fresh: false,
+            rate: Some(ROUNDS_A_SECOND),
+            since: Since::Call,
+            hops: 0,
+            watched: false,
+            service: None,
         }
     }
 

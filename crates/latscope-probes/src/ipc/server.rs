@@ -1,12 +1,12 @@
 //! The server's process: answers what the client asks, and says how it went.
 
-use super::inversion::Hog;
+use super::hog::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
-use super::orders::{Control, Order, Served, ServerOrder, Word, handed};
+use super::orders::{Common, Control, Order, Served, ServerOrder, Word, handed};
 use super::point::Mode;
 use anyhow::{Context, Result, bail};
 use latscope_bench::recorder::Writer;
-use latscope_core::report::{Exceedance, Hop};
+use latscope_core::report::{Exceedance, Hop, Sampling};
 use latscope_exchange::transaction::{Answer, Service};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy, State};
@@ -33,6 +33,20 @@ pub struct Receiver {
     pub warm_up: u64,
     /// What misses, ns.
     pub deadline: u64,
+}
+
+impl Receiver {
+    /// What records requests, where a server is to.
+    ///
+    /// # Errors
+    /// The histograms were not inherited.
+    fn of(order: &ServerOrder) -> Result<Option<Receiver>> {
+        let Some(point) = order.point else { return Ok(None) };
+        let writer = order.common.slots()?.writer(point, Sampling::Event);
+        writer.touch();
+        let Common { epoch, warm_up, deadline, .. } = order.common;
+        Ok(Some(Receiver { writer, epoch, warm_up, deadline }))
+    }
 }
 
 impl Attendant {
@@ -164,7 +178,7 @@ pub fn main(control: &mut Control) -> Result<()> {
 
 fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
     let shortfall = settle(&order.common.cpus)?;
-    let receiver = order.receiver()?;
+    let receiver = Receiver::of(order)?;
     let transport = order.common.transport()?;
     let mut server = (transport.server)(handed(&order.common)?)?;
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);

@@ -1,7 +1,8 @@
 //! Whether a server inherits the priority of its caller: calls by threads that
 //! have one, and what the server saw of itself meanwhile.
 
-use super::caller::{Line, fifo};
+use super::caller::Line;
+use super::fifo::fifo;
 use super::orders::Trial;
 use latscope_os::sched::{self, State};
 use std::time::Duration;

@@ -1,0 +1,68 @@
+//! Priority inversion: the priorities and CPU times of its threads, and the hog, the thread of middle
+//! priority that takes the CPU from the owner of the lock.
+
+use super::fifo::fifo;
+use anyhow::{Result, bail};
+use latscope_os::futex::Tokens;
+use latscope_os::usage::thread_cpu_ns;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+/// CPU time for which the owner keeps the lock, ns.
+pub const HOLD: u64 = 1_000_000;
+
+/// CPU time of the hog, ns.
+pub const HOG: u64 = 10_000_000;
+
+/// Calls in a second: a round, and as long a rest, for real-time threads are
+/// throttled otherwise.
+pub const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
+
+/// Priority of the owner of the lock.
+pub const LOW: u32 = 10;
+/// Priority of the hog.
+pub const MIDDLE: u32 = 20;
+/// Priority of the waiter.
+pub const HIGH: u32 = 30;
+
+/// A thread of middle priority beside the server of a transaction.
+pub struct Hog(Arc<Tokens>);
+
+impl Hog {
+    /// Starts it, on the CPUs of the calling thread.
+    ///
+    /// # Errors
+    /// It is not started, or gets no real-time priority.
+    pub fn start() -> Result<Hog> {
+        let cue = Arc::new(Tokens::default());
+        let (heard, (tell, told)) = (cue.clone(), channel());
+        std::thread::Builder::new().name("hog".to_owned()).spawn(move || {
+            let shortfall = fifo(MIDDLE);
+            if tell.send(shortfall).is_err() {
+                return;
+            }
+            loop {
+                heard.take();
+                compute(HOG);
+            }
+        })?;
+        match told.recv()? {
+            None => Ok(Hog(cue)),
+            Some(shortfall) => bail!("the hog {shortfall}"),
+        }
+    }
+
+    /// The work of a round: the hog wants the CPU of a server that has some left to do.
+    pub fn disturb(&self) {
+        self.0.give();
+        compute(HOLD);
+    }
+}
+
+/// Takes CPU time.
+pub fn compute(ns: u64) {
+    let until = thread_cpu_ns() + ns;
+    while thread_cpu_ns() < until {
+        std::hint::spin_loop();
+    }
+}
