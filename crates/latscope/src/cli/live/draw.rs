@@ -2,51 +2,12 @@
 //! each CPU, the largest of each second, the distribution, outliers, the keys.
 
 use super::model::Model;
+use super::theme::{Look, put};
 use super::view::View;
 use super::{plot, table, words};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Modifier, Style};
-
-/// What does not change from screen to screen.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
-    /// Whether colours are wanted.
-    pub color: bool,
-    /// Unix time of the epoch of the run, ns.
-    pub epoch: u64,
-}
-
-impl Look {
-    fn color(self, color: Color) -> Style {
-        if self.color { Style::new().fg(color) } else { Style::new() }
-    }
-
-    /// Headings, and the row that is chosen.
-    pub fn strong(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
-    }
-
-    /// What is of less interest.
-    pub fn faint(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    /// What is as it should be.
-    pub fn calm(self) -> Style {
-        self.color(Color::Cyan)
-    }
-
-    /// What a reader must know.
-    pub fn warning(self) -> Style {
-        self.color(Color::Yellow)
-    }
-
-    /// What is above the threshold.
-    pub fn alarm(self) -> Style {
-        self.color(Color::Red).add_modifier(Modifier::BOLD)
-    }
-}
+use ratatui_core::style::Style;
 
 /// Draws all of it on an empty buffer.
 pub(super) fn draw(model: &Model, view: &View, look: Look, buffer: &mut Buffer) {
@@ -110,14 +71,6 @@ impl Parts {
         let histogram = cut(if left < plot::LEAST_ROWS { 0 } else { left.min(22) });
         let outliers = cut(outliers + left - histogram.height);
         Parts { head, warnings, table, seconds, histogram, outliers, keys: cut(1) }
-    }
-}
-
-/// Writes a text into a row of an area, cut at its right edge; rows outside
-/// are left out.
-pub(super) fn put(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
-    if row < area.height && area.width > 0 {
-        buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);
     }
 }
 

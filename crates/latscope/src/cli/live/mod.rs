@@ -12,6 +12,7 @@ mod seconds;
 mod table;
 #[cfg(test)]
 mod testing;
+mod theme;
 mod view;
 mod words;
 

@@ -1,7 +1,7 @@
 //! The pictures: the largest of each second, and the distribution.
 
-use super::draw::{Look, put};
 use super::model::Row;
+use super::theme::{Look, put};
 use super::words;
 use latscope_core::histogram::Histogram;
 use latscope_core::units::format_time;

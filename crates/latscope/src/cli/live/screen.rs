@@ -1,8 +1,9 @@
 //! The live screen as an observer.
 
 use super::ansi;
-use super::draw::{Look, draw};
+use super::draw::draw;
 use super::model::Model;
+use super::theme::Look;
 use super::view::{Key, View, keys};
 use latscope_engine::observers::{Event, Live, Observer};
 use latscope_host::guardian::Undo;

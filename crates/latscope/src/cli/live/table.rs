@@ -1,7 +1,7 @@
 //! The rows: a line for each measuring thread, and one for all.
 
-use super::draw::{Look, put};
 use super::model::{Model, Row};
+use super::theme::{Look, put};
 use super::view::View;
 use super::words;
 use latscope_core::units::format_time;

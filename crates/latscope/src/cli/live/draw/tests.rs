@@ -2,6 +2,7 @@ use super::super::testing::{SECOND, live, outlier, plan, snapshot, step};
 use super::*;
 use latscope_core::report::Warning;
 use proptest::prelude::*;
+use ratatui_core::style::Color;
 
 const EPOCH: u64 = 1_790_000_000 * SECOND;
 
