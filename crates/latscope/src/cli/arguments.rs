@@ -1,17 +1,11 @@
-//! What the command line understands; families and their parameters come from
-//! the registry of probes.
+//! What the command line understands: the command with all subcommands.
 
-use super::{ipc, noise, remote, wake};
-use clap::builder::{PossibleValuesParser, ValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use latscope_compat::identity;
-use latscope_core::json;
-use latscope_core::plan::ParamValue;
-use latscope_core::units::{CpuList, ParseError, parse_duration, parse_size};
-use latscope_probes::{FAMILIES, Family, Kind, Param};
+use super::options::{directory, flag, json, run_arguments, view_arguments};
+use super::{family, ipc, noise, remote, wake};
+use clap::{Arg, Command, value_parser};
+use latscope_probes::FAMILIES;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The whole command.
 pub fn command() -> Command {
@@ -36,9 +30,9 @@ pub fn command() -> Command {
         command.subcommand(match family.name {
             "wake" => wake::command(),
             "ipc" => ipc::command(),
-            "noise" => noise::command(family_command(family)),
+            "noise" => noise::command(family),
             "remote" => remote::command(family),
-            _ => family_command(family),
+            _ => family::command(family),
         })
     });
     command
@@ -123,203 +117,6 @@ fn survey_arguments() -> Vec<Arg> {
     arguments
 }
 
-/// The command of a family, with its parameters from the registry.
-pub(super) fn family_command(family: &'static Family) -> Command {
-    let short = |id: &'static str| id.split_once('.').map_or(id, |(_, name)| name);
-    let mut command = Command::new(family.name)
-        .about(family.about)
-        .arg(
-            Arg::new("probe")
-                .value_name("PROBE")
-                .num_args(0..)
-                .value_parser(PossibleValuesParser::new(family.probes.iter().map(|probe| short(probe.id))))
-                .help("Only these probes of the family"),
-        )
-        .arg(flag("quick", "Fewer points and samples"))
-        .arg(flag("full", "More points and samples").conflicts_with("quick"))
-        .args(parameters(family).into_iter().map(parameter_argument))
-        .args(run_arguments())
-        .args(view_arguments());
-    if family.name == "memory" {
-        command = command.alias("mem");
-    }
-    if family.probes.iter().any(|probe| probe.experiment.scratch) {
-        command = command.arg(directory());
-    }
-    if matches!(family.name, "thread" | "sync") {
-        command = command.arg(file("timeline", "Record what each thread did and write it for Perfetto"));
-    }
-    command
-}
-
-/// The parameters of a family that can be asked for, each once.
-fn parameters(family: &'static Family) -> Vec<(&'static Param, Vec<&'static str>)> {
-    let mut found: Vec<(&'static Param, Vec<&'static str>)> = Vec::new();
-    for probe in family.probes {
-        for param in probe.params.iter().filter(|param| param.kind != Kind::Stated) {
-            let choices = if let Kind::Choice(choices) = param.kind { choices } else { &[] };
-            match found.iter_mut().find(|(known, _)| known.name == param.name) {
-                None => found.push((param, choices.to_vec())),
-                Some((_, known)) => {
-                    known.extend(choices.iter().filter(|c| !known.contains(c)).copied().collect::<Vec<_>>())
-                }
-            }
-        }
-    }
-    found
-}
-
-fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> Arg {
-    let (value_name, parser): (_, ValueParser) = match param.kind {
-        Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
-        Kind::Time => ("TIME,…", ValueParser::new(time)),
-        Kind::Number => ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number))),
-        Kind::Choice(_) | Kind::Stated => {
-            let words =
-                clap::builder::TypedValueParser::map(PossibleValuesParser::new(choices), ParamValue::Text);
-            ("WORD,…", words.into())
-        }
-    };
-    let units =
-        if matches!(param.kind, Kind::Size) { "\n4K and 4KiB are 4096 bytes, 4kB is 4000" } else { "" };
-    Arg::new(param.name)
-        .long(param.name)
-        .value_name(value_name)
-        .value_delimiter(',')
-        .value_parser(parser)
-        .help(format!("{}{units}", param.help))
-        .help_heading("Parameters")
-}
-
-fn time(text: &str) -> Result<ParamValue, ParseError> {
-    parse_duration(text).map(|time| ParamValue::Number(time.as_nanos() as u64))
-}
-
-/// A list of at least one CPU.
-///
-/// # Errors
-/// It is none.
-pub(super) fn cpu_list(text: &str) -> Result<CpuList, String> {
-    let list: CpuList = text.parse().map_err(|error: ParseError| error.to_string())?;
-    if list.0.is_empty() { Err("it names no CPU: such as 0-3,6".to_owned()) } else { Ok(list) }
-}
-
-/// A duration in which something can be done.
-///
-/// # Errors
-/// It is none.
-pub(super) fn some_time(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("it must be longer than 0".to_owned()) } else { Ok(time) }
-}
-
-/// The values given for the parameters of a family.
-pub fn given(family: &'static Family, matches: &ArgMatches) -> Vec<(String, Vec<ParamValue>)> {
-    let names = parameters(family).into_iter().map(|(param, _)| param.name);
-    names
-        .filter_map(|name| {
-            let mut values: Vec<ParamValue> = Vec::new();
-            for value in matches.get_many::<ParamValue>(name)? {
-                // A point is measured once, however often it was asked for.
-                if !values.contains(value) {
-                    values.push(value.clone());
-                }
-            }
-            Some((name.to_owned(), values))
-        })
-        .collect()
-}
-
-/// Options of everything that measures.
-pub(super) fn run_arguments() -> Vec<Arg> {
-    vec![
-        Arg::new("cpus")
-            .long("cpus")
-            .value_name("LIST")
-            .value_parser(cpu_list)
-            .help("CPUs to measure on, such as 0-3,6"),
-        Arg::new("count")
-            .long("count")
-            .aliases(["iterations", "loop"])
-            .value_name("N")
-            .value_parser(value_parser!(u64).range(1..))
-            .help("Clean samples for each point"),
-        Arg::new("duration")
-            .long("duration")
-            .value_name("T")
-            .value_parser(some_time)
-            .help("Time for each point, such as 100ms"),
-        Arg::new("rounds")
-            .long("rounds")
-            .value_name("N")
-            .value_parser(value_parser!(u32).range(1..=1000))
-            .help("Go through all points N times; --count and --duration are for all rounds together"),
-        Arg::new("load")
-            .long("load")
-            .value_name("cpu|memory|hackbench|CMD")
-            .help("Load beside the measurement: busy loops, memory copies, messages, or a shell command"),
-        Arg::new("seed")
-            .long("seed")
-            .value_name("N")
-            .value_parser(value_parser!(u64).range(..=json::LARGEST))
-            .default_value("1")
-            .help("Seed of permutations and random data"),
-        identity::label_option(),
-        identity::machine_option(),
-        flag("dry-run", "Show the plan and measure nothing"),
-        Arg::new("save-every")
-            .long("save-every")
-            .value_name("T")
-            .value_parser(some_time)
-            .help("Interval between saves of --json while a row lasts (default: 10m)"),
-    ]
-}
-
-/// Options of everything that shows a result.
-pub(super) fn view_arguments() -> Vec<Arg> {
-    vec![
-        json(),
-        file("csv", "Write all points as CSV"),
-        file("csv-buckets", "Write every bucket of the histograms of single events as CSV"),
-        file("markdown", "Write the table as Markdown"),
-        file("svg", "Draw it: the histograms, or where there is a curve over sizes, that"),
-        file("svg-percentiles", "Draw the latency at each percentile"),
-        Arg::new("beside")
-            .long("beside")
-            .value_name("RESULT")
-            .action(ArgAction::Append)
-            .value_parser(value_parser!(PathBuf))
-            .help("A saved result to show beside this one"),
-        Arg::new("scale")
-            .long("scale")
-            .value_parser(["time", "human"])
-            .default_value("time")
-            .help("human: as if an L1 hit took a second"),
-        flag("quiet", "No table and no progress").short('q'),
-    ]
-}
-
-pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
-}
-
-pub(super) fn file(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
-}
-
-fn json() -> Arg {
-    file("json", "Write the result as JSON; - for stdout")
-}
-
-fn directory() -> Arg {
-    Arg::new("dir")
-        .long("dir")
-        .value_name("DIR")
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
-        .help("Where file probes work (default: the current directory, and a tmpfs)")
-}
-
 #[cfg(test)]
 mod tests {
     #[test]
@@ -357,8 +154,8 @@ mod tests {
             let words = ["latscope", command, "--label", "board=a7", "--machine-id", "none"];
             let matches = super::command().try_get_matches_from(words).unwrap();
             let (_, matches) = matches.subcommand().unwrap();
-            assert_eq!(super::identity::labels(matches).unwrap()["board"], "a7", "{command}");
-            assert_eq!(super::identity::machine_id(matches), Some(None), "{command}");
+            assert_eq!(latscope_compat::identity::labels(matches).unwrap()["board"], "a7", "{command}");
+            assert_eq!(latscope_compat::identity::machine_id(matches), Some(None), "{command}");
         }
     }
 }

@@ -2,20 +2,19 @@
 //! description of the command line that parses it, and the table of probes,
 //! made from their registry.
 
-use super::{Exit, arguments};
+use super::Exit;
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
 use latscope_core::report::Times;
 use latscope_probes::FAMILIES;
 
-/// Writes the man page or the completions to stdout.
+/// Writes the man page or the completions of the command to stdout.
 ///
 /// # Errors
 /// The shell is unknown, or stdout is closed.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
+pub fn run(matches: &ArgMatches, mut command: Command) -> Result<Exit> {
     let mut out = Vec::new();
-    let mut command = arguments::command();
     match matches.get_one::<String>("what").map(String::as_str) {
         Some("man") => man(command, &mut out)?,
         Some("probes") => out = probes().into_bytes(),

@@ -10,6 +10,7 @@ mod list;
 pub mod live;
 mod measure;
 mod noise;
+mod options;
 mod outliers;
 mod output;
 mod remote;
@@ -68,7 +69,7 @@ pub fn main() -> ExitCode {
         {
             return ExitCode::SUCCESS;
         }
-        eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments));
+        eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, arguments::command()));
         ExitCode::from(Exit::Error as u8)
     })
 }
@@ -128,7 +129,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
             }
             let message = usage::better_known(arguments, compat::by_name)
                 .unwrap_or_else(|| usage::of_parser(&error.to_string()));
-            bail!(usage::pointing_to_help(&message, arguments));
+            bail!(usage::pointing_to_help(&message, arguments, arguments::command()));
         }
     };
     if matches.subcommand_name().is_some_and(|name| TRACING.contains(&name)) {
@@ -145,7 +146,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Some(("remote", matches)) => remote::run(matches)?,
         Some(("list", matches)) => list::run(matches)?,
         Some(("selftest", matches)) => selftest::run(matches)?,
-        Some(("generate", matches)) => generate::run(matches)?,
+        Some(("generate", matches)) => generate::run(matches, arguments::command())?,
         Some(("as", matches)) => {
             let mut words = matches.get_many::<OsString>("call").into_iter().flatten().cloned();
             let name = words.next().unwrap_or_else(|| "--help".into());

@@ -8,11 +8,12 @@ use clap::{ArgMatches, Command};
 use latscope_core::plan::{Plan, Step};
 use latscope_core::units::format_time;
 use latscope_judge::verdict;
+use latscope_probes::Family;
 use latscope_probes::noise::Duty;
 
 /// Adds to the command of the family what is asked of a result.
-pub fn command(family: Command) -> Command {
-    family
+pub fn command(family: &'static Family) -> Command {
+    family::command(family)
         .args(outliers::arguments("A gap longer than this is an outlier: traced, explained, acted upon"))
         .args(criteria::arguments().into_iter().filter(|argument| argument.get_id() != "missed"))
         .args(live::arguments())

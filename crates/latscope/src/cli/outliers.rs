@@ -1,6 +1,6 @@
 //! Events above a threshold: what is asked to become of them.
 
-use super::arguments::{file, flag, some_time};
+use super::options::{file, flag, some_time};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use latscope_core::plan::{Action, OnThreshold};

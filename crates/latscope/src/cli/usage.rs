@@ -1,7 +1,6 @@
 //! What is said of arguments that cannot be, and of files that cannot be used:
 //! one line with the cause, what could be meant, and where to read more.
 
-use super::arguments;
 use clap::Command;
 pub use latscope_compat::usage::{did_you_mean, of_parser};
 use std::ffi::{OsStr, OsString};
@@ -20,8 +19,8 @@ pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>
 }
 
 /// The message with the help to read, where it is about an option of the command.
-pub fn with_help(message: String, words: &[OsString]) -> String {
-    let (path, command) = called(words);
+pub fn with_help(message: String, words: &[OsString], whole: Command) -> String {
+    let (path, command) = called(words, whole);
     let options = || command.get_arguments().filter_map(clap::Arg::get_long);
     let about = |word: &str| word.strip_prefix("--").is_some_and(|name| options().any(|known| known == name));
     let mut said = message.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
@@ -29,17 +28,17 @@ pub fn with_help(message: String, words: &[OsString]) -> String {
 }
 
 /// The message with the help to read: that of the subcommand that was called.
-pub fn pointing_to_help(message: &str, words: &[OsString]) -> String {
-    pointing(message, &called(words).0)
+pub fn pointing_to_help(message: &str, words: &[OsString], whole: Command) -> String {
+    pointing(message, &called(words, whole).0)
 }
 
 fn pointing(message: &str, path: &str) -> String {
     if message.contains("--help`") { message.to_owned() } else { format!("{message} (see `{path} --help`)") }
 }
 
-/// The subcommand that is called with these words, as one writes it.
-fn called(words: &[OsString]) -> (String, Command) {
-    let (mut path, mut command) = ("latscope".to_owned(), arguments::command());
+/// The subcommand of the whole command that is called with these words, as one writes it.
+fn called(words: &[OsString], whole: Command) -> (String, Command) {
+    let (mut path, mut command) = ("latscope".to_owned(), whole);
     for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
         if let Some(found) = command.find_subcommand(word) {
             path += &format!(" {}", found.get_name());
@@ -62,13 +61,14 @@ pub fn plain(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arguments;
     use super::*;
 
     fn refused(words: &str) -> String {
         let words: Vec<OsString> =
             std::iter::once("latscope").chain(words.split_whitespace()).map(OsString::from).collect();
         let error = arguments::command().try_get_matches_from(&words).unwrap_err();
-        pointing_to_help(&of_parser(&error.to_string()), &words)
+        pointing_to_help(&of_parser(&error.to_string()), &words, arguments::command())
     }
 
     #[test]
@@ -92,10 +92,11 @@ mod tests {
     #[test]
     fn a_message_about_an_option_of_the_command_points_to_its_help() {
         let words = ["latscope", "wake", "--threads", "0"].map(OsString::from);
-        let pointed = with_help("--threads 0 cannot be: choose 1 to 4096".to_owned(), &words);
+        let pointed =
+            with_help("--threads 0 cannot be: choose 1 to 4096".to_owned(), &words, arguments::command());
         assert!(pointed.ends_with(" 4096 (see `latscope wake --help`)"), "{pointed}");
         let other = "the disk --nothing is full";
-        assert_eq!(with_help(other.to_owned(), &words), other);
+        assert_eq!(with_help(other.to_owned(), &words, arguments::command()), other);
     }
 
     #[test]

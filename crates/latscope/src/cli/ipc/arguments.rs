@@ -1,7 +1,7 @@
 //! The options of `latscope ipc`.
 
-use crate::cli::arguments::{file, flag, run_arguments, some_time, view_arguments};
 use crate::cli::criteria;
+use crate::cli::options::{file, flag, run_arguments, some_time, view_arguments};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, value_parser};
 use latscope_core::units::parse_size;

@@ -16,7 +16,7 @@ mod theme;
 mod view;
 mod words;
 
-use super::arguments::flag;
+use super::options::flag;
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches};
 use latscope_engine::observers::{Event, Observer};

@@ -4,8 +4,8 @@ mod live;
 mod serve;
 mod window;
 
-use super::arguments::{family_command, flag};
 use super::measure::{self, Ground, Job};
+use super::options::flag;
 use super::output::{self, Output};
 use super::{Exit, criteria, family};
 use anyhow::{Result, bail};
@@ -20,7 +20,7 @@ use std::io::{IsTerminal, stderr};
 
 /// Adds to the command of the family the options of its own and of its transports.
 pub fn command(family: &'static Family) -> Command {
-    family_command(family)
+    family::command(family)
         .arg(
             flag("sweep", "Payloads from 8 bytes to the limit of the transport, by doubling")
                 .conflicts_with("payload"),

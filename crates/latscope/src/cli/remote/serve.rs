@@ -5,7 +5,7 @@ mod pty;
 
 use super::{check_used, options};
 use crate::cli::Exit;
-use crate::cli::arguments::{cpu_list, flag};
+use crate::cli::options::{cpu_list, flag};
 use anyhow::Result;
 use clap::{Arg, ArgGroup, ArgMatches, Command, value_parser};
 use latscope_exchange::remote::WAITS;

@@ -1,7 +1,7 @@
 //! The options of `latscope wake`.
 
 use super::profile::PROFILES;
-use crate::cli::arguments::{file, flag, run_arguments, some_time, view_arguments};
+use crate::cli::options::{file, flag, run_arguments, some_time, view_arguments};
 use crate::cli::{criteria, live, outliers};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, value_parser};

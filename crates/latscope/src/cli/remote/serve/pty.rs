@@ -2,7 +2,7 @@
 
 use super::super::given;
 use super::{Exit, check_used};
-use crate::cli::arguments::flag;
+use crate::cli::options::flag;
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches, value_parser};
 use latscope_core::plan::{ParamValue, Params};
