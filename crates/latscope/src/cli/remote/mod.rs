@@ -1,6 +1,7 @@
 //! `latscope remote`: messages to another operating system.
 
 mod live;
+mod options;
 mod serve;
 mod window;
 
@@ -9,13 +10,13 @@ use super::options::flag;
 use super::output::{self, Output};
 use super::{Exit, criteria, family};
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command};
-use latscope_core::plan::{ParamValue, Plan};
+use clap::{ArgMatches, Command};
+use latscope_core::plan::Plan;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
 use latscope_probes::remote::{LEGACY, LONG_PING, MAILBOX, PROBES, SMALLEST};
 use latscope_probes::{Family, Probe};
 use live::Line;
-use std::collections::BTreeSet;
+use options::{check_used, given};
 use std::io::{IsTerminal, stderr};
 
 /// Adds to the command of the family the options of its own and of its transports.
@@ -32,7 +33,7 @@ pub fn command(family: &'static Family) -> Command {
         )
         .mut_arg("count", |arg| arg.help("Pings, or stretches of blocks, of each row"))
         .mut_arg("duration", |arg| arg.help("Time for each row, such as 5s"))
-        .args(options())
+        .args(options::arguments())
         .args_conflicts_with_subcommands(true)
         .subcommand(serve::command())
         .subcommand(window::command())
@@ -105,39 +106,6 @@ fn endless(plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// An argument for each option, under the names of its transports.
-pub(super) fn options() -> impl Iterator<Item = Arg> {
-    let all = TRANSPORTS.iter().flat_map(|transport| transport.options);
-    let mut known = BTreeSet::new();
-    // Where several have it, the first tells what it is.
-    all.filter(move |option| known.insert(option.name)).map(|option| {
-        Arg::new(option.name)
-            .long(option.name)
-            .value_name(option.value)
-            .help(option.help)
-            .help_heading(format!("Transport {}", transports_with(option.name).join(", ")))
-    })
-}
-
-/// The transports that have an option of this name.
-fn transports_with(name: &str) -> Vec<&'static str> {
-    TRANSPORTS.iter().filter(|transport| transport.has(name)).map(|transport| transport.name).collect()
-}
-
-/// That each option that was given is one of `used`, options of what was chosen.
-///
-/// # Errors
-/// It is one of other transports only.
-pub(super) fn check_used(matches: &ArgMatches, chosen: &str, used: impl Fn(&str) -> bool) -> Result<()> {
-    if let Some((name, _)) = given(matches).find(|(name, _)| !used(name)) {
-        bail!(
-            "--{name} is for --transport {}, and {chosen} does not use it",
-            transports_with(&name).join(" or ")
-        );
-    }
-    Ok(())
-}
-
 /// That what was given has a meaning for a transport that was chosen, and for a probe.
 fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
     let names = job.ask.texts("transport", &[shm::SHM.name]);
@@ -166,20 +134,12 @@ fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// The options that were given.
-fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Vec<ParamValue>)> {
-    let names: BTreeSet<&str> =
-        TRANSPORTS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
-    names.into_iter().filter_map(|name| {
-        let value: &String = matches.get_one(name)?;
-        Some((name.to_owned(), vec![ParamValue::from(value.as_str())]))
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::options::transports_with;
     use super::*;
     use latscope_probes::FAMILIES;
+    use std::collections::BTreeSet;
 
     /// What is to be measured by `latscope remote` with these words, or why it cannot be.
     fn asked(words: &[&str]) -> Result<Job> {

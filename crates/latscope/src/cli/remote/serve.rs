@@ -3,7 +3,7 @@
 mod openamp;
 mod pty;
 
-use super::{check_used, options};
+use super::options::{self, check_used};
 use crate::cli::Exit;
 use crate::cli::options::{cpu_list, flag};
 use anyhow::Result;
@@ -30,7 +30,7 @@ pub fn command() -> Command {
         )
         .args(pty::arguments())
         .args(both())
-        .args(options())
+        .args(options::arguments())
         .group(ArgGroup::new("what").args(["pty", "openamp", "vhost-user"]).required(true))
 }
 

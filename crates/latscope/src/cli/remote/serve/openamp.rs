@@ -1,6 +1,7 @@
 //! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
 
-use super::{Exit, check_used};
+use crate::cli::Exit;
+use crate::cli::remote::options::check_used;
 use anyhow::{Context, Result, ensure};
 use clap::ArgMatches;
 use latscope_core::units::CpuList;

@@ -1,8 +1,8 @@
 //! `latscope remote serve --pty`: a terminal that leads to a remote.
 
-use super::super::given;
-use super::{Exit, check_used};
+use crate::cli::Exit;
 use crate::cli::options::flag;
+use crate::cli::remote::options::{check_used, given};
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches, value_parser};
 use latscope_core::plan::{ParamValue, Params};
