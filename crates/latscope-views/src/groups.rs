@@ -13,7 +13,7 @@ use super::grid::{Text, wrap};
 use super::head::head;
 use super::rows::family;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
-use super::verdicts::verdicts;
+use super::verdicts::{row_name, verdicts};
 use super::{Options, survey, unmeasured};
 use crate::published::{self, Published};
 use latscope_core::events::{Group, groups};
@@ -71,18 +71,13 @@ fn section(title: &str, options: &Options) -> String {
     format!("\n{}", wrap(&Text::default(), title, BOLD, options.width, options.color))
 }
 
-/// A name for a row among those of all probes.
-pub(super) fn name(groups: &[Group], group: &Group, label: &str) -> String {
-    if groups.len() > 1 { format!("{}, {label}", group.probe) } else { label.to_owned() }
-}
-
 /// Whether it ran long enough.
 fn confidence(groups: &[Group], options: &Options) -> String {
     let mut out = String::new();
     for group in groups {
         for row in group.whole() {
             let Some(text) = confidence_of(row.m) else { continue };
-            let text = format!("{}: {text}.", name(groups, group, &row.label));
+            let text = format!("{}: {text}.", row_name(groups, group, &row.label));
             out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
         }
     }

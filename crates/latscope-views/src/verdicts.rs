@@ -49,9 +49,14 @@ fn name(groups: &[Group], m: &Measurement) -> String {
     };
     let found = groups.iter().find_map(|group| {
         let (label, _) = rows(group).into_iter().find(|(_, row)| std::ptr::eq(*row, m))?;
-        Some(super::groups::name(groups, group, &label))
+        Some(row_name(groups, group, &label))
     });
     found.unwrap_or_else(|| if m.title.is_empty() { m.probe.clone() } else { m.title.clone() })
+}
+
+/// A name for a row among those of all probes.
+pub(super) fn row_name(groups: &[Group], group: &Group, label: &str) -> String {
+    if groups.len() > 1 { format!("{}, {label}", group.probe) } else { label.to_owned() }
 }
 
 /// The word for a status.
