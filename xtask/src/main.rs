@@ -5,11 +5,11 @@ mod bans;
 mod dist;
 mod guest;
 mod image;
+mod injected_preemptions;
 mod peers;
 mod setup;
 mod shell;
 mod test;
-mod thefts;
 mod vm;
 
 use anyhow::Result;

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: what must hold.
 
-use crate::{bans, dist, guest, image, setup, shell, thefts, vm};
+use crate::{bans, dist, guest, image, injected_preemptions, setup, shell, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
 use latscope_core::units::format_time;
@@ -59,7 +59,7 @@ fn beyond(tally: &mut Tally) {
     tally.step("static binaries", |tally| match dist::run() {
         Ok(binaries) => {
             binaries.iter().for_each(|binary| tally.binary(binary));
-            tally.thefts(binaries.first());
+            tally.injected_preemptions(binaries.first());
         }
         Err(error) => tally.check("static binaries", Err(error)),
     });
@@ -240,10 +240,13 @@ impl Tally {
         self.check(&name, outcome);
     }
 
-    /// The binary of this machine finds known thefts of the CPU.
-    fn thefts(&mut self, binary: Option<&PathBuf>) {
-        match (thefts::reason_against(), binary) {
-            (None, Some(binary)) => self.check("every theft is found, and its thief", thefts::look(binary)),
+    /// The binary of this machine finds injected preemptions.
+    fn injected_preemptions(&mut self, binary: Option<&PathBuf>) {
+        match (injected_preemptions::reason_against(), binary) {
+            (None, Some(binary)) => self.check(
+                "every injected preemption is found, with its thread",
+                injected_preemptions::look(binary),
+            ),
             (reason, _) => self.skip(Some(reason.unwrap_or("no binary"))),
         }
     }

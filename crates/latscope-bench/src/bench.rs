@@ -2,7 +2,7 @@
 
 use crate::gate::{Gate, Reading, Taint};
 use crate::hold::Shortfall;
-use crate::protocol::{Assignment, Closing, Message};
+use crate::protocol::{Assignment, Message, PointResult};
 use crate::recorder::{Slots, Writer};
 use crate::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
 use crate::timebase::{AnyClock, Timebase};
@@ -10,7 +10,7 @@ use crate::waits::Waits;
 use anyhow::Result;
 use latscope_core::plan::{Periodic, Point, Step, Stop};
 use latscope_core::quality::{CUT_SHORT, Level, Quality, Reason};
-use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Times, Value, Work};
+use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_trace::instance::Marker;
 
 use latscope_os::clock::Clock;
@@ -53,7 +53,7 @@ pub struct Bench<'a> {
     points: Arc<[Point]>,
     slots: Slots,
     marker: Option<Marker>,
-    closings: Vec<Option<Closing>>,
+    results: Vec<Option<PointResult>>,
     bell: Option<OwnedFd>,
     memory: Option<OwnedFd>,
     waits: Waits,
@@ -125,14 +125,14 @@ impl Sink for Recorders {
 }
 
 /// The timed parts of one activity.
-pub struct Laps<'a> {
+pub struct Splits<'a> {
     clock: AnyClock,
     started: u64,
     parts: &'a mut [u64; MAX_PARTS],
     of_group: bool,
 }
 
-impl Laps<'_> {
+impl Splits<'_> {
     /// Stamps the beginning of a part.
     #[inline(always)]
     pub fn start(&mut self) {
@@ -173,11 +173,11 @@ impl<'a> Bench<'a> {
     /// A bench for an assignment; messages go to `tell`.
     pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
         let points: Arc<[Point]> = assignment.step.points.clone().into();
-        let closings = points.iter().map(|_| None).collect();
+        let results = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
         let waits = Waits::start();
-        Bench { assignment, points, slots, marker, closings, bell: None, memory: None, waits, tell }
+        Bench { assignment, points, slots, marker, results, bell: None, memory: None, waits, tell }
     }
 
     /// The points of the step.
@@ -306,8 +306,8 @@ impl<'a> Bench<'a> {
         prepare: impl FnMut(),
         event: impl FnMut(u64),
     ) -> Result<()> {
-        let work = batch.work.or(self.closing(point).work);
-        self.closing(point).work = work;
+        let work = batch.work.or(self.result(point).work);
+        self.result(point).work = work;
         self.begin(&[point]);
         let mut sink = self.recorders(&[point], Sampling::Batch { ops: batch.ops });
         let iterations = self.assignment.iterations.get(point).copied().flatten();
@@ -327,7 +327,7 @@ impl<'a> Bench<'a> {
             }
         };
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
-        self.closing(point).iterations = Some(outcome.iterations);
+        self.result(point).iterations = Some(outcome.iterations);
         self.finish(&[point], sink, outcome, &batch.gate);
         Ok(())
     }
@@ -368,7 +368,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Times the parts of an activity; part `i` of [`Laps`] belongs to the
+    /// Times the parts of an activity; part `i` of [`Splits`] belongs to the
     /// point `parts[i]`.
     ///
     /// # Panics
@@ -376,7 +376,12 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// None today; a probe passes it on.
-    pub fn laps(&mut self, parts: &[usize], gate: Gate, mut activity: impl FnMut(&mut Laps)) -> Result<()> {
+    pub fn splits(
+        &mut self,
+        parts: &[usize],
+        gate: Gate,
+        mut activity: impl FnMut(&mut Splits),
+    ) -> Result<()> {
         assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
         self.begin(parts);
         let mut sink = self.recorders(parts, Sampling::Event);
@@ -384,7 +389,7 @@ impl<'a> Bench<'a> {
         let clock = timebase.clock();
         let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
         let once = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
-            activity(&mut Laps { clock, started: 0, parts, of_group });
+            activity(&mut Splits { clock, started: 0, parts, of_group });
         };
         let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
         self.finish(parts, sink, outcome, &gate);
@@ -408,7 +413,7 @@ impl<'a> Bench<'a> {
     ///
     /// What is stated of it before counts also if this process is ended in the middle.
     pub fn started(&mut self, point: usize) {
-        let known = self.closings[point].clone().unwrap_or_default();
+        let known = self.results[point].clone().unwrap_or_default();
         (self.tell)(Message::Started(point, Box::new(known)));
         self.waits = Waits::start();
     }
@@ -424,25 +429,25 @@ impl<'a> Bench<'a> {
 
     /// States what measuring processes waited for a CPU.
     pub fn set_contention(&mut self, point: usize, contention: Contention) {
-        self.closing(point).contention = Some(contention);
+        self.result(point).contention = Some(contention);
     }
 
     /// Takes what was recorded in order of time: the point is measured.
     pub fn set_blocks(&mut self, point: usize, blocks: Vec<Block>) {
         let interrupted = self.slots.interrupted();
-        let closing = self.closing(point);
-        (closing.blocks, closing.interrupted) = (blocks, interrupted);
+        let result = self.result(point);
+        (result.blocks, result.interrupted) = (blocks, interrupted);
     }
 
     /// States what lies between the two stamps, where that is not what the probe says; before the point begins.
-    pub fn set_times(&mut self, point: usize, times: Times) {
+    pub fn set_times(&mut self, point: usize, times: Semantics) {
         self.is_still_to_begin(point);
-        self.closing(point).times = Some(times);
+        self.result(point).times = Some(times);
     }
 
     /// States who had a part in the first transactions of a point.
     pub fn set_hops(&mut self, point: usize, hops: Vec<Hop>) {
-        self.closing(point).hops = hops;
+        self.result(point).hops = hops;
     }
 
     /// Events of a point so far, and their durations together, ns.
@@ -454,7 +459,7 @@ impl<'a> Bench<'a> {
     /// States the bytes behind one operation of a point, before it begins.
     pub fn set_work(&mut self, point: usize, work: Work) {
         self.is_still_to_begin(point);
-        self.closing(point).work = Some(work);
+        self.result(point).work = Some(work);
     }
 
     /// The median of a point so far, in ns.
@@ -465,20 +470,20 @@ impl<'a> Bench<'a> {
     /// Adds a named quantity that is no duration of the point itself.
     pub fn value(&mut self, point: usize, name: &str, value: f64, unit: &str, better: Better) {
         let value = Value { value, unit: unit.to_owned(), better };
-        self.closing(point).values.insert(name.to_owned(), value);
+        self.result(point).values.insert(name.to_owned(), value);
     }
 
     /// States that no event of a point is a result and not a failure, in words.
     pub fn uneventful(&mut self, point: usize, text: impl Into<String>) {
-        let closing = self.closing(point);
-        closing.uneventful = true;
-        closing.quality.lower(Reason::new(Level::Ok, "uneventful", text, ""));
+        let result = self.result(point);
+        result.uneventful = true;
+        result.quality.lower(Reason::new(Level::Ok, "uneventful", text, ""));
     }
 
     /// Marks a point as measured under conditions that distort it; `id` names the
     /// condition for programs. What could not be measured stays that.
     pub fn degrade(&mut self, point: usize, id: &str, reason: impl Into<String>, remedy: impl Into<String>) {
-        let quality = &mut self.closing(point).quality;
+        let quality = &mut self.result(point).quality;
         if quality.level != Level::Unsupported {
             quality.lower(Reason::new(Level::Degraded, id, reason, remedy));
         }
@@ -487,7 +492,7 @@ impl<'a> Bench<'a> {
     /// Marks a point as degraded because it ended before it had all it was to have.
     pub fn cut_short(&mut self, point: usize, reason: impl Into<String>) {
         self.degrade(point, CUT_SHORT, reason, "");
-        self.closing(point).cut_short = true;
+        self.result(point).cut_short = true;
     }
 
     /// Tells those who watch, before anything is measured, what the points will
@@ -509,7 +514,7 @@ impl<'a> Bench<'a> {
 
     /// Closes a point that cannot be measured here; what else speaks against it does not matter then.
     pub fn unsupported(&mut self, point: usize, reason: impl Into<String>, remedy: impl Into<String>) {
-        let quality = &mut self.closing(point).quality;
+        let quality = &mut self.result(point).quality;
         if quality.level != Level::Unsupported {
             *quality = Quality::default();
             quality.lower(Reason::new(Level::Unsupported, "not-possible-here", reason, remedy));
@@ -518,9 +523,9 @@ impl<'a> Bench<'a> {
 
     /// Reports all that is known; points never touched stay unreported.
     pub fn close(self) {
-        for (point, closing) in self.closings.into_iter().enumerate() {
-            if let Some(closing) = closing {
-                (self.tell)(Message::Closed(point, Box::new(closing)));
+        for (point, result) in self.results.into_iter().enumerate() {
+            if let Some(result) = result {
+                (self.tell)(Message::Closed(point, Box::new(result)));
             }
         }
     }
@@ -530,8 +535,8 @@ impl<'a> Bench<'a> {
         debug_assert!(self.slots.snapshot(point).sampling.is_none(), "stated too late");
     }
 
-    fn closing(&mut self, point: usize) -> &mut Closing {
-        self.closings[point].get_or_insert_default()
+    fn result(&mut self, point: usize) -> &mut PointResult {
+        self.results[point].get_or_insert_default()
     }
 
     fn recorders(&self, points: &[usize], sampling: Sampling) -> Recorders {
@@ -564,9 +569,9 @@ impl<'a> Bench<'a> {
             }
             // A gate throws the samples away in which somebody waited.
             self.waited(*point, matches!(gate, Gate::Open) || outcome.disturbed);
-            let closing = self.closing(*point);
-            closing.blocks = writer.into_blocks();
-            closing.cycles = median(outcome.cycles.clone());
+            let result = self.result(*point);
+            result.blocks = writer.into_blocks();
+            result.cycles = median(outcome.cycles.clone());
         }
     }
 }

@@ -13,9 +13,9 @@ pub enum Gate {
     /// Several threads of which one at a time runs, on one CPU: all of the
     /// time was CPU time of the process.
     OneCpu,
-    /// As `Thread`, for the thread that stamps; its team mates raise the flag
+    /// As `Thread`, for the thread that stamps; its helpers raise the flag
     /// when their own [`Watch`] saw a disturbance.
-    Team(Arc<AtomicBool>),
+    ThreadGroup(Arc<AtomicBool>),
     /// No gate: what is timed waits for devices or for other CPUs.
     Open,
 }
@@ -67,7 +67,7 @@ impl Gate {
     /// Reads what the gate compares. Outside of the stamps.
     pub fn read(&self) -> Reading {
         match self {
-            Gate::Thread | Gate::Team(_) => {
+            Gate::Thread | Gate::ThreadGroup(_) => {
                 Reading { switches: switches(thread_counts()), cpu_ns: thread_cpu_ns() }
             }
             Gate::OneCpu => Reading { switches: 0, cpu_ns: process_cpu_ns() },
@@ -79,7 +79,7 @@ impl Gate {
     pub fn close(&self, before: Reading, wall_ns: f64) -> Option<Taint> {
         let told = match self {
             Gate::Open => return None,
-            Gate::Team(flag) => flag.swap(false, Ordering::Relaxed),
+            Gate::ThreadGroup(flag) => flag.swap(false, Ordering::Relaxed),
             _ => false,
         };
         match before.judge(self.read(), wall_ns) {
@@ -91,7 +91,7 @@ impl Gate {
     }
 }
 
-/// A team mate's own gate: opened before its share of the work, asked after.
+/// A helper's own gate: opened before its share of the work, asked after.
 #[derive(Debug, Clone, Copy)]
 pub struct Watch(Reading);
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_sleep_does_not_pass_the_gate() {
-        for gate in [Gate::Thread, Gate::Team(Arc::default())] {
+        for gate in [Gate::Thread, Gate::ThreadGroup(Arc::default())] {
             let before = gate.read();
             std::thread::sleep(std::time::Duration::from_millis(5));
             assert_eq!(gate.close(before, 5e6), Some(Taint::Preempted), "{gate:?}");
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_team_mate_can_taint_a_sample_once() {
         let flag = Arc::new(AtomicBool::new(true));
-        let gate = Gate::Team(flag);
+        let gate = Gate::ThreadGroup(flag);
         assert_eq!(gate.close(gate.read(), 0.0), Some(Taint::Preempted));
         assert_eq!(gate.close(gate.read(), 0.0), None);
     }

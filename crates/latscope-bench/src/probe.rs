@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Params, Point, Policy, Step, Stop};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct Probe {
     /// Exactly what lies between the two stamps, a sentence.
     pub timed: &'static str,
     /// One way, round trip or operation.
-    pub times: Times,
+    pub times: Semantics,
     /// Where the semantics come from: a man page, the processor's manual.
     pub source: &'static str,
     /// Its parameters.
@@ -27,7 +27,7 @@ pub struct Probe {
     /// Raised when what is timed, or what a parameter means, changes: results of two revisions are not compared.
     pub revision: u32,
     /// The points for a request on a machine. Pure.
-    pub plan: fn(&Ask, &Machine) -> Vec<Point>,
+    pub plan: fn(&PlanInput, &Machine) -> Vec<Point>,
 }
 
 /// A parameter of a probe.
@@ -108,7 +108,7 @@ pub struct Directory {
 
 /// What was asked, for the planning of probes.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct PlanInput {
     /// How much time there is.
     pub profile: Profile,
     /// Part of a survey, whose time is limited; else a family of its own.
@@ -119,7 +119,7 @@ pub struct Ask {
     pub directories: Vec<Directory>,
 }
 
-impl Ask {
+impl PlanInput {
     /// The user's values of a numeric parameter, or the default ones.
     pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
         match self.values.get(name) {
@@ -213,7 +213,7 @@ pub struct Registry {
     /// Probes that only the self test has.
     pub hidden: &'static [&'static Probe],
     /// Adapts a planned step to what holds for its family alone.
-    pub adapt: fn(&mut Step, &Ask),
+    pub adapt: fn(&mut Step, &PlanInput),
     /// The rounds of a step that has fewer than the others of a survey, and why.
     pub fewer_rounds: fn(&str, Profile) -> Option<(u32, &'static str)>,
 }

@@ -3,7 +3,7 @@
 use crate::timebase::Timebase;
 use latscope_core::plan::Step;
 use latscope_core::quality::Quality;
-use latscope_core::report::{Block, Contention, Hop, Outlier, Times, Value, Work};
+use latscope_core::report::{Block, Contention, Hop, Outlier, Semantics, Value, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,9 +48,9 @@ pub enum Message {
     /// It waits for something that somebody may have to start.
     Waiting(String),
     /// It begins with a point, of which it knows this much: what its samples mean, should there be no more.
-    Started(usize, Box<Closing>),
+    Started(usize, Box<PointResult>),
     /// A point is done: what no histogram holds.
-    Closed(usize, Box<Closing>),
+    Closed(usize, Box<PointResult>),
     /// The step as a whole failed; points not closed have this reason.
     Failed(String),
     /// All is done.
@@ -59,7 +59,7 @@ pub enum Message {
 
 /// What is known of a point beside its histogram.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Closing {
+pub struct PointResult {
     /// How far the point can be trusted, and why not further.
     pub quality: Quality,
     /// What the measuring threads waited for a CPU.
@@ -78,7 +78,7 @@ pub struct Closing {
     pub blocks: Vec<Block>,
     /// What lies between the two stamps, where that is not what the probe says.
     #[serde(default)]
-    pub times: Option<Times>,
+    pub times: Option<Semantics>,
     /// Events worth naming.
     pub outliers: Vec<Outlier>,
     /// Who had a part in the first transactions.

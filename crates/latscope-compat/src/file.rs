@@ -1,7 +1,7 @@
 //! `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
 
 use super::arguments::{Call, CallError, Options, bytes, directory_of, refuse};
-use super::job::{Figures, Job, Source, Wish};
+use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, bandwidth};
 use std::path::PathBuf;
 
@@ -22,13 +22,13 @@ pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
         None => vec![0, 1 << 10, 4 << 10, 10 << 10],
         Some(text) => vec![bytes(text).ok_or(CallError::Usage)?],
     };
-    let part = |probe: &'static str, size: u64| Wish::new(probe, [("size", size.into())]);
+    let part = |probe: &'static str, size: u64| PointQuery::new(probe, [("size", size.into())]);
     let parts = ["file.create", "file.write", "file.close", "file.unlink"];
     let all = sizes.iter().flat_map(|size| parts.map(|probe| (probe, *size)));
     // An empty file is not written.
     let timed = all.filter(|(probe, size)| *size > 0 || *probe != "file.write");
-    let wishes = timed.map(|(probe, size)| part(probe, size)).collect();
-    let mut job = Job::new(&options, wishes, move |figures, page| {
+    let queries = timed.map(|(probe, size)| part(probe, size)).collect();
+    let mut job = Job::new(&options, queries, move |figures, page| {
         for size in &sizes {
             page.line(files_per_second(figures, *size, |probe| part(probe, *size)));
         }
@@ -45,7 +45,7 @@ pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
 fn files_per_second(
     figures: &Figures<'_>,
     size: u64,
-    part: impl Fn(&'static str) -> Wish,
+    part: impl Fn(&'static str) -> PointQuery,
 ) -> Result<String, NotMeasured> {
     let created = figures.measurement(&part("file.create"))?.summary.count;
     let written = if size == 0 { 0.0 } else { figures.ns(&part("file.write"))? };
@@ -68,7 +68,7 @@ pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
         _ => return Err(CallError::Usage),
     };
     read_bandwidth(&options, size, file, |size| {
-        Wish::new("file.read", [("size", size.into()), ("mode", mode.into())])
+        PointQuery::new("file.read", [("size", size.into()), ("mode", mode.into())])
     })
 }
 
@@ -89,19 +89,19 @@ pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
         }
         _ => return Err(CallError::Usage),
     }
-    read_bandwidth(&options, size, file, |size| Wish::new("file.read-mmap", [("size", size.into())]))
+    read_bandwidth(&options, size, file, |size| PointQuery::new("file.read-mmap", [("size", size.into())]))
 }
 
 fn read_bandwidth(
     options: &Options,
     size: &str,
     file: &str,
-    wish: impl Fn(u64) -> Wish,
+    query: impl Fn(u64) -> PointQuery,
 ) -> Result<Job, CallError> {
     let size = bytes(size).filter(|size| *size > 0).ok_or(CallError::Usage)?;
-    let wish = wish(size);
-    let mut job = Job::new(options, vec![wish.clone()], move |figures, page| {
-        let ns = figures.ns(&wish);
+    let query = query(size);
+    let mut job = Job::new(options, vec![query.clone()], move |figures, page| {
+        let ns = figures.ns(&query);
         page.line(ns.map(|ns| bandwidth(size, size as f64 / ns * 1e9)));
     });
     job.source = Some(Source { path: PathBuf::from(file), at_least: size });

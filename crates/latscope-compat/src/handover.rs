@@ -2,10 +2,10 @@
 //! `bw_pipe`, `bw_unix`, `bw_tcp`.
 
 use super::arguments::{Call, CallError, Options, number, refuse};
-use super::job::{Job, Wish};
+use super::job::{Job, PointQuery};
 use super::page::{megabytes_per_second, microseconds};
 
-/// Where the two parties run: LMbench leaves it to the scheduler, which
+/// Where the two endpoints run: LMbench leaves it to the scheduler, which
 /// mixes both; here it is one or the other, as `LMBENCH_SCHED` says.
 fn placement(call: &Call) -> Result<&'static str, CallError> {
     match call.scheduling.as_deref().unwrap_or("DEFAULT") {
@@ -50,9 +50,9 @@ fn round_trip(
     label: &'static str,
 ) -> Result<Job, CallError> {
     options.one_caller(probe)?;
-    let wish = Wish::new(probe, [("placement", placement.into())]);
-    Ok(Job::new(options, vec![wish.clone()], move |figures, page| {
-        page.line(figures.round_trip_ns(&wish).map(|ns| microseconds(label, ns)));
+    let query = PointQuery::new(probe, [("placement", placement.into())]);
+    Ok(Job::new(options, vec![query.clone()], move |figures, page| {
+        page.line(figures.round_trip_ns(&query).map(|ns| microseconds(label, ns)));
     }))
 }
 
@@ -116,9 +116,9 @@ fn between_processes(
         ("placement", placement(call)?.into()),
         ("payload", size.max(LEAST).into()),
     ];
-    let wish = Wish::new(probe, params);
-    let mut job = Job::new(options, vec![wish.clone()], move |figures, page| {
-        page.line(figures.round_trip_ns(&wish).map(|ns| microseconds(&label, ns)));
+    let query = PointQuery::new(probe, params);
+    let mut job = Job::new(options, vec![query.clone()], move |figures, page| {
+        page.line(figures.round_trip_ns(&query).map(|ns| microseconds(&label, ns)));
     });
     if options.value('m').is_some() && size < LEAST {
         job.notes.push(format!("messages have {LEAST} bytes, so that each reply can be verified"));
@@ -153,9 +153,9 @@ pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
     let [] = options.exactly()?;
     options.one_caller(SYSTEM_V)?;
     let params = [("caller", "other".into()), ("placement", placement(call)?.into())];
-    let wish = Wish::new(SYSTEM_V, params);
-    Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
-        page.line(figures.one_way_ns(&wish).map(|ns| microseconds("Semaphore latency", ns)));
+    let query = PointQuery::new(SYSTEM_V, params);
+    Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
+        page.line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
     }))
 }
 
@@ -176,18 +176,18 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
     if counts.is_empty() {
         return Err(CallError::Usage);
     }
-    let wish = move |processes: u64| {
-        Wish::new("sync.ring", [("processes", processes.into()), ("size", (kib << 10).into())])
+    let query = move |processes: u64| {
+        PointQuery::new("sync.ring", [("processes", processes.into()), ("size", (kib << 10).into())])
     };
-    let wishes = counts.iter().map(|count| wish(*count)).collect();
-    Ok(Job::new(&options, wishes, move |figures, page| {
+    let queries = counts.iter().map(|count| query(*count)).collect();
+    Ok(Job::new(&options, queries, move |figures, page| {
         let overhead = counts.iter().find_map(|count| {
-            let measurement = figures.measurement(&wish(*count)).ok()?;
+            let measurement = figures.measurement(&query(*count)).ok()?;
             measurement.values.get("self").map(|overhead| overhead.value)
         });
         page.text(&format!("\n\"size={kib}k ovr={:.2}\n", overhead.unwrap_or(0.0) / 1e3));
         for count in &counts {
-            page.line(figures.ns(&wish(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
+            page.line(figures.ns(&query(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
         }
     }))
 }
@@ -213,9 +213,9 @@ fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Res
     let [] = options.exactly()?;
     options.one_caller(probe)?;
     let size = options.size('m', 64 << 10)?;
-    let wish = Wish::new(probe, [("size", size.into()), ("placement", placement(call)?.into())]);
-    let mut job = Job::new(&options, vec![wish.clone()], move |figures, page| {
-        page.line(figures.bytes_per_second(&wish).map(|rate| megabytes_per_second(label, rate)));
+    let query = PointQuery::new(probe, [("size", size.into()), ("placement", placement(call)?.into())]);
+    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+        page.line(figures.bytes_per_second(&query).map(|rate| megabytes_per_second(label, rate)));
     });
     if options.value('M').is_some() {
         job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
@@ -241,9 +241,9 @@ pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
     // As there: the message is as long as all that is moved, unless told.
     let size = options.size('m', options.size('M', 10 << 20)?)?;
     let params = [("size", size.into()), ("placement", placement(call)?.into())];
-    let wish = Wish::new("sync.tcp-bandwidth", params);
-    let mut job = Job::new(&options, vec![wish.clone()], move |figures, page| {
-        let rate = figures.bytes_per_second(&wish);
+    let query = PointQuery::new("sync.tcp-bandwidth", params);
+    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+        let rate = figures.bytes_per_second(&query);
         page.line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));
     });
     if options.value('m').is_some() && options.value('M').is_some() {

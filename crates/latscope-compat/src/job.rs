@@ -4,33 +4,33 @@
 use super::arguments::Options;
 use super::page::{self, NotMeasured, Page};
 use latscope_core::plan::{ParamValue, Params, params};
-use latscope_core::report::{Measurement, Report, Support, Times};
+use latscope_core::report::{Measurement, Report, Semantics, Support};
 use std::fmt;
 use std::path::PathBuf;
 
 /// A point wanted: a probe, and the parameters that matter. What is left out
 /// is left to the probe's default, the first of them where there are several.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct PointQuery {
     /// Probe id.
     pub probe: &'static str,
     /// Parameters that matter.
     pub params: Params,
 }
 
-impl Wish {
-    /// A wish for a probe with these parameters.
-    pub fn new<const N: usize>(probe: &'static str, pairs: [(&str, ParamValue); N]) -> Wish {
-        Wish { probe, params: params(pairs) }
+impl PointQuery {
+    /// A query for a probe with these parameters.
+    pub fn new<const N: usize>(probe: &'static str, pairs: [(&str, ParamValue); N]) -> PointQuery {
+        PointQuery { probe, params: params(pairs) }
     }
 
-    /// How far a point or measurement is from what was wished for: `None` if it
+    /// How far a point or measurement is from what was asked for: `None` if it
     /// is another thing, else the bytes by which its size differs, for probes
     /// round sizes to whole blocks.
     fn distance(&self, probe: &str, found: &Params) -> Option<u64> {
         let differs = |(name, value): (&String, &ParamValue)| match (name.as_str(), value, found.get(name)) {
-            ("size", ParamValue::Number(wished), Some(ParamValue::Number(found))) => {
-                Some(wished.abs_diff(*found)).filter(|bytes| *bytes <= ROUNDING.max(wished / 2))
+            ("size", ParamValue::Number(wanted), Some(ParamValue::Number(found))) => {
+                Some(wanted.abs_diff(*found)).filter(|bytes| *bytes <= ROUNDING.max(wanted / 2))
             }
             (_, value, found) => (found == Some(value)).then_some(0),
         };
@@ -38,7 +38,7 @@ impl Wish {
         same.then(|| self.params.iter().map(differs).sum()).flatten()
     }
 
-    /// The one of `all` that is nearest to what was wished for.
+    /// The one of `all` that is nearest to what was asked for.
     pub fn nearest<T>(&self, all: impl Iterator<Item = T>, of: impl Fn(&T) -> (&str, &Params)) -> Option<T> {
         let near = all.filter_map(|one| {
             let (probe, params) = of(&one);
@@ -51,7 +51,7 @@ impl Wish {
 /// A difference of size that is but rounding, bytes.
 const ROUNDING: u64 = 4096;
 
-impl fmt::Display for Wish {
+impl fmt::Display for PointQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.probe)?;
         for (name, value) in &self.params {
@@ -75,7 +75,7 @@ type Print = Box<dyn Fn(&Figures<'_>, &mut Page) + Send + Sync>;
 /// A call understood: what to measure, and how to print it.
 pub struct Job {
     /// The points.
-    pub wishes: Vec<Wish>,
+    pub queries: Vec<PointQuery>,
     /// Directory for the files of file probes.
     pub directory: Option<PathBuf>,
     /// A file the old program would fail without.
@@ -90,14 +90,14 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job that measures `wishes` and prints with `print`.
+    /// A job that measures `queries` and prints with `print`.
     pub fn new(
         options: &Options,
-        wishes: Vec<Wish>,
+        queries: Vec<PointQuery>,
         print: impl Fn(&Figures<'_>, &mut Page) + Send + Sync + 'static,
     ) -> Job {
         Job {
-            wishes,
+            queries,
             directory: None,
             source: None,
             repetitions: options.repetitions,
@@ -111,8 +111,8 @@ impl Job {
     pub fn print(&self, report: &Report) -> Page {
         let mut page = Page::default();
         (self.print)(&Figures(report), &mut page);
-        page.degraded(self.wishes.iter().filter_map(|wish| {
-            let found = Figures(report).find(wish)?;
+        page.degraded(self.queries.iter().filter_map(|query| {
+            let found = Figures(report).find(query)?;
             (found.support == Support::Degraded).then_some(found)
         }));
         page
@@ -122,7 +122,7 @@ impl Job {
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
-            .field("wishes", &self.wishes)
+            .field("queries", &self.queries)
             .field("notes", &self.notes)
             .finish_non_exhaustive()
     }
@@ -136,25 +136,25 @@ pub struct Figures<'a>(
 );
 
 impl<'a> Figures<'a> {
-    fn find(&self, wish: &Wish) -> Option<&'a Measurement> {
-        wish.nearest(self.0.measurements.iter(), |m| (&m.probe, &m.params))
+    fn find(&self, query: &PointQuery) -> Option<&'a Measurement> {
+        query.nearest(self.0.measurements.iter(), |m| (&m.probe, &m.params))
     }
 
-    fn why_absent(&self, wish: &Wish) -> String {
+    fn why_absent(&self, query: &PointQuery) -> String {
         let points = self.0.plan.steps.iter().flat_map(|step| &step.points);
-        match wish.nearest(points, |point| (&point.probe, &point.params)) {
+        match query.nearest(points, |point| (&point.probe, &point.params)) {
             Some(_) => "the run ended before it".to_owned(),
             None => "it is not offered on this machine; `latscope list` shows what is".to_owned(),
         }
     }
 
-    /// The measurement that meets a wish.
+    /// The measurement that answers a query.
     ///
     /// # Errors
     /// There is none, or it has no numbers.
-    pub fn measurement(&self, wish: &Wish) -> Result<&'a Measurement, NotMeasured> {
-        let failed = |reason: String| NotMeasured { wish: wish.to_string(), reason };
-        let found = self.find(wish).ok_or_else(|| failed(self.why_absent(wish)))?;
+    pub fn measurement(&self, query: &PointQuery) -> Result<&'a Measurement, NotMeasured> {
+        let failed = |reason: String| NotMeasured { query: query.to_string(), reason };
+        let found = self.find(query).ok_or_else(|| failed(self.why_absent(query)))?;
         if found.support != Support::Unsupported && found.typical().is_some() {
             return Ok(found);
         }
@@ -169,45 +169,45 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn ns(&self, wish: &Wish) -> Result<f64, NotMeasured> {
+    pub fn ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         // `measurement` returns none without a median.
-        Ok(self.measurement(wish)?.typical().unwrap_or(f64::NAN))
+        Ok(self.measurement(query)?.typical().unwrap_or(f64::NAN))
     }
 
     /// The median of a point by its [elementary operations](latscope_core::report::Work::ops), ns.
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn ns_of_part(&self, wish: &Wish) -> Result<f64, NotMeasured> {
-        let parts = self.measurement(wish)?.work.map_or(1, |work| work.ops.max(1));
-        Ok(self.ns(wish)? / parts as f64)
+    pub fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+        let parts = self.measurement(query)?.work.map_or(1, |work| work.ops.max(1));
+        Ok(self.ns(query)? / parts as f64)
     }
 
     /// The median of a hand-over, ns, one way: half of a round trip.
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn one_way_ns(&self, wish: &Wish) -> Result<f64, NotMeasured> {
-        let share = if self.measurement(wish)?.times == Times::RoundTrip { 0.5 } else { 1.0 };
-        Ok(self.ns(wish)? * share)
+    pub fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+        let share = if self.measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
+        Ok(self.ns(query)? * share)
     }
 
     /// The median of a hand-over, ns, there and back: twice a one-way time.
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn round_trip_ns(&self, wish: &Wish) -> Result<f64, NotMeasured> {
-        let times = if self.measurement(wish)?.times == Times::OneWay { 2.0 } else { 1.0 };
-        Ok(self.ns(wish)? * times)
+    pub fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+        let times = if self.measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
+        Ok(self.ns(query)? * times)
     }
 
     /// Bytes the program asked for, per second.
     ///
     /// # Errors
     /// As [`Figures::measurement`], or the point states no bytes.
-    pub fn bytes_per_second(&self, wish: &Wish) -> Result<f64, NotMeasured> {
-        self.measurement(wish)?
+    pub fn bytes_per_second(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+        self.measurement(query)?
             .rate_touched()
-            .ok_or_else(|| NotMeasured { wish: wish.to_string(), reason: "it states no bytes".to_owned() })
+            .ok_or_else(|| NotMeasured { query: query.to_string(), reason: "it states no bytes".to_owned() })
     }
 }

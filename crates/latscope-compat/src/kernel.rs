@@ -2,7 +2,7 @@
 //! `lat_mmap`.
 
 use super::arguments::{Call, CallError, Options, bytes, number, refuse};
-use super::job::{Figures, Job, Source, Wish};
+use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
 use std::path::PathBuf;
 
@@ -10,25 +10,25 @@ use std::path::PathBuf;
 struct Choice {
     word: &'static str,
     label: &'static str,
-    wish: fn() -> Wish,
+    query: fn() -> PointQuery,
 }
 
 fn chosen(options: &Options, word: &str, choices: &'static [Choice]) -> Result<Job, CallError> {
     let choice = choices.iter().find(|choice| choice.word == word).ok_or(CallError::Usage)?;
-    let wish = (choice.wish)();
-    options.one_caller(wish.probe)?;
-    Ok(Job::new(options, vec![wish.clone()], move |figures, page| {
-        page.line(figures.ns(&wish).map(|ns| microseconds(choice.label, ns)));
+    let query = (choice.query)();
+    options.one_caller(query.probe)?;
+    Ok(Job::new(options, vec![query.clone()], move |figures, page| {
+        page.line(figures.ns(&query).map(|ns| microseconds(choice.label, ns)));
     }))
 }
 
 static SYSCALLS: &[Choice] = &[
-    Choice { word: "null", label: "Simple syscall", wish: || Wish::new("syscall.getppid", []) },
-    Choice { word: "read", label: "Simple read", wish: || Wish::new("syscall.read", []) },
-    Choice { word: "write", label: "Simple write", wish: || Wish::new("syscall.write", []) },
-    Choice { word: "stat", label: "Simple stat", wish: || Wish::new("syscall.stat", []) },
-    Choice { word: "fstat", label: "Simple fstat", wish: || Wish::new("syscall.fstat", []) },
-    Choice { word: "open", label: "Simple open/close", wish: || Wish::new("syscall.open-close", []) },
+    Choice { word: "null", label: "Simple syscall", query: || PointQuery::new("syscall.getppid", []) },
+    Choice { word: "read", label: "Simple read", query: || PointQuery::new("syscall.read", []) },
+    Choice { word: "write", label: "Simple write", query: || PointQuery::new("syscall.write", []) },
+    Choice { word: "stat", label: "Simple stat", query: || PointQuery::new("syscall.stat", []) },
+    Choice { word: "fstat", label: "Simple fstat", query: || PointQuery::new("syscall.fstat", []) },
+    Choice { word: "open", label: "Simple open/close", query: || PointQuery::new("syscall.open-close", []) },
 ];
 
 /// `lat_syscall null|read|write|stat|fstat|open [file]`.
@@ -65,7 +65,7 @@ pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
         [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or(CallError::Usage)?,
         _ => return Err(CallError::Usage),
     };
-    Ok(Job::new(&options, (figure.wishes)(), move |figures, page| {
+    Ok(Job::new(&options, (figure.queries)(), move |figures, page| {
         page.line((figure.ns)(figures).map(|ns| microseconds(figure.label, ns)));
     }))
 }
@@ -74,7 +74,7 @@ pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
 struct SignalFigure {
     word: &'static str,
     label: &'static str,
-    wishes: fn() -> Vec<Wish>,
+    queries: fn() -> Vec<PointQuery>,
     ns: fn(&Figures<'_>) -> Result<f64, NotMeasured>,
 }
 
@@ -82,33 +82,33 @@ static SIGNALS: &[SignalFigure] = &[
     SignalFigure {
         word: "install",
         label: "Signal handler installation",
-        wishes: || vec![installation()],
+        queries: || vec![installation()],
         ns: |figures| figures.ns(&installation()),
     },
     SignalFigure {
         word: "catch",
         label: "Signal handler overhead",
-        wishes: || vec![delivery()],
+        queries: || vec![delivery()],
         ns: handling_ns,
     },
     SignalFigure {
         word: "prot",
         label: "Protection fault",
-        wishes: || vec![fault(), delivery()],
+        queries: || vec![fault(), delivery()],
         ns: |figures| Ok((figures.ns(&fault())? - handling_ns(figures)?).max(0.0)),
     },
 ];
 
-fn installation() -> Wish {
-    Wish::new("syscall.signal-install", [])
+fn installation() -> PointQuery {
+    PointQuery::new("syscall.signal-install", [])
 }
 
-fn delivery() -> Wish {
-    Wish::new("syscall.signal-deliver", [])
+fn delivery() -> PointQuery {
+    PointQuery::new("syscall.signal-deliver", [])
 }
 
-fn fault() -> Wish {
-    Wish::new("syscall.signal-fault", [])
+fn fault() -> PointQuery {
+    PointQuery::new("syscall.signal-fault", [])
 }
 
 /// A signal delivered and handled, without the call that sends it.
@@ -121,15 +121,19 @@ static PROCESSES: &[Choice] = &[
     Choice {
         word: "procedure",
         label: "Procedure call",
-        wish: || Wish::new("cpu.call", [("mode", "direct".into())]),
+        query: || PointQuery::new("cpu.call", [("mode", "direct".into())]),
     },
-    Choice { word: "fork", label: "Process fork+exit", wish: || Wish::new("process.fork", []) },
+    Choice { word: "fork", label: "Process fork+exit", query: || PointQuery::new("process.fork", []) },
     Choice {
         word: "exec",
         label: "Process fork+execve",
-        wish: || Wish::new("process.exec", [("mode", "dynamic".into())]),
+        query: || PointQuery::new("process.exec", [("mode", "dynamic".into())]),
     },
-    Choice { word: "shell", label: "Process fork+/bin/sh -c", wish: || Wish::new("process.shell", []) },
+    Choice {
+        word: "shell",
+        label: "Process fork+/bin/sh -c",
+        query: || PointQuery::new("process.shell", []),
+    },
 ];
 
 /// `lat_proc procedure|fork|exec|shell`.
@@ -162,19 +166,19 @@ pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     let descriptors =
         options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
     let params = [("descriptors", descriptors.into()), ("mode", "write-file".into())];
-    let wish = Wish::new("syscall.select", params);
-    Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
-        page.line(figures.ns(&wish).map(|ns| microseconds(&format!("Select on {descriptors} fd's"), ns)));
+    let query = PointQuery::new("syscall.select", params);
+    Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
+        page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} fd's"), ns)));
     }))
 }
 
 /// All pages of a mapping of a file, one after the other.
-fn file_faults() -> Wish {
-    Wish::new("syscall.page-fault", [("mode", "file-around".into()), ("pages", "4KiB".into())])
+fn file_faults() -> PointQuery {
+    PointQuery::new("syscall.page-fault", [("mode", "file-around".into()), ("pages", "4KiB".into())])
 }
 
-fn file_fault() -> Wish {
-    Wish::new("syscall.page-fault", [("mode", "file".into()), ("pages", "4KiB".into())])
+fn file_fault() -> PointQuery {
+    PointQuery::new("syscall.page-fault", [("mode", "file".into()), ("pages", "4KiB".into())])
 }
 
 /// `lat_pagefault [-C] file`: first touch of a page of a cached file.
@@ -210,11 +214,11 @@ pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
         false => (size / 10).div_ceil(16 << 10),
     };
     let path = PathBuf::from(file);
-    let map = Wish::new("syscall.mmap", [("size", size.into())]);
+    let map = PointQuery::new("syscall.mmap", [("size", size.into())]);
     // What unmapping costs is the pages that were touched.
-    let unmap = Wish::new("syscall.munmap", [("size", (touched * 4096).into())]);
-    let wishes = vec![map.clone(), unmap.clone(), file_fault()];
-    let mut job = Job::new(&options, wishes, move |figures, page| {
+    let unmap = PointQuery::new("syscall.munmap", [("size", (touched * 4096).into())]);
+    let queries = vec![map.clone(), unmap.clone(), file_fault()];
+    let mut job = Job::new(&options, queries, move |figures, page| {
         let total = figures.ns(&map).and_then(|map| {
             let faults = figures.ns(&file_fault())? * touched as f64;
             Ok(map + faults + figures.ns(&unmap)?)

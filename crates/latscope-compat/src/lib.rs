@@ -26,7 +26,7 @@ mod runner;
 pub mod usage;
 
 pub use arguments::{Call, CallError};
-pub use job::{Figures, Job, Source, Wish};
+pub use job::{Figures, Job, PointQuery, Source};
 pub use page::{NotMeasured, Output, Page};
 pub use refused::{REFUSED, Refused};
 pub use rt::Tool;

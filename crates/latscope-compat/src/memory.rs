@@ -1,7 +1,7 @@
 //! `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
 use super::arguments::{Call, CallError, Options, bytes, number, refuse};
-use super::job::{Figures, Job, Wish};
+use super::job::{Figures, Job, PointQuery};
 use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
 
 const MIB: u64 = 1 << 20;
@@ -26,12 +26,12 @@ pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
         strides.push(64);
     }
     let random = options.flag('t');
-    let wish = move |size: u64, stride: u64| match random {
-        true => Wish::new(
+    let query = move |size: u64, stride: u64| match random {
+        true => PointQuery::new(
             "memory.latency",
             [("size", size.into()), ("order", "random".into()), ("pages", "4KiB".into())],
         ),
-        false => Wish::new(
+        false => PointQuery::new(
             "memory.latency",
             [
                 ("size", size.into()),
@@ -42,17 +42,17 @@ pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
         ),
     };
     let sizes = move |stride: u64| latency_sizes(length).into_iter().filter(move |size| *size >= stride);
-    let mut wishes = Vec::new();
-    for point in strides.iter().flat_map(|stride| sizes(*stride).map(|size| wish(size, *stride))) {
-        if !wishes.contains(&point) {
-            wishes.push(point);
+    let mut queries = Vec::new();
+    for point in strides.iter().flat_map(|stride| sizes(*stride).map(|size| query(size, *stride))) {
+        if !queries.contains(&point) {
+            queries.push(point);
         }
     }
-    Ok(Job::new(&options, wishes, move |figures, page| {
+    Ok(Job::new(&options, queries, move |figures, page| {
         for stride in &strides {
             page.text(&format!("\"stride={stride}\n"));
             for size in sizes(*stride) {
-                let ns = figures.ns(&wish(size, *stride));
+                let ns = figures.ns(&query(size, *stride));
                 page.line(ns.map(|ns| format!("{:.5} {ns:.3}", size as f64 / MIB as f64)));
             }
             page.text("\n");
@@ -124,7 +124,7 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
     };
     let size = bytes(size).filter(|size| *size >= 512).ok_or(CallError::Usage)?;
     let transfer = TRANSFERS.iter().find(|transfer| transfer.name == what).ok_or(CallError::Usage)?;
-    let wish = Wish::new(
+    let query = PointQuery::new(
         "memory.bandwidth",
         [
             // Each process of LMbench has buffers of that size; ours is that of all threads and buffers.
@@ -134,8 +134,8 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
             ("threads", options.parallelism.into()),
         ],
     );
-    Ok(Job::new(&options, vec![wish.clone()], move |figures, page| {
-        let rate = figures.bytes_per_second(&wish);
+    Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
+        let rate = figures.bytes_per_second(&query);
         page.line(rate.map(|rate| bandwidth(size, rate / transfer.touched())));
     }))
 }
@@ -163,16 +163,16 @@ pub fn stream(call: &Call) -> Result<Job, CallError> {
     }
     let threads = options.parallelism;
     let kernels = [("copy", 2.0), ("scale", 2.0), ("add", 3.0), ("triad", 3.0)];
-    let wish = move |operation: &str| {
-        Wish::new(
+    let query = move |operation: &str| {
+        PointQuery::new(
             "memory.stream",
             [("operation", operation.into()), ("size", (size * threads).into()), ("threads", threads.into())],
         )
     };
-    let wishes = kernels.iter().map(|(operation, _)| wish(operation)).collect();
-    Ok(Job::new(&options, wishes, move |figures, page| {
+    let queries = kernels.iter().map(|(operation, _)| query(operation)).collect();
+    Ok(Job::new(&options, queries, move |figures, page| {
         for (operation, arrays) in kernels {
-            let rate = figures.bytes_per_second(&wish(operation));
+            let rate = figures.bytes_per_second(&query(operation));
             page.line(rate.map(|rate| {
                 // Each process of LMbench times its own elements.
                 let element = arrays * 8.0 * threads as f64 / rate * 1e9;
@@ -200,16 +200,16 @@ pub fn par_mem(call: &Call) -> Result<Job, CallError> {
     let sizes: Vec<u64> = std::iter::successors(Some(line * 16), |size| size.checked_mul(2))
         .take_while(|size| *size <= longest)
         .collect();
-    let wish = |size: u64, chains: u64| {
-        Wish::new(
+    let query = |size: u64, chains: u64| {
+        PointQuery::new(
             "memory.parallelism",
             [("chains", chains.into()), ("size", size.into()), ("pages", "4KiB".into())],
         )
     };
-    let wishes = sizes.iter().flat_map(|size| CHAINS.map(|chains| wish(*size, chains))).collect();
-    Ok(Job::new(&options, wishes, move |figures, page| {
+    let queries = sizes.iter().flat_map(|size| CHAINS.map(|chains| query(*size, chains))).collect();
+    Ok(Job::new(&options, queries, move |figures, page| {
         for size in &sizes {
-            let parallelism = parallelism(figures, |chains| wish(*size, chains));
+            let parallelism = parallelism(figures, |chains| query(*size, chains));
             page.line(parallelism.map(|factor| format!("{:.6} {factor:.2}", *size as f64 / 1e6)));
         }
     }))
@@ -217,11 +217,11 @@ pub fn par_mem(call: &Call) -> Result<Job, CallError> {
 
 /// The time of a load with one chain over that with the best number of
 /// chains.
-fn parallelism(figures: &Figures<'_>, wish: impl Fn(u64) -> Wish) -> Result<f64, NotMeasured> {
-    let alone = figures.ns(&wish(1))?;
+fn parallelism(figures: &Figures<'_>, query: impl Fn(u64) -> PointQuery) -> Result<f64, NotMeasured> {
+    let alone = figures.ns(&query(1))?;
     // Small sizes have no room for many chains; what was measured counts, if it is more than one chain.
-    let two = figures.ns(&wish(CHAINS[1]))?;
-    let others = CHAINS[2..].iter().filter_map(|chains| figures.ns(&wish(*chains)).ok());
+    let two = figures.ns(&query(CHAINS[1]))?;
+    let others = CHAINS[2..].iter().filter_map(|chains| figures.ns(&query(*chains)).ok());
     Ok(others.map(|ns| alone / ns).fold(f64::max(1.0, alone / two), f64::max))
 }
 
@@ -244,17 +244,18 @@ pub fn tlb(call: &Call) -> Result<Job, CallError> {
     let pages: Vec<u64> = std::iter::successors(Some(16_u64), |pages| Some(pages + (1 << pages.ilog2()) / 4))
         .take_while(|pages| *pages <= longest)
         .collect();
-    let spread =
-        |pages: u64| Wish::new("memory.tlb", [("size", (pages * PAGE).into()), ("pages", "4KiB".into())]);
+    let spread = |pages: u64| {
+        PointQuery::new("memory.tlb", [("size", (pages * PAGE).into()), ("pages", "4KiB".into())])
+    };
     let packed = |pages: u64| {
-        Wish::new(
+        PointQuery::new(
             "memory.latency",
             [("size", (pages * 64).into()), ("order", "random".into()), ("pages", "4KiB".into())],
         )
     };
-    let wishes = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();
+    let queries = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();
     let with_cost = options.flag('c');
-    Ok(Job::new(&options, wishes, move |figures, page| {
+    Ok(Job::new(&options, queries, move |figures, page| {
         let curve: Result<Vec<Visit>, NotMeasured> = pages
             .iter()
             .map(|pages| {
@@ -318,9 +319,9 @@ mod tests {
     #[test]
     fn every_size_is_measured_once_for_all_strides_of_a_random_order() {
         let job = lat_mem_rd(&Call::new(["-t", "1", "64", "128"])).unwrap();
-        assert_eq!(job.wishes.len(), latency_sizes(MIB).len());
+        assert_eq!(job.queries.len(), latency_sizes(MIB).len());
         let strided = lat_mem_rd(&Call::new(["1", "64", "1024"])).unwrap();
-        assert_eq!(strided.wishes.len(), 2 * latency_sizes(MIB).len() - 1);
+        assert_eq!(strided.queries.len(), 2 * latency_sizes(MIB).len() - 1);
     }
 
     #[test]

@@ -20,10 +20,10 @@ pub struct Page {
 
 /// A point that has no number, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{wish}: not measured: {reason}")]
+#[error("{query}: not measured: {reason}")]
 pub struct NotMeasured {
     /// The point.
-    pub wish: String,
+    pub query: String,
     /// Why, and what to do about it.
     pub reason: String,
 }
@@ -91,8 +91,8 @@ impl Page {
         // A whole curve is missing for one reason: that is one line.
         for group in self.missing.chunk_by(|a, b| a.reason == b.reason) {
             let more = if group.len() > 1 { format!(" and {} more", group.len() - 1) } else { String::new() };
-            let NotMeasured { wish, reason } = &group[0];
-            stderr += &format!("latscope: {name}: {wish}{more}: not measured: {reason}\n");
+            let NotMeasured { query, reason } = &group[0];
+            stderr += &format!("latscope: {name}: {query}{more}: not measured: {reason}\n");
         }
         let exit_code = u8::from(!self.missing.is_empty());
         Output { stdout: self.stdout.clone(), stderr, exit_code }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn points_missing_for_one_reason_share_a_line() {
-        let missing = |wish: &str, reason: &str| NotMeasured { wish: wish.into(), reason: reason.into() };
+        let missing = |query: &str, reason: &str| NotMeasured { query: query.into(), reason: reason.into() };
         let page = Page {
             missing: vec![missing("a", "x"), missing("b", "x"), missing("c", "y")],
             ..Page::default()

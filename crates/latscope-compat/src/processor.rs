@@ -1,7 +1,7 @@
 //! `lat_ops`, `par_ops`, `mhz`.
 
 use super::arguments::{Call, CallError, Options};
-use super::job::{Job, Wish};
+use super::job::{Job, PointQuery};
 use super::page::nanoseconds;
 
 /// The number types, by LMbench's names, and the operations it times on them.
@@ -13,7 +13,7 @@ static TYPES: &[(&str, &str, &[&str])] = &[
     ("double", "f64", &["add", "mul", "div"]),
 ];
 
-/// An operation on a type: what LMbench calls it, and our wish for it.
+/// An operation on a type: what LMbench calls it, and our query for it.
 fn operations() -> impl Iterator<Item = (String, &'static str, &'static str)> {
     TYPES.iter().flat_map(|(name, kind, operations)| {
         operations.iter().map(move |operation| {
@@ -29,8 +29,8 @@ fn operations() -> impl Iterator<Item = (String, &'static str, &'static str)> {
     })
 }
 
-fn wish(probe: &'static str, kind: &str, mode: &str) -> Wish {
-    Wish::new(probe, [("type", kind.into()), ("mode", mode.into())])
+fn query(probe: &'static str, kind: &str, mode: &str) -> PointQuery {
+    PointQuery::new(probe, [("type", kind.into()), ("mode", mode.into())])
 }
 
 /// `lat_ops`: ns for an operation that waits for the one before.
@@ -41,10 +41,10 @@ pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller("cpu.add")?;
-    let wishes = operations().map(|(_, probe, kind)| wish(probe, kind, "latency")).collect();
-    Ok(Job::new(&options, wishes, |figures, page| {
+    let queries = operations().map(|(_, probe, kind)| query(probe, kind, "latency")).collect();
+    Ok(Job::new(&options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
-            let ns = figures.ns(&wish(probe, kind, "latency"));
+            let ns = figures.ns(&query(probe, kind, "latency"));
             page.line(ns.map(|ns| nanoseconds(&label, ns)));
         }
     }))
@@ -58,13 +58,13 @@ pub fn par_ops(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller("cpu.add")?;
-    let wishes = operations()
-        .flat_map(|(_, probe, kind)| ["latency", "throughput"].map(|mode| wish(probe, kind, mode)))
+    let queries = operations()
+        .flat_map(|(_, probe, kind)| ["latency", "throughput"].map(|mode| query(probe, kind, mode)))
         .collect();
-    Ok(Job::new(&options, wishes, |figures, page| {
+    Ok(Job::new(&options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
-            let waiting = figures.ns(&wish(probe, kind, "latency"));
-            let free = figures.ns(&wish(probe, kind, "throughput"));
+            let waiting = figures.ns(&query(probe, kind, "latency"));
+            let free = figures.ns(&query(probe, kind, "throughput"));
             let factor = waiting.and_then(|waiting| Ok(waiting / free?));
             page.line(factor.map(|factor| format!("{label} parallelism: {factor:.2}")));
         }
@@ -79,7 +79,7 @@ pub fn par_ops(call: &Call) -> Result<Job, CallError> {
 pub fn mhz(call: &Call) -> Result<Job, CallError> {
     let options = Options::read(call, "cd")?;
     let [] = options.exactly()?;
-    let cycle = Wish::new("cpu.cycle", []);
+    let cycle = PointQuery::new("cpu.cycle", []);
     let only_cycle = options.flag('c');
     let mut job = Job::new(&options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
         Err(missing) => page.line(Err(missing)),

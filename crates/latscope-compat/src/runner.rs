@@ -1,7 +1,7 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
-use super::{Call, Job, Output, Personality, REFUSED, Source, Wish, find, find_tool, names};
+use super::{Call, Job, Output, Personality, PointQuery, REFUSED, Source, find, find_tool, names};
 use crate::usage::did_you_mean;
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::timebase::Timebase;
@@ -16,26 +16,26 @@ use latscope_host::machine::{self, Root};
 use latscope_host::stdout;
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
-use latscope_probes::{Ask, Directory, Profile};
+use latscope_probes::{Directory, PlanInput, Profile};
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// What a measurement stands on, as for latscope's own subcommands.
-struct Ground {
+struct Environment {
     machine: Machine,
     timebase: Timebase,
     directories: Vec<Directory>,
 }
 
-impl Ground {
+impl Environment {
     /// This machine, and the directory file probes are to work in.
-    fn prepare(directory: Option<&Path>) -> Result<Ground> {
+    fn prepare(directory: Option<&Path>) -> Result<Environment> {
         let (timebase, clock) = Timebase::calibrate();
         let mut machine = machine::snapshot(&Root::real());
         machine.clock = clock;
         let directories = directory.map(directory::resolve).transpose()?.into_iter().collect();
-        Ok(Ground { machine, timebase, directories })
+        Ok(Environment { machine, timebase, directories })
     }
 }
 
@@ -66,19 +66,19 @@ pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
     if let Some(tool) = find_tool(name) {
         return (tool.run)(&arguments);
     }
-    run_on(name, &arguments, Ground::prepare)
+    run_on(name, &arguments, Environment::prepare)
 }
 
 /// [`run`], with a ground that is called for when something is to be measured.
 fn run_on(
     name: &str,
     arguments: &[OsString],
-    ground: impl FnOnce(Option<&Path>) -> Result<Ground>,
+    environment: impl FnOnce(Option<&Path>) -> Result<Environment>,
 ) -> Result<u8> {
     let personality = find(name).ok_or_else(|| unknown(name))?;
     let (ours, arguments) = split(arguments)?;
     let call = Call { arguments, scheduling: std::env::var("LMBENCH_SCHED").ok() };
-    let (output, failure) = match carry_out(personality, &call, ours.json.as_deref(), ground) {
+    let (output, failure) = match carry_out(personality, &call, ours.json.as_deref(), environment) {
         Ok(outcome) => outcome,
         Err(error) => match error.downcast::<CallError>() {
             Ok(refusal) => (personality.answer(&refusal), None),
@@ -122,18 +122,18 @@ fn carry_out(
     personality: &Personality,
     call: &Call,
     json: Option<&Path>,
-    ground: impl FnOnce(Option<&Path>) -> Result<Ground>,
+    environment: impl FnOnce(Option<&Path>) -> Result<Environment>,
 ) -> Result<(Output, Option<anyhow::Error>)> {
     let job = (personality.parse)(call)?;
     job.source.as_ref().map_or(Ok(()), check)?;
     let notes = notes(&job);
-    if job.wishes.is_empty() {
+    if job.queries.is_empty() {
         let page = super::Page { notes, ..Default::default() };
         return Ok((page.output(personality.name), None));
     }
-    let ground = ground(job.directory.as_deref())?;
-    let plan = plan(personality.name, &job, &ground);
-    let report = measure(plan, ground)?;
+    let environment = environment(job.directory.as_deref())?;
+    let plan = plan(personality.name, &job, &environment);
+    let report = measure(plan, environment)?;
     let mut page = job.print(&report);
     page.notes.splice(0..0, notes);
     // The text is shown whether or not the file can be written.
@@ -146,7 +146,7 @@ fn carry_out(
 
 /// On a terminal a line shows progress until the results come; elsewhere
 /// nothing is written that the old program would not write.
-fn measure(plan: Plan, ground: Ground) -> Result<Report> {
+fn measure(plan: Plan, environment: Environment) -> Result<Report> {
     let mut progress = Progress::new(80);
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     if std::io::stderr().is_terminal() {
@@ -155,8 +155,8 @@ fn measure(plan: Plan, ground: Ground) -> Result<Report> {
     names::run(Run {
         registry: &REGISTRY,
         plan,
-        machine: ground.machine,
-        timebase: ground.timebase,
+        machine: environment.machine,
+        timebase: environment.timebase,
         labels: Default::default(),
         observers,
     })
@@ -186,15 +186,20 @@ fn notes(job: &Job) -> Vec<String> {
     notes
 }
 
-/// The plan for a job: the points wished for, and no others.
-fn plan(name: &str, job: &Job, ground: &Ground) -> Plan {
-    let mut whole = planner::plan(&REGISTRY, &[], &request(name, None, ground), &ground.machine);
-    for wish in &job.wishes {
-        let Some(probe) = REGISTRY.find(wish.probe) else { continue };
-        let planned = planner::plan(&REGISTRY, &[probe], &request(name, Some(wish), ground), &ground.machine);
+/// The plan for a job: the points asked for, and no others.
+fn plan(name: &str, job: &Job, environment: &Environment) -> Plan {
+    let mut whole = planner::plan(&REGISTRY, &[], &request(name, None, environment), &environment.machine);
+    for query in &job.queries {
+        let Some(probe) = REGISTRY.find(query.probe) else { continue };
+        let planned = planner::plan(
+            &REGISTRY,
+            &[probe],
+            &request(name, Some(query), environment),
+            &environment.machine,
+        );
         for mut step in planned.steps {
             let points = std::mem::take(&mut step.points).into_iter();
-            step.points = wish.nearest(points, |point| (&point.probe, &point.params)).into_iter().collect();
+            step.points = query.nearest(points, |point| (&point.probe, &point.params)).into_iter().collect();
             step.stop = scaled(step.stop, job.repetitions);
             add(&mut whole.steps, step);
         }
@@ -202,12 +207,12 @@ fn plan(name: &str, job: &Job, ground: &Ground) -> Plan {
     whole
 }
 
-fn request(name: &str, wish: Option<&Wish>, ground: &Ground) -> Request {
-    let values = wish.map_or_else(Default::default, |wish| {
-        wish.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
+fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) -> Request {
+    let values = query.map_or_else(Default::default, |query| {
+        query.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
     });
-    let directories = ground.directories.clone();
-    Request::new(name, Ask { profile: Profile::Normal, survey: false, values, directories })
+    let directories = environment.directories.clone();
+    Request::new(name, PlanInput { profile: Profile::Normal, survey: false, values, directories })
 }
 
 /// Points of one experiment are measured by one worker.
@@ -244,7 +249,7 @@ mod tests {
         words.iter().map(OsString::from).collect()
     }
 
-    fn no_ground(_: Option<&Path>) -> Result<Ground> {
+    fn no_ground(_: Option<&Path>) -> Result<Environment> {
         bail!("nothing is to be measured")
     }
 
@@ -281,8 +286,8 @@ mod tests {
         std::fs::write(&path, [0; 100]).unwrap();
         assert_eq!(run_on("bw_file_rd", &arguments, no_ground).unwrap(), 1);
         std::fs::write(&path, [0; 8192]).unwrap();
-        let ground = run_on("bw_file_rd", &arguments, no_ground).unwrap_err().to_string();
-        assert!(ground.contains("nothing is to be measured"), "{ground}");
+        let environment = run_on("bw_file_rd", &arguments, no_ground).unwrap_err().to_string();
+        assert!(environment.contains("nothing is to be measured"), "{environment}");
     }
 
     #[test]

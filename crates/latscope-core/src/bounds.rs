@@ -49,12 +49,12 @@ fn reason(text: String) -> Reason {
 mod tests {
     use super::*;
     use crate::plan::params;
-    use crate::report::{Better, Measurement, Times};
+    use crate::report::{Better, Measurement, Semantics};
     use crate::testing::point;
 
     fn valued(name: &str, unit: &str, value: f64) -> Measurement {
         let parameters = params([("chains", 16.into()), ("threads", 2.into())]);
-        let mut m = point("memory.parallelism", parameters, Times::Operation, 5.0);
+        let mut m = point("memory.parallelism", parameters, Semantics::Operation, 5.0);
         m.values.insert(name.to_owned(), Value { value, unit: unit.to_owned(), better: Better::More });
         m.settle();
         m

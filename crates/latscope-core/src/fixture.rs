@@ -11,7 +11,7 @@ use crate::machine::{Cache, Check, CheckState, ClockInfo, Cpu, Machine};
 use crate::plan::{Conditions, ParamValue, Params, Plan, Point, Policy, Step, Stop, params};
 use crate::quality::{Level, Reason};
 use crate::report::{
-    Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Warning, Work,
+    Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool, Value, Warning, Work,
 };
 use crate::units::{CpuList, format_size};
 use std::collections::BTreeMap;
@@ -84,7 +84,7 @@ pub fn batch<const N: usize>(
         title: title.to_owned(),
         row: true,
         sampling: Sampling::Batch { ops: 1000 },
-        times: Times::Operation,
+        times: Semantics::Operation,
         support: Support::Ok,
         reason: None,
         remedy: None,
@@ -138,7 +138,7 @@ fn batches(ns: f64) -> Histogram {
 impl Measurement {
     /// The same, a round trip.
     fn round_trip(self) -> Measurement {
-        Measurement { times: Times::RoundTrip, ..self }
+        Measurement { times: Semantics::RoundTrip, ..self }
     }
 
     /// The same without a row in the table.
@@ -400,7 +400,7 @@ fn files() -> Vec<Measurement> {
 fn wakeups() -> Vec<Measurement> {
     let params = [("interval", 1_000_000.into()), ("cpu", "all".into()), ("policy", "fifo".into())];
     let m = event("wake.timer", "timer wake-up, 1 ms, FIFO 80", params, 5.9e3);
-    vec![Measurement { times: Times::OneWay, ..m }]
+    vec![Measurement { times: Semantics::OneWay, ..m }]
 }
 
 fn machine() -> Machine {

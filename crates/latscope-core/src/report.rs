@@ -217,12 +217,12 @@ pub enum Sampling {
 /// What lies between the two stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Times {
-    /// From one party to the other.
+pub enum Semantics {
+    /// From one endpoint to the other.
     OneWay,
     /// There and back.
     RoundTrip,
-    /// One operation of one party.
+    /// One operation of one endpoint.
     Operation,
 }
 
@@ -492,7 +492,7 @@ pub struct Measurement {
     /// Event or batch.
     pub sampling: Sampling,
     /// One way, round trip or operation.
-    pub times: Times,
+    pub times: Semantics,
     /// How far it can be trusted.
     pub support: Support,
     /// Why not fully.

@@ -4,7 +4,7 @@ use crate::histogram::Histogram;
 use crate::machine::{Cache, Machine};
 use crate::plan::{Params, Plan, params};
 use crate::report::{
-    Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Work,
+    Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool, Value, Work,
 };
 use crate::rounds::Round;
 use crate::units::CpuList;
@@ -67,7 +67,7 @@ pub fn once(mut m: Measurement) -> Measurement {
 }
 
 /// A point whose samples spread by 1 % around `ns`, and so do its rounds.
-pub fn point(probe: &str, parameters: Params, times: Times, ns: f64) -> Measurement {
+pub fn point(probe: &str, parameters: Params, times: Semantics, ns: f64) -> Measurement {
     let mut histogram = Histogram::new(1);
     for sample in 0..200u32 {
         let spread = 0.99 + 0.0001 * f64::from(sample);
@@ -140,7 +140,7 @@ pub fn chase(order: &str, pages: &str, per_octave: u32, last: u64, walk: f64) ->
             let size = (2048.0 * (f64::from(step) / f64::from(per_octave)).exp2()).round() as u64;
             let parameters =
                 params([("size", size.into()), ("order", order.into()), ("pages", pages.into())]);
-            let mut m = point("memory.latency", parameters, Times::Operation, latency(size));
+            let mut m = point("memory.latency", parameters, Semantics::Operation, latency(size));
             m.row = false;
             m.summary.cycles = m.summary.p50.map(|ns| ns * 4.0);
             let medians: Vec<f64> = m.rounds.iter().filter_map(|round| round.p50).collect();

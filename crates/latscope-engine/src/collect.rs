@@ -2,14 +2,14 @@
 
 use crate::outliers::Outliers;
 use latscope_bench::probe::Registry;
-use latscope_bench::protocol::Closing;
+use latscope_bench::protocol::PointResult;
 use latscope_bench::recorder::Slots;
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::is_part_of;
 use latscope_core::plan::{ParamValue, Step};
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{
-    Measurement, Recordings, Sampling, Summary, Times, Value, WATCHED, adds_up, weighted_mean,
+    Measurement, Recordings, Sampling, Semantics, Summary, Value, WATCHED, adds_up, weighted_mean,
 };
 use latscope_judge::transactions::RUN_ELAPSED;
 use std::collections::BTreeMap;
@@ -19,24 +19,24 @@ pub fn measurements(
     registry: &Registry,
     step: &Step,
     slots: Option<&Slots>,
-    closings: &[Option<Closing>],
+    results: &[Option<PointResult>],
     failure: Option<&str>,
 ) -> Vec<Measurement> {
-    let points = closings.iter().cloned().enumerate();
-    points.map(|(point, closing)| measurement(registry, step, point, slots, closing, failure)).collect()
+    let points = results.iter().cloned().enumerate();
+    points.map(|(point, result)| measurement(registry, step, point, slots, result, failure)).collect()
 }
 
 /// Notes what is known of a point that begins; what it was forewarned of stays.
-pub fn begun(closing: &mut Option<Closing>, mut known: Closing) {
+pub fn begun(result: &mut Option<PointResult>, mut known: PointResult) {
     known.cut_short = true;
-    known.quality.merge(&closing.take().unwrap_or_default().quality);
-    *closing = Some(known);
+    known.quality.merge(&result.take().unwrap_or_default().quality);
+    *result = Some(known);
 }
 
 /// Notes what all points are degraded for, until their worker closes them: it may not come to that.
-pub fn forewarned(closings: &mut [Option<Closing>], reason: &str, remedy: &str) {
-    for closing in closings {
-        let known = closing.get_or_insert_with(|| Closing { cut_short: true, ..Closing::default() });
+pub fn forewarned(results: &mut [Option<PointResult>], reason: &str, remedy: &str) {
+    for result in results {
+        let known = result.get_or_insert_with(|| PointResult { cut_short: true, ..PointResult::default() });
         known.quality.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
     }
 }
@@ -47,29 +47,29 @@ fn measurement(
     step: &Step,
     point: usize,
     slots: Option<&Slots>,
-    closing: Option<Closing>,
+    result: Option<PointResult>,
     failure: Option<&str>,
 ) -> Measurement {
     let planned = &step.points[point];
     let snapshot = slots.map(|slots| slots.snapshot(point));
-    let broken = closing.as_ref().is_none_or(|closing| closing.cut_short);
-    let mut closing = closing.unwrap_or_default();
+    let broken = result.as_ref().is_none_or(|result| result.cut_short);
+    let mut result = result.unwrap_or_default();
     // A point that turned out to be unsupported on the way has no numbers.
-    let snapshot = snapshot.filter(|_| closing.quality.level != Level::Unsupported);
+    let snapshot = snapshot.filter(|_| result.quality.level != Level::Unsupported);
     let histogram = snapshot.as_ref().map_or_else(|| Histogram::new(1000), |s| s.histogram.clone());
-    let nothing = histogram.count() == 0 && !closing.uneventful;
-    let incomplete = broken || closing.interrupted && step.stop.is_limited();
-    if closing.quality.level != Level::Unsupported && (nothing || broken) {
+    let nothing = histogram.count() == 0 && !result.uneventful;
+    let incomplete = broken || result.interrupted && step.stop.is_limited();
+    if result.quality.level != Level::Unsupported && (nothing || broken) {
         let level = if nothing { Level::Unsupported } else { Level::Degraded };
-        let known = !closing.quality.reasons.is_empty();
+        let known = !result.quality.reasons.is_empty();
         let reason = failure.unwrap_or(if known { "" } else { "nothing was measured" });
         let id = if nothing { "nothing-measured" } else { CUT_SHORT };
-        closing.quality.lower(Reason::new(level, id, reason, ""));
+        result.quality.lower(Reason::new(level, id, reason, ""));
     }
     let recordings = slots.filter(|_| histogram.count() > 0).and_then(|slots| recordings(slots, point));
     let corrected = snapshot.as_ref().and_then(|snapshot| snapshot.corrected.clone());
     let (rejected, missed) = snapshot.as_ref().map_or((0, 0), |s| (s.preempted + s.stolen, s.missed));
-    let counted = Summary { rejected, missed, cycles: closing.cycles, ..Summary::default() };
+    let counted = Summary { rejected, missed, cycles: result.cycles, ..Summary::default() };
     Measurement {
         probe: planned.probe.clone(),
         revision: planned.revision,
@@ -77,27 +77,27 @@ fn measurement(
         title: planned.title.clone(),
         row: planned.row,
         sampling: snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event),
-        times: closing
-            .times
-            .unwrap_or_else(|| registry.find(&planned.probe).map_or(Times::Operation, |probe| probe.times)),
-        support: closing.quality.level.support(),
-        reason: closing.quality.text(),
-        remedy: closing.quality.remedy(),
-        quality: closing.quality,
+        times: result.times.unwrap_or_else(|| {
+            registry.find(&planned.probe).map_or(Semantics::Operation, |probe| probe.times)
+        }),
+        support: result.quality.level.support(),
+        reason: result.quality.text(),
+        remedy: result.quality.remedy(),
+        quality: result.quality,
         incomplete,
         summary: Summary::of(&histogram, &counted),
-        values: closing.values,
-        work: closing.work,
+        values: result.values,
+        work: result.work,
         histogram,
-        blocks: closing.blocks,
-        outliers: closing.outliers,
-        hops: closing.hops,
+        blocks: result.blocks,
+        outliers: result.outliers,
+        hops: result.hops,
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         verdict: None,
         interval: None,
         rounds: Vec::new(),
-        contention: closing.contention,
+        contention: result.contention,
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
             title: format!("pipes, other caller, pair {number}"),
             row: false,
             sampling: Sampling::Event,
-            times: Times::RoundTrip,
+            times: Semantics::RoundTrip,
             support: Support::Ok,
             reason: None,
             remedy: None,
@@ -292,13 +292,13 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_point_that_begins_counts_beside_what_it_was_forewarned_of() {
-        let mut closings = [None];
-        forewarned(&mut closings, "no SCHED_FIFO", "");
+        let mut results = [None];
+        forewarned(&mut results, "no SCHED_FIFO", "");
         let work = Work { ops: 3, bytes_touched: 64, bytes_moved: 128 };
-        begun(&mut closings[0], Closing { work: Some(work), ..Closing::default() });
-        let [Some(closing)] = closings else { panic!("it is known") };
-        assert_eq!((closing.work, closing.cut_short), (Some(work), true));
-        assert_eq!(closing.quality.text().unwrap(), "no SCHED_FIFO");
+        begun(&mut results[0], PointResult { work: Some(work), ..PointResult::default() });
+        let [Some(result)] = results else { panic!("it is known") };
+        assert_eq!((result.work, result.cut_short), (Some(work), true));
+        assert_eq!(result.quality.text().unwrap(), "no SCHED_FIFO");
     }
 
     #[test]

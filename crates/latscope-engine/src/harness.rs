@@ -2,8 +2,8 @@
 
 use crate::collect;
 use latscope_bench::bench::Bench;
-use latscope_bench::probe::{Ask, Experiment, Probe, Profile, Registry};
-use latscope_bench::protocol::{Assignment, Closing, Message};
+use latscope_bench::probe::{Experiment, PlanInput, Probe, Profile, Registry};
+use latscope_bench::protocol::{Assignment, Message, PointResult};
 use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
@@ -22,8 +22,8 @@ pub const STOP: Stop =
     Stop { samples: 3, events: 20, batch_ns: 20_000, budget_ns: 20_000_000, limit_ns: 200_000_000 };
 
 /// A request as a quick survey makes it.
-pub fn ask() -> Ask {
-    Ask { profile: Profile::Quick, survey: true, values: Default::default(), directories: Vec::new() }
+pub fn input() -> PlanInput {
+    PlanInput { profile: Profile::Quick, survey: true, values: Default::default(), directories: Vec::new() }
 }
 
 /// This machine, as far as planning needs it.
@@ -34,7 +34,7 @@ pub fn machine() -> Machine {
 
 /// The points of a probe in a quick survey of this machine.
 pub fn points(probe: &Probe) -> Vec<Point> {
-    (probe.plan)(&ask(), &machine())
+    (probe.plan)(&input(), &machine())
 }
 
 /// Measures points of one experiment in a thread of this process.
@@ -78,17 +78,17 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
         trace_marker: None,
         trace_switch: None,
     };
-    let mut closings: Vec<Option<Closing>> = (0..count).map(|_| None).collect();
+    let mut results: Vec<Option<PointResult>> = (0..count).map(|_| None).collect();
     let mut tell = |message| {
-        if let Message::Closed(point, closing) = message {
-            closings[point] = Some(*closing);
+        if let Message::Closed(point, result) = message {
+            results[point] = Some(*result);
         }
     };
     let mut bench = Bench::new(assignment, slots.clone(), &mut tell);
     let outcome = (experiment.run)(&mut bench);
     bench.close();
     outcome.unwrap();
-    collect::measurements(&NOTHING, &step, Some(&slots), &closings, None)
+    collect::measurements(&NOTHING, &step, Some(&slots), &results, None)
 }
 
 /// What holds for every measurement, however fast the machine is.

@@ -74,13 +74,13 @@ impl Link {
         self.socket.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
     }
 
-    /// Waits for at most `patience`, for the worker, a signal, or one of `inputs`.
+    /// Waits for at most `timeout`, for the worker, a signal, or one of `inputs`.
     ///
     /// # Errors
     /// The kernel refuses to wait, or the worker does not speak our language.
-    pub fn wait(&mut self, signals: &Signals, inputs: &[BorrowedFd], patience: Duration) -> Result<Heard> {
+    pub fn wait(&mut self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Heard> {
         if self.socket.buffer().is_empty() {
-            match self.ready(signals, inputs, patience)? {
+            match self.ready(signals, inputs, timeout)? {
                 None => return Ok(Heard::Silence),
                 Some(0) => {
                     if let Some(signal) = signals.next()? {
@@ -108,8 +108,8 @@ impl Link {
     }
 
     /// The first descriptor that can be read: signals, worker, bell, inputs.
-    fn ready(&self, signals: &Signals, inputs: &[BorrowedFd], patience: Duration) -> Result<Option<usize>> {
-        let deadline = Instant::now() + patience;
+    fn ready(&self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Option<usize>> {
+        let deadline = Instant::now() + timeout;
         let mut fds = vec![
             PollFd::new(signals, PollFlags::IN),
             PollFd::new(self.socket.get_ref(), PollFlags::IN),

@@ -254,8 +254,8 @@ impl Outliers {
     }
 
     /// Hears of commands that ended, and waits so long for the others.
-    fn hear(&mut self, patience: Duration) {
-        for (command, how) in self.commands.ended(patience) {
+    fn hear(&mut self, timeout: Duration) {
+        for (command, how) in self.commands.ended(timeout) {
             self.failed(FAILED_ACTIONS[1], format!("{command:?} failed: {how}"));
         }
     }
@@ -426,8 +426,8 @@ impl Commands {
     }
 
     /// Those that failed since the last time, or do so while they are waited for.
-    fn ended(&mut self, patience: Duration) -> Vec<(String, String)> {
-        let until = Instant::now() + patience;
+    fn ended(&mut self, timeout: Duration) -> Vec<(String, String)> {
+        let until = Instant::now() + timeout;
         let mut failed = Vec::new();
         let Some((_, receiver)) = &self.channel else { return failed };
         while self.running > 0

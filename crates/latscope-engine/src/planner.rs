@@ -1,6 +1,6 @@
 //! Request and machine to plan: pure.
 
-use latscope_bench::probe::{Ask, Cpus, Experiment, Probe, Registry};
+use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Registry};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
 use latscope_core::units::counted;
@@ -14,7 +14,7 @@ pub struct Request {
     /// What is left out of what is usual, and why.
     pub notes: Vec<String>,
     /// For the planning of probes.
-    pub ask: Ask,
+    pub input: PlanInput,
     /// CPUs to measure on, in this order; empty for a choice of ours.
     pub cpus: Vec<u32>,
     /// Seed of permutations and random data.
@@ -40,12 +40,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without wishes beyond `ask`.
-    pub fn new(job: &str, ask: Ask) -> Request {
+    /// A request for no more than `input`.
+    pub fn new(job: &str, input: PlanInput) -> Request {
         Request {
             job: job.to_owned(),
             notes: Vec::new(),
-            ask,
+            input,
             cpus: Vec::new(),
             seed: 1,
             count: None,
@@ -65,7 +65,7 @@ impl Request {
 pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
     let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
     for probe in probes {
-        for point in (probe.plan)(&request.ask, machine) {
+        for point in (probe.plan)(&request.input, machine) {
             let directory = directory(probe.experiment, &point);
             let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<Point>)| {
                 std::ptr::eq(group.0, probe.experiment) && group.1 == directory
@@ -95,7 +95,7 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
             seed: request.seed,
         })
         .collect();
-    steps.iter_mut().for_each(|step| (registry.adapt)(step, &request.ask));
+    steps.iter_mut().for_each(|step| (registry.adapt)(step, &request.input));
     let plan = Plan {
         rounds: 1,
         job: request.job.clone(),
@@ -107,8 +107,8 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
         notes: request.notes.clone(),
     }
     .in_rounds(request.rounds);
-    if request.ask.survey && !request.rounds_asked {
-        with_fewer_rounds(plan, |step| (registry.fewer_rounds)(step, request.ask.profile))
+    if request.input.survey && !request.rounds_asked {
+        with_fewer_rounds(plan, |step| (registry.fewer_rounds)(step, request.input.profile))
     } else {
         plan
     }
@@ -150,7 +150,7 @@ fn preferred(allowed: &[u32]) -> Vec<u32> {
 }
 
 fn stop(request: &Request) -> latscope_core::plan::Stop {
-    let mut stop = request.ask.profile.stop();
+    let mut stop = request.input.profile.stop();
     if request.timeline.is_some() {
         // A time line is read by eyes: a few hundred events of each point tell all.
         (stop.samples, stop.events) = (stop.samples.min(10), stop.events.min(200));
@@ -176,9 +176,13 @@ mod tests {
     use latscope_bench::probe::Profile;
 
     fn request() -> Request {
-        let ask =
-            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
-        Request::new("survey", ask)
+        let input = PlanInput {
+            profile: Profile::Normal,
+            survey: true,
+            values: Default::default(),
+            directories: vec![],
+        };
+        Request::new("survey", input)
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::outliers::Outliers;
 use crate::timeline;
 use anyhow::{Context, Result, anyhow};
 use latscope_bench::probe::Registry;
-use latscope_bench::protocol::{Assignment, Closing, Message};
+use latscope_bench::protocol::{Assignment, Message, PointResult};
 use latscope_bench::recorder::{Cursor, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
@@ -252,7 +252,7 @@ impl Coordinator<'_> {
 
     /// Measures one step and adds its points to the report.
     fn step(&mut self, index: usize, step: &Step, allowed: &[u32]) {
-        let mut closings: Vec<Option<Closing>> = step.points.iter().map(|_| None).collect();
+        let mut results: Vec<Option<PointResult>> = step.points.iter().map(|_| None).collect();
         let mut slots = None;
         let mut outliers = self.outliers(step);
         let mut streams = Streams::new(step);
@@ -275,7 +275,7 @@ impl Coordinator<'_> {
                 trace_switch: switch,
                 epoch_ns: coordinator.epoch_ns,
             })?;
-            coordinator.listen(index, step, &mut link, &mut closings, (&mut streams, outliers.as_mut()))
+            coordinator.listen(index, step, &mut link, &mut results, (&mut streams, outliers.as_mut()))
         });
         let failure = match (&outcome, &self.told) {
             (Ok(()), told) => told.as_ref().map(|told| format!("the run was interrupted by {}", told.by)),
@@ -287,14 +287,14 @@ impl Coordinator<'_> {
             self.snapshot(step, slots);
         }
         let mut measured =
-            collect::measurements(self.registry, step, slots.as_ref(), &closings, failure.as_deref());
+            collect::measurements(self.registry, step, slots.as_ref(), &results, failure.as_deref());
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
             outliers.finish(&mut self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
         self.add_timeline(step, &mut measured);
-        self.iterations[index] = iterations(&closings);
+        self.iterations[index] = iterations(&results);
         let others = self.others.since_last();
         let distorts = self.report.plan.load.is_none();
         measured.iter_mut().for_each(|m| add_others(m, others, distorts));
@@ -375,22 +375,22 @@ impl Coordinator<'_> {
         index: usize,
         step: &Step,
         link: &mut Link,
-        closings: &mut [Option<Closing>],
+        results: &mut [Option<PointResult>],
         (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
     ) -> Result<()> {
         let mut failure = None;
-        let mut pace = Pace::new(step, &self.observers, outliers.as_deref());
+        let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref());
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
-            let heard = link.wait(&self.signals, &inputs, pace.patience())?;
+            let heard = link.wait(&self.signals, &inputs, deadlines.timeout())?;
             drop(inputs);
             if matches!(heard, Heard::Message(_)) {
-                pace.heard();
+                deadlines.heard();
             }
             match heard {
                 Heard::Signal(signal) if TERMINATION.contains(&signal) => {
                     let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
-                    self.end_early(link, &mut pace, signal::name(signal));
+                    self.end_early(link, &mut deadlines, signal::name(signal));
                     // What was recorded outlives the worker.
                     let recorded =
                         (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
@@ -408,7 +408,7 @@ impl Coordinator<'_> {
                 Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
                 Heard::Message(Message::Ready) => {}
                 Heard::Message(Message::Shortfall { reason, remedy }) => {
-                    collect::forewarned(closings, &reason, &remedy);
+                    collect::forewarned(results, &reason, &remedy);
                     self.forewarn(step, &reason, remedy);
                 }
                 Heard::Message(Message::Waiting(text)) => {
@@ -416,30 +416,30 @@ impl Coordinator<'_> {
                     self.tell(&Event::Warning(&warning));
                 }
                 Heard::Message(Message::Started(point, known)) => {
-                    collect::begun(&mut closings[point], *known);
+                    collect::begun(&mut results[point], *known);
                     let place = self.begun + point;
                     self.since = Instant::now();
                     let round = self.round;
                     self.tell(&Event::Point { point: &step.points[point], index: place, round });
                 }
-                Heard::Message(Message::Closed(point, closing)) => closings[point] = Some(*closing),
+                Heard::Message(Message::Closed(point, result)) => results[point] = Some(*result),
                 Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
                 Heard::Message(Message::Finished) => return failure.map_or(Ok(()), Err),
             }
-            if pace.is_over()? {
+            if deadlines.is_over()? {
                 return Ok(());
             }
             self.look(&link.slots, streams, outliers.as_deref_mut());
-            if pace.looks.due() {
+            if deadlines.looks.due() {
                 self.snapshot(step, &link.slots);
             }
-            if pace.checkpoints.due() {
+            if deadlines.checkpoints.due() {
                 let so_far =
-                    collect::measurements(self.registry, step, Some(&link.slots), closings, Some(SO_FAR));
+                    collect::measurements(self.registry, step, Some(&link.slots), results, Some(SO_FAR));
                 self.checkpoint(index, so_far, outliers.as_deref());
             }
             if let Some(by) = self.observers.iter().find_map(|observer| observer.wants_end()) {
-                self.end_early(link, &mut pace, by.to_owned());
+                self.end_early(link, &mut deadlines, by.to_owned());
             }
         }
     }
@@ -454,11 +454,11 @@ impl Coordinator<'_> {
     }
 
     /// Asks the measuring threads to end, and gives them a moment; the first time counts.
-    fn end_early(&mut self, link: &Link, pace: &mut Pace, by: String) {
+    fn end_early(&mut self, link: &Link, deadlines: &mut Deadlines, by: String) {
         if self.told.is_none() {
             self.told = Some(Told { by, at: Instant::now() });
             link.slots.interrupt();
-            pace.end();
+            deadlines.end();
         }
     }
 
@@ -516,8 +516,8 @@ fn emulator(machine: &Machine) -> Option<String> {
 }
 
 /// The iterations that a worker found for the batches of its points.
-fn iterations(closings: &[Option<Closing>]) -> Vec<Option<u64>> {
-    closings.iter().map(|closing| closing.as_ref()?.iterations).collect()
+fn iterations(results: &[Option<PointResult>]) -> Vec<Option<u64>> {
+    results.iter().map(|result| result.as_ref()?.iterations).collect()
 }
 
 /// Adds what others used of the CPUs while a point was measured; waiting distorts
@@ -540,14 +540,14 @@ fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
 const SO_FAR: &str = "this was saved while it was measured";
 
 /// Something that is due every now and then, or never.
-struct Beat {
+struct Interval {
     period: Option<Duration>,
     last: Instant,
 }
 
-impl Beat {
-    fn new(period: Option<Duration>, now: Instant) -> Beat {
-        Beat { period, last: now }
+impl Interval {
+    fn new(period: Option<Duration>, now: Instant) -> Interval {
+        Interval { period, last: now }
     }
 
     /// When it is due.
@@ -567,11 +567,11 @@ impl Beat {
 }
 
 /// How long the coordinator may sleep, and when it gives up.
-struct Pace {
+struct Deadlines {
     /// When observers want to look.
-    looks: Beat,
+    looks: Interval,
     /// When they want the report.
-    checkpoints: Beat,
+    checkpoints: Interval,
     /// When a worker that says nothing has failed.
     given_up: Instant,
     silence: Duration,
@@ -596,17 +596,17 @@ fn grace(step: &Step) -> Duration {
     Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
 }
 
-impl Pace {
-    fn new(step: &Step, observers: &[&mut dyn Observer], outliers: Option<&Outliers>) -> Pace {
+impl Deadlines {
+    fn new(step: &Step, observers: &[&mut dyn Observer], outliers: Option<&Outliers>) -> Deadlines {
         let silence = silence_allowed(step);
         let watching = outliers.and_then(Outliers::period);
         let observing = observers.iter().filter_map(|observer| observer.period());
         let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
         let checkpoints = observers.iter().filter_map(|observer| observer.checkpoints()).min();
         let now = Instant::now();
-        Pace {
-            looks: Beat::new(period, now),
-            checkpoints: Beat::new(checkpoints, now),
+        Deadlines {
+            looks: Interval::new(period, now),
+            checkpoints: Interval::new(checkpoints, now),
             given_up: now + silence,
             silence,
             ended: false,
@@ -615,7 +615,7 @@ impl Pace {
     }
 
     /// How long to wait now; at least a moment, so that nobody spins.
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         let now = Instant::now();
         let rest = |at: Instant| at.saturating_duration_since(now);
         let next = [self.looks.next(), self.checkpoints.next()].into_iter().flatten().min();
@@ -688,25 +688,25 @@ mod tests {
     use super::*;
 
     /// A worker's time, which is over now.
-    fn over() -> Pace {
+    fn over() -> Deadlines {
         let now = Instant::now();
-        let never = || Beat::new(None, now);
+        let never = || Interval::new(None, now);
         let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
         let (looks, checkpoints) = (never(), never());
-        Pace { looks, checkpoints, given_up: now, silence, ended: false, grace }
+        Deadlines { looks, checkpoints, given_up: now, silence, ended: false, grace }
     }
 
     #[test]
     fn a_worker_has_failed_when_it_says_nothing_for_too_long_however_long_it_works() {
-        let mut pace = over();
-        let error = pace.is_over().unwrap_err().to_string();
+        let mut deadlines = over();
+        let error = deadlines.is_over().unwrap_err().to_string();
         assert!(error.contains("silent for 60s"), "{error}");
-        pace.heard();
-        assert!(!pace.is_over().unwrap());
+        deadlines.heard();
+        assert!(!deadlines.is_over().unwrap());
         // What it says when it was asked to end gives it no more time.
-        let mut pace = Pace { ended: true, ..over() };
-        pace.heard();
-        assert!(pace.is_over().unwrap());
+        let mut deadlines = Deadlines { ended: true, ..over() };
+        deadlines.heard();
+        assert!(deadlines.is_over().unwrap());
     }
 
     #[test]
@@ -734,11 +734,11 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_nothing_waits_until_the_worker_has_failed() {
-        let mut pace = over();
-        pace.heard();
-        assert!(pace.patience() > Duration::from_secs(30));
-        pace.checkpoints = Beat::new(Some(Duration::ZERO), Instant::now());
-        assert_eq!(pace.patience(), Duration::from_millis(1));
-        assert!(pace.checkpoints.due() && !pace.looks.due());
+        let mut deadlines = over();
+        deadlines.heard();
+        assert!(deadlines.timeout() > Duration::from_secs(30));
+        deadlines.checkpoints = Interval::new(Some(Duration::ZERO), Instant::now());
+        assert_eq!(deadlines.timeout(), Duration::from_millis(1));
+        assert!(deadlines.checkpoints.due() && !deadlines.looks.due());
     }
 }

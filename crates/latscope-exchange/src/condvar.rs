@@ -2,12 +2,12 @@
 //! counts, unlocks and signals; the taker waits for the count under the mutex.
 
 use super::wait::Wait;
-use super::{Ends, Signal, shared};
+use super::{Ends, TokenCounter, shared};
 use latscope_os::monitor::Monitor;
 use latscope_os::shared_cell::Scope;
 use std::io;
 
-impl Signal for Monitor {
+impl TokenCounter for Monitor {
     #[inline]
     fn give(&self) -> io::Result<()> {
         Monitor::give(self);

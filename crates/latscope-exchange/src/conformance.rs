@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// How many tokens must fit between the parties: a Unix socket pair holds
+/// How many tokens must fit between the endpoints: a Unix socket pair holds
 /// about 278 single bytes by default.
 const AHEAD: u64 = 100;
 
@@ -66,7 +66,7 @@ fn a_burst_is_counted<L: Link + 'static>((mut sender, mut receiver): (L, L)) {
     assert_eq!(counting.join().unwrap(), 5_000);
 }
 
-/// The end of one party ends the waiting of the other.
+/// The end of one endpoint ends the waiting of the other.
 fn a_waiting_party_is_told_of_the_end<L: Link + 'static>((near, mut far): (L, L)) {
     let waiting = thread::spawn(move || far.recv());
     thread::sleep(Duration::from_millis(5));

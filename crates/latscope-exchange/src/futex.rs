@@ -1,12 +1,12 @@
 //! Hand-over by futex(2) without a library between.
 
 use super::wait::Wait;
-use super::{Ends, Signal, shared};
+use super::{Ends, TokenCounter, shared};
 use latscope_os::futex::Tokens;
 use latscope_os::shared_cell::Scope;
 use std::io;
 
-impl Signal for Tokens {
+impl TokenCounter for Tokens {
     #[inline]
     fn give(&self) -> io::Result<()> {
         Tokens::give(self);

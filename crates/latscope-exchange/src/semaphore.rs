@@ -1,12 +1,12 @@
 //! Hand-over by POSIX semaphores: sem_post(3), sem_wait(3).
 
 use super::wait::Wait;
-use super::{Ends, Signal, shared};
+use super::{Ends, TokenCounter, shared};
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::Scope;
 use std::io;
 
-impl Signal for Semaphore {
+impl TokenCounter for Semaphore {
     #[inline]
     fn give(&self) -> io::Result<()> {
         self.post()

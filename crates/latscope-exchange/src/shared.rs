@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 /// Something in shared memory that counts tokens and lets one wait for them.
-pub trait Signal: Shareable {
+pub trait TokenCounter: Shareable {
     /// Adds a token and wakes whoever waits for one.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ pub type Ends<T, W> = (SharedEnd<T, W>, SharedEnd<T, W>);
 
 /// One end of a link through shared memory.
 #[derive(Debug)]
-pub struct SharedEnd<T: Signal, W> {
+pub struct SharedEnd<T: TokenCounter, W> {
     lanes: Lanes<T>,
     side: usize,
     given: u64,
@@ -43,12 +43,12 @@ pub struct SharedEnd<T: Signal, W> {
 ///
 /// # Errors
 /// As [`SharedCell::create`].
-pub fn pair<T: Signal, W: Wait>(scope: Scope) -> io::Result<Ends<T, W>> {
+pub fn pair<T: TokenCounter, W: Wait>(scope: Scope) -> io::Result<Ends<T, W>> {
     let lanes = Lanes::create(scope)?;
     Ok((SharedEnd::new(lanes.clone(), 0), SharedEnd::new(lanes, 1)))
 }
 
-impl<T: Signal, W: Wait> SharedEnd<T, W> {
+impl<T: TokenCounter, W: Wait> SharedEnd<T, W> {
     /// The end of side 0 or 1 of a link; each side has one user.
     pub fn new(lanes: Lanes<T>, side: usize) -> Self {
         assert!(side < 2, "a link has two sides");
@@ -61,7 +61,7 @@ impl<T: Signal, W: Wait> SharedEnd<T, W> {
     }
 }
 
-impl<T: Signal, W: Wait> Link for SharedEnd<T, W> {
+impl<T: TokenCounter, W: Wait> Link for SharedEnd<T, W> {
     #[inline]
     fn send(&mut self) -> Result<(), Closed> {
         if self.lanes[1 - self.side].ended.load(Ordering::Relaxed) != 0 {
@@ -85,7 +85,7 @@ impl<T: Signal, W: Wait> Link for SharedEnd<T, W> {
     }
 }
 
-impl<T: Signal, W> Drop for SharedEnd<T, W> {
+impl<T: TokenCounter, W> Drop for SharedEnd<T, W> {
     fn drop(&mut self) {
         let lane = &self.lanes[self.side];
         lane.ended.store(self.given + 1, Ordering::Release);

@@ -2,13 +2,13 @@
 //! watches. It never sleeps.
 
 use super::wait::Spin;
-use super::{Ends, Signal, shared};
+use super::{Ends, TokenCounter, shared};
 use latscope_os::shared_cell::Scope;
 use std::hint::spin_loop;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-impl Signal for AtomicU64 {
+impl TokenCounter for AtomicU64 {
     #[inline]
     fn give(&self) -> io::Result<()> {
         self.fetch_add(1, Ordering::Release);

@@ -1,5 +1,5 @@
 //! Links over byte streams: a token is a byte, and the kernel itself tells
-//! when the other party is gone.
+//! when the other endpoint is gone.
 
 use super::wait::Wait;
 use super::{Closed, Link};

@@ -2,14 +2,14 @@
 //! bytes.
 //!
 //! A [`Transport`] is a mechanism that can carry them. Whoever starts the two
-//! processes [opens](Transport::open) it and gets a [`Meeting`]: descriptors
+//! processes [opens](Transport::open) it and gets a [`EndpointPair`]: descriptors
 //! and words that are handed to the server's and to the client's process, where
-//! the two ends are made of it. What a meeting names outside of its descriptors
-//! (a queue, a segment, a mount) goes when [`Meeting::leftovers`] are dropped;
+//! the two ends are made of it. What an endpoint pair names outside of its descriptors
+//! (a queue, a segment, a mount) goes when [`EndpointPair::leftovers`] are dropped;
 //! the caller journals them before the processes start, for the case that it
 //! is killed.
 //!
-//! A party learns of the end of the other by the end of its descriptors.
+//! An endpoint learns of the end of the other by the end of its descriptors.
 //! Nobody else may hold them: whoever starts the two processes lets them
 //! *inherit* their descriptors (those of io_uring cannot be sent over a
 //! socket) and closes its own copies.
@@ -33,8 +33,8 @@ pub struct Unavailable {
 /// Why a transaction failed. It is counted apart and never a latency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The other party is gone.
-    #[error("the other party is gone")]
+    /// The other endpoint is gone.
+    #[error("the other endpoint is gone")]
     Gone,
     /// The transport refused this one; the next may succeed.
     #[error("{0}")]
@@ -76,7 +76,7 @@ pub trait Client: Send {
     /// its length. Signals do not end the wait.
     ///
     /// # Errors
-    /// See [`Failure`]. A request that is empty or longer than the meeting was
+    /// See [`Failure`]. A request that is empty or longer than the endpoint pair was
     /// opened for is [`Failure::Refused`], and so is an answer for which
     /// `reply` is too short.
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure>;
@@ -108,9 +108,9 @@ pub trait Client: Send {
     }
 }
 
-/// What the two processes of a pair are handed.
+/// The endpoints of a transport, for two processes.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct EndpointPair {
     /// For the server's process, in this order.
     pub server: Vec<OwnedFd>,
     /// For the client's process, in this order.
@@ -119,14 +119,20 @@ pub struct Meeting {
     pub words: Vec<String>,
     /// What does not die with its holders; removed when dropped.
     pub leftovers: Leftovers,
-    /// What has to live as long as the meeting, and ends with it.
+    /// What has to live as long as the endpoint pair, and ends with it.
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-impl Meeting {
+impl EndpointPair {
     /// One at which only words are handed, to the client.
-    pub fn of_words(words: Vec<String>) -> Meeting {
-        Meeting { server: Vec::new(), client: Vec::new(), words, leftovers: Leftovers::none(), kept: None }
+    pub fn of_words(words: Vec<String>) -> EndpointPair {
+        EndpointPair {
+            server: Vec::new(),
+            client: Vec::new(),
+            words,
+            leftovers: Leftovers::none(),
+            kept: None,
+        }
     }
 }
 
@@ -148,32 +154,32 @@ pub struct Transport {
     pub inheritance: Option<&'static str>,
     /// Largest payload, bytes.
     pub max_payload: usize,
-    /// Makes a meeting for payloads up to this many bytes; called through
-    /// [`meet`](Transport::meet), which knows the limit.
-    pub open: fn(usize) -> Result<Meeting, Unavailable>,
+    /// Makes an endpoint pair for payloads up to this many bytes; called through
+    /// [`endpoint_pair`](Transport::meet), which knows the limit.
+    pub open: fn(usize) -> Result<EndpointPair, Unavailable>,
     /// Makes the server's end, in its process.
-    pub server: fn(Handed) -> Result<Box<dyn Server>, Failure>,
+    pub server: fn(EndpointHandle) -> Result<Box<dyn Server>, Failure>,
     /// Makes the client's end, in its process.
-    pub client: fn(Handed) -> Result<Box<dyn Client>, Failure>,
+    pub client: fn(EndpointHandle) -> Result<Box<dyn Client>, Failure>,
 }
 
-/// One process's share of a meeting.
+/// One process's share of an endpoint pair.
 #[derive(Debug)]
-pub struct Handed {
-    /// The descriptors, in the order of the meeting.
+pub struct EndpointHandle {
+    /// The descriptors, in the order of the endpoint pair.
     pub descriptors: Vec<OwnedFd>,
-    /// The words of the meeting.
+    /// The words of the endpoint pair.
     pub words: Vec<String>,
     /// Largest payload, bytes.
     pub payload: usize,
 }
 
 impl Transport {
-    /// A meeting for payloads of up to `payload` bytes.
+    /// An endpoint pair for payloads of up to `payload` bytes.
     ///
     /// # Errors
     /// The payload is over the limit, or what [`Transport::open`] says.
-    pub fn meet(&self, payload: usize) -> Result<Meeting, Unavailable> {
+    pub fn endpoint_pair(&self, payload: usize) -> Result<EndpointPair, Unavailable> {
         if payload == 0 || payload > self.max_payload {
             return Err(Unavailable {
                 reason: format!(

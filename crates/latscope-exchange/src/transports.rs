@@ -10,7 +10,7 @@
 //! * a `mailbox`: messages lie in shared memory, and something else, the
 //!   *bell*, tells that one is there.
 //!
-//! The first kind is told by the kernel that the other party is gone; the
+//! The first kind is told by the kernel that the other endpoint is gone; the
 //! others have a `lifeline` for it. Two are libraries, and there only where
 //! the features of their names are switched on.
 
@@ -20,6 +20,7 @@ mod counted;
 mod datagram;
 #[cfg(feature = "dbus")]
 mod dbus;
+mod endpoint;
 mod eventfd;
 mod fifo;
 mod futex;
@@ -28,7 +29,6 @@ mod iceoryx2;
 mod io_uring;
 mod lifeline;
 mod mailbox;
-mod party;
 mod pipe;
 mod posix_queue;
 mod posix_semaphore;

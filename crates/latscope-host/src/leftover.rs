@@ -73,7 +73,7 @@ fn shared_memory(prefix: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// All that a meeting leaves; removed when this is dropped.
+/// All that an endpoint pair leaves; removed when this is dropped.
 #[derive(Debug, Default)]
 pub struct Leftovers(Vec<Leftover>);
 

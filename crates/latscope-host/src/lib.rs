@@ -3,15 +3,15 @@
 #![forbid(unsafe_code)]
 
 pub mod activity;
-pub mod crowd;
+pub mod cpu_hog;
 pub mod guardian;
 pub mod leftover;
 pub mod load;
 pub mod machine;
+pub mod message_groups;
 pub mod modes;
 mod process_group;
 pub mod pseudo_terminal;
 mod stderr;
 pub mod stdout;
 pub mod terminal;
-pub mod thief;

@@ -1,7 +1,7 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
-use super::crowd::{Crowd, Wire};
 use super::guardian::{Guardian, Ticket, Undo};
+use super::message_groups::{MessageGroups, Wire};
 use super::process_group;
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
@@ -106,7 +106,7 @@ pub fn main(args: &[String]) -> Result<()> {
 /// A group for each CPU, its processes anywhere on them.
 fn talk_for_ever(cpus: &[u32]) -> Result<()> {
     sched::pin(cpus)?;
-    let crowd = Crowd {
+    let message_groups = MessageGroups {
         groups: cpus.len() as u64,
         size: 20,
         messages: u64::MAX,
@@ -114,9 +114,9 @@ fn talk_for_ever(cpus: &[u32]) -> Result<()> {
         wire: Wire::Socket,
         threads: false,
     };
-    let crowd = crowd.gather()?;
-    crowd.start()?;
-    Ok(crowd.finish()?)
+    let message_groups = message_groups.gather()?;
+    message_groups.start()?;
+    Ok(message_groups.finish()?)
 }
 
 fn copy_for_ever() -> ! {

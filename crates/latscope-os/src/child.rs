@@ -1,4 +1,4 @@
-//! Small child processes that keep company to a measurement: they make system
+//! Small child processes beside a measurement: they make system
 //! calls and nothing else, so that they can be forked from a process with
 //! threads, and they die with the thread that made them.
 //!
@@ -100,7 +100,7 @@ pub fn relay(
     })
 }
 
-/// What one of a crowd does: it says that it is there, waits for the start,
+/// What a process of a message group does: it says that it is there, waits for the start,
 /// and sends messages to all of its ends in turn, or receives from its one.
 #[derive(Debug)]
 pub struct Talk<'a> {

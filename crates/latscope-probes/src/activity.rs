@@ -1,10 +1,10 @@
 //! The parts of an activity, each the business of one point, or of none if it
 //! was not asked for.
 
-use latscope_bench::bench::Laps;
+use latscope_bench::bench::Splits;
 use latscope_core::plan::Point;
 
-/// The points that take part in an activity, for `Bench::laps`.
+/// The points that take part in an activity, for `Bench::splits`.
 #[derive(Debug, Default)]
 pub struct Parts(Vec<usize>);
 
@@ -30,13 +30,13 @@ impl Parts {
 impl Part {
     /// Does the operation, and times it if it is asked for.
     #[inline(always)]
-    pub fn time<T>(self, laps: &mut Laps, operation: impl FnOnce() -> T) -> T {
+    pub fn time<T>(self, splits: &mut Splits, operation: impl FnOnce() -> T) -> T {
         match self.0 {
             None => operation(),
             Some(part) => {
-                laps.start();
+                splits.start();
                 let result = operation();
-                laps.stop(part);
+                splits.stop(part);
                 result
             }
         }

@@ -20,7 +20,7 @@ pub mod thread;
 pub mod wake;
 
 pub use latscope_bench::probe::{
-    Ask, Cpus, Directory, Experiment, Family, Kind, Param, Probe, Profile, Registry,
+    Cpus, Directory, Experiment, Family, Kind, Param, PlanInput, Probe, Profile, Registry,
 };
 use latscope_core::plan::Step;
 
@@ -76,12 +76,12 @@ pub static FAMILIES: &[Family] = &[
 ];
 
 /// Adapts a planned step to what holds for its family alone.
-fn adapt(step: &mut Step, ask: &Ask) {
+fn adapt(step: &mut Step, input: &PlanInput) {
     match step.name.as_str() {
         "wake.timer" => step.conditions = wake::timer::usual_conditions(),
-        "wake.timerlat" => wake::timerlat::adapt(step, ask),
-        "remote" => remote::adapt(step, ask),
-        name if name.starts_with("noise.") => noise::adapt(step, ask),
+        "wake.timerlat" => wake::timerlat::adapt(step, input),
+        "remote" => remote::adapt(step, input),
+        name if name.starts_with("noise.") => noise::adapt(step, input),
         _ => {}
     }
 }
@@ -139,9 +139,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn survey() -> Request {
-        let ask =
-            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
-        Request::new("survey", ask)
+        let input = PlanInput {
+            profile: Profile::Normal,
+            survey: true,
+            values: Default::default(),
+            directories: vec![],
+        };
+        Request::new("survey", input)
     }
 
     #[test]
@@ -175,10 +179,10 @@ mod tests {
         let things = ["threads", "CPUs", "chains", "processes", "descriptors", "pairs", "pages", "calls"];
         let mut wrong = Vec::new();
         for probe in all() {
-            let mut ask = latscope_engine::harness::ask();
+            let mut input = latscope_engine::harness::input();
             let numbers = probe.params.iter().filter(|param| param.kind == Kind::Number);
-            ask.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
-            for point in (probe.plan)(&ask, &machine) {
+            input.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
+            for point in (probe.plan)(&input, &machine) {
                 let words: Vec<&str> = point.title.split([' ', ',']).collect();
                 if words.windows(2).any(|pair| pair[0] == "1" && things.contains(&pair[1])) {
                     wrong.push(point.title);

@@ -1,12 +1,12 @@
 //! Probes whose truth is known: what `latscope selftest` measures.
 
-use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle;
 
@@ -18,7 +18,7 @@ pub static EMPTY: Probe = Probe {
     id: "selftest.empty",
     title: "nothing",
     timed: "Nothing lies between the two stamps.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the cost of stamping is subtracted, so what is left is its error",
     params: &[],
     experiment: &EXPERIMENT,
@@ -31,7 +31,7 @@ pub static DELAY: Probe = Probe {
     id: "selftest.delay",
     title: "a known delay in every tenth event",
     timed: "Nothing, but a busy wait in every tenth event, which stamps its own length.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the wait's own stamps are the truth",
     params: &[],
     experiment: &EXPERIMENT,
@@ -44,7 +44,7 @@ pub static SAME: Probe = Probe {
     id: "selftest.same",
     title: "the same operation twice",
     timed: "A thousand dependent additions, measured as run a and as run b in turn.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "two runs of one thing differ by the error of the instrument",
     params: &[
         Param { name: "run", help: "Which of the two runs.", kind: Kind::Stated, axis: false },
@@ -64,7 +64,7 @@ const PAIRS: u64 = 20;
 /// Length of an injected delay, ns.
 pub const DELAY_NS: u64 = 20_000;
 
-fn plan_same(_: &Ask, _: &Machine) -> Vec<Point> {
+fn plan_same(_: &PlanInput, _: &Machine) -> Vec<Point> {
     let runs = (0..PAIRS).flat_map(|pair| ["a", "b"].map(|run| (pair, run)));
     runs.map(|(pair, run)| {
         let title = format!("the same operation, pair {pair}, run {run}");
@@ -99,22 +99,22 @@ fn delay(bench: &mut Bench, point: usize) -> Result<()> {
     let timebase = bench.timebase();
     let clock = timebase.clock();
     let (mut turn, mut injected, mut total) = (0u64, 0u64, 0.0);
-    bench.laps(&[point], Gate::Open, |laps| {
+    bench.splits(&[point], Gate::Open, |splits| {
         turn += 1;
-        laps.start();
+        splits.start();
         if turn.is_multiple_of(10) {
             let began = clock.start();
             let mut now = began;
             while timebase.ns(now - began) < DELAY_NS as f64 {
                 now = clock.end();
             }
-            laps.stop(0);
-            if laps.is_to_record() {
+            splits.stop(0);
+            if splits.is_to_record() {
                 injected += 1;
                 total += timebase.ns(now - began);
             }
         } else {
-            laps.stop(0);
+            splits.stop(0);
         }
     })?;
     bench.value(point, "injected", injected as f64, "count", Better::Neither);

@@ -7,7 +7,7 @@ use super::head::with_remedy;
 use super::rows::{ReferenceCell, Row, Spread};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
 use crate::devices::DEVICES;
-use latscope_core::report::{Support, Times};
+use latscope_core::report::{Semantics, Support};
 use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};
 
 /// A share of rejected samples from which a row says so.
@@ -183,11 +183,11 @@ pub(super) fn remark(cell: &ReferenceCell) -> Option<&str> {
 }
 
 /// The sign of what a duration is.
-pub(super) fn times_mark(times: Times) -> &'static str {
+pub(super) fn times_mark(times: Semantics) -> &'static str {
     match times {
-        Times::RoundTrip => "RT",
-        Times::OneWay => "→",
-        Times::Operation => "",
+        Semantics::RoundTrip => "RT",
+        Semantics::OneWay => "→",
+        Semantics::Operation => "",
     }
 }
 

@@ -99,13 +99,13 @@ mod tests {
     use super::*;
     use crate::{Options, Scale, table};
     use latscope_core::plan::Params;
-    use latscope_core::report::Times;
+    use latscope_core::report::Semantics;
     use latscope_core::testing::{point, report};
     use proptest::prelude::*;
 
     #[test]
     fn a_transfer_is_no_operation_in_a_frame() {
-        let row = |probe: &str, ns| point(probe, Params::new(), Times::Operation, ns);
+        let row = |probe: &str, ns| point(probe, Params::new(), Semantics::Operation, ns);
         let transfers = ["memory.bandwidth", "sync.pipe-bandwidth", "remote.bandwidth", "memory.stream"];
         let mut all = transfers.map(|probe| row(probe, 155_000.0)).to_vec();
         all.extend((1..=5).map(|at| row("syscall.getppid", 100.0 * f64::from(at))));

@@ -7,7 +7,7 @@ use crate::devices::{DEVICES, Part, Reference};
 use latscope_core::merged::is_merged;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::{Level, Quality};
-use latscope_core::report::{Measurement, Report, Sampling, Support, Times, Value};
+use latscope_core::report::{Measurement, Report, Sampling, Semantics, Support, Value};
 use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, is_operation, level_rows};
 use latscope_judge::levels::Agreement;
@@ -21,7 +21,7 @@ pub struct Row {
     /// What a reader calls the operation.
     pub label: String,
     /// One way, round trip or operation.
-    pub times: Times,
+    pub times: Semantics,
     /// The typical duration on this machine, ns: the median.
     pub ns: f64,
     /// How far durations scatter.
@@ -40,7 +40,7 @@ pub struct Row {
     pub references: Vec<Option<ReferenceCell>>,
     /// Bytes touched per second.
     pub rate: Option<f64>,
-    /// Share of the time the parties were blocked, %.
+    /// Share of the time the endpoints were blocked, %.
     pub blocked: Option<f64>,
     /// Share of the samples that were rejected, 0 to 1.
     pub rejected: f64,
@@ -155,7 +155,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
     Row {
         family: "memory".to_owned(),
         label: level_label(level),
-        times: Times::Operation,
+        times: Semantics::Operation,
         ns: level.ns,
         spread: level.p10.zip(level.p90).map(|(low, high)| Spread::Between(low, high)),
         cycles: level.cycles,

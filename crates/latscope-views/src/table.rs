@@ -10,7 +10,7 @@ use super::rows::{ReferenceCell, Row, Spread, nothing_in_common, reference_names
 use super::style::{DIM, PLAIN, WARNING};
 use super::{Options, Scale, human, unmeasured};
 use crate::devices::DEVICES;
-use latscope_core::report::{Report, Support, Times};
+use latscope_core::report::{Report, Semantics, Support};
 use std::collections::HashMap;
 
 /// An operation's name is not cut below this width for the sake of a column.
@@ -61,13 +61,13 @@ fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
     if !cells.column(Slot::Marks).is_empty() {
         chosen.push(Slot::Marks);
     }
-    for wish in wishes(cells.references.len()) {
-        if matches!(wish, Wish::Add(slot @ Slot::Reference { .. }) if cells.column(slot).is_empty()) {
+    for extra in extras(cells.references.len()) {
+        if matches!(extra, Extra::Add(slot @ Slot::Reference { .. }) if cells.column(slot).is_empty()) {
             continue;
         }
-        let wished = wish.granted(&chosen);
-        if longest.min(LABEL) + total(&wished, cells) <= width {
-            chosen = wished;
+        let widened = extra.granted(&chosen);
+        if longest.min(LABEL) + total(&widened, cells) <= width {
+            chosen = widened;
         }
     }
     chosen.sort();
@@ -76,7 +76,7 @@ fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
 }
 
 /// Something that makes a table better and wider.
-enum Wish {
+enum Extra {
     Add(Slot),
     /// Ratios beside the numbers of the devices.
     Ratios,
@@ -84,42 +84,42 @@ enum Wish {
     Bar(usize),
 }
 
-/// What to wish for, the most worth first.
-fn wishes(references: usize) -> Vec<Wish> {
+/// Extras for a wider table, the most useful first.
+fn extras(references: usize) -> Vec<Extra> {
     let [classic, iphone_5s, iphone_6s_plus, iphone_x] = [0, 1, 2, 3];
-    let device = |at: usize| Wish::Add(Slot::Reference { at, ratio: false });
-    let beside = (DEVICES.len()..references).map(|at| Wish::Add(Slot::Reference { at, ratio: true }));
+    let device = |at: usize| Extra::Add(Slot::Reference { at, ratio: false });
+    let beside = (DEVICES.len()..references).map(|at| Extra::Add(Slot::Reference { at, ratio: true }));
     let rest = [
         device(classic),
-        Wish::Add(Slot::Bar(8)),
+        Extra::Add(Slot::Bar(8)),
         device(iphone_x),
         device(iphone_5s),
         device(iphone_6s_plus),
-        Wish::Add(Slot::Spread),
-        Wish::Add(Slot::Cycles),
-        Wish::Ratios,
-        Wish::Add(Slot::Family),
-        Wish::Bar(12),
-        Wish::Bar(20),
-        Wish::Bar(32),
+        Extra::Add(Slot::Spread),
+        Extra::Add(Slot::Cycles),
+        Extra::Ratios,
+        Extra::Add(Slot::Family),
+        Extra::Bar(12),
+        Extra::Bar(20),
+        Extra::Bar(32),
     ];
     beside.chain(rest).collect()
 }
 
-impl Wish {
-    /// The columns with the wish granted.
+impl Extra {
+    /// The columns with the extra.
     fn granted(&self, chosen: &[Slot]) -> Vec<Slot> {
         let mut slots = chosen.to_vec();
         match *self {
-            Wish::Add(slot) => slots.push(slot),
-            Wish::Ratios => {
+            Extra::Add(slot) => slots.push(slot),
+            Extra::Ratios => {
                 for slot in &mut slots {
                     if let Slot::Reference { ratio, .. } = slot {
                         *ratio = true;
                     }
                 }
             }
-            Wish::Bar(width) => {
+            Extra::Bar(width) => {
                 for slot in &mut slots {
                     if let Slot::Bar(narrow) = slot {
                         *narrow = width;
@@ -173,8 +173,8 @@ fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
             signs.push(text.to_owned());
         }
     };
-    say(any(&|row| row.times == Times::RoundTrip), "RT round trip");
-    say(any(&|row| row.times == Times::OneWay), "→ one way");
+    say(any(&|row| row.times == Semantics::RoundTrip), "RT round trip");
+    say(any(&|row| row.times == Semantics::OneWay), "→ one way");
     say(any(&|row| row.support == Support::Degraded) || signed("!"), "! degraded or unstable");
     say(any(&|row| row.incomplete) || signed("~"), "~ ended early");
     let spread = slots.contains(&Slot::Spread);

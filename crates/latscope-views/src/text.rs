@@ -8,7 +8,7 @@ use super::rows::{family as family_of, rejected_share};
 use super::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
-use latscope_core::report::{Measurement, Report, Sampling, Support, Times};
+use latscope_core::report::{Measurement, Report, Sampling, Semantics, Support};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
 /// From this many points on a probe with several varying parameters is shown
@@ -80,9 +80,9 @@ fn is_sweep(points: &[&Measurement]) -> bool {
 fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
     let first = points[0];
     let times = match first.times {
-        Times::OneWay => "one way",
-        Times::RoundTrip => "round trip",
-        Times::Operation => "one operation",
+        Semantics::OneWay => "one way",
+        Semantics::RoundTrip => "round trip",
+        Semantics::Operation => "one operation",
     };
     let sampling = match first.sampling {
         Sampling::Batch { .. } => "batch means",
@@ -124,7 +124,7 @@ fn list(points: &[&Measurement], options: &Options) -> String {
     }
     let mut out = grid(&columns, 2, options.width, options.color);
     let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
-    if points.iter().any(|m| m.times != Times::Operation) {
+    if points.iter().any(|m| m.times != Semantics::Operation) {
         say("RT round trip · → one way");
     }
     let meanings = MEANINGS.iter().filter(|(name, _)| shown.iter().any(|column| column == name));

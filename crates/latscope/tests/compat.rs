@@ -1,17 +1,17 @@
 //! The personalities against golden files, and against the parsers that
 //! scripts use on LMbench's output.
 //!
-//! The reports are synthetic: every figure follows from the wish by a rule
+//! The reports are synthetic: every figure follows from the query by a rule
 //! below. `LATSCOPE_RECORD=write cargo test -p latscope --test compat` writes
 //! the golden files anew.
 #![forbid(unsafe_code)]
 
-use latscope_compat::{Call, CallError, Job, Output, PERSONALITIES, REFUSED, Wish, by_name, find};
+use latscope_compat::{Call, CallError, Job, Output, PERSONALITIES, PointQuery, REFUSED, by_name, find};
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::report::{
-    Better, Measurement, Report, SCHEMA, Sampling, Summary, Support, Times, Tool, Value, Work,
+    Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool, Value, Work,
 };
 use latscope_core::units::CpuList;
 use std::collections::BTreeMap;
@@ -72,8 +72,8 @@ const CASES: &[(&str, &[&str])] = &[
     ("tlb-c", &["tlb", "-c", "-M", "4m"]),
 ];
 
-fn number(wish: &Wish, name: &str) -> Option<f64> {
-    match wish.params.get(name) {
+fn number(query: &PointQuery, name: &str) -> Option<f64> {
+    match query.params.get(name) {
         Some(ParamValue::Number(number)) => Some(*number as f64),
         _ => None,
     }
@@ -81,25 +81,25 @@ fn number(wish: &Wish, name: &str) -> Option<f64> {
 
 /// A machine of the imagination: 1 ns up to 48 KiB, 4 ns up to 2 MiB, 100 ns
 /// beyond; 80 pages in its TLB; two loads under way for each chain up to 8.
-fn ns(wish: &Wish) -> f64 {
-    let size = number(wish, "size").unwrap_or(0.0);
-    let is = |name: &str, value: &str| wish.params.get(name) == Some(&ParamValue::from(value));
-    match wish.probe {
+fn ns(query: &PointQuery) -> f64 {
+    let size = number(query, "size").unwrap_or(0.0);
+    let is = |name: &str, value: &str| query.params.get(name) == Some(&ParamValue::from(value));
+    match query.probe {
         "memory.latency" if size <= 48.0 * 1024.0 => 1.0,
         "memory.latency" => 4.125,
         "memory.tlb" if size <= 80.0 * 4096.0 => 1.0,
         "memory.tlb" => 8.25,
-        "memory.parallelism" => 100.0 / number(wish, "chains").unwrap_or(1.0).min(8.0),
+        "memory.parallelism" => 100.0 / number(query, "chains").unwrap_or(1.0).min(8.0),
         // A tenth of a nanosecond for each byte of a buffer; a copy has two.
         "memory.bandwidth" if is("operation", "copy") => size / 20.0,
         "memory.bandwidth" | "file.read" | "file.read-mmap" => size / 10.0,
         "memory.stream" => 1000.0,
         "cpu.cycle" => 0.3846,
         "cpu.div" if is("mode", "latency") => 6.25,
-        _ if wish.probe.starts_with("cpu.") && is("mode", "throughput") => 0.125,
-        _ if wish.probe.starts_with("cpu.") => 0.3125,
+        _ if query.probe.starts_with("cpu.") && is("mode", "throughput") => 0.125,
+        _ if query.probe.starts_with("cpu.") => 0.3125,
         "file.write" => size,
-        _ if wish.probe.starts_with("file.") => 10_000.0,
+        _ if query.probe.starts_with("file.") => 10_000.0,
         "sync.ring" => 3_370.0,
         "process.fork" => 178_218.8,
         "syscall.mmap" | "syscall.munmap" => 1_000.0,
@@ -108,11 +108,11 @@ fn ns(wish: &Wish) -> f64 {
     }
 }
 
-fn work(wish: &Wish) -> Option<Work> {
-    let size = number(wish, "size")?;
-    let is = |name: &str, value: &str| wish.params.get(name) == Some(&ParamValue::from(value));
-    let threads = number(wish, "threads").unwrap_or(1.0);
-    let touched = match wish.probe {
+fn work(query: &PointQuery) -> Option<Work> {
+    let size = number(query, "size")?;
+    let is = |name: &str, value: &str| query.params.get(name) == Some(&ParamValue::from(value));
+    let threads = number(query, "threads").unwrap_or(1.0);
+    let touched = match query.probe {
         "memory.bandwidth" => {
             // As the probe: of a copy half of the memory is read, the other half written.
             let buffers = if is("operation", "copy") { 2.0 } else { 1.0 };
@@ -122,39 +122,39 @@ fn work(wish: &Wish) -> Option<Work> {
         "memory.stream" => {
             threads * if is("operation", "copy") || is("operation", "scale") { 16e3 } else { 24e3 }
         }
-        _ if wish.probe.ends_with("-bandwidth") => 8e3,
+        _ if query.probe.ends_with("-bandwidth") => 8e3,
         _ => return None,
     };
     Some(Work { ops: 1, bytes_touched: touched as u64, bytes_moved: touched as u64 })
 }
 
-fn measured(wish: &Wish) -> Measurement {
+fn measured(query: &PointQuery) -> Measurement {
     let value = |name: &str, ns: f64| {
         BTreeMap::from([(name.to_owned(), Value { value: ns, unit: "ns".to_owned(), better: Better::Less })])
     };
     Measurement {
-        probe: wish.probe.to_owned(),
+        probe: query.probe.to_owned(),
         revision: 1,
-        params: wish.params.clone(),
+        params: query.params.clone(),
         title: String::new(),
         row: false,
         sampling: Sampling::Batch { ops: 1000 },
-        times: if ["sync.", "ipc."].iter().any(|family| wish.probe.starts_with(family)) {
-            Times::RoundTrip
+        times: if ["sync.", "ipc."].iter().any(|family| query.probe.starts_with(family)) {
+            Semantics::RoundTrip
         } else {
-            Times::Operation
+            Semantics::Operation
         },
         support: Support::Ok,
         reason: None,
         remedy: None,
         incomplete: false,
-        summary: Summary { count: 469, p50: Some(ns(wish)), ..Summary::default() },
-        values: match wish.probe {
+        summary: Summary { count: 469, p50: Some(ns(query)), ..Summary::default() },
+        values: match query.probe {
             "sync.ring" => value("self", 670.0),
             "syscall.signal-deliver" => value("nothing-sent", 491.0),
             _ => BTreeMap::new(),
         },
-        work: work(wish),
+        work: work(query),
         histogram: Histogram::new(1),
         blocks: Vec::new(),
         outliers: Vec::new(),
@@ -204,7 +204,7 @@ fn job(words: &[&str]) -> Job {
 
 fn output(words: &[&str]) -> Output {
     let job = job(words);
-    job.print(&report(job.wishes.iter().map(measured).collect())).output(words[0])
+    job.print(&report(job.queries.iter().map(measured).collect())).output(words[0])
 }
 
 /// The file of a case: the command, then each stream under its name.
@@ -295,8 +295,8 @@ fn microsecond_lines_give_their_number_back() {
 #[test]
 fn a_one_way_measurement_is_not_halved_again() {
     let job = job(&["lat_sem"]);
-    let mut one_way = measured(&job.wishes[0]);
-    one_way.times = Times::OneWay;
+    let mut one_way = measured(&job.queries[0]);
+    one_way.times = Semantics::OneWay;
     let text = job.print(&report(vec![one_way])).stderr;
     assert_eq!(labelled(&text)[0].1, 2.135);
 }
@@ -420,13 +420,13 @@ fn mappings_give_size_and_microseconds_back() {
 #[test]
 fn a_point_without_a_number_is_named_and_fails_the_call() {
     let job = job(&["lat_mem_rd", "-t", "1"]);
-    let mut measurements: Vec<Measurement> = job.wishes.iter().map(measured).collect();
+    let mut measurements: Vec<Measurement> = job.queries.iter().map(measured).collect();
     measurements[3].support = Support::Unsupported;
     measurements[3].reason = Some("no memory".to_owned());
     measurements[3].remedy = Some("raise the limit".to_owned());
     let output = job.print(&report(measurements)).output("lat_mem_rd");
     assert_eq!(output.exit_code, 1);
-    assert_eq!(columns(&output.stderr).len(), job.wishes.len() - 1);
+    assert_eq!(columns(&output.stderr).len(), job.queries.len() - 1);
     let last = output.stderr.lines().last().unwrap();
     assert!(
         last.starts_with("latscope: lat_mem_rd: memory.latency")
@@ -437,7 +437,7 @@ fn a_point_without_a_number_is_named_and_fails_the_call() {
 #[test]
 fn doubtful_numbers_are_printed_and_noted() {
     let job = job(&["lat_ops"]);
-    let mut measurements: Vec<Measurement> = job.wishes.iter().map(measured).collect();
+    let mut measurements: Vec<Measurement> = job.queries.iter().map(measured).collect();
     for measurement in &mut measurements {
         measurement.support = Support::Degraded;
         measurement.reason = Some("the clock drifted".to_owned());
@@ -454,7 +454,7 @@ fn an_empty_report_gives_no_numbers_and_no_panic() {
         let job = job(words);
         let page = job.print(&report(Vec::new()));
         // What starts or stops a server measures nothing, and misses nothing.
-        assert_eq!(page.missing.is_empty(), job.wishes.is_empty(), "{name}");
+        assert_eq!(page.missing.is_empty(), job.queries.is_empty(), "{name}");
         assert!(page.stdout.is_empty(), "{name}");
         assert!(labelled(&page.stderr).is_empty() && columns(&page.stderr).is_empty(), "{name}");
     }
@@ -519,7 +519,10 @@ fn what_no_probe_covers_is_refused_in_one_line() {
 fn parallelism_goes_to_the_probes_that_know_it() {
     for words in [&["bw_mem", "-P", "3", "1m", "rd"][..], &["stream", "-P", "3"]] {
         let job = job(words);
-        assert!(job.wishes.iter().all(|wish| wish.params["threads"] == ParamValue::Number(3)), "{words:?}");
+        assert!(
+            job.queries.iter().all(|query| query.params["threads"] == ParamValue::Number(3)),
+            "{words:?}"
+        );
     }
 }
 
@@ -527,7 +530,7 @@ fn parallelism_goes_to_the_probes_that_know_it() {
 fn the_environment_places_the_parties() {
     let placed = |scheduling: Option<&str>| {
         let call = Call { scheduling: scheduling.map(str::to_owned), ..Call::default() };
-        (find("lat_pipe").unwrap().parse)(&call).map(|job| job.wishes[0].params["placement"].clone())
+        (find("lat_pipe").unwrap().parse)(&call).map(|job| job.queries[0].params["placement"].clone())
     };
     assert_eq!(placed(None), Ok("same-core".into()));
     assert_eq!(placed(Some("BALANCED")), Ok("same-core".into()));

@@ -3,7 +3,7 @@
 use super::cross;
 use super::sid::Emulator;
 use crate::vm::CACHE;
-use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Patience};
+use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Timeouts};
 use crate::vm::initramfs::Contents;
 use crate::vm::kernel::{self, Unpacked};
 use crate::vm::packages::{Suite, once};
@@ -81,10 +81,10 @@ impl Machine {
         let emulator = self.command(&socket, scratch.path());
         let console = scratch.path().join(CONSOLE);
         let over = AtomicBool::new(false);
-        let patience = Patience { timeout, silence: None };
+        let timeouts = Timeouts { timeout, silence: None };
         let ended = thread::scope(|scope| {
             scope.spawn(|| remote.kill_when_told(&console, &over));
-            let ended = boot::boot(emulator, patience, scratch, &self.kernel.release);
+            let ended = boot::boot(emulator, timeouts, scratch, &self.kernel.release);
             over.store(true, Relaxed);
             ended
         })?;

@@ -1,6 +1,6 @@
 //! The driver's side of the link with the image, as a program on Linux has it.
 
-use super::machine::{Machine, PATIENCE};
+use super::machine::{Machine, TIMEOUT};
 use anyhow::{Context, Result, ensure};
 use latscope_os::window::Window;
 use latscope_rpmsg::echo::Service;
@@ -80,7 +80,7 @@ impl<'a> Driver<'a> {
             let received = host.receive(payload)?;
             if let (None, Some(doorbell)) = (received, &doorbell) {
                 // Who is not kicked finds nothing, in all that time.
-                ensure!(host.listen(Event::Message)? || doorbell.wait(PATIENCE)?, "no kick comes");
+                ensure!(host.listen(Event::Message)? || doorbell.wait(TIMEOUT)?, "no kick comes");
             }
             Ok(received)
         };

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// When to give up: far more than anything takes, on a busy machine, too.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Looks between two at the clock.
 const LOOKS: u32 = 4096;
@@ -45,7 +45,7 @@ impl Machine {
         let socket = Socket { path: &path.to_string_lossy() }.to_string();
         let qemu = start(image, &[["-chardev", &socket], DOORBELL].concat())?;
         let mut machine = Machine { qemu, window: Window::create(WINDOW)?, doorbell: None };
-        machine.doorbell = Some(Rc::new(server.accept(&machine.window, PATIENCE)?));
+        machine.doorbell = Some(Rc::new(server.accept(&machine.window, TIMEOUT)?));
         Ok(machine)
     }
 
@@ -97,7 +97,7 @@ impl Machine {
     /// Looks until there is something, without a pause; not for ever, and not longer than the machine runs.
     pub fn until<T>(&mut self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             for _ in 0..LOOKS {
                 if let Some(found) = look()? {
                     return Ok(found);
@@ -108,19 +108,19 @@ impl Machine {
             }
             std::thread::yield_now();
         }
-        bail!("{what} for {PATIENCE:?}")
+        bail!("{what} for {TIMEOUT:?}")
     }
 
     /// Waits until QEMU ends, and tells its status and what the image said.
     pub fn ended(&mut self) -> Result<(ExitStatus, String)> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             if let Some(status) = self.qemu.try_wait()? {
                 return Ok((status, self.said()));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        bail!("QEMU does not end for {PATIENCE:?}")
+        bail!("QEMU does not end for {TIMEOUT:?}")
     }
 
     /// The serial line, when QEMU has ended.

@@ -45,7 +45,7 @@ static CONTESTS: &[Contest] = &[
     },
     Contest {
         name: "mailbox",
-        what: "a bare word between the parties of that ping: what RPMsg costs is the difference",
+        what: "a bare word between the endpoints of that ping: what RPMsg costs is the difference",
         ours: Point("remote ping --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
         tool: None,
         theirs: Point("remote mailbox --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),

@@ -63,7 +63,7 @@ impl Tool {
 }
 
 /// A tool that has not ended after so many seconds is ended.
-const PATIENCE: &str = "180";
+const TIMEOUT_SECONDS: &str = "180";
 
 /// Where crates are installed, and files of the comparisons.
 pub fn place() -> PathBuf {
@@ -150,7 +150,7 @@ impl Here {
     pub fn command(&self, line: &str) -> Result<Command> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", PATIENCE]).args(self.words(line)?);
+        command.args(["-k", "5", TIMEOUT_SECONDS]).args(self.words(line)?);
         command.env("PATH", format!("{}:{path}", place().join("bin").display())).env("LC_ALL", "C");
         Ok(command)
     }

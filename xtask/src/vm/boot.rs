@@ -117,8 +117,8 @@ impl Machine {
         let scratch = tempfile::tempdir()?;
         contents.write(&scratch.path().join("root"), &scratch.path().join("initramfs"))?;
         let emulator = self.emulator(&kernel.image(), scratch.path());
-        let patience = Patience { timeout: self.timeout, silence: self.silence };
-        boot(emulator, patience, scratch, &kernel.release)
+        let timeouts = Timeouts { timeout: self.timeout, silence: self.silence };
+        boot(emulator, timeouts, scratch, &kernel.release)
     }
 
     /// The same, once more where the emulator has brought the kernel down while
@@ -160,7 +160,7 @@ fn brought_down(error: &str) -> bool {
 
 /// When to give a machine up.
 #[derive(Clone, Copy)]
-pub struct Patience {
+pub struct Timeouts {
     /// After its start.
     pub timeout: Duration,
     /// After the last that its job wrote on its console. What the kernel says there
@@ -174,15 +174,15 @@ pub struct Patience {
 ///
 /// # Errors
 /// The kernel of this release does not come up, or time is over.
-pub fn boot(emulator: Command, patience: Patience, scratch: TempDir, release: &str) -> Result<Ended> {
-    match to_its_end(emulator, patience, scratch.path()) {
+pub fn boot(emulator: Command, timeouts: Timeouts, scratch: TempDir, release: &str) -> Result<Ended> {
+    match to_its_end(emulator, timeouts, scratch.path()) {
         Ok(status) => Ok(Ended { status, scratch }),
         Err(error) => bail!("Linux {release}: {error:#}{}", console(scratch.path())),
     }
 }
 
 /// Returns the exit status of the job, with its files in the scratch directory.
-fn to_its_end(mut emulator: Command, patience: Patience, scratch: &Path) -> Result<u8> {
+fn to_its_end(mut emulator: Command, timeouts: Timeouts, scratch: &Path) -> Result<u8> {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
     for (port, name) in (1..).zip(PORTS) {
@@ -207,12 +207,12 @@ fn to_its_end(mut emulator: Command, patience: Patience, scratch: &Path) -> Resu
                 }
             });
         }
-        patience.wait(&mut child, &scratch.join(CONSOLE), &unread)
+        timeouts.wait(&mut child, &scratch.join(CONSOLE), &unread)
     })?;
     unpack(&archive, scratch)
 }
 
-impl Patience {
+impl Timeouts {
     /// Waits for the emulator to end; ends it when time is over or nobody reads its output.
     fn wait(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
         let start = Instant::now();
@@ -303,13 +303,13 @@ mod tests {
 
     #[test]
     fn a_machine_that_stands_still_is_told_from_one_that_fails() {
-        let patience =
-            Patience { timeout: Duration::from_secs(60), silence: Some(Duration::from_millis(100)) };
+        let timeouts =
+            Timeouts { timeout: Duration::from_secs(60), silence: Some(Duration::from_millis(100)) };
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let error = patience.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
+        let error = timeouts.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
         assert!(brought_down(&error.to_string()), "{error}");
         let mut child = Command::new("false").spawn().unwrap();
-        let error = patience.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
+        let error = timeouts.wait(&mut child, Path::new("/nowhere"), &AtomicBool::new(false)).unwrap_err();
         assert!(!brought_down(&error.to_string()), "{error}");
     }
 }

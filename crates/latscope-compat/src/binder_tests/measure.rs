@@ -2,7 +2,7 @@
 
 use super::words::Common;
 use crate::names;
-use crate::rt::ground;
+use crate::rt::environment;
 use anyhow::{Context, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
@@ -18,7 +18,7 @@ use latscope_probes::REGISTRY;
 use latscope_probes::ipc;
 
 /// What a run stands on.
-pub struct Ground {
+pub struct Environment {
     name: &'static str,
     /// The machine.
     pub machine: Machine,
@@ -42,11 +42,11 @@ pub fn note(name: &str, text: &str) {
     eprintln!("latscope: {name}: note: {text}");
 }
 
-impl Ground {
+impl Environment {
     /// This machine.
-    pub fn survey(name: &'static str) -> Ground {
-        let (machine, timebase) = ground::here();
-        Ground { name, machine, timebase }
+    pub fn survey(name: &'static str) -> Environment {
+        let (machine, timebase) = environment::here();
+        Environment { name, machine, timebase }
     }
 
     /// Carries out steps, says what is doubtful of them, and saves the result
@@ -62,7 +62,7 @@ impl Ground {
         common: &Common,
     ) -> Result<Report> {
         common.result.as_ref().map_or(Ok(()), |path| saver::check(path))?;
-        let Ground { machine, timebase, .. } = self;
+        let Environment { machine, timebase, .. } = self;
         let warnings = ipc::warnings(&steps, machine);
         warnings.iter().for_each(|warning| note(self.name, &warning.text));
         let plan = Plan {
@@ -92,7 +92,7 @@ impl Ground {
         if let Some(transport) = &common.transport {
             note(self.name, &format!("measured over {transport}, whatever the names of rows say"));
         }
-        ground::doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
+        environment::doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
         Ok(report)
     }
 }

@@ -41,8 +41,8 @@ const BLOCK: usize = 1024;
 /// From one line of bandwidth to the next, ns.
 const INTERVAL: u64 = 100 * MILLISECOND;
 
-/// A terminal that was silent for so long has lost what has not come, ns.
-const PATIENCE: u64 = 1000 * MILLISECOND;
+/// A terminal that was silent for so long has lost what has not come.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,7 +230,7 @@ fn drain(channel: &mut dyn Channel, through: &mut Through, room: &mut [u8]) -> R
     let mut last = begun;
     while through.missing() > 0 {
         let before = through.missing();
-        through.take(channel, room, monotonic_ns() + PATIENCE)?;
+        through.take(channel, room, monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64)?;
         if through.missing() == before {
             break;
         }

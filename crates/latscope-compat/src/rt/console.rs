@@ -54,7 +54,7 @@ impl Voice {
     /// An end before the first event is an end like any other; a thread that
     /// could not begin is not.
     pub fn doubt(&self, measured: &[Measurement]) -> bool {
-        super::ground::doubts(measured).iter().for_each(|doubt| self.note(doubt));
+        super::environment::doubts(measured).iter().for_each(|doubt| self.note(doubt));
         !measured.iter().all(|m| m.support == Support::Unsupported && m.incomplete)
     }
 }

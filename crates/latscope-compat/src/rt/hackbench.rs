@@ -1,10 +1,10 @@
-//! `hackbench`, by [`crowd`](latscope_host::crowd).
+//! `hackbench`, by [`message_groups`](latscope_host::message_groups).
 
 use super::arguments::{self, Given, Spec, number};
 use super::console::Voice;
-use super::{Refusal, ground};
+use super::{Refusal, environment};
 use anyhow::{Context, Result};
-use latscope_host::crowd::{Crowd, Wire, open_many};
+use latscope_host::message_groups::{MessageGroups, Wire, open_many};
 use latscope_host::stdout::print;
 use latscope_os::sched;
 use std::ffi::OsString;
@@ -29,8 +29,8 @@ pub static SPECS: &[Spec] = &[
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The crowd.
-    pub crowd: Crowd,
+    /// The groups and their messages.
+    pub message_groups: MessageGroups,
     /// `-F`.
     pub fifo: bool,
     /// Words on stderr.
@@ -44,9 +44,15 @@ impl Options {
     /// Help was asked for, or the call cannot be carried out.
     pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
         let words = arguments::read(SPECS, arguments)?;
-        let crowd =
-            Crowd { groups: 10, size: 20, messages: 100, bytes: 100, wire: Wire::Socket, threads: false };
-        let mut options = Options { crowd, fifo: false, notes: Vec::new() };
+        let message_groups = MessageGroups {
+            groups: 10,
+            size: 20,
+            messages: 100,
+            bytes: 100,
+            wire: Wire::Socket,
+            threads: false,
+        };
+        let mut options = Options { message_groups, fifo: false, notes: Vec::new() };
         for given in &words.options {
             options.accept(given)?;
         }
@@ -57,21 +63,21 @@ impl Options {
     }
 
     fn accept(&mut self, given: &Given) -> Result<(), Refusal> {
-        let crowd = &mut self.crowd;
+        let message_groups = &mut self.message_groups;
         match given.spec.long {
-            "fds" => crowd.size = count(given, 100_000)?,
-            "groups" => crowd.groups = count(given, 100_000)?,
-            "loops" => crowd.messages = count(given, u64::MAX >> 32)?,
-            "datasize" => crowd.bytes = count(given, 1 << 30)? as usize,
+            "fds" => message_groups.size = count(given, 100_000)?,
+            "groups" => message_groups.groups = count(given, 100_000)?,
+            "loops" => message_groups.messages = count(given, u64::MAX >> 32)?,
+            "datasize" => message_groups.bytes = count(given, 1 << 30)? as usize,
             "pipe" | "inet" => {
                 let wire = if given.spec.long == "pipe" { Wire::Pipe } else { Wire::Tcp };
-                if ![Wire::Socket, wire].contains(&crowd.wire) {
+                if ![Wire::Socket, wire].contains(&message_groups.wire) {
                     return Err(Refusal::Usage("-p and -i exclude each other".to_owned()));
                 }
-                crowd.wire = wire;
+                message_groups.wire = wire;
             }
-            "threads" => crowd.threads = true,
-            "process" => crowd.threads = false,
+            "threads" => message_groups.threads = true,
+            "process" => message_groups.threads = false,
             "fifo" => self.fifo = true,
             _ => return Err(Refusal::Help),
         }
@@ -87,8 +93,8 @@ fn count(given: &Given, most: u64) -> Result<u64, Refusal> {
 }
 
 /// The lines before it begins.
-pub fn before(crowd: &Crowd) -> String {
-    let Crowd { groups, size, messages, bytes, threads, .. } = crowd;
+pub fn before(message_groups: &MessageGroups) -> String {
+    let MessageGroups { groups, size, messages, bytes, threads, .. } = message_groups;
     let mode = if *threads { "threaded" } else { "process" };
     let both = 2 * size;
     format!(
@@ -117,17 +123,17 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 
 fn carry_out(options: &Options) -> Result<u8> {
     if options.fifo {
-        ground::may_be_real_time(1)?;
+        environment::may_be_real_time(1)?;
     }
-    print(&before(&options.crowd));
+    print(&before(&options.message_groups));
     open_many();
-    let crowd = options.crowd.gather()?;
+    let message_groups = options.message_groups.gather()?;
     if options.fifo {
         sched::set_policy(sched::Policy::Fifo(1)).context("SCHED_FIFO for the main thread")?;
     }
     let begun = Instant::now();
-    crowd.start()?;
-    crowd.finish()?;
+    message_groups.start()?;
+    message_groups.finish()?;
     print(&after(begun.elapsed()));
     Ok(0)
 }
@@ -148,8 +154,8 @@ mod tests {
             assert_ne!(read(&format!("--{}{value}", spec.long)).unwrap(), usual, "--{}", spec.long);
         }
         assert_eq!(read("-T -P").unwrap(), usual);
-        assert!(read("-P -T").unwrap().crowd.threads);
-        assert_eq!(read("-p -p").unwrap().crowd.wire, Wire::Pipe);
+        assert!(read("-P -T").unwrap().message_groups.threads);
+        assert_eq!(read("-p -p").unwrap().message_groups.wire, Wire::Pipe);
         assert_eq!(read("-h"), Err(Refusal::Help));
     }
 

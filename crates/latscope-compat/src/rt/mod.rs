@@ -17,7 +17,7 @@ pub mod row;
 
 pub(crate) mod console;
 mod cpuset;
-pub(crate) mod ground;
+pub(crate) mod environment;
 
 use anyhow::Result;
 use std::ffi::OsString;

@@ -35,7 +35,7 @@ impl Device {
     ///
     /// # Errors
     /// No descriptors left.
-    pub fn handed(descriptor: impl AsFd, path: &str) -> io::Result<Device> {
+    pub fn handle(descriptor: impl AsFd, path: &str) -> io::Result<Device> {
         Ok(Device::own(descriptor.as_fd().try_clone_to_owned()?, path))
     }
 

@@ -3,7 +3,7 @@
 //! from where they are, as its HALs do. What is measured is the driver only: no
 //! libbinder is in between.
 //!
-//! Whoever opens a meeting is the context manager of the device
+//! Whoever opens an endpoint pair is the context manager of the device
 //! (`names`): it hands the server's node to the client and keeps nothing of
 //! it, so that the server learns from the driver itself when the client is
 //! gone. A side makes one system call for each transaction: the client writes
@@ -20,7 +20,7 @@ mod names;
 mod server;
 pub mod service;
 
-use super::transaction::{Client, Failure, Handed, Meeting, Server, Transport, Unavailable};
+use super::transaction::{Client, EndpointHandle, EndpointPair, Failure, Server, Transport, Unavailable};
 pub use client::BinderClient;
 pub use device::Device;
 use latscope_os::binder::{Driver, INHERIT_RT, Payload};
@@ -37,9 +37,9 @@ pub static BINDER: Transport = Transport {
     spins: false,
     inheritance: Some(INHERITANCE),
     max_payload: MAX_PAYLOAD,
-    open: |payload| meet(&["binder", "vndbinder", "hwbinder"], payload),
-    server: |handed| server(handed, Shape::Flat),
-    client: |handed| client(handed, Shape::Flat),
+    open: |payload| endpoint_pair(&["binder", "vndbinder", "hwbinder"], payload),
+    server: |handle| server(handle, Shape::Flat),
+    client: |handle| client(handle, Shape::Flat),
 };
 
 /// Bytes as a `hidl_vec`, gathered by the driver.
@@ -51,9 +51,9 @@ pub static HWBINDER: Transport = Transport {
     spins: false,
     inheritance: Some(INHERITANCE),
     max_payload: MAX_PAYLOAD,
-    open: |payload| meet(&["hwbinder", "vndbinder", "binder"], payload),
-    server: |handed| server(handed, Shape::Vector),
-    client: |handed| client(handed, Shape::Vector),
+    open: |payload| endpoint_pair(&["hwbinder", "vndbinder", "binder"], payload),
+    server: |handle| server(handle, Shape::Vector),
+    client: |handle| client(handle, Shape::Vector),
 };
 
 const INHERITANCE: &str = "the driver: nice value; policy and real-time priority on Android's own kernels";
@@ -96,7 +96,7 @@ fn mapping(payload: usize) -> usize {
 
 /// Meets on a device of ours if the kernel lets us make one, else on the first
 /// of those named that has no context manager.
-fn meet(names: &[&str], payload: usize) -> Result<Meeting, Unavailable> {
+fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, Unavailable> {
     if payload > MAX_PAYLOAD {
         return Err(Unavailable {
             reason: format!("{payload} bytes are more than the {MAX_PAYLOAD} that fit into a binder buffer"),
@@ -105,7 +105,7 @@ fn meet(names: &[&str], payload: usize) -> Result<Meeting, Unavailable> {
     }
     let manager = names::manager(names)?;
     let (server, client) = (manager.device().descriptor()?, manager.device().descriptor()?);
-    Ok(Meeting {
+    Ok(EndpointPair {
         server: vec![server],
         client: vec![client],
         words: vec![names::fresh(), manager.device().path().to_owned()],
@@ -115,23 +115,23 @@ fn meet(names: &[&str], payload: usize) -> Result<Meeting, Unavailable> {
 }
 
 /// Opens what was handed; also the name under which the two meet.
-fn open(handed: &Handed) -> Result<(Arc<Driver>, String), Failure> {
-    let ([descriptor], [name, path]) = (&handed.descriptors[..], &handed.words[..]) else {
+fn open(handle: &EndpointHandle) -> Result<(Arc<Driver>, String), Failure> {
+    let ([descriptor], [name, path]) = (&handle.descriptors[..], &handle.words[..]) else {
         return Err(Failure::Broken("a binder device and two words are handed".to_owned()));
     };
-    let device = Device::handed(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
-    let driver = device.open(mapping(handed.payload)).map_err(|refused| Failure::Broken(refused.reason))?;
+    let device = Device::handle(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
+    let driver = device.open(mapping(handle.payload)).map_err(|refused| Failure::Broken(refused.reason))?;
     Ok((Arc::new(driver), name.clone()))
 }
 
-fn server(handed: Handed, shape: Shape) -> Result<Box<dyn Server>, Failure> {
-    let (driver, name) = open(&handed)?;
+fn server(handle: EndpointHandle, shape: Shape) -> Result<Box<dyn Server>, Failure> {
+    let (driver, name) = open(&handle)?;
     Ok(Box::new(BinderServer::register(driver, &name, shape)?))
 }
 
-fn client(handed: Handed, shape: Shape) -> Result<Box<dyn Client>, Failure> {
-    let (driver, name) = open(&handed)?;
-    Ok(Box::new(BinderClient::find(driver, &name, shape, handed.payload)?))
+fn client(handle: EndpointHandle, shape: Shape) -> Result<Box<dyn Client>, Failure> {
+    let (driver, name) = open(&handle)?;
+    Ok(Box::new(BinderClient::find(driver, &name, shape, handle.payload)?))
 }
 
 #[cfg(test)]
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn what_is_not_handed_is_named() {
-        let handed = Handed { descriptors: Vec::new(), words: Vec::new(), payload: 4 };
-        assert!(matches!((BINDER.client)(handed).err(), Some(Failure::Broken(_))));
+        let handle = EndpointHandle { descriptors: Vec::new(), words: Vec::new(), payload: 4 };
+        assert!(matches!((BINDER.client)(handle).err(), Some(Failure::Broken(_))));
     }
 }

@@ -1,8 +1,8 @@
 //! The context manager, and its name service: servers leave a node under a
 //! name, the client that asks for it gets it, and the service keeps nothing.
 //!
-//! It is a thread of the process that opens meetings, one for each device, and
-//! sleeps while there is nothing to do. It ends with the last meeting.
+//! It is a thread of the process that opens endpoint pairs, one for each device, and
+//! sleeps while there is nothing to do. It ends with the last endpoint pair.
 
 use super::super::transaction::{Failure, Unavailable};
 use super::device::{self, Device};
@@ -41,7 +41,7 @@ enum Status {
 }
 
 /// How long a client waits for its server to register.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the driver may take to forget a context manager that has closed
 /// the device, which it does when it gets to it.
@@ -66,9 +66,9 @@ pub(super) fn add(port: &mut Port, name: &str) -> Result<(), Failure> {
 
 /// Waits for the node of this name, and takes the only reference to it.
 pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + REGISTRATION_TIMEOUT;
     loop {
-        // That the other party is gone is said of the name service, and of a
+        // That the other endpoint is gone is said of the name service, and of a
         // server whose death it has not heard of yet.
         let reply = transact(port, MANAGER, GET, Payload::Flat(name.as_bytes()))?;
         let status = port.data(&reply.buffer).first().copied();
@@ -85,7 +85,10 @@ pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
             _ => return Err(foreign()),
         }
         if Instant::now() > end {
-            return Err(Failure::Broken(format!("no server registered within {} s", PATIENCE.as_secs())));
+            return Err(Failure::Broken(format!(
+                "no server registered within {} s",
+                REGISTRATION_TIMEOUT.as_secs()
+            )));
         }
         thread::sleep(Duration::from_millis(1));
     }

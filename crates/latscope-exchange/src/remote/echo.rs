@@ -30,7 +30,7 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
 /// # Errors
 /// A kick failed.
 pub fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
-    let waiting = || Wait::new(kicks.patience(), u64::MAX);
+    let waiting = || Wait::new(kicks.spin_ns(), u64::MAX);
     let mut wait = waiting();
     echo.mute()?;
     loop {

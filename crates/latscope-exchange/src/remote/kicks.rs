@@ -26,7 +26,7 @@ pub trait Kicks {
     fn sleep(&self, ns: u64) -> io::Result<bool>;
 
     /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
-    fn patience(&self) -> u64;
+    fn spin_ns(&self) -> u64;
 
     /// What becomes readable by a kick, where it is a descriptor.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -34,7 +34,7 @@ pub trait Kicks {
     }
 }
 
-/// The patience of who never sleeps, and so needs no kicks.
+/// Spin time of an endpoint that never sleeps and needs no kicks.
 pub const FOREVER: u64 = u64::MAX;
 
 /// Looks until something is there; nobody is kicked.
@@ -50,7 +50,7 @@ impl Kicks for Spin {
         Ok(false)
     }
 
-    fn patience(&self) -> u64 {
+    fn spin_ns(&self) -> u64 {
         FOREVER
     }
 }
@@ -84,7 +84,7 @@ impl Kicks for Eventfd {
         }
     }
 
-    fn patience(&self) -> u64 {
+    fn spin_ns(&self) -> u64 {
         0
     }
 
@@ -103,14 +103,14 @@ pub struct Futex {
     /// Which of them is ours.
     ours: usize,
     seen: Cell<u32>,
-    patience: u64,
+    spin_ns: u64,
 }
 
 impl Futex {
     /// One side, which sleeps on the bell of this number and looks for so many ns before.
-    pub fn new(bells: Bells, ours: usize, patience: u64) -> Futex {
+    pub fn new(bells: Bells, ours: usize, spin_ns: u64) -> Futex {
         let seen = Cell::new(bells[ours].signal.rings());
-        Futex { bells, ours, seen, patience }
+        Futex { bells, ours, seen, spin_ns }
     }
 }
 
@@ -125,8 +125,8 @@ impl Kicks for Futex {
         Ok(self.seen.replace(rings) != rings)
     }
 
-    fn patience(&self) -> u64 {
-        self.patience
+    fn spin_ns(&self) -> u64 {
+        self.spin_ns
     }
 }
 
@@ -139,7 +139,7 @@ pub const WATCHDOG: u64 = 10_000_000;
 /// One wait of a side, from a look that found nothing to the next that finds something.
 #[derive(Debug)]
 pub struct Wait {
-    patience: u64,
+    spin_ns: u64,
     until: u64,
     looks: u32,
     began: Option<u64>,
@@ -159,15 +159,15 @@ pub enum Next {
 impl Wait {
     /// Waits until an instant of `CLOCK_MONOTONIC`, ns; one in the past is for a single look.
     #[inline]
-    pub fn new(patience: u64, until: u64) -> Wait {
-        Wait { patience, until, looks: 0, began: None }
+    pub fn new(spin_ns: u64, until: u64) -> Wait {
+        Wait { spin_ns, until, looks: 0, began: None }
     }
 
     /// After a look that found nothing.
     #[inline]
     pub fn looked(&mut self) -> Next {
         self.looks = self.looks.wrapping_add(1);
-        if self.patience > 0 && self.until > 0 && !self.looks.is_multiple_of(LOOKS) {
+        if self.spin_ns > 0 && self.until > 0 && !self.looks.is_multiple_of(LOOKS) {
             spin_loop();
             return Next::Look;
         }
@@ -180,7 +180,7 @@ impl Wait {
         if left == 0 {
             return Next::Over;
         }
-        match now - *self.began.get_or_insert(now) < self.patience {
+        match now - *self.began.get_or_insert(now) < self.spin_ns {
             true => Next::Look,
             false => Next::Sleep(left.min(WATCHDOG)),
         }

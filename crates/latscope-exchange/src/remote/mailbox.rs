@@ -1,4 +1,4 @@
-//! A bare word there and back, in the memory and between the parties of a link:
+//! A bare word there and back, in the memory and between the endpoints of a link:
 //! what RPMsg costs is what a ping takes longer.
 
 use super::kicks::{Kicks, Next, Wait};
@@ -18,7 +18,7 @@ pub const SIZE: usize = 4096;
 pub struct Mailbox {
     memory: Memory,
     kicks: Box<dyn Kicks>,
-    patience: u64,
+    spin_ns: u64,
     far: Box<dyn Far>,
     /// The last answer.
     last: u32,
@@ -27,7 +27,7 @@ pub struct Mailbox {
 impl Mailbox {
     /// Over memory of zeros.
     pub fn new(memory: Memory, kicks: Box<dyn Kicks>, far: Box<dyn Far>) -> Mailbox {
-        Mailbox { memory, patience: kicks.patience(), kicks, far, last: 0 }
+        Mailbox { memory, spin_ns: kicks.spin_ns(), kicks, far, last: 0 }
     }
 }
 
@@ -41,7 +41,7 @@ impl Channel for Mailbox {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
-        let mut wait = Wait::new(self.patience, until);
+        let mut wait = Wait::new(self.spin_ns, until);
         loop {
             let word = self.memory.load_u32(WORDS[1]).map_err(Failure::of)?;
             if word != self.last {
@@ -79,7 +79,7 @@ impl Channel for Mailbox {
 /// # Errors
 /// The memory is too small, or a kick failed.
 pub fn answer(memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
-    let waiting = || Wait::new(kicks.patience(), u64::MAX);
+    let waiting = || Wait::new(kicks.spin_ns(), u64::MAX);
     let (mut last, mut wait) = (0, waiting());
     loop {
         let word = memory.load_u32(WORDS[0])?;

@@ -58,7 +58,7 @@ pub struct Rings {
     table: Table,
     memory: Memory,
     kicks: Box<dyn Kicks>,
-    patience: u64,
+    spin_ns: u64,
     far: Box<dyn Far>,
     endpoints: Endpoints<8>,
     faults: Faults,
@@ -115,7 +115,7 @@ impl Rings {
             host,
             table: window.table,
             memory,
-            patience: kicks.patience(),
+            spin_ns: kicks.spin_ns(),
             kicks,
             far,
             endpoints,
@@ -160,7 +160,7 @@ impl Rings {
     #[inline]
     fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
         self.release()?;
-        let mut wait = Wait::new(self.patience, until);
+        let mut wait = Wait::new(self.spin_ns, until);
         loop {
             match self.host.take(into) {
                 Ok(Some(message)) => return self.taken(message, into),
@@ -200,7 +200,7 @@ impl Rings {
     /// Kicks if the other side asked for it. Where nobody sleeps nobody asks.
     #[inline]
     fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
-        if self.patience != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
+        if self.spin_ns != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
             self.kicks.kick()?;
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Channel for Rings {
     }
 
     fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
-        if self.kicks.patience() == u64::MAX {
+        if self.kicks.spin_ns() == u64::MAX {
             return Ok(Alarm::Now);
         }
         // A kick of before is none for what comes.

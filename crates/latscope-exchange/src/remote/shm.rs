@@ -13,14 +13,15 @@ use latscope_os::worker::{self, Lifetime, inherited};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::process::Child;
+use std::time::Duration;
 
 /// The transport.
 pub static SHM: Transport = Transport { name: "shm", waits: WAITS, ours: true, options: &[], open };
 
 const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 
-/// Time for the remote to begin, ns.
-const PATIENCE: u64 = 10_000_000_000;
+/// Time for the remote to begin.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What `spin-then-park` looks for before it sleeps, ns: longer than an answer takes to come.
 pub const PARK_AFTER: u64 = 50_000;
@@ -36,7 +37,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let window = rings::layout(payload)?;
     let memory = Window::create(window.size).context("no shared memory")?;
     let (process, kicks) = Process::start(order, &memory, &payload.to_string())?;
-    let until = monotonic_ns() + PATIENCE;
+    let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let rings = Rings::connect(&window, memory, kicks, Box::new(process), order.service, until)?;
     Ok(Box::new(rings))
 }
@@ -53,9 +54,9 @@ pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
 
 /// How a side of this wait kicks, the first or the second one, by what both sides have.
 fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Box<dyn Kicks>> {
-    let bell = |patience| -> Result<Box<dyn Kicks>> {
-        let [cell] = shared else { bail!("two parties share one futex") };
-        Ok(Box::new(Futex::new(Bells::open(cell.try_clone()?)?, side, patience)))
+    let bell = |spin_ns| -> Result<Box<dyn Kicks>> {
+        let [cell] = shared else { bail!("two endpoints share one futex") };
+        Ok(Box::new(Futex::new(Bells::open(cell.try_clone()?)?, side, spin_ns)))
     };
     match (wait, shared) {
         ("spin", _) => Ok(Box::new(Spin)),
@@ -92,7 +93,7 @@ impl Process {
         let there = match order.cpus {
             [_, there, ..] => *there,
             [only] if !wait.starts_with("spin") => *only,
-            _ => bail!("two parties that spin need two CPUs: allow a second one, or --wait futex"),
+            _ => bail!("two endpoints that spin need two CPUs: allow a second one, or --wait futex"),
         };
         let shared = shared(wait)?;
         let kicks = kicks(wait, 0, &shared)?;
@@ -238,8 +239,8 @@ mod tests {
             self.kicks.sleep(ns)
         }
 
-        fn patience(&self) -> u64 {
-            self.kicks.patience()
+        fn spin_ns(&self) -> u64 {
+            self.kicks.spin_ns()
         }
     }
 
@@ -337,7 +338,7 @@ mod tests {
             self.0.sleep(ns)
         }
 
-        fn patience(&self) -> u64 {
+        fn spin_ns(&self) -> u64 {
             0
         }
     }
@@ -354,8 +355,8 @@ mod tests {
             self.0.sleep(ns)
         }
 
-        fn patience(&self) -> u64 {
-            self.0.patience()
+        fn spin_ns(&self) -> u64 {
+            self.0.spin_ns()
         }
     }
 

@@ -20,6 +20,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// The transport.
 pub static TTY: Transport = Transport {
@@ -55,8 +56,8 @@ const ROOM: usize = 2 * LIMIT;
 /// A terminal that was silent for so long has nothing more that is late, ms.
 const QUIET: u64 = 50;
 
-/// Time to fall silent, ms.
-const PATIENCE: u64 = 1000;
+/// Time to fall silent.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -289,7 +290,7 @@ impl Channel for Tty {
     fn give_up(&mut self) -> Result<(), Failure> {
         self.owed.clear();
         self.unsent.clear();
-        let end = monotonic_ns() + PATIENCE * MILLISECOND;
+        let end = monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64;
         loop {
             self.input.clear();
             self.rest(QUIET * MILLISECOND)?;

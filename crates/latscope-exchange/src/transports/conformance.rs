@@ -1,12 +1,12 @@
 //! What every transport must hold, between real processes.
 
-mod parties;
+mod processes;
 
 use super::{TRANSPORTS, named};
 use crate::skipped::{skipped, skipped_in_part};
-use crate::transaction::{Client, Failure, Handed, Transport};
+use crate::transaction::{Client, EndpointHandle, Failure, Transport};
 use latscope_host::leftover::{Leftover, Leftovers};
-use parties::*;
+use processes::*;
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// A server in a process of its own, and its client here.
 struct Pair {
     client: Option<Box<dyn Client>>,
-    server: Party,
+    server: EndpointProcess,
     payload: usize,
     leftovers: Leftovers,
 }
@@ -24,16 +24,16 @@ struct Pair {
 impl Pair {
     /// `None` where this machine cannot: then the reason and the remedy are given.
     fn start(transport: &Transport, payload: usize) -> Option<Pair> {
-        let meeting = match transport.meet(payload) {
-            Ok(meeting) => meeting,
+        let endpoint_pair = match transport.endpoint_pair(payload) {
+            Ok(endpoint_pair) => endpoint_pair,
             Err(unavailable) => {
                 assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());
                 eprintln!("{} at {payload} bytes: {unavailable}: {}", transport.name, unavailable.remedy);
                 return None;
             }
         };
-        let (server, client, leftovers) = shares(meeting, payload);
-        let server = Party::start(Role::Server, transport.name, server);
+        let (server, client, leftovers) = shares(endpoint_pair, payload);
+        let server = EndpointProcess::start(Role::Server, transport.name, server);
         let client = Some((transport.client)(client).unwrap());
         Some(Pair { client, server, payload, leftovers })
     }
@@ -60,7 +60,7 @@ impl Pair {
 fn soon<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     thread::spawn(move || tell.send(what()));
-    told.recv_timeout(PATIENCE).expect("it hangs")
+    told.recv_timeout(TIMEOUT).expect("it hangs")
 }
 
 fn bytes_come_back_as_they_were(transport: &Transport) {
@@ -113,7 +113,7 @@ fn an_answer_over_the_limit_ends_the_server(mut pair: Pair) {
     let payload = pair.payload;
     let (result, server) = soon(move || (pair.call(TOO_LONG, payload), pair.server.ends()));
     assert_eq!(result, Err(Failure::Gone));
-    assert!(server.contains("this meeting is for"), "{server}");
+    assert!(server.contains("this endpoint pair is for"), "{server}");
 }
 
 fn a_server_killed_in_a_call_is_gone(mut pair: Pair) {
@@ -128,18 +128,18 @@ fn a_server_killed_between_calls_is_gone(mut pair: Pair) {
 }
 
 fn a_server_ends_with_its_killed_client(transport: &Transport) {
-    let (server, client, _leftovers) = shares(transport.meet(64).unwrap(), 64);
-    let mut server = Party::start(Role::Server, transport.name, server);
-    let mut client = Party::start(Role::Client, transport.name, client);
+    let (server, client, _leftovers) = shares(transport.endpoint_pair(64).unwrap(), 64);
+    let mut server = EndpointProcess::start(Role::Server, transport.name, server);
+    let mut client = EndpointProcess::start(Role::Client, transport.name, client);
     assert_eq!(client.says(), "calling");
     client.kill();
     assert_eq!(server.ends(), "0");
 }
 
 fn interruptions_do_no_harm(transport: &Transport) {
-    let (server, client, _leftovers) = shares(transport.meet(4096).unwrap(), 4096);
-    let mut server = Party::start(Role::StormyServer, transport.name, server);
-    let mut client = Party::start(Role::StormyClient, transport.name, client);
+    let (server, client, _leftovers) = shares(transport.endpoint_pair(4096).unwrap(), 4096);
+    let mut server = EndpointProcess::start(Role::StormyServer, transport.name, server);
+    let mut client = EndpointProcess::start(Role::StormyClient, transport.name, client);
     assert_eq!(client.ends(), "weathered");
     assert_eq!(server.ends(), "0");
 }
@@ -175,12 +175,12 @@ fn a_sender_is_told_of_the_end(mut pair: Pair) {
     // Most likely the queue is full by now; the end is told in any case.
     thread::sleep(std::time::Duration::from_millis(50));
     pair.server.kill();
-    assert_eq!(told.recv_timeout(PATIENCE).expect("it hangs"), Some(Failure::Gone));
+    assert_eq!(told.recv_timeout(TIMEOUT).expect("it hangs"), Some(Failure::Gone));
 }
 
 fn nothing_is_left_after_a_kill(transport: &Transport) {
-    let nothing = Handed { descriptors: Vec::new(), words: Vec::new(), payload: 64 };
-    let mut starter = Party::start(Role::Starter, transport.name, nothing);
+    let nothing = EndpointHandle { descriptors: Vec::new(), words: Vec::new(), payload: 64 };
+    let mut starter = EndpointProcess::start(Role::Starter, transport.name, nothing);
     let left: Vec<Leftover> = serde_json::from_str(&starter.says()).unwrap();
     assert_eq!(starter.says(), "calling");
     starter.kill();
@@ -219,7 +219,7 @@ fn fifos() -> Vec<std::path::PathBuf> {
 fn eventually(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         thread::yield_now();
     }
 }
@@ -231,7 +231,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn conforms(name: &str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let transport = named(name).unwrap();
-    if let Err(unavailable) = transport.meet(1) {
+    if let Err(unavailable) = transport.endpoint_pair(1) {
         assert!(!unavailable.reason.is_empty() && !unavailable.remedy.is_empty());
         return skipped(name, &format!("{unavailable}: {}", unavailable.remedy));
     }
@@ -247,7 +247,7 @@ fn conforms(name: &str) {
         a_sender_is_told_of_the_end,
     ];
     for check in checks {
-        let pair = Pair::start(transport, 4096).expect("a meeting that was possible a moment ago");
+        let pair = Pair::start(transport, 4096).expect("a endpoint pair that was possible a moment ago");
         let left: Vec<Leftover> = pair.leftovers.iter().cloned().collect();
         assert!(left.iter().all(is_there));
         check(pair);
@@ -276,8 +276,8 @@ macro_rules! conform {
             for transport in here() {
                 assert!(!transport.title.is_empty() && !transport.source.is_empty());
                 assert!(transport.copies >= 1 && transport.max_payload >= 65_507);
-                assert!(transport.meet(0).is_err());
-                assert!(transport.meet(transport.max_payload + 1).is_err());
+                assert!(transport.endpoint_pair(0).is_err());
+                assert!(transport.endpoint_pair(transport.max_payload + 1).is_err());
             }
         }
     };

@@ -1,9 +1,9 @@
 //! Messages that the kernel keeps apart: sockets of datagrams and of sequenced
 //! packets.
 
+use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
 use super::lifeline::Lifeline;
-use super::party::{Party, Side, broken, descriptors, failed};
-use crate::transaction::{Failure, Handed};
+use crate::transaction::{EndpointHandle, Failure};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
@@ -20,16 +20,19 @@ pub(super) struct Datagrams<const QUEUES: bool> {
 
 /// An end whose socket itself tells that the other is gone.
 pub(super) fn connected<const QUEUES: bool>(
-    mut handed: Handed,
+    mut handle: EndpointHandle,
     _: Side,
 ) -> Result<Datagrams<QUEUES>, Failure> {
-    let [socket] = descriptors(&mut handed)?;
+    let [socket] = descriptors(&mut handle)?;
     Ok(Datagrams { socket, lifeline: None })
 }
 
 /// An end with a lifeline.
-pub(super) fn watched<const QUEUES: bool>(mut handed: Handed, _: Side) -> Result<Datagrams<QUEUES>, Failure> {
-    let [socket, lifeline] = descriptors(&mut handed)?;
+pub(super) fn watched<const QUEUES: bool>(
+    mut handle: EndpointHandle,
+    _: Side,
+) -> Result<Datagrams<QUEUES>, Failure> {
+    let [socket, lifeline] = descriptors(&mut handle)?;
     let own = socket.try_clone().map_err(broken)?;
     // What came before can still be received; then it is the end.
     let wake = move || {
@@ -38,7 +41,7 @@ pub(super) fn watched<const QUEUES: bool>(mut handed: Handed, _: Side) -> Result
     Ok(Datagrams { socket, lifeline: Some(Lifeline::watch(lifeline, wake)?) })
 }
 
-impl<const QUEUES: bool> Party for Datagrams<QUEUES> {
+impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
     const QUEUES: bool = QUEUES;
 
     #[inline]

@@ -2,10 +2,10 @@
 //! library zbus. What is measured is the library, its threads included.
 
 use super::LARGEST;
-use super::party::{
-    MORE_DESCRIPTORS, Party, Side, broken, client, descriptors, meeting, server, unavailable,
+use super::endpoint::{
+    Endpoint, MORE_DESCRIPTORS, Side, broken, client, descriptors, endpoint_pair, server, unavailable,
 };
-use crate::transaction::{Failure, Handed, Transport};
+use crate::transaction::{EndpointHandle, Failure, Transport};
 use serde_bytes::Bytes;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -25,10 +25,10 @@ pub(super) static TRANSPORT: Transport = Transport {
     open: |_| {
         let (server, client) =
             UnixStream::pair().map_err(|error| unavailable("no Unix sockets", error, MORE_DESCRIPTORS))?;
-        Ok(meeting(vec![server.into()], vec![client.into()]))
+        Ok(endpoint_pair(vec![server.into()], vec![client.into()]))
     },
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
 /// One end of a connection between peers.
@@ -40,8 +40,8 @@ struct Peer {
     asked: Option<Message>,
 }
 
-fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
-    let [socket] = descriptors(&mut handed)?;
+fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
+    let [socket] = descriptors(&mut handle)?;
     let socket = UnixStream::from(socket);
     let builder = Builder::async_io_unix_stream(socket.try_clone().map_err(broken)?).p2p();
     let builder = match side {
@@ -60,7 +60,7 @@ impl Drop for Peer {
     }
 }
 
-impl Party for Peer {
+impl Endpoint for Peer {
     const QUEUES: bool = true;
 
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {

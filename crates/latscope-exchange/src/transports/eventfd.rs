@@ -1,10 +1,10 @@
 //! Shared memory, with event descriptors as the bell: eventfd(2).
 
 use super::LARGEST;
+use super::endpoint::{MORE_DESCRIPTORS, Side, broken, client, descriptors, failed, server, unavailable};
 use super::lifeline::Lifeline;
-use super::mailbox::{self, Bell, Correspondent, Extra};
-use super::party::{MORE_DESCRIPTORS, Side, broken, client, descriptors, failed, server, unavailable};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use super::mailbox::{self, Bell, Extra, MailboxEndpoint};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, write};
@@ -18,21 +18,24 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let events = || -> std::io::Result<Extra> {
         // In the order of the sides that ring them.
         let events = vec![eventfd(0, EventfdFlags::CLOEXEC)?, eventfd(0, EventfdFlags::CLOEXEC)?];
         Extra::shared(events)
     };
-    mailbox::meeting(payload, events().map_err(|error| unavailable("no eventfd", error, MORE_DESCRIPTORS))?)
+    mailbox::endpoint_pair(
+        payload,
+        events().map_err(|error| unavailable("no eventfd", error, MORE_DESCRIPTORS))?,
+    )
 }
 
-fn join(handed: Handed, side: Side) -> Result<Correspondent<Events>, Failure> {
-    mailbox::join(handed, side, Events::new)
+fn join(handle: EndpointHandle, side: Side) -> Result<MailboxEndpoint<Events>, Failure> {
+    mailbox::join(handle, side, Events::new)
 }
 
 struct Events {
@@ -42,8 +45,8 @@ struct Events {
 }
 
 impl Events {
-    fn new(lifeline: OwnedFd, mut handed: Handed, side: Side) -> Result<Self, Failure> {
-        let [client_rings, server_rings] = descriptors(&mut handed)?;
+    fn new(lifeline: OwnedFd, mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let [client_rings, server_rings] = descriptors(&mut handle)?;
         let (input, output) = match side {
             Side::Client => (server_rings, client_rings),
             Side::Server => (client_rings, server_rings),

@@ -1,9 +1,9 @@
 //! Two named pipes in a directory: fifo(7). The names go as soon as both ends
 //! are open: what is measured are the files.
 
-use super::party::{client, meeting, server, unavailable};
+use super::endpoint::{client, endpoint_pair, server, unavailable};
 use super::{LARGEST, pipe, stream};
-use crate::transaction::{Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointPair, Transport, Unavailable};
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, fcntl_setfl, mkfifoat, open as open_file};
 use std::io;
@@ -18,11 +18,11 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, stream::over_pipes),
-    client: |handed| client(handed, stream::over_pipes),
+    server: |handle| server(handle, stream::over_pipes),
+    client: |handle| client(handle, stream::over_pipes),
 };
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let fifos = || -> io::Result<_> {
         let directory = tempfile::Builder::new().prefix(".latscope-").tempdir()?;
         Ok((fifo(&directory.path().join("there"))?, fifo(&directory.path().join("back"))?))
@@ -32,7 +32,7 @@ fn open(payload: usize) -> Result<Meeting, Unavailable> {
     })?;
     pipe::make_room(&client_writes, payload);
     pipe::make_room(&server_writes, payload);
-    Ok(meeting(vec![server_reads, server_writes], vec![client_reads, client_writes]))
+    Ok(endpoint_pair(vec![server_reads, server_writes], vec![client_reads, client_writes]))
 }
 
 /// Both ends of a new FIFO, blocking.

@@ -1,6 +1,6 @@
 //! Shared memory, with futexes as the bell: futex(2).
 
-use super::party::{client, server};
+use super::endpoint::{client, server};
 use super::{LARGEST, counted, mailbox};
 use crate::transaction::Transport;
 use latscope_os::futex::Tokens;
@@ -13,7 +13,7 @@ pub(super) static TRANSPORT: Transport = Transport {
     spins: false,
     inheritance: None,
     max_payload: LARGEST,
-    open: counted::meeting::<Tokens>,
-    server: |handed| server(handed, counted::join::<Tokens>),
-    client: |handed| client(handed, counted::join::<Tokens>),
+    open: counted::endpoint_pair::<Tokens>,
+    server: |handle| server(handle, counted::join::<Tokens>),
+    client: |handle| client(handle, counted::join::<Tokens>),
 };

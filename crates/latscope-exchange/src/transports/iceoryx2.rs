@@ -3,9 +3,11 @@
 //! measured is the library.
 
 use super::LARGEST;
+use super::endpoint::{
+    Endpoint, Side, broken, client, descriptors, endpoint_pair, random_name, server, unavailable,
+};
 use super::lifeline::Lifeline;
-use super::party::{Party, Side, broken, client, descriptors, meeting, random_name, server, unavailable};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use ::iceoryx2::port::listener::Listener;
 use ::iceoryx2::port::notifier::Notifier;
 use ::iceoryx2::port::publisher::Publisher;
@@ -29,11 +31,11 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
-fn open(_: usize) -> Result<Meeting, Unavailable> {
+fn open(_: usize) -> Result<EndpointPair, Unavailable> {
     let directory = tempfile::Builder::new().prefix(".latscope-").tempdir().map_err(|error| {
         unavailable("no directory for iceoryx2", error, "set TMPDIR to a directory you may write to")
     })?;
@@ -42,14 +44,14 @@ fn open(_: usize) -> Result<Meeting, Unavailable> {
     let words = vec![directory.display().to_string(), prefix.clone()];
     let leftovers = Leftovers::from([Leftover::Directory(directory), Leftover::SharedMemory(prefix)]);
     let (server, client) = super::lifeline::pair()?;
-    Ok(Meeting { words, leftovers, ..meeting(vec![server], vec![client]) })
+    Ok(EndpointPair { words, leftovers, ..endpoint_pair(vec![server], vec![client]) })
 }
 
 /// Time for what the other process is just making.
 const CREATION: Duration = Duration::from_secs(10);
 
-fn node(handed: &Handed) -> Result<Node<Shared>, Failure> {
-    let [directory, prefix] = &handed.words[..] else {
+fn node(handle: &EndpointHandle) -> Result<Node<Shared>, Failure> {
+    let [directory, prefix] = &handle.words[..] else {
         return Err(broken("no directory and prefix were handed over"));
     };
     let mut config = Config::default();
@@ -96,9 +98,9 @@ fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Fail
     open().map_err(debug)
 }
 
-fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
-    let node = node(&handed)?;
-    let [lifeline]: [OwnedFd; 1] = descriptors(&mut handed)?;
+fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
+    let node = node(&handle)?;
+    let [lifeline]: [OwnedFd; 1] = descriptors(&mut handle)?;
     let name = |side: usize| ServiceName::new(SERVICES[side]).map_err(debug);
     let samples = |side| {
         let name = name(side)?;
@@ -110,7 +112,7 @@ fn join(mut handed: Handed, side: Side) -> Result<Peer, Failure> {
     };
     let (samples_out, samples_in) = (samples(side.own())?, samples(side.other())?);
     let (events_out, events_in) = (events(side.own())?, events(side.other())?);
-    let publisher = samples_out.publisher_builder().initial_max_slice_len(handed.payload).create();
+    let publisher = samples_out.publisher_builder().initial_max_slice_len(handle.payload).create();
     let listener = events_in.listener_builder().create().map_err(debug)?;
     let alarm = events_in.notifier_builder().create().map_err(debug)?;
     let wake = move || {
@@ -159,7 +161,7 @@ impl Peer {
     }
 }
 
-impl Party for Peer {
+impl Endpoint for Peer {
     /// What is published too fast is lost.
     const QUEUES: bool = false;
 

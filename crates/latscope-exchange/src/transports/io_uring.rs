@@ -3,10 +3,10 @@
 //! over by the same call that waits.
 
 use super::LARGEST;
+use super::endpoint::{Side, broken, client, descriptors, numbers, server, unavailable};
 use super::lifeline::Lifeline;
-use super::mailbox::{self, Bell, Correspondent, Extra};
-use super::party::{Side, broken, client, descriptors, numbers, server, unavailable};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use super::mailbox::{self, Bell, Extra, MailboxEndpoint};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_os::ring::{self, Completion, Layout, Ring};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
@@ -20,14 +20,14 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
 /// What a message is marked with.
 const RUNG: u64 = 1;
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let rings = || -> io::Result<Extra> {
         let (first, layout) = ring::create()?;
         let (second, _) = ring::create()?;
@@ -40,7 +40,7 @@ fn open(payload: usize) -> Result<Meeting, Unavailable> {
         let remedy = "Linux 5.18 or newer, kernel.io_uring_disabled=0, no seccomp filter against io_uring";
         unavailable("no messages between io_uring instances", error, remedy)
     })?;
-    mailbox::meeting(payload, extra)
+    mailbox::endpoint_pair(payload, extra)
 }
 
 /// Has a ring send itself a message: an older kernel knows no such operation.
@@ -55,8 +55,8 @@ fn check_messages(descriptor: &OwnedFd, layout: Layout) -> io::Result<()> {
     }
 }
 
-fn join(handed: Handed, side: Side) -> Result<Correspondent<Rings>, Failure> {
-    mailbox::join(handed, side, Rings::new)
+fn join(handle: EndpointHandle, side: Side) -> Result<MailboxEndpoint<Rings>, Failure> {
+    mailbox::join(handle, side, Rings::new)
 }
 
 struct Rings {
@@ -65,16 +65,16 @@ struct Rings {
 }
 
 impl Rings {
-    fn new(lifeline: OwnedFd, mut handed: Handed, side: Side) -> Result<Self, Failure> {
-        let layout = Layout::from_words(numbers(&handed)?).ok_or_else(|| broken("no layout of a ring"))?;
-        let [clients, servers] = descriptors(&mut handed)?;
+    fn new(lifeline: OwnedFd, mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let layout = Layout::from_words(numbers(&handle)?).ok_or_else(|| broken("no layout of a ring"))?;
+        let [clients, servers] = descriptors(&mut handle)?;
         let (own, other) = match side {
             Side::Client => (clients, servers),
             Side::Server => (servers, clients),
         };
         let own = Ring::open(own, layout, other).map_err(broken)?;
         // A ring that watched the lifeline itself would hold it, and the other
-        // party holds the ring: neither would ever see the end.
+        // endpoint holds the ring: neither would ever see the end.
         let mut alarm = alarm(&own).map_err(broken)?;
         let wake = move || {
             // It fails only where the ring does not work any more.

@@ -1,8 +1,8 @@
-//! How a party that sleeps in something learns that the other is gone, also
+//! How an endpoint that sleeps in something learns that the other is gone, also
 //! when that was killed: a socket whose other end only the other process has,
 //! and a thread that sleeps on it. Transactions cost nothing more for it.
 
-use super::party::{MORE_DESCRIPTORS, unavailable};
+use super::endpoint::{MORE_DESCRIPTORS, unavailable};
 use crate::transaction::{Failure, Unavailable};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
@@ -17,7 +17,7 @@ pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Unavailable> {
         .map_err(|error| unavailable("no sockets", error, MORE_DESCRIPTORS))
 }
 
-/// One end of a lifeline; the other party's sees when this is dropped.
+/// One end of a lifeline; the other endpoint's sees when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lifeline {
     state: Arc<State>,
@@ -36,7 +36,7 @@ struct State {
 const STACK: usize = 128 << 10;
 
 impl Lifeline {
-    /// Watches `socket`; calls `wake` once when the other party is gone, which
+    /// Watches `socket`; calls `wake` once when the other endpoint is gone, which
     /// must not sleep. From before that call on [`gone`](Self::gone) is true.
     pub(super) fn watch(socket: OwnedFd, mut wake: impl FnMut() + Send + 'static) -> Result<Self, Failure> {
         let (gone, closing) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -49,15 +49,14 @@ impl Lifeline {
                 wake();
             }
         };
-        let thread = thread::Builder::new()
-            .name(String::from("lifeline"))
-            .stack_size(STACK)
-            .spawn(watching)
-            .map_err(|error| Failure::Broken(format!("no thread to watch the other party: {error}")))?;
+        let thread =
+            thread::Builder::new().name(String::from("lifeline")).stack_size(STACK).spawn(watching).map_err(
+                |error| Failure::Broken(format!("no thread to watch the other endpoint: {error}")),
+            )?;
         Ok(Lifeline { state, thread: Some(thread) })
     }
 
-    /// Whether the other party is known to be gone.
+    /// Whether the other endpoint is known to be gone.
     #[inline]
     pub(super) fn gone(&self) -> bool {
         self.state.gone.load(Ordering::SeqCst)

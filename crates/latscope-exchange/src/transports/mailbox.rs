@@ -1,8 +1,8 @@
 //! Messages in shared memory, and a bell that tells that one is there.
 
+use super::endpoint::{Endpoint, MORE_DESCRIPTORS, Side, broken, unavailable};
 use super::lifeline;
-use super::party::{MORE_DESCRIPTORS, Party, Side, broken, unavailable};
-use crate::transaction::{Failure, Handed, Meeting, Unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Unavailable};
 use latscope_host::leftover::Leftovers;
 use latscope_os::mailbox::Mailbox;
 use rustix::fd::OwnedFd;
@@ -10,20 +10,20 @@ use rustix::fd::OwnedFd;
 /// How often a message is copied: into the memory and out of it.
 pub(super) const COPIES: u32 = 2;
 
-/// What tells the other party that a message is there.
+/// What tells the other endpoint that a message is there.
 pub(super) trait Bell: Send + 'static {
     /// Tells it.
     fn ring(&mut self) -> Result<(), Failure>;
 
-    /// Waits to be told, or until the other party is gone; may return early.
+    /// Waits to be told, or until the other endpoint is gone; may return early.
     /// `arrived` tells whether a message is there.
     fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure>;
 
-    /// Whether the other party is known to be gone.
+    /// Whether the other endpoint is known to be gone.
     fn gone(&self) -> bool;
 }
 
-/// What a mechanism adds to the memory and the lifeline of a meeting.
+/// What a mechanism adds to the memory and the lifeline of an endpoint pair.
 #[derive(Default)]
 pub(super) struct Extra {
     pub(super) server: Vec<OwnedFd>,
@@ -40,8 +40,8 @@ impl Extra {
     }
 }
 
-/// A meeting over shared memory.
-pub(super) fn meeting(payload: usize, extra: Extra) -> Result<Meeting, Unavailable> {
+/// An endpoint pair over shared memory.
+pub(super) fn endpoint_pair(payload: usize, extra: Extra) -> Result<EndpointPair, Unavailable> {
     let no_memory = |error| unavailable("no shared memory", error, MORE_DESCRIPTORS);
     let mailbox = Mailbox::create(payload).map_err(no_memory)?;
     let handle = || mailbox.descriptor().try_clone_to_owned().map_err(no_memory);
@@ -49,28 +49,28 @@ pub(super) fn meeting(payload: usize, extra: Extra) -> Result<Meeting, Unavailab
     let (mut server, mut client) = (vec![handle()?, server_line], vec![handle()?, client_line]);
     server.extend(extra.server);
     client.extend(extra.client);
-    Ok(Meeting { server, client, words: extra.words, leftovers: extra.leftovers, kept: None })
+    Ok(EndpointPair { server, client, words: extra.words, leftovers: extra.leftovers, kept: None })
 }
 
 /// One end over shared memory, with the bell that `bell` makes of the
 /// lifeline and what the mechanism added.
 pub(super) fn join<B: Bell>(
-    mut handed: Handed,
+    mut handle: EndpointHandle,
     side: Side,
-    bell: impl FnOnce(OwnedFd, Handed, Side) -> Result<B, Failure>,
-) -> Result<Correspondent<B>, Failure> {
-    if handed.descriptors.len() < 2 {
+    bell: impl FnOnce(OwnedFd, EndpointHandle, Side) -> Result<B, Failure>,
+) -> Result<MailboxEndpoint<B>, Failure> {
+    if handle.descriptors.len() < 2 {
         return Err(broken("neither memory nor a lifeline was handed over"));
     }
-    let memory = handed.descriptors.remove(0);
-    let lifeline = handed.descriptors.remove(0);
-    let mailbox = Mailbox::open(memory, handed.payload).map_err(broken)?;
-    let bell = bell(lifeline, handed, side)?;
-    Ok(Correspondent { mailbox, bell, side, last: 0 })
+    let memory = handle.descriptors.remove(0);
+    let lifeline = handle.descriptors.remove(0);
+    let mailbox = Mailbox::open(memory, handle.payload).map_err(broken)?;
+    let bell = bell(lifeline, handle, side)?;
+    Ok(MailboxEndpoint { mailbox, bell, side, last: 0 })
 }
 
-/// One party that leaves messages for the other.
-pub(super) struct Correspondent<B> {
+/// One endpoint that leaves messages for the other.
+pub(super) struct MailboxEndpoint<B> {
     mailbox: Mailbox,
     bell: B,
     side: Side,
@@ -78,7 +78,7 @@ pub(super) struct Correspondent<B> {
     last: u32,
 }
 
-impl<B: Bell> Party for Correspondent<B> {
+impl<B: Bell> Endpoint for MailboxEndpoint<B> {
     /// There is one slot, and the answer goes where the request was.
     const QUEUES: bool = false;
 

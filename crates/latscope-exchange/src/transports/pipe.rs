@@ -1,8 +1,8 @@
 //! Two pipes: pipe(7).
 
-use super::party::{MORE_DESCRIPTORS, client, meeting, server, unavailable};
+use super::endpoint::{MORE_DESCRIPTORS, client, endpoint_pair, server, unavailable};
 use super::{LARGEST, stream};
-use crate::transaction::{Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointPair, Transport, Unavailable};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
@@ -15,17 +15,17 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, stream::over_pipes),
-    client: |handed| client(handed, stream::over_pipes),
+    server: |handle| server(handle, stream::over_pipes),
+    client: |handle| client(handle, stream::over_pipes),
 };
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let pipe =
         || pipe_with(PipeFlags::CLOEXEC).map_err(|error| unavailable("no pipes", error, MORE_DESCRIPTORS));
     let ((server_reads, client_writes), (client_reads, server_writes)) = (pipe()?, pipe()?);
     make_room(&client_writes, payload);
     make_room(&server_writes, payload);
-    Ok(meeting(vec![server_reads, server_writes], vec![client_reads, client_writes]))
+    Ok(endpoint_pair(vec![server_reads, server_writes], vec![client_reads, client_writes]))
 }
 
 /// Room in a pipe before it is asked for more: pipe(7).

@@ -1,10 +1,10 @@
 //! Two POSIX message queues: mq_overview(7). Their names go before they are
 //! used: a queue is a descriptor on Linux.
 
-use super::party::{Side, client, descriptors, failed, meeting, random_name, server, unavailable};
+use super::endpoint::{Side, client, descriptors, endpoint_pair, failed, random_name, server, unavailable};
 use super::queue::{Queued, Queues};
 use super::{LARGEST, lifeline};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_os::message_queue::{self, Patience, create, receive, unlink};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -18,8 +18,8 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
 /// Messages a queue holds, where they are not large: as many as anybody may have.
@@ -28,18 +28,18 @@ const MESSAGES: usize = 10;
 /// Bytes of all messages of a queue. Its owner may have 800 KiB in all queues together.
 const ROOM: usize = 32 << 10;
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let messages = (ROOM / payload).clamp(1, MESSAGES);
     let queue = || nameless(messages, payload).map_err(|error| refused(error, payload));
     let again = |queue: &OwnedFd| {
         queue
             .try_clone()
-            .map_err(|error| unavailable("no descriptors", error, super::party::MORE_DESCRIPTORS))
+            .map_err(|error| unavailable("no descriptors", error, super::endpoint::MORE_DESCRIPTORS))
     };
     let (there, back) = (queue()?, queue()?);
     let (server_line, client_line) = lifeline::pair()?;
     let server = vec![again(&there)?, again(&back)?, server_line];
-    Ok(meeting(server, vec![back, there, client_line]))
+    Ok(endpoint_pair(server, vec![back, there, client_line]))
 }
 
 fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
@@ -58,9 +58,9 @@ fn refused(error: Errno, payload: usize) -> Unavailable {
     unavailable(&format!("no POSIX message queue for {payload} bytes"), error, &remedy)
 }
 
-fn join(mut handed: Handed, _: Side) -> Result<Queued<PosixQueues>, Failure> {
-    let [input, output, lifeline] = descriptors(&mut handed)?;
-    Queued::new(PosixQueues { input, output, limit: handed.payload, whole: Vec::new() }, lifeline)
+fn join(mut handle: EndpointHandle, _: Side) -> Result<Queued<PosixQueues>, Failure> {
+    let [input, output, lifeline] = descriptors(&mut handle)?;
+    Queued::new(PosixQueues { input, output, limit: handle.payload, whole: Vec::new() }, lifeline)
 }
 
 struct PosixQueues {

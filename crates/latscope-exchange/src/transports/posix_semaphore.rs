@@ -1,6 +1,6 @@
 //! Shared memory, with unnamed POSIX semaphores as the bell: sem_overview(7).
 
-use super::party::{client, server};
+use super::endpoint::{client, server};
 use super::{LARGEST, counted, mailbox};
 use crate::transaction::Transport;
 use latscope_os::semaphore::Semaphore;
@@ -13,7 +13,7 @@ pub(super) static TRANSPORT: Transport = Transport {
     spins: false,
     inheritance: None,
     max_payload: LARGEST,
-    open: counted::meeting::<Semaphore>,
-    server: |handed| server(handed, counted::join::<Semaphore>),
-    client: |handed| client(handed, counted::join::<Semaphore>),
+    open: counted::endpoint_pair::<Semaphore>,
+    server: |handle| server(handle, counted::join::<Semaphore>),
+    client: |handle| client(handle, counted::join::<Semaphore>),
 };

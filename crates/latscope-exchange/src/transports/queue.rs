@@ -1,19 +1,19 @@
 //! Messages in two queues of the kernel, one in each direction. A queue does
 //! not know that its other user is gone: see [`lifeline`](super::lifeline).
 
+use super::endpoint::Endpoint;
 use super::lifeline::Lifeline;
-use super::party::Party;
 use crate::transaction::Failure;
 use latscope_os::message_queue::Patience;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-/// One party's view of two queues.
+/// One endpoint's view of two queues.
 pub(super) trait Queues: Send + Sized + 'static {
     /// What the kernel says of an empty queue to those who do not wait.
     const EMPTY: Errno;
 
-    /// Puts a message into the other party's queue.
+    /// Puts a message into the other endpoint's queue.
     fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno>;
 
     /// Takes a message from the own queue, as much of it as fits, and returns its length.
@@ -25,7 +25,7 @@ pub(super) trait Queues: Send + Sized + 'static {
     /// Puts an empty message into the own queue, if there is room.
     fn nudge(&mut self);
 
-    /// Takes away what was put into the other party's queue.
+    /// Takes away what was put into the other endpoint's queue.
     fn empty(&mut self);
 
     /// What an error of a transfer means.
@@ -40,7 +40,7 @@ pub(super) struct Queued<Q> {
 
 impl<Q: Queues> Queued<Q> {
     pub(super) fn new(queues: Q, lifeline: OwnedFd) -> Result<Self, Failure> {
-        let mut watched = queues.again().map_err(super::party::broken)?;
+        let mut watched = queues.again().map_err(super::endpoint::broken)?;
         let wake = move || {
             // Who sleeps for want of a message gets an empty one; if there is
             // no room for it, nobody does. Who sleeps for want of room gets
@@ -52,7 +52,7 @@ impl<Q: Queues> Queued<Q> {
     }
 }
 
-impl<Q: Queues> Party for Queued<Q> {
+impl<Q: Queues> Endpoint for Queued<Q> {
     const QUEUES: bool = true;
 
     #[inline]

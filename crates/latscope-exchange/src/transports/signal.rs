@@ -5,10 +5,10 @@
 //! thread, whatever the other threads of its process do with that signal.
 
 use super::LARGEST;
+use super::endpoint::{MORE_DESCRIPTORS, Side, broken, client, descriptors, failed, server, unavailable};
 use super::lifeline::Lifeline;
-use super::mailbox::{self, Bell, Correspondent, Extra};
-use super::party::{MORE_DESCRIPTORS, Side, broken, client, descriptors, failed, server, unavailable};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use super::mailbox::{self, Bell, Extra, MailboxEndpoint};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_os::queued_signal::{self, Address, receiver};
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
 use rustix::fd::OwnedFd;
@@ -25,24 +25,24 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
 /// Who waits, on each side: 0 before anybody does.
 type Waiting = SharedCell<[Lane<AtomicU64>; 2]>;
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let waiting = || -> std::io::Result<Extra> {
         let waiting = Waiting::create(Scope::Processes)?;
         Extra::shared(vec![waiting.descriptor().try_clone_to_owned()?])
     };
     let no_memory = |error| unavailable("no shared memory", error, MORE_DESCRIPTORS);
-    mailbox::meeting(payload, waiting().map_err(no_memory)?)
+    mailbox::endpoint_pair(payload, waiting().map_err(no_memory)?)
 }
 
-fn join(handed: Handed, side: Side) -> Result<Correspondent<Signals>, Failure> {
-    mailbox::join(handed, side, Signals::new)
+fn join(handle: EndpointHandle, side: Side) -> Result<MailboxEndpoint<Signals>, Failure> {
+    mailbox::join(handle, side, Signals::new)
 }
 
 struct Signals {
@@ -53,8 +53,8 @@ struct Signals {
 }
 
 impl Signals {
-    fn new(lifeline: OwnedFd, mut handed: Handed, side: Side) -> Result<Self, Failure> {
-        let [memory] = descriptors(&mut handed)?;
+    fn new(lifeline: OwnedFd, mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let [memory] = descriptors(&mut handle)?;
         let waiting = Waiting::open(memory).map_err(broken)?;
         let watched = waiting.clone();
         let wake = move || {
@@ -66,7 +66,7 @@ impl Signals {
         Ok(Signals { waiting, side, told: None, lifeline: Lifeline::watch(lifeline, wake)? })
     }
 
-    /// Tells the other party which thread of this one waits, before it may have to.
+    /// Tells the other endpoint which thread of this one waits, before it may have to.
     #[inline]
     fn tell(&mut self) -> Result<(), Failure> {
         let own = receiver().map_err(failed)?;
@@ -78,7 +78,7 @@ impl Signals {
         Ok(())
     }
 
-    /// The other party's waiting thread, which at the very beginning is awaited.
+    /// The other endpoint's waiting thread, which at the very beginning is awaited.
     #[inline]
     fn other(&self) -> Result<Address, Failure> {
         loop {

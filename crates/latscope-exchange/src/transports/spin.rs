@@ -1,10 +1,10 @@
 //! Shared memory alone: the receiver watches the stamp and never sleeps. No
-//! system call is made while the other party answers.
+//! system call is made while the other endpoint answers.
 
 use super::LARGEST;
-use super::mailbox::{self, Bell, Correspondent, Extra};
-use super::party::{Side, client, server};
-use crate::transaction::{Failure, Handed, Transport};
+use super::endpoint::{Side, client, server};
+use super::mailbox::{self, Bell, Extra, MailboxEndpoint};
+use crate::transaction::{EndpointHandle, Failure, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::hint::spin_loop;
@@ -17,17 +17,17 @@ pub(super) static TRANSPORT: Transport = Transport {
     spins: true,
     inheritance: None,
     max_payload: LARGEST,
-    open: |payload| mailbox::meeting(payload, Extra::default()),
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    open: |payload| mailbox::endpoint_pair(payload, Extra::default()),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
-fn join(handed: Handed, side: Side) -> Result<Correspondent<Watched>, Failure> {
-    mailbox::join(handed, side, |lifeline, _, _| Ok(Watched { lifeline, gone: false }))
+fn join(handle: EndpointHandle, side: Side) -> Result<MailboxEndpoint<Watched>, Failure> {
+    mailbox::join(handle, side, |lifeline, _, _| Ok(Watched { lifeline, gone: false }))
 }
 
 /// Looks, without a look at the lifeline: a millisecond or so. Waiting longer
-/// than that means that the other party has no CPU, or is gone.
+/// than that means that the other endpoint has no CPU, or is gone.
 const LOOKS: u32 = 1 << 14;
 
 /// No bell at all.

@@ -2,8 +2,8 @@
 //! ours, and goes in one system call. So it comes, unless the kernel hands it
 //! over in pieces.
 
-use super::party::{Party, Side, descriptors, failed};
-use crate::transaction::{Failure, Handed};
+use super::endpoint::{Endpoint, Side, descriptors, failed};
+use crate::transaction::{EndpointHandle, Failure};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, readv, write, writev};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -37,16 +37,16 @@ pub(super) struct Stream {
 }
 
 /// The end over the one descriptor of a socket.
-pub(super) fn over_socket(mut handed: Handed, _: Side) -> Result<Stream, Failure> {
-    let [socket] = descriptors(&mut handed)?;
-    let again = socket.try_clone().map_err(super::party::broken)?;
-    Ok(Stream::new(socket, again, true, handed.payload))
+pub(super) fn over_socket(mut handle: EndpointHandle, _: Side) -> Result<Stream, Failure> {
+    let [socket] = descriptors(&mut handle)?;
+    let again = socket.try_clone().map_err(super::endpoint::broken)?;
+    Ok(Stream::new(socket, again, true, handle.payload))
 }
 
 /// The end over the two descriptors of pipes, the one that is read first.
-pub(super) fn over_pipes(mut handed: Handed, _: Side) -> Result<Stream, Failure> {
-    let [input, output] = descriptors(&mut handed)?;
-    Ok(Stream::new(input, output, false, handed.payload))
+pub(super) fn over_pipes(mut handle: EndpointHandle, _: Side) -> Result<Stream, Failure> {
+    let [input, output] = descriptors(&mut handle)?;
+    Ok(Stream::new(input, output, false, handle.payload))
 }
 
 impl Stream {
@@ -117,7 +117,7 @@ impl Stream {
     }
 }
 
-impl Party for Stream {
+impl Endpoint for Stream {
     const QUEUES: bool = true;
 
     #[inline]

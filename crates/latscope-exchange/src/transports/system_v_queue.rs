@@ -1,9 +1,9 @@
 //! Two System V message queues: msgop(2).
 
-use super::party::{Side, client, descriptors, failed, numbers, server, unavailable};
+use super::endpoint::{Side, client, descriptors, failed, numbers, server, unavailable};
 use super::queue::{Queued, Queues};
 use super::{LARGEST, lifeline};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::system_v::{Message, Patience, create_queue};
 use rustix::io::Errno;
@@ -19,11 +19,11 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     // A longer one is refused, or waits for room that never comes.
     let allowed = limit("msgmax").min(limit("msgmnb"));
     if payload > allowed {
@@ -45,7 +45,7 @@ fn open(payload: usize) -> Result<Meeting, Unavailable> {
     let leftovers = first.and(Leftover::SystemVQueue(back));
     let (server_line, client_line) = lifeline::pair()?;
     let words = vec![there.to_string(), back.to_string()];
-    Ok(Meeting { server: vec![server_line], client: vec![client_line], words, leftovers, kept: None })
+    Ok(EndpointPair { server: vec![server_line], client: vec![client_line], words, leftovers, kept: None })
 }
 
 /// A limit of the kernel, bytes; where it does not tell, what is usual.
@@ -54,12 +54,12 @@ fn limit(name: &str) -> usize {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(8192)
 }
 
-fn join(mut handed: Handed, side: Side) -> Result<Queued<SystemVQueues>, Failure> {
-    let queues: [i32; 2] = numbers(&handed)?;
-    let [lifeline] = descriptors(&mut handed)?;
+fn join(mut handle: EndpointHandle, side: Side) -> Result<Queued<SystemVQueues>, Failure> {
+    let queues: [i32; 2] = numbers(&handle)?;
+    let [lifeline] = descriptors(&mut handle)?;
     // In the order of the sides that put into them.
     let (input, output) = (queues[side.other()], queues[side.own()]);
-    let message = Message::with_capacity(handed.payload);
+    let message = Message::with_capacity(handle.payload);
     Queued::new(SystemVQueues { input, output, message }, lifeline)
 }
 

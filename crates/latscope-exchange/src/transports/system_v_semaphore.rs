@@ -1,10 +1,10 @@
 //! Shared memory, with System V semaphores as the bell: semop(2).
 
 use super::LARGEST;
+use super::endpoint::{Side, client, failed, numbers, server, unavailable};
 use super::lifeline::Lifeline;
-use super::mailbox::{self, Bell, Correspondent, Extra};
-use super::party::{Side, client, failed, numbers, server, unavailable};
-use crate::transaction::{Failure, Handed, Meeting, Transport, Unavailable};
+use super::mailbox::{self, Bell, Extra, MailboxEndpoint};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::system_v::{change, create_semaphores};
 use rustix::fd::OwnedFd;
@@ -19,22 +19,22 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, join),
-    client: |handed| client(handed, join),
+    server: |handle| server(handle, join),
+    client: |handle| client(handle, join),
 };
 
-fn open(payload: usize) -> Result<Meeting, Unavailable> {
+fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let set = create_semaphores(2).map_err(|error| {
         let remedy =
             "remove unused ones (ipcs -s, ipcrm), raise kernel.sem, or use a kernel with CONFIG_SYSVIPC";
         unavailable("no System V semaphores", error, remedy)
     })?;
     let leftovers = Leftovers::from([Leftover::SystemVSemaphores(set)]);
-    mailbox::meeting(payload, Extra { words: vec![set.to_string()], leftovers, ..Extra::default() })
+    mailbox::endpoint_pair(payload, Extra { words: vec![set.to_string()], leftovers, ..Extra::default() })
 }
 
-fn join(handed: Handed, side: Side) -> Result<Correspondent<Semaphores>, Failure> {
-    mailbox::join(handed, side, Semaphores::new)
+fn join(handle: EndpointHandle, side: Side) -> Result<MailboxEndpoint<Semaphores>, Failure> {
+    mailbox::join(handle, side, Semaphores::new)
 }
 
 /// A set of two: what the client posts and what the server posts.
@@ -46,8 +46,8 @@ struct Semaphores {
 }
 
 impl Semaphores {
-    fn new(lifeline: OwnedFd, handed: Handed, side: Side) -> Result<Self, Failure> {
-        let [set] = numbers(&handed)?;
+    fn new(lifeline: OwnedFd, handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let [set] = numbers(&handle)?;
         let (own, other) = (side.own() as u16, side.other() as u16);
         let wake = move || {
             // It fails only where the set is removed, and with it all waiting.

@@ -1,8 +1,8 @@
 //! A TCP connection over the loopback interface, without Nagle's delay: tcp(7).
 
-use super::party::{client, meeting, server, unavailable};
+use super::endpoint::{client, endpoint_pair, server, unavailable};
 use super::{LARGEST, stream};
-use crate::transaction::{Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointPair, Transport, Unavailable};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
@@ -15,15 +15,15 @@ pub(super) static TRANSPORT: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST,
     open,
-    server: |handed| server(handed, stream::over_socket),
-    client: |handed| client(handed, stream::over_socket),
+    server: |handle| server(handle, stream::over_socket),
+    client: |handle| client(handle, stream::over_socket),
 };
 
-fn open(_: usize) -> Result<Meeting, Unavailable> {
+fn open(_: usize) -> Result<EndpointPair, Unavailable> {
     let (server, client) = pair().map_err(|error| {
         unavailable("no TCP connection over 127.0.0.1", error, "bring the interface up: ip link set lo up")
     })?;
-    Ok(meeting(vec![server.into()], vec![client.into()]))
+    Ok(endpoint_pair(vec![server.into()], vec![client.into()]))
 }
 
 fn pair() -> io::Result<(TcpStream, TcpStream)> {

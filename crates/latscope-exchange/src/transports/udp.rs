@@ -1,9 +1,9 @@
 //! Two connected UDP sockets on the loopback interface: udp(7). Its MTU is
 //! 64 KiB: no datagram is cut into fragments there.
 
-use super::party::{client, meeting, server, unavailable};
+use super::endpoint::{client, endpoint_pair, server, unavailable};
 use super::{datagram, lifeline};
-use crate::transaction::{Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointPair, Transport, Unavailable};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
@@ -20,16 +20,16 @@ pub(super) static TRANSPORT: Transport = Transport {
     max_payload: LARGEST_DATAGRAM,
     open,
     // A receiver that is slower loses datagrams: nothing is sent ahead.
-    server: |handed| server(handed, datagram::watched::<false>),
-    client: |handed| client(handed, datagram::watched::<false>),
+    server: |handle| server(handle, datagram::watched::<false>),
+    client: |handle| client(handle, datagram::watched::<false>),
 };
 
-fn open(_: usize) -> Result<Meeting, Unavailable> {
+fn open(_: usize) -> Result<EndpointPair, Unavailable> {
     let (server, client) = pair().map_err(|error| {
         unavailable("no UDP over 127.0.0.1", error, "bring the interface up: ip link set lo up")
     })?;
     let (server_line, client_line) = lifeline::pair()?;
-    Ok(meeting(vec![server.into(), server_line], vec![client.into(), client_line]))
+    Ok(endpoint_pair(vec![server.into(), server_line], vec![client.into(), client_line]))
 }
 
 fn pair() -> io::Result<(UdpSocket, UdpSocket)> {

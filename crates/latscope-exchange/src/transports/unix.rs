@@ -1,8 +1,8 @@
 //! Connected pairs of Unix sockets of each type: unix(7).
 
-use super::party::{MORE_DESCRIPTORS, client, meeting, server, unavailable};
+use super::endpoint::{MORE_DESCRIPTORS, client, endpoint_pair, server, unavailable};
 use super::{LARGEST, datagram, lifeline, stream};
-use crate::transaction::{Meeting, Transport, Unavailable};
+use crate::transaction::{EndpointPair, Transport, Unavailable};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -19,10 +19,10 @@ pub(super) static STREAM: Transport = Transport {
     max_payload: LARGEST,
     open: |_| {
         let (server, client) = pair(SocketType::STREAM)?;
-        Ok(meeting(vec![server], vec![client]))
+        Ok(endpoint_pair(vec![server], vec![client]))
     },
-    server: |handed| server(handed, stream::over_socket),
-    client: |handed| client(handed, stream::over_socket),
+    server: |handle| server(handle, stream::over_socket),
+    client: |handle| client(handle, stream::over_socket),
 };
 
 pub(super) static SEQPACKET: Transport = Transport {
@@ -35,10 +35,10 @@ pub(super) static SEQPACKET: Transport = Transport {
     max_payload: LARGEST_PACKET,
     open: |_| {
         let (server, client) = pair(SocketType::SEQPACKET)?;
-        Ok(meeting(vec![server], vec![client]))
+        Ok(endpoint_pair(vec![server], vec![client]))
     },
-    server: |handed| server(handed, datagram::connected::<true>),
-    client: |handed| client(handed, datagram::connected::<true>),
+    server: |handle| server(handle, datagram::connected::<true>),
+    client: |handle| client(handle, datagram::connected::<true>),
 };
 
 pub(super) static DATAGRAM: Transport = Transport {
@@ -50,14 +50,14 @@ pub(super) static DATAGRAM: Transport = Transport {
     inheritance: None,
     max_payload: LARGEST_PACKET,
     open: open_datagrams,
-    server: |handed| server(handed, datagram::watched::<true>),
-    client: |handed| client(handed, datagram::watched::<true>),
+    server: |handle| server(handle, datagram::watched::<true>),
+    client: |handle| client(handle, datagram::watched::<true>),
 };
 
-fn open_datagrams(_: usize) -> Result<Meeting, Unavailable> {
+fn open_datagrams(_: usize) -> Result<EndpointPair, Unavailable> {
     let (server, client) = pair(SocketType::DGRAM)?;
     let (server_line, client_line) = lifeline::pair()?;
-    Ok(meeting(vec![server, server_line], vec![client, client_line]))
+    Ok(endpoint_pair(vec![server, server_line], vec![client, client_line]))
 }
 
 fn pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd), Unavailable> {

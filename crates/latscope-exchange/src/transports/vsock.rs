@@ -1,7 +1,7 @@
 //! A stream socket of virtual machines, within one system: vsock(7), over
 //! `VMADDR_CID_LOCAL`.
 
-use super::party::{client, meeting, server, unavailable};
+use super::endpoint::{client, endpoint_pair, server, unavailable};
 use super::{LARGEST, stream};
 use crate::transaction::Transport;
 use latscope_os::vsock;
@@ -18,8 +18,8 @@ pub(super) static TRANSPORT: Transport = Transport {
         let (server, client) = vsock::pair().map_err(|error| {
             unavailable("no vsock within this system", error, "load its module: modprobe vsock_loopback")
         })?;
-        Ok(meeting(vec![server], vec![client]))
+        Ok(endpoint_pair(vec![server], vec![client]))
     },
-    server: |handed| server(handed, stream::over_socket),
-    client: |handed| client(handed, stream::over_socket),
+    server: |handle| server(handle, stream::over_socket),
+    client: |handle| client(handle, stream::over_socket),
 };

@@ -1,7 +1,7 @@
 use super::pareto::uniform;
 use super::*;
 use latscope_core::plan::params;
-use latscope_core::report::{Block, Summary, Times};
+use latscope_core::report::{Block, Semantics, Summary};
 use latscope_core::testing::{point, report};
 
 const N: u64 = 64_000;
@@ -18,7 +18,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Measurement {
         max: part.iter().copied().max().unwrap_or(0),
     };
     let blocks = values.chunks(values.len().div_ceil(128)).enumerate().map(block).collect();
-    let m = point("wake.timer", params([("cpu", 0u64.into())]), Times::OneWay, 1.0);
+    let m = point("wake.timer", params([("cpu", 0u64.into())]), Semantics::OneWay, 1.0);
     let summary = Summary::of(&histogram, &Summary::default());
     Measurement { title: "CPU 0".to_owned(), sampling: Sampling::Event, histogram, summary, blocks, ..m }
 }

@@ -2,7 +2,7 @@
 
 use super::evidence::{Figure, Ratio, Told, alike, compare};
 use super::select::{is, measured, number, value};
-use latscope_core::report::{Finding, Measurement, Report, Times};
+use latscope_core::report::{Finding, Measurement, Report, Semantics};
 use latscope_core::units::counted;
 
 /// The ways to hand over that are compared, the one of the talk first.
@@ -60,7 +60,7 @@ impl<'a> HandOff<'a> {
     /// Time there and back, where the probe times that or a half of it.
     fn round_trip(&self) -> Option<Figure> {
         let figure = Figure::p50(self.point)?;
-        Some(if self.point.times == Times::RoundTrip { figure } else { figure.scaled(2.0) })
+        Some(if self.point.times == Semantics::RoundTrip { figure } else { figure.scaled(2.0) })
     }
 }
 
@@ -123,8 +123,8 @@ fn idle_exit(report: &Report) -> Option<Finding> {
         Some((placed("two-cores")?, placed("two-cores-awake")?, mechanism))
     })?;
     let what = match idle.times {
-        Times::RoundTrip => "there and back",
-        Times::OneWay | Times::Operation => "one way",
+        Semantics::RoundTrip => "there and back",
+        Semantics::OneWay | Semantics::Operation => "one way",
     };
     let (idle, awake) = (Figure::p50(idle)?, Figure::p50(awake)?);
     let figures = format!(

@@ -138,13 +138,13 @@ fn source(name: &str) -> &str {
 mod tests {
     use super::*;
     use latscope_core::plan::params;
-    use latscope_core::report::Times;
+    use latscope_core::report::Semantics;
     use latscope_core::testing::{point, report, with_value};
 
     fn loops(cpu: &str, values: &[(&str, f64)]) -> Measurement {
         let cpu = cpu.parse::<u64>().map_or(cpu.into(), Into::into);
         let params = params([("cpu", cpu), ("gap", 1000.into())]);
-        let m = point("noise.busy", params, Times::Operation, 4_000.0);
+        let m = point("noise.busy", params, Semantics::Operation, 4_000.0);
         values.iter().fold(m, |m, (name, value)| with_value(m, name, *value))
     }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::levels::Agreement;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
-use latscope_core::report::{Activity, Agreeing, Certainty, Measurement, Times};
+use latscope_core::report::{Activity, Agreeing, Certainty, Measurement, Semantics};
 use latscope_core::testing::{chase, in_rounds, once, point, report, with_bytes, with_value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -37,11 +37,11 @@ fn lowered(mut m: Measurement, level: Level, reason: &str) -> Measurement {
 }
 
 fn operation(probe: &str, parameters: Params, ns: f64) -> Measurement {
-    point(probe, parameters, Times::Operation, ns)
+    point(probe, parameters, Semantics::Operation, ns)
 }
 
 fn hand_off(probe: &str, placement: &str, ns: f64) -> Measurement {
-    point(probe, params([("placement", placement.into())]), Times::RoundTrip, ns)
+    point(probe, params([("placement", placement.into())]), Semantics::RoundTrip, ns)
 }
 
 #[test]

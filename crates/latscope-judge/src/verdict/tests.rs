@@ -1,7 +1,7 @@
 use super::*;
 use latscope_core::plan::params;
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
-use latscope_core::report::{Better, Summary, Times, Value};
+use latscope_core::report::{Better, Semantics, Summary, Value};
 use latscope_core::testing::{point, report};
 
 /// `n` events of 10 µs and `above` of 80 µs.
@@ -10,7 +10,7 @@ fn events(n: u64, above: u64) -> Measurement {
 }
 
 fn of(values: &[(u64, u64)]) -> Measurement {
-    let m = point("wake.timer", params([("cpu", "all".into())]), Times::OneWay, 1.0);
+    let m = point("wake.timer", params([("cpu", "all".into())]), Semantics::OneWay, 1.0);
     let mut histogram = Histogram::new(1000);
     for &(count, value) in values {
         (0..count).for_each(|_| histogram.record(value));
@@ -178,7 +178,7 @@ fn without_all_of_its_load_a_measurement_does_not_pass_but_can_exceed() {
 
 #[test]
 fn batches_say_nothing_of_single_events() {
-    let m = point("cpu.add", params([]), Times::Operation, 1.0);
+    let m = point("cpu.add", params([]), Semantics::Operation, 1.0);
     assert_eq!(one(&m, "max", 10.0).status, Status::Inconclusive);
 }
 
@@ -277,7 +277,7 @@ fn the_number_of_samples_is_put_in_words() {
             assert!(!text.contains(&format!("or {name} it takes")), "{n}: {name} is shown, and {text}");
         }
     }
-    let all = report(vec![events(60_000, 1), point("cpu.add", params([]), Times::Operation, 1.0)]);
+    let all = report(vec![events(60_000, 1), point("cpu.add", params([]), Semantics::Operation, 1.0)]);
     assert_eq!(confidence(&all).len(), 1);
 }
 

@@ -1,12 +1,12 @@
 //! Arithmetic: how long one operation takes when the next one waits for it,
 //! and how often one can be done when none waits.
 
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_os::kernels::arith::{self, Kernel, Number, Op};
 use std::hint::black_box;
 
@@ -38,12 +38,12 @@ macro_rules! probe {
             id: $id,
             title: $title,
             timed: $timed,
-            times: Times::Operation,
+            times: Semantics::Operation,
             source: "the instruction tables of the processor's maker; the kernels are assembly",
             params: PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
-            plan: |ask, machine| plan(&$name, $op, ask, machine),
+            plan: |input, machine| plan(&$name, $op, input, machine),
         };
     };
 }
@@ -79,13 +79,13 @@ probe!(
     "One multiplication and addition with one rounding, the chain leading through a factor."
 );
 
-fn plan(probe: &Probe, op: Op, ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, op: Op, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
-    for number in ask.texts("type", &Number::ALL.map(Number::name)) {
+    for number in input.texts("type", &Number::ALL.map(Number::name)) {
         let Some(number) = Number::from_name(&number).filter(|number| op.applies_to(*number)) else {
             continue;
         };
-        for mode in ask.choices("mode", &MODES, &MODES) {
+        for mode in input.choices("mode", &MODES, &MODES) {
             let addition = if mode == "latency" && with_addition(op, number) { " + add" } else { "" };
             let title = format!("{number} {}{addition}, {mode}", probe.title);
             let row = mode == "latency" && is_row(op, number);
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn a_type_without_the_operation_has_no_point() {
-        let mut ask = harness::ask();
-        ask.values.insert("type".into(), vec![ParamValue::Text("f64".into())]);
-        assert_eq!((XOR.plan)(&ask, &harness::machine()), []);
-        assert_eq!((FMA.plan)(&ask, &harness::machine()).len(), 2);
+        let mut input = harness::input();
+        input.values.insert("type".into(), vec![ParamValue::Text("f64".into())]);
+        assert_eq!((XOR.plan)(&input, &harness::machine()), []);
+        assert_eq!((FMA.plan)(&input, &harness::machine()).len(), 2);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Branches: what one costs when the processor guessed right, and when not.
 
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_os::kernels::branch;
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ pub static BRANCH: Probe = Probe {
     id: "cpu.branch",
     title: "branch",
     timed: "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the processor's optimisation manual: branch misprediction penalty",
     params: &[Param {
         name: "mode",
@@ -38,7 +38,7 @@ const WORDS: usize = 64;
 /// Random bits are guessed wrong half of the time: jumps to one miss.
 const JUMPS_PER_MISS: u64 = 2;
 
-fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: &String| {
         let title = match mode.as_str() {
             "predicted" => "branch, predicted",
@@ -46,7 +46,7 @@ fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
         };
         BRANCH.point(params([("mode", mode.as_str().into())]), title, true)
     };
-    ask.choices("mode", &MODES, &MODES).iter().map(point).collect()
+    input.choices("mode", &MODES, &MODES).iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

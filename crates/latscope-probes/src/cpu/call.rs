@@ -1,11 +1,11 @@
 //! Calls of a function that does nothing.
 
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::kernels::call;
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ pub static CALL: Probe = Probe {
     id: "cpu.call",
     title: "function call",
     timed: "One call of an empty function and its return, well predicted.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the processor's optimisation manual: call, return stack, indirect branches",
     params: &[Param {
         name: "mode",
@@ -32,11 +32,11 @@ const MODES: [&str; 2] = ["direct", "indirect"];
 static EXPERIMENT: Experiment =
     Experiment { name: "cpu.call", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: &String| {
         CALL.point(params([("mode", mode.as_str().into())]), format!("function call, {mode}"), true)
     };
-    ask.choices("mode", &MODES, &MODES).iter().map(point).collect()
+    input.choices("mode", &MODES, &MODES).iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

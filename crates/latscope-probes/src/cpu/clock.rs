@@ -1,11 +1,11 @@
 //! What it costs to ask for the time.
 
-use crate::{Ask, Cpus, Experiment, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Point, Policy};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::clock;
 use std::hint::black_box;
 
@@ -16,12 +16,14 @@ macro_rules! probe {
             id: $id,
             title: $title,
             timed: $timed,
-            times: Times::Operation,
+            times: Semantics::Operation,
             source: $source,
             params: &[],
             experiment: &EXPERIMENT,
             revision: 1,
-            plan: |_: &Ask, _: &Machine| -> Vec<Point> { vec![$name.point(Params::new(), $title, true)] },
+            plan: |_: &PlanInput, _: &Machine| -> Vec<Point> {
+                vec![$name.point(Params::new(), $title, true)]
+            },
         };
     };
 }

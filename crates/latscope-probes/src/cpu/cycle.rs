@@ -1,11 +1,11 @@
 //! The length of a core cycle.
 
-use crate::{Ask, Cpus, Experiment, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Point, Policy};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_os::kernels::cycle;
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ pub static CYCLE: Probe = Probe {
     id: "cpu.cycle",
     title: "core cycle",
     timed: "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the processor's optimisation manual: latency of add register, register",
     params: &[],
     experiment: &EXPERIMENT,
@@ -25,7 +25,7 @@ pub static CYCLE: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: "cpu.cycle", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-fn plan(_: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(_: &PlanInput, _: &Machine) -> Vec<Point> {
     vec![CYCLE.point(Params::new(), CYCLE.title, true)]
 }
 

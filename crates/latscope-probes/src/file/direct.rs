@@ -3,11 +3,11 @@
 use super::scratch::{Filled, Scratch, too_large};
 use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::page::{Mapping, page_size};
 use rustix::fd::OwnedFd;
@@ -24,7 +24,7 @@ pub static READ_DIRECT: Probe = Probe {
     title: "read from the device (O_DIRECT)",
     timed: "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
             device may have caches of its own.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "open(2), O_DIRECT",
     params: &[
         Param { name: "size", help: "Bytes of one read, a multiple of 512", kind: Kind::Size, axis: false },
@@ -34,7 +34,7 @@ pub static READ_DIRECT: Probe = Probe {
     ],
     experiment: &DIRECT,
     revision: 1,
-    plan: |ask, _| plan(ask),
+    plan: |input, _| plan(input),
 };
 
 /// File systems without a device: what they read directly is memory.
@@ -42,8 +42,8 @@ fn has_no_device(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }
 
-fn plan(ask: &Ask) -> Vec<Point> {
-    in_each_directory(&READ_DIRECT, ask, |directory| {
+fn plan(input: &PlanInput) -> Vec<Point> {
+    in_each_directory(&READ_DIRECT, input, |directory| {
         let point = |size: u64| {
             let title = format!("O_DIRECT random read {}", format_size(size));
             (params([("size", size.into())]), title, size == 4096 && !has_no_device(&directory.filesystem))
@@ -51,8 +51,8 @@ fn plan(ask: &Ask) -> Vec<Point> {
         // A family's --size means file sizes to its other probes: only sizes that a device reads at once count.
         let fits = |size: &u64| *size > 0 && size.is_multiple_of(512) && *size <= 1 << 20;
         let sizes =
-            if ask.profile == Profile::Full { vec![4 << 10, 64 << 10, 1 << 20] } else { vec![4 << 10] };
-        ask.numbers("size", &sizes).into_iter().filter(fits).map(point).collect()
+            if input.profile == Profile::Full { vec![4 << 10, 64 << 10, 1 << 20] } else { vec![4 << 10] };
+        input.numbers("size", &sizes).into_iter().filter(fits).map(point).collect()
     })
 }
 
@@ -120,11 +120,11 @@ fn time(
         return Ok(());
     }
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
-    bench.laps(&[index], Gate::Open, |laps| {
+    bench.splits(&[index], Gate::Open, |splits| {
         let offset = random.next();
-        laps.start();
+        splits.start();
         let read = pread(file, &mut *buffer, offset);
-        laps.stop(0);
+        splits.stop(0);
         first.check(read);
     })?;
     let measured = first.report(bench, &[index], "read past the page cache");

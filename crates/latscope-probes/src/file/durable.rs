@@ -3,11 +3,11 @@
 use super::scratch::Scratch;
 use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fdatasync, fsync, ftruncate};
 use rustix::io::{Errno, Result, pwrite};
@@ -30,12 +30,12 @@ pub static FSYNC: Probe = Probe {
     id: "file.fsync",
     title: "fsync",
     timed: "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "fsync(2)",
     params: &PARAMS,
     experiment: &DURABLE,
     revision: 1,
-    plan: |ask, _| plan(&FSYNC, ask),
+    plan: |input, _| plan(&FSYNC, input),
 };
 
 /// fdatasync(2).
@@ -44,17 +44,17 @@ pub static FDATASYNC: Probe = Probe {
     title: "fdatasync",
     timed: "One fdatasync after a write of 4 KiB, which is not timed: until the data are on the device, and of the inode \
             what is needed to find them.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "fdatasync(2)",
     params: &PARAMS,
     experiment: &DURABLE,
     revision: 1,
-    plan: |ask, _| plan(&FDATASYNC, ask),
+    plan: |input, _| plan(&FDATASYNC, input),
 };
 
-fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
-    let modes = ask.texts("mode", &MODES);
-    in_each_directory(probe, ask, |directory| {
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let modes = input.texts("mode", &MODES);
+    in_each_directory(probe, input, |directory| {
         let asked = MODES.into_iter().filter(|mode| modes.iter().any(|asked| asked == mode));
         let point = |mode: &'static str| {
             let title = match mode {
@@ -127,13 +127,13 @@ fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: 
         return Ok(());
     }
     let mut first = FirstError::default();
-    bench.laps(&[point], Gate::Open, |laps| {
+    bench.splits(&[point], Gate::Open, |splits| {
         if first.happened() || first.check(before()).is_none() {
             return;
         }
-        laps.start();
+        splits.start();
         let synced = sync(file);
-        laps.stop(0);
+        splits.stop(0);
         first.check(synced);
     })?;
     first.report(bench, &[point], "write and sync a file");

@@ -4,11 +4,11 @@ use super::scratch::{Scratch, too_large};
 use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
 use crate::activity::{Part, Parts};
 use crate::failure::FirstError;
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
-use latscope_bench::bench::{Bench, Laps};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy, Stop, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
@@ -32,12 +32,12 @@ pub static CREATE: Probe = Probe {
     title: "create",
     timed: "One open that creates a file, in a directory that is otherwise empty; the name was used and removed before, \
             so that the kernel remembers that it is free. An ext4 also looks at every inode freed in the last minute.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "open(2), O_CREAT",
     params: &PARAMS,
     experiment: &LIFECYCLE,
     revision: 1,
-    plan: |ask, _| plan(&CREATE, ask),
+    plan: |input, _| plan(&CREATE, input),
 };
 
 /// Writing.
@@ -45,12 +45,12 @@ pub static WRITE: Probe = Probe {
     id: "file.write",
     title: "write",
     timed: "One write of that many bytes to the new, empty file: into the page cache, not to the device.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "write(2)",
     params: &PARAMS,
     experiment: &LIFECYCLE,
     revision: 1,
-    plan: |ask, _| plan(&WRITE, ask),
+    plan: |input, _| plan(&WRITE, input),
 };
 
 /// Closing.
@@ -58,12 +58,12 @@ pub static CLOSE: Probe = Probe {
     id: "file.close",
     title: "close",
     timed: "One close of the file just written.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "close(2)",
     params: &PARAMS,
     experiment: &LIFECYCLE,
     revision: 1,
-    plan: |ask, _| plan(&CLOSE, ask),
+    plan: |input, _| plan(&CLOSE, input),
 };
 
 /// Unlinking.
@@ -71,28 +71,28 @@ pub static UNLINK: Probe = Probe {
     id: "file.unlink",
     title: "unlink",
     timed: "One unlink of the closed file: its name and its pages in the page cache go.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "unlink(2)",
     params: &PARAMS,
     experiment: &LIFECYCLE,
     revision: 1,
-    plan: |ask, _| plan(&UNLINK, ask),
+    plan: |input, _| plan(&UNLINK, input),
 };
 
 const KIB: u64 = 1 << 10;
 
-fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
-    let sizes: &[u64] = match ask.profile {
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let sizes: &[u64] = match input.profile {
         Profile::Quick => &[0, 4 * KIB],
         Profile::Normal | Profile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],
     };
-    in_each_directory(probe, ask, |_| {
+    in_each_directory(probe, input, |_| {
         let point = |size: u64| {
             let title = format!("{} a file of {}", probe.title, format_size(size));
             let wide = ["file.write", "file.unlink"].contains(&probe.id) && size == 1024 * KIB;
             (params([("size", size.into())]), title, size == 4 * KIB || wide)
         };
-        let sizes = ask.numbers("size", sizes).into_iter();
+        let sizes = input.numbers("size", sizes).into_iter();
         // An empty file is not written.
         sizes.filter(|size| *size > 0 || probe.id != "file.write").map(point).collect()
     })
@@ -140,22 +140,22 @@ fn lives(bench: &mut Bench, scratch: &Scratch, points: &[Point], size: u64) -> a
     }
     let content = vec![1u8; size as usize];
     let mut first = FirstError::default();
-    let once = |laps: &mut Laps| -> Result<()> {
+    let once = |splits: &mut Splits| -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let file = life.create.time(laps, || scratch.file(NAME, flags))?;
+        let file = life.create.time(splits, || scratch.file(NAME, flags))?;
         if size > 0 {
-            life.write.time(laps, || write_all(&file, &content))?;
+            life.write.time(splits, || write_all(&file, &content))?;
         }
-        life.close.time(laps, || drop(file));
-        life.unlink.time(laps, || scratch.remove(NAME))
+        life.close.time(splits, || drop(file));
+        life.unlink.time(splits, || scratch.remove(NAME))
     };
     let work = Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
     let writes = points.iter().enumerate().filter(|(_, p)| p.probe == WRITE.id && p.number("size") == size);
     writes.for_each(|(index, _)| bench.set_work(index, work));
-    bench.laps(parts.points(), Gate::Open, |laps| {
+    bench.splits(parts.points(), Gate::Open, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
         if !first.happened() {
-            first.check(once(laps));
+            first.check(once(splits));
         }
     })?;
     if first.happened() {

@@ -8,7 +8,7 @@ mod name;
 mod read;
 mod scratch;
 
-use super::{Ask, Directory, Kind, Param, Probe};
+use super::{Directory, Kind, Param, PlanInput, Probe};
 use latscope_core::plan::{Params, Point, params};
 
 /// The probes of the family.
@@ -42,7 +42,7 @@ const MODE_HELP: &str = "Reads: whether the file is opened each time; fsync, fda
 /// parameters, title and row.
 fn in_each_directory(
     probe: &Probe,
-    ask: &Ask,
+    input: &PlanInput,
     in_one: impl Fn(&Directory) -> Vec<(Params, String, bool)>,
 ) -> Vec<Point> {
     let place = |directory: &Directory| {
@@ -52,7 +52,7 @@ fn in_each_directory(
             ("device", directory.device.as_str().into()),
         ])
     };
-    let points = ask.directories.iter().flat_map(|directory| {
+    let points = input.directories.iter().flat_map(|directory| {
         in_one(directory).into_iter().map(|(mut values, title, row)| {
             values.append(&mut place(directory));
             probe.point(values, format!("{title}, {}", directory.filesystem), row)
@@ -76,12 +76,15 @@ mod tests {
         Directory { path: path.into(), filesystem, device, free: 1 << 30 }
     }
 
-    fn ask() -> Ask {
-        Ask { directories: vec![directory("/disk", "ext4"), directory("/memory", "tmpfs")], ..harness::ask() }
+    fn input() -> PlanInput {
+        PlanInput {
+            directories: vec![directory("/disk", "ext4"), directory("/memory", "tmpfs")],
+            ..harness::input()
+        }
     }
 
-    fn plan(ask: &Ask) -> Vec<Point> {
-        PROBES.iter().flat_map(|probe| (probe.plan)(ask, &harness::machine())).collect()
+    fn plan(input: &PlanInput) -> Vec<Point> {
+        PROBES.iter().flat_map(|probe| (probe.plan)(input, &harness::machine())).collect()
     }
 
     /// Runs the experiment of the first point, and sees that it leaves nothing.
@@ -100,7 +103,7 @@ mod tests {
         let names: BTreeSet<_> = PROBES.iter().map(|probe| probe.experiment.name).collect();
         for name in names {
             let mine = |point: &Point| find(&point.probe).unwrap().experiment.name == name;
-            let planned = plan(&ask()).into_iter().filter(mine).filter(|p| p.text("filesystem") == "ext4");
+            let planned = plan(&input()).into_iter().filter(mine).filter(|p| p.text("filesystem") == "ext4");
             for m in measure(&TIDY, planned.collect()) {
                 check(&m);
                 // Not every file system has direct reads.
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn direct_reads_from_memory_are_refused_with_a_reason() {
-        let planned = plan(&ask()).into_iter().filter(|p| p.probe == "file.read-direct");
+        let planned = plan(&input()).into_iter().filter(|p| p.probe == "file.read-direct");
         let measured = measure(&TIDY, planned.filter(|p| p.text("filesystem") == "tmpfs").collect());
         check(&measured[0]);
         assert_eq!(measured[0].support, Support::Unsupported);
@@ -120,10 +123,10 @@ mod tests {
 
     #[test]
     fn a_file_larger_than_what_may_be_filled_has_a_reason_and_the_others_are_measured() {
-        let mut ask = ask();
-        ask.values.insert("size".to_owned(), vec![4096.into(), (1u64 << 60).into()]);
+        let mut input = input();
+        input.values.insert("size".to_owned(), vec![4096.into(), (1u64 << 60).into()]);
         for id in ["file.read", "file.write"] {
-            let mine = plan(&ask).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            let mine = plan(&input).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
             for m in measure(&TIDY, mine.collect()) {
                 check(&m);
                 assert_eq!(
@@ -138,7 +141,8 @@ mod tests {
 
     #[test]
     fn rates_follow_from_the_bytes_of_an_operation() {
-        let planned = plan(&ask()).into_iter().filter(|p| p.probe == "file.read" && p.number("size") == 4096);
+        let planned =
+            plan(&input()).into_iter().filter(|p| p.probe == "file.read" && p.number("size") == 4096);
         for m in measure(&TIDY, planned.collect()) {
             assert_eq!(m.work.unwrap().bytes_touched, 4096);
             assert!(m.rate_touched().unwrap() > 0.0);
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn every_directory_has_the_same_points_and_says_what_it_is() {
-        let points = plan(&ask());
+        let points = plan(&input());
         let of = |filesystem: &str| -> Vec<(String, Option<ParamValue>, Option<ParamValue>)> {
             let mine = points.iter().filter(|p| p.text("filesystem") == filesystem);
             let key = |name: &str, p: &Point| p.params.get(name).cloned();
@@ -163,10 +167,10 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_planned_and_nothing_that_makes_no_sense() {
-        let mut ask = ask();
-        ask.values.insert("size".to_owned(), vec![0.into(), 100.into()]);
-        ask.values.insert("mode".to_owned(), vec!["append".into()]);
-        let points = plan(&ask);
+        let mut input = input();
+        input.values.insert("size".to_owned(), vec![0.into(), 100.into()]);
+        input.values.insert("mode".to_owned(), vec!["append".into()]);
+        let points = plan(&input);
         let sizes = |probe: &str| -> Vec<u64> {
             points
                 .iter()
@@ -183,6 +187,6 @@ mod tests {
 
     #[test]
     fn without_directories_there_are_no_points() {
-        assert!(plan(&harness::ask()).is_empty());
+        assert!(plan(&harness::input()).is_empty());
     }
 }

@@ -3,11 +3,11 @@
 use super::scratch::{Scratch, gate};
 use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
 use crate::failure::{FirstError, refuse};
-use crate::{Ask, Cpus, Experiment, Param, Probe};
+use crate::{Cpus, Experiment, Param, PlanInput, Probe};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Params, Point, Policy};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use rustix::fs::{AtFlags, OFlags, renameat, statat};
 use rustix::io::Result;
 
@@ -21,12 +21,12 @@ pub static RENAME: Probe = Probe {
     id: "file.rename",
     title: "rename a file",
     timed: "One rename of an empty file within its directory, between two names in turn; nothing is replaced.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "rename(2)",
     params: &PARAMS,
     experiment: &NAMES,
     revision: 1,
-    plan: |ask, _| plan(&RENAME, ask),
+    plan: |input, _| plan(&RENAME, input),
 };
 
 /// stat(2).
@@ -34,12 +34,12 @@ pub static STAT: Probe = Probe {
     id: "file.stat",
     title: "stat a file",
     timed: "One fstatat of a file by its name in an open directory; name and inode are in the kernel's caches.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "stat(2)",
     params: &PARAMS,
     experiment: &NAMES,
     revision: 1,
-    plan: |ask, _| plan(&STAT, ask),
+    plan: |input, _| plan(&STAT, input),
 };
 
 /// open(2) and close(2).
@@ -48,16 +48,16 @@ pub static OPEN_CLOSE: Probe = Probe {
     title: "open and close a file",
     timed: "One openat for reading, by a name in an open directory, and one close; name and inode are in the kernel's \
             caches.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "open(2), close(2)",
     params: &PARAMS,
     experiment: &NAMES,
     revision: 1,
-    plan: |ask, _| plan(&OPEN_CLOSE, ask),
+    plan: |input, _| plan(&OPEN_CLOSE, input),
 };
 
-fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
-    in_each_directory(probe, ask, |_| vec![(Params::new(), probe.title.to_owned(), true)])
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    in_each_directory(probe, input, |_| vec![(Params::new(), probe.title.to_owned(), true)])
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {

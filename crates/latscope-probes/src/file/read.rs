@@ -3,11 +3,11 @@
 use super::scratch::{CHUNK, Scratch, gate, too_large};
 use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::{format_share, format_size};
 use latscope_os::page::{Mapping, page_size};
 use rustix::fd::OwnedFd;
@@ -28,7 +28,7 @@ pub static READ: Probe = Probe {
     title: "read a cached file",
     timed: "Reading a whole file from the page cache into a buffer, at most 64 KiB a call; kept open: the reads alone, \
             open-close: with open and close around them.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "pread(2), open(2)",
     params: &[
         SIZE,
@@ -39,7 +39,7 @@ pub static READ: Probe = Probe {
     ],
     experiment: &READS,
     revision: 1,
-    plan: |ask, _| plan_read(ask),
+    plan: |input, _| plan_read(input),
 };
 
 /// mmap(2).
@@ -47,12 +47,12 @@ pub static READ_MMAP: Probe = Probe {
     id: "file.read-mmap",
     title: "read a cached file through a mapping",
     timed: "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "mmap(2)",
     params: &[SIZE, DIRECTORY, FILESYSTEM, DEVICE],
     experiment: &READS,
     revision: 1,
-    plan: |ask, _| plan_mmap(ask),
+    plan: |input, _| plan_mmap(input),
 };
 
 /// A file whose reading takes milliseconds.
@@ -61,21 +61,21 @@ const LONG: u64 = 16 * MIB;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-fn sizes(ask: &Ask) -> Vec<u64> {
-    let sizes: &[u64] = match ask.profile {
+fn sizes(input: &PlanInput) -> Vec<u64> {
+    let sizes: &[u64] = match input.profile {
         Profile::Quick => &[1, 4 * KIB, 64 * KIB, MIB],
         Profile::Normal | Profile::Full => &[1, KIB, 4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB],
     };
     // A file of no bytes has nothing to read, nor to map.
-    ask.numbers("size", sizes).into_iter().filter(|size| *size > 0).collect()
+    input.numbers("size", sizes).into_iter().filter(|size| *size > 0).collect()
 }
 
-fn plan_read(ask: &Ask) -> Vec<Point> {
-    let modes: Vec<String> = ask.texts("mode", &MODES);
-    in_each_directory(&READ, ask, |_| {
+fn plan_read(input: &PlanInput) -> Vec<Point> {
+    let modes: Vec<String> = input.texts("mode", &MODES);
+    in_each_directory(&READ, input, |_| {
         let mut points = Vec::new();
         for mode in MODES.into_iter().filter(|mode| modes.iter().any(|asked| asked == mode)) {
-            for size in sizes(ask) {
+            for size in sizes(input) {
                 let (title, row) = match mode {
                     "kept-open" => ("read, kept open,", [1, 4 * KIB, MIB].contains(&size)),
                     _ => ("open, read, close,", [4 * KIB, MIB].contains(&size)),
@@ -88,10 +88,10 @@ fn plan_read(ask: &Ask) -> Vec<Point> {
     })
 }
 
-fn plan_mmap(ask: &Ask) -> Vec<Point> {
-    in_each_directory(&READ_MMAP, ask, |_| {
+fn plan_mmap(input: &PlanInput) -> Vec<Point> {
+    in_each_directory(&READ_MMAP, input, |_| {
         // Below a page the size makes no difference.
-        let sizes = sizes(ask).into_iter().filter(|size| ask.gave("size") || *size >= 4 * KIB);
+        let sizes = sizes(input).into_iter().filter(|size| input.gave("size") || *size >= 4 * KIB);
         let point = |size: u64| {
             (
                 params([("size", size.into())]),

@@ -60,7 +60,7 @@ struct Carried<'a> {
 }
 
 /// A caller and what it has seen.
-pub struct Station {
+pub struct CallLoop {
     /// What it was told.
     pub order: CallerOrder,
     /// What it counted.
@@ -71,7 +71,7 @@ pub struct Station {
     pub due: Option<Writer>,
     state: State,
     /// CPU time of a look at the CPU time, ns.
-    look: u64,
+    clock_cost: u64,
     settled: bool,
 }
 
@@ -190,11 +190,11 @@ impl Carried<'_> {
     }
 }
 
-impl Station {
+impl CallLoop {
     /// A caller that has done nothing yet.
-    pub fn new(order: CallerOrder, writer: Option<Writer>, due: Option<Writer>) -> Station {
+    pub fn new(order: CallerOrder, writer: Option<Writer>, due: Option<Writer>) -> CallLoop {
         let (tally, state) = (Tally::default(), State::default());
-        Station { order, tally, writer, due, state, look: 0, settled: false }
+        CallLoop { order, tally, writer, due, state, clock_cost: 0, settled: false }
     }
 
     /// Gives the calling thread the policy of this caller, and reads it back.
@@ -211,11 +211,11 @@ impl Station {
             writer.set_thread(thread);
             writer.touch();
         });
-        let look = |_| {
+        let clock_cost = |_| {
             let looked = thread_cpu_ns();
             thread_cpu_ns() - looked
         };
-        self.look = (0..20).map(look).min().unwrap_or(0);
+        self.clock_cost = (0..20).map(clock_cost).min().unwrap_or(0);
         self.settled = true;
     }
 
@@ -246,7 +246,7 @@ impl Station {
         let ended = monotonic_ns();
         let after = sched_getcpu();
         if let Some(looked) = looked {
-            self.tally.cpu += (thread_cpu_ns() - looked).saturating_sub(self.look);
+            self.tally.cpu += (thread_cpu_ns() - looked).saturating_sub(self.clock_cost);
             self.tally.cpu_calls += 1;
         }
         let carried = match answered {
@@ -443,10 +443,10 @@ mod tests {
             switch: None,
         };
         let order = CallerOrder { caller: Caller::Other, fresh: false, point: None, due: None };
-        let mut station = Station::new(order, None, None);
+        let mut call_loop = CallLoop::new(order, None, None);
         let mut line = Line::new(Box::new(Spoiled { mode, spoil }), payload);
-        let outcome = station.take(&rules, &mut line, Turn { sequence: 2, due: None, recorded: true });
-        (station.tally, outcome)
+        let outcome = call_loop.take(&rules, &mut line, Turn { sequence: 2, due: None, recorded: true });
+        (call_loop.tally, outcome)
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The client's process: its callers take turns, at their own pace or at a
 //! given one.
 
-use super::caller::{Line, Outcome, Rules, Station, Turn};
+use super::caller::{CallLoop, Line, Outcome, Rules, Turn};
 use super::message::STAMPED;
-use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, handed};
+use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, handle};
 use super::passthrough::{self, InProcess};
 use super::ping::Ping;
 use super::point::{Caller, Mode};
@@ -44,7 +44,7 @@ struct Prepared {
     rules: Rules,
     slots: Slots,
     line: Line,
-    stations: Vec<Station>,
+    call_loops: Vec<CallLoop>,
 }
 
 impl Prepared {
@@ -58,33 +58,33 @@ impl Prepared {
             _ if common.transport == passthrough::NAME => {
                 Box::new(InProcess::new(common.mode, common.payload))
             }
-            _ => (common.transport()?.client)(handed(common)?)?,
+            _ => (common.transport()?.client)(handle(common)?)?,
         };
         let writer = |point: Option<usize>| -> Option<Writer> {
             point.map(|point| slots.writer(point, Sampling::Event))
         };
-        let station = |order: &CallerOrder| {
-            let mut station = Station::new(order.clone(), writer(order.point), writer(order.due));
+        let call_loop = |order: &CallerOrder| {
+            let mut call_loop = CallLoop::new(order.clone(), writer(order.point), writer(order.due));
             if order.caller == Caller::Other {
-                station.tally.shortfall.clone_from(&shortfall);
+                call_loop.tally.shortfall.clone_from(&shortfall);
             }
-            station
+            call_loop
         };
-        let stations = order.callers.iter().map(station).collect();
+        let call_loops = order.callers.iter().map(call_loop).collect();
         let payload = order.payload.min(order.common.payload);
-        Ok(Prepared { rules, slots, line: Line::new(client, payload), stations })
+        Ok(Prepared { rules, slots, line: Line::new(client, payload), call_loops })
     }
 
     fn run(self, order: &ClientOrder) -> Result<Called> {
-        let Prepared { rules, slots, line, stations } = self;
+        let Prepared { rules, slots, line, call_loops } = self;
         let rules = &rules;
         std::thread::scope(|scope| {
-            let seats = stations
+            let seats = call_loops
                 .into_iter()
-                .map(|station| -> Result<Seat> {
+                .map(|call_loop| -> Result<Seat> {
                     // Each end stays with its thread, where the transport wants that.
-                    let own = line.another().transpose()?.filter(|_| station.order.caller != Caller::Other);
-                    let kept = station.order.caller != Caller::Other && !station.order.fresh;
+                    let own = line.another().transpose()?.filter(|_| call_loop.order.caller != Caller::Other);
+                    let kept = call_loop.order.caller != Caller::Other && !call_loop.order.fresh;
                     let thread = kept.then(|| {
                         let (give, jobs) = sync_channel::<Job>(1);
                         let (back, take) = sync_channel(1);
@@ -96,25 +96,26 @@ impl Prepared {
                         builder.spawn_scoped(scope, work).context("no thread for the caller")?;
                         anyhow::Ok((give, take))
                     });
-                    Ok(Seat { station: Some(station), own, thread: thread.transpose()? })
+                    Ok(Seat { call_loop: Some(call_loop), own, thread: thread.transpose()? })
                 })
                 .collect::<Result<Vec<_>>>()?;
-            let mut party = Party { rules, slots, seats, line: Some(line), sequence: 0, ended: None };
-            party.measure(order)
+            let mut endpoint =
+                ClientEndpoint { rules, slots, seats, line: Some(line), sequence: 0, ended: None };
+            endpoint.measure(order)
         })
     }
 }
 
 /// A caller's place: in this thread, in one of its own, or in a new one for each call.
 struct Seat {
-    station: Option<Station>,
+    call_loop: Option<CallLoop>,
     own: Option<Line>,
     thread: Option<(SyncSender<Job>, Receiver<Job>)>,
 }
 
 /// A turn on its way to a thread and back.
 struct Job {
-    station: Station,
+    call_loop: CallLoop,
     line: Line,
     turn: Turn,
     outcome: Outcome,
@@ -122,13 +123,13 @@ struct Job {
 
 impl Job {
     fn done(mut self, rules: &Rules) -> Job {
-        self.outcome = self.station.take(rules, &mut self.line, self.turn);
+        self.outcome = self.call_loop.take(rules, &mut self.line, self.turn);
         self
     }
 }
 
 /// All callers of a client.
-struct Party<'a> {
+struct ClientEndpoint<'a> {
     rules: &'a Rules,
     slots: Slots,
     seats: Vec<Seat>,
@@ -138,7 +139,7 @@ struct Party<'a> {
     ended: Option<Failure>,
 }
 
-impl Party<'_> {
+impl ClientEndpoint<'_> {
     fn measure(&mut self, order: &ClientOrder) -> Result<Called> {
         let warm_up = order.common.warm_up;
         let going = (0..warm_up).all(|_| !self.slots.stopping() && self.round(None, false));
@@ -171,8 +172,8 @@ impl Party<'_> {
             self.try_inheritance(order, &mut called);
         }
         called.ended = self.ended.as_ref().map(Failure::to_string);
-        let stations = self.seats.iter_mut().filter_map(|seat| seat.station.take());
-        called.tallies = stations.map(|station| closed(station, &waited)).collect();
+        let call_loops = self.seats.iter_mut().filter_map(|seat| seat.call_loop.take());
+        called.tallies = call_loops.map(|call_loop| closed(call_loop, &waited)).collect();
         Ok(called)
     }
 
@@ -216,17 +217,17 @@ impl Party<'_> {
     fn call(&mut self, index: usize, turn: Turn) -> Outcome {
         let seat = &mut self.seats[index];
         let shared = seat.own.is_none();
-        let station = seat.station.take().expect("it was put back after its turn");
+        let call_loop = seat.call_loop.take().expect("it was put back after its turn");
         let line = seat.own.take().or_else(|| self.line.take()).expect("it was put back after the turn");
-        let job = Job { station, line, turn, outcome: Outcome::On };
+        let job = Job { call_loop, line, turn, outcome: Outcome::On };
         let job = match &seat.thread {
             Some((give, take)) => {
                 give.send(job).ok().and_then(|()| take.recv().ok()).expect("a caller's thread does not panic")
             }
-            None if job.station.order.fresh => fresh(job, self.rules),
+            None if job.call_loop.order.fresh => fresh(job, self.rules),
             None => job.done(self.rules),
         };
-        seat.station = Some(job.station);
+        seat.call_loop = Some(job.call_loop);
         if shared {
             self.line = Some(job.line)
         } else {
@@ -258,8 +259,8 @@ fn fresh(job: Job, rules: &Rules) -> Job {
                 None => job.done(rules),
                 // An end of its own, as long as the thread lives.
                 Some(Ok(own)) => {
-                    let Job { station, line, turn, outcome } = job;
-                    let done = Job { station, line: own, turn, outcome }.done(rules);
+                    let Job { call_loop, line, turn, outcome } = job;
+                    let done = Job { call_loop, line: own, turn, outcome }.done(rules);
                     Job { line, ..done }
                 }
                 Some(Err(failure)) => Job { outcome: Outcome::Over(failure), ..job },
@@ -296,11 +297,11 @@ impl Delays {
     }
 }
 
-fn closed(station: Station, waited: &Delays) -> super::orders::Tally {
-    let run_delay = if station.order.caller == Caller::Other { waited.other } else { waited.fifo };
+fn closed(call_loop: CallLoop, waited: &Delays) -> super::orders::Tally {
+    let run_delay = if call_loop.order.caller == Caller::Other { waited.other } else { waited.fifo };
     let blocks = |writer: Option<Writer>| writer.map(Writer::into_blocks).unwrap_or_default();
-    let mut tally = station.tally;
+    let mut tally = call_loop.tally;
     tally.run_delay = run_delay;
-    (tally.blocks, tally.due_blocks) = (blocks(station.writer), blocks(station.due));
+    (tally.blocks, tally.due_blocks) = (blocks(call_loop.writer), blocks(call_loop.due));
     tally
 }

@@ -13,14 +13,14 @@ use super::fifo::fifo;
 use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
 use super::point;
 use super::setup::usual_rules;
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, ParamValue, Params, Periodic, Point, Policy, Step, Stop, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_exchange::transaction::Transport;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
@@ -34,7 +34,7 @@ pub static INVERSION: Probe = Probe {
     title: "blocked by a lock's owner of low priority",
     timed: "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
             a hog of middle priority share its CPU.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "futex(2), FUTEX_LOCK_PI",
     params: &[
         stated(
@@ -46,7 +46,7 @@ pub static INVERSION: Probe = Probe {
     ],
     experiment: &EXPERIMENT,
     revision: 1,
-    plan: |_: &Ask, _: &Machine| points(),
+    plan: |_: &PlanInput, _: &Machine| points(),
 };
 
 static EXPERIMENT: Experiment =

@@ -8,7 +8,7 @@ use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
 use latscope_core::quality::POLICY_REFUSED;
-use latscope_core::report::{Better, Contention, Hop, Times};
+use latscope_core::report::{Better, Contention, Hop, Semantics};
 use latscope_core::units::{counted, format_size};
 use latscope_exchange::transaction::Transport;
 use latscope_judge::transactions::RUN_ELAPSED;
@@ -39,8 +39,8 @@ fn measure(bench: &mut Bench, group: &Group) {
     let points: Vec<usize> = group.iter().map(|(point, _)| *point).collect();
     for (point, row) in group {
         match row.mode {
-            Mode::OneWay => bench.set_times(*point, Times::OneWay),
-            _ if row.transport == passthrough::NAME => bench.set_times(*point, Times::Operation),
+            Mode::OneWay => bench.set_times(*point, Semantics::OneWay),
+            _ if row.transport == passthrough::NAME => bench.set_times(*point, Semantics::Operation),
             _ => {}
         }
         bench.started(*point);
@@ -97,8 +97,8 @@ fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Ref
         };
         return refuse("there is only one CPU to run on".to_owned(), remedy);
     }
-    let parties = 2 * group.iter().map(|(_, row)| row.pair + 1).max().unwrap_or(1) as usize;
-    if transport.spins && (row.placement != Placement::TwoCores || parties > cpus) {
+    let endpoints = 2 * group.iter().map(|(_, row)| row.pair + 1).max().unwrap_or(1) as usize;
+    if transport.spins && (row.placement != Placement::TwoCores || endpoints > cpus) {
         let text = "both processes spin: on one CPU each takes the time that the other needs, without end \
                     under SCHED_FIFO";
         return refuse(text.to_owned(), "give each a CPU of its own: --placement two-cores, --pairs 1");

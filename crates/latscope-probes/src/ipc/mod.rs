@@ -16,11 +16,11 @@ mod session;
 pub mod setup;
 mod trial;
 
-use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, Step};
-use latscope_core::report::{Times, Warning};
+use latscope_core::report::{Semantics, Warning};
 use latscope_core::units::counted;
 use latscope_exchange::transaction::{Transport, Unavailable};
 use orders::Control;
@@ -112,7 +112,7 @@ const PARAMS: &[Param] = &[
     stated("placement", "CPUs of the pair: same-core, two-cores, or free.", false),
     stated("payload", "Bytes of a request, and of its reply.", true),
     stated("deadline", "A transaction that takes longer is a miss, ns.", false),
-    stated("wait", "How the parties wait: block or spin.", false),
+    stated("wait", "How the endpoints wait: block or spin.", false),
     stated("copies", "How often the payload is copied on its way there.", false),
     stated("inheritance", "By what the server could inherit the caller's priority.", false),
     stated("priority", "Real-time priority of the SCHED_FIFO caller.", false),
@@ -141,12 +141,12 @@ macro_rules! probes {
             title: concat!("transaction, ", $title),
             timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
                     switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
-            times: Times::RoundTrip,
+            times: Semantics::RoundTrip,
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
-            plan: |ask, machine| plan($name, ask, machine),
+            plan: |input, machine| plan($name, input, machine),
         }),+, &inversion::INVERSION];
     };
 }
@@ -182,13 +182,13 @@ probes! {
 pub const SURVEYED: [&str; 1] = ["ipc.unix-stream"];
 
 /// The points of a survey, or of a program that asks for others: one pair.
-fn plan(name: &str, ask: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(name: &str, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let Some(transport) = transport(name) else { return Vec::new() };
     let usual = setup::Setup::usual(transport, machine);
-    let placement = ask.texts("placement", &[]).first().and_then(|word| Placement::named(word));
+    let placement = input.texts("placement", &[]).first().and_then(|word| Placement::named(word));
     let setup = setup::Setup {
         placement: placement.unwrap_or(usual.placement),
-        payloads: ask.numbers("payload", &usual.payloads),
+        payloads: input.numbers("payload", &usual.payloads),
         ..usual
     };
     let mut points = setup.step().points;

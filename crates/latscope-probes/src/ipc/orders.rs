@@ -8,7 +8,7 @@ use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::plan::Step;
 use latscope_core::report::{Block, Hop};
-use latscope_exchange::transaction::{Handed, Transport};
+use latscope_exchange::transaction::{EndpointHandle, Transport};
 use latscope_os::worker::inherited;
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// Descriptors before those of the meeting: this socket, the histograms, the bell.
+/// Descriptors before those of the endpoint pair: this socket, the histograms, the bell.
 pub const OWN_DESCRIPTORS: u32 = 3;
 
 /// What a process is told.
@@ -37,11 +37,11 @@ pub struct Common {
     pub transport: String,
     /// What is measured.
     pub mode: Mode,
-    /// The words of the meeting.
+    /// The words of the endpoint pair.
     pub words: Vec<String>,
-    /// How many descriptors of the meeting are inherited.
+    /// How many descriptors of the endpoint pair are inherited.
     pub descriptors: usize,
-    /// Largest payload of the meeting, bytes.
+    /// Largest payload of the endpoint pair, bytes.
     pub payload: usize,
     /// CPUs to stay on.
     pub cpus: Vec<u32>,
@@ -248,14 +248,14 @@ impl Common {
     }
 }
 
-/// The share of the meeting that this process inherited.
+/// The share of the endpoint pair that this process inherited.
 ///
 /// # Errors
 /// There are fewer descriptors than it was told.
-pub fn handed(common: &Common) -> Result<Handed> {
+pub fn handle(common: &Common) -> Result<EndpointHandle> {
     let range = OWN_DESCRIPTORS..OWN_DESCRIPTORS + common.descriptors as u32;
     let descriptors: Vec<OwnedFd> = range.map(inherited).collect::<std::io::Result<_>>()?;
-    Ok(Handed { descriptors, words: common.words.clone(), payload: common.payload })
+    Ok(EndpointHandle { descriptors, words: common.words.clone(), payload: common.payload })
 }
 
 /// The end of a process of a pair.

@@ -4,7 +4,7 @@
 use super::point::Mode;
 use super::server::Attendant;
 use latscope_exchange::transaction::{
-    Answer, Client, Failure, Handed, Meeting, Server, Service, Transport, Unavailable,
+    Answer, Client, EndpointHandle, EndpointPair, Failure, Server, Service, Transport, Unavailable,
 };
 
 /// Its name.
@@ -19,10 +19,10 @@ pub static PASSTHROUGH: Transport = Transport {
     spins: false,
     inheritance: Some("the caller's own thread serves it"),
     max_payload: 64 << 20,
-    open: |_| -> Result<Meeting, Unavailable> { Ok(Meeting::of_words(Vec::new())) },
-    server: |_: Handed| -> Result<Box<dyn Server>, Failure> { Err(no_server()) },
-    client: |handed: Handed| -> Result<Box<dyn Client>, Failure> {
-        Ok(Box::new(InProcess::new(Mode::Latency, handed.payload)))
+    open: |_| -> Result<EndpointPair, Unavailable> { Ok(EndpointPair::of_words(Vec::new())) },
+    server: |_: EndpointHandle| -> Result<Box<dyn Server>, Failure> { Err(no_server()) },
+    client: |handle: EndpointHandle| -> Result<Box<dyn Client>, Failure> {
+        Ok(Box::new(InProcess::new(Mode::Latency, handle.payload)))
     },
 };
 

@@ -2,7 +2,7 @@
 
 use super::hog::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
-use super::orders::{Common, Control, Order, Served, ServerOrder, Word, handed};
+use super::orders::{Common, Control, Order, Served, ServerOrder, Word, handle};
 use super::point::Mode;
 use anyhow::{Context, Result, bail};
 use latscope_bench::recorder::Writer;
@@ -180,7 +180,7 @@ fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
     let shortfall = settle(&order.common.cpus)?;
     let receiver = Receiver::of(order)?;
     let transport = order.common.transport()?;
-    let mut server = (transport.server)(handed(&order.common)?)?;
+    let mut server = (transport.server)(handle(&order.common)?)?;
     let mut attendant = Attendant::new(order.common.mode, order.common.payload, receiver);
     attendant.served.shortfall = shortfall;
     attendant.hog = (order.common.mode == Mode::Inversion).then(Hog::start).transpose()?;

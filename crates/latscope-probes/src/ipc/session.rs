@@ -10,7 +10,7 @@ use super::point::{Caller, Mode, Placement, Row, Since};
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::bench::Bench;
 use latscope_core::plan::{Periodic, Step};
-use latscope_exchange::transaction::{Meeting, Transport};
+use latscope_exchange::transaction::{EndpointPair, Transport};
 use latscope_host::guardian::{Guardian, Ticket, Undo};
 use latscope_os::worker::{self, Lifetime, MOST_DESCRIPTORS};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -35,7 +35,7 @@ pub struct Outcome {
 }
 
 /// Time for a process to be set up, and for one whose partner is gone to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Calls by which inheritance is tried out, of each kind.
@@ -45,31 +45,32 @@ const TRIALS: u64 = 50;
 const WARM_UP: u64 = 100;
 
 /// A process of a pair and the socket to it; ended when dropped.
-struct Party {
+struct EndpointProcess {
     child: Child,
     control: BufReader<UnixStream>,
     /// Whether it has said its last word, or is gone.
     done: bool,
 }
 
-impl Drop for Party {
+impl Drop for EndpointProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Party {
-    fn start(role: &str, own: &[&OwnedFd], meeting: &[OwnedFd]) -> Result<Party> {
+impl EndpointProcess {
+    fn start(role: &str, own: &[&OwnedFd], endpoints: &[OwnedFd]) -> Result<EndpointProcess> {
         let (ours, theirs) = UnixStream::pair().context("no sockets to a process")?;
         let theirs = OwnedFd::from(theirs);
-        let all: Vec<&OwnedFd> = std::iter::once(&theirs).chain(own.iter().copied()).chain(meeting).collect();
+        let all: Vec<&OwnedFd> =
+            std::iter::once(&theirs).chain(own.iter().copied()).chain(endpoints).collect();
         if all.len() > MOST_DESCRIPTORS {
-            bail!("the transport has {} descriptors, more than a process can inherit", meeting.len());
+            bail!("the transport has {} descriptors, more than a process can inherit", endpoints.len());
         }
         let child = worker::spawn(&["__ipc", role], &all, Lifetime::WithParent)
             .with_context(|| format!("the {role}'s process does not start"))?;
-        Ok(Party { child, control: BufReader::new(ours), done: false })
+        Ok(EndpointProcess { child, control: BufReader::new(ours), done: false })
     }
 
     fn tell(&mut self, order: &Order) -> Result<()> {
@@ -87,7 +88,7 @@ impl Party {
     }
 
     fn ready(&mut self) -> Result<()> {
-        self.control.get_ref().set_read_timeout(Some(PATIENCE))?;
+        self.control.get_ref().set_read_timeout(Some(READY_TIMEOUT))?;
         match self.word()? {
             Word::Ready => Ok(self.control.get_ref().set_read_timeout(None)?),
             Word::Failed(text) => Err(anyhow!(text)),
@@ -114,9 +115,9 @@ impl Party {
 struct Pair {
     number: u64,
     /// Kept for what dies with it.
-    _meeting: Meeting,
-    server: Option<Party>,
-    client: Party,
+    _endpoints: EndpointPair,
+    server: Option<EndpointProcess>,
+    client: EndpointProcess,
     called: Option<Result<Called, String>>,
     served: Option<Served>,
     /// When a client whose server is gone has had time enough to notice.
@@ -185,15 +186,15 @@ fn begin(
 ) -> Result<Pair> {
     let row = &group[0].1;
     let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
-    let meeting = match &row.service {
+    let endpoints = match &row.service {
         // Whom it meets is there without us.
         Some(service) => {
             Ping::of(service).map_err(super::Refusal::of)?;
-            Meeting::of_words(vec![service.clone()])
+            EndpointPair::of_words(vec![service.clone()])
         }
-        None => transport.meet(payload).map_err(super::Refusal::of)?,
+        None => transport.endpoint_pair(payload).map_err(super::Refusal::of)?,
     };
-    for leftover in meeting.leftovers.iter() {
+    for leftover in endpoints.leftovers.iter() {
         if guardian.is_none() {
             *guardian = Some(Guardian::start()?);
         }
@@ -206,7 +207,7 @@ fn begin(
     let common = |cpus: Vec<u32>, descriptors: usize| Common {
         transport: transport.name.to_owned(),
         mode: row.mode,
-        words: meeting.words.clone(),
+        words: endpoints.words.clone(),
         descriptors,
         payload,
         cpus,
@@ -220,23 +221,23 @@ fn begin(
     let own = [&setting.memory, &setting.bell];
     debug_assert_eq!(own.len() as u32 + 1, OWN_DESCRIPTORS);
     let serves = transport.name != passthrough::NAME && row.service.is_none();
-    let server = serves.then(|| -> Result<Party> {
-        let mut server = Party::start("server", &own, &meeting.server)?;
+    let server = serves.then(|| -> Result<EndpointProcess> {
+        let mut server = EndpointProcess::start("server", &own, &endpoints.server)?;
         let point = (row.mode == Mode::OneWay).then(|| point_of(group, number, |_| true)).flatten();
-        let common = common(far.clone(), meeting.server.len());
+        let common = common(far.clone(), endpoints.server.len());
         server.tell(&Order::Serve(Box::new(ServerOrder { common, point })))?;
         Ok(server)
     });
     let mut server = server.transpose()?;
-    let mut client = Party::start("client", &own, &meeting.client)?;
+    let mut client = EndpointProcess::start("client", &own, &endpoints.client)?;
     let process = server.as_ref().map(|server| server.child.id());
-    let order = client_order(setting, group, number, common(near, meeting.client.len()), process);
+    let order = client_order(setting, group, number, common(near, endpoints.client.len()), process);
     client.tell(&Order::Call(Box::new(order)))?;
     // Some transports are made by both ends together: neither is ready alone.
-    server.as_mut().map_or(Ok(()), Party::ready).context("the server")?;
+    server.as_mut().map_or(Ok(()), EndpointProcess::ready).context("the server")?;
     client.ready().context("the client")?;
-    let meeting = Meeting { server: Vec::new(), client: Vec::new(), ..meeting };
-    Ok(Pair { number, _meeting: meeting, server, client, called: None, served: None, given_up: None })
+    let endpoints = EndpointPair { server: Vec::new(), client: Vec::new(), ..endpoints };
+    Ok(Pair { number, _endpoints: endpoints, server, client, called: None, served: None, given_up: None })
 }
 
 fn client_order(
@@ -321,10 +322,10 @@ fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
     let mut fds = Vec::new();
     for (index, pair) in pairs.iter().enumerate() {
         let server = pair.server.as_ref().map(|server| (server, true));
-        for (party, of_server) in server.into_iter().chain([(&pair.client, false)]) {
-            if !party.done {
+        for (process, of_server) in server.into_iter().chain([(&pair.client, false)]) {
+            if !process.done {
                 whose.push((index, of_server));
-                fds.push(PollFd::new(party.control.get_ref(), PollFlags::IN));
+                fds.push(PollFd::new(process.control.get_ref(), PollFlags::IN));
             }
         }
     }
@@ -338,12 +339,12 @@ fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
 
 impl Pair {
     fn hear(&mut self, of_server: bool) {
-        let party = match &mut self.server {
+        let process = match &mut self.server {
             Some(server) if of_server => server,
             _ => &mut self.client,
         };
-        let word = party.word();
-        party.done = true;
+        let word = process.word();
+        process.done = true;
         match (of_server, word) {
             (true, Ok(Word::Served(served))) => self.served = Some(served),
             (false, Ok(Word::Called(called))) => self.called = Some(Ok(*called)),
@@ -388,7 +389,7 @@ fn end(mut pair: Pair) -> Outcome {
     let end = pair.servers_end();
     let called = pair.called.take().unwrap_or_else(|| Err("the client reported nothing".to_owned()));
     let called = called.map(|mut called| {
-        // A client only sees that the other party is gone: how it went is known here.
+        // A client only sees that the other endpoint is gone: how it went is known here.
         if let Some(ended) = called.ended.as_mut().filter(|_| pair.given_up.is_some()) {
             *ended = format!("{end} ({ended})");
         }

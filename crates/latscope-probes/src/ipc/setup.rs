@@ -77,7 +77,7 @@ impl Setup {
             mode: Mode::Latency,
             callers: vec![Caller::Fifo(PRIORITY), Caller::Other],
             pairs: 1,
-            // Of two parties that spin none may wait for a CPU.
+            // Of two endpoints that spin none may wait for a CPU.
             placement: if transport.spins { Placement::TwoCores } else { Placement::Free },
             payloads: vec![PAYLOAD],
             fresh: false,

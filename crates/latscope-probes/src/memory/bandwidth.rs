@@ -2,13 +2,13 @@
 //! number of threads.
 
 use super::sizes::{self, KIB, LINE, MIB};
-use super::{regions, team};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use super::{regions, thread_group};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
 use latscope_os::memory::Region;
@@ -19,7 +19,7 @@ pub static BANDWIDTH: Probe = Probe {
     id: "memory.bandwidth",
     title: "memory bandwidth, per line of 64 bytes",
     timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
     params: &[
         Param {
@@ -69,18 +69,18 @@ const GAP: usize = 2048 / size_of::<u64>();
 const OPERATIONS: [&str; 5] = ["read", "write", "modify", "copy", "non-temporal-write"];
 const STEPS: [&str; 2] = ["every", "fourth"];
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let quick = ask.survey && ask.profile == Profile::Quick;
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let quick = input.survey && input.profile == Profile::Quick;
     let (operations, steps): (&[&str], &[&str]) =
         if quick { (&["read", "write", "copy"], &["every"]) } else { (&OPERATIONS, &STEPS) };
-    let threads = if quick { vec![1] } else { team::thread_counts(machine.allowed.0.len()) };
+    let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let mut points = Vec::new();
-    for threads in ask.numbers("threads", &threads) {
-        for operation in ask.choices("operation", operations, &OPERATIONS) {
+    for threads in input.numbers("threads", &threads) {
+        for operation in input.choices("operation", operations, &OPERATIONS) {
             // In a survey one thread shows what the steps cost.
-            let steps = if ask.survey && threads > 1 { &STEPS[..1] } else { steps };
-            for step in ask.choices("step", steps, &STEPS) {
-                for (size, place) in sizes_for(ask, machine, threads.max(1)) {
+            let steps = if input.survey && threads > 1 { &STEPS[..1] } else { steps };
+            for step in input.choices("step", steps, &STEPS) {
+                for (size, place) in sizes_for(input, machine, threads.max(1)) {
                     points.push(point(size, &place, &operation, &step, threads));
                 }
             }
@@ -91,11 +91,11 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
 
 /// Sizes for all threads together, each with the name of where that is found,
 /// in whole pieces for each thread.
-fn sizes_for(ask: &Ask, machine: &Machine, threads: u64) -> Vec<(u64, String)> {
+fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let beyond = sizes::beyond_caches(machine);
-    let mut sizes = if ask.gave("size") {
-        ask.numbers("size", &[]).into_iter().map(|size| (size, String::new())).collect()
-    } else if ask.survey {
+    let mut sizes = if input.gave("size") {
+        input.numbers("size", &[]).into_iter().map(|size| (size, String::new())).collect()
+    } else if input.survey {
         let mut levels = sizes::inside_caches(machine, threads);
         levels.push((beyond.min(SURVEY_CAP), "memory".to_owned()));
         levels
@@ -163,7 +163,7 @@ fn work(point: &Point) -> Work {
 fn run(bench: &mut Bench) -> Result<()> {
     let points = bench.points();
     let cpus = bench.cpus().to_vec();
-    let affordable = team::affordable(bench);
+    let affordable = thread_group::affordable(bench);
     let part = |index: &usize| points[*index].number("size") / points[*index].number("threads");
     // Thread i is wanted by the points with more than i threads.
     let bytes: Vec<usize> = (0..cpus.len() as u64)
@@ -197,7 +197,7 @@ fn measure(bench: &mut Bench, index: usize, cpus: &[u32], regions: &mut [Region]
     let warm = passes[0].pieces().min(64);
     let batch = Batch { ops: lines, work: Some(work(point)), cycles: threads == 1, warm, ..Batch::default() };
     let events = passes.into_iter().map(|mut pass| move |n| (0..n).for_each(|_| pass.piece())).collect();
-    team::measure(bench, index, batch, cpus, events)
+    thread_group::measure(bench, index, batch, cpus, events)
 }
 
 /// A walk through a thread's memory, piece by piece, over and over.
@@ -264,13 +264,13 @@ mod tests {
     use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
 
-    fn ask(profile: Profile, survey: bool) -> Ask {
-        Ask { profile, survey, values: Default::default(), directories: vec![] }
+    fn input(profile: Profile, survey: bool) -> PlanInput {
+        PlanInput { profile, survey, values: Default::default(), directories: vec![] }
     }
 
     #[test]
     fn a_survey_measures_half_of_each_cache_and_memory() {
-        let points = plan(&ask(Profile::Normal, true), &machine());
+        let points = plan(&input(Profile::Normal, true), &machine());
         assert_eq!(points.len(), 5 * 2 * 4 + 5 * 4);
         let sizes = |threads| {
             let chosen = points.iter().filter(|p| {
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_quick_survey_has_the_rows_and_the_caches_of_one_thread() {
-        let points = plan(&ask(Profile::Quick, true), &machine());
+        let points = plan(&input(Profile::Quick, true), &machine());
         assert_eq!(points.len(), 3 * 4);
         assert_eq!(points.iter().filter(|p| p.row).count(), 3);
     }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn each_thread_gets_whole_pieces() {
         for threads in [1, 2, 3, 7] {
-            for (size, _) in sizes_for(&ask(Profile::Normal, false), &machine(), threads) {
+            for (size, _) in sizes_for(&input(Profile::Normal, false), &machine(), threads) {
                 let share = size / threads;
                 assert_eq!(share * threads, size);
                 assert!(share % PIECE == 0 || (share < PIECE && share % 1024 == 0), "{share}");
@@ -328,9 +328,9 @@ mod tests {
 
     #[test]
     fn every_operation_runs_with_one_thread_and_with_all() {
-        let mut ask = ask(Profile::Normal, true);
-        ask.values.insert("size".into(), [16 * KIB, MIB].map(ParamValue::Number).to_vec());
-        let points = plan(&ask, &harness::machine());
+        let mut input = input(Profile::Normal, true);
+        input.values.insert("size".into(), [16 * KIB, MIB].map(ParamValue::Number).to_vec());
+        let points = plan(&input, &harness::machine());
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);
         assert!(measured.iter().all(|m| m.work.is_some()));
@@ -338,10 +338,10 @@ mod tests {
 
     #[test]
     fn more_threads_than_cpus_are_refused_by_name() {
-        let mut ask = ask(Profile::Normal, true);
-        ask.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
-        ask.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&ask, &harness::machine()));
+        let mut input = input(Profile::Normal, true);
+        input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
+        input.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
         assert!(measured.iter().all(|m| m.reason.as_ref().unwrap().contains("100000 threads")));
         measured.iter().for_each(harness::check);
     }

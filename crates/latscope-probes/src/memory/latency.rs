@@ -3,12 +3,12 @@
 
 use super::regions::{self, PAGES};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
@@ -18,7 +18,7 @@ pub static LATENCY: Probe = Probe {
     id: "memory.latency",
     title: "load",
     timed: "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
     params: &[
         Param { name: "size", help: "Bytes of the working set.", kind: Kind::Size, axis: true },
@@ -61,16 +61,16 @@ const WINDOW: u64 = 256 * KIB;
 const WARM_SIZE: u64 = 64 * MIB;
 const WARM_STEPS: u64 = 128 << 10;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
-    for pages in ask.texts("pages", &ALL_PAGES) {
-        for order in ask.texts("order", &ORDERS) {
+    for pages in input.texts("pages", &ALL_PAGES) {
+        for order in input.texts("order", &ORDERS) {
             let stride = order == "stride";
-            let steps = if stride { ask.numbers("stride", &[STRIDE]) } else { vec![LINE] };
+            let steps = if stride { input.numbers("stride", &[STRIDE]) } else { vec![LINE] };
             for step in steps.into_iter().map(|step| (step / 8).max(1) * 8) {
                 let step = if order == "page" { page_bytes(&pages) } else { step };
-                for size in sizes_for(ask, machine, &order, &pages, step) {
-                    points.push(point(ask, machine, size, &order, &pages, stride.then_some(step)));
+                for size in sizes_for(input, machine, &order, &pages, step) {
+                    points.push(point(input, machine, size, &order, &pages, stride.then_some(step)));
                 }
             }
         }
@@ -83,16 +83,16 @@ fn page_bytes(pages: &str) -> u64 {
 }
 
 /// The sizes of a curve, in whole steps of the chain.
-fn sizes_for(ask: &Ask, machine: &Machine, order: &str, pages: &str, step: u64) -> Vec<u64> {
+fn sizes_for(input: &PlanInput, machine: &Machine, order: &str, pages: &str, step: u64) -> Vec<u64> {
     let beyond = sizes::beyond_caches(machine);
-    let largest = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
-    let default = match density(ask, order, pages) {
+    let largest = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let default = match density(input, order, pages) {
         Density::None => Vec::new(),
         Density::Few => vec![32 * KIB, 512 * KIB, 8 * MIB, largest],
         Density::PerOctave(points) => sizes::sweep(SMALLEST.max(4 * step.min(4 * KIB)), largest, points),
     };
     let default: Vec<u64> = default.into_iter().filter(|size| *size >= step && *size <= largest).collect();
-    sizes::rounded(ask.numbers("size", &default), step)
+    sizes::rounded(input.numbers("size", &default), step)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +104,10 @@ enum Density {
 
 /// How close the points of a curve are. Levels are found on the random curve on
 /// large pages; a survey shows the others beside it.
-fn density(ask: &Ask, order: &str, pages: &str) -> Density {
+fn density(input: &PlanInput, order: &str, pages: &str) -> Density {
     let main = (order, pages) == ("random", "2MiB");
     let beside = matches!((order, pages), ("random" | "window" | "page", "4KiB") | ("stride", "2MiB"));
-    match (ask.survey, ask.profile) {
+    match (input.survey, input.profile) {
         (true, Profile::Quick) if main => Density::PerOctave(2),
         (true, Profile::Quick) if (order, pages) == ("random", "4KiB") => Density::Few,
         (true, Profile::Quick) => Density::None,
@@ -120,7 +120,14 @@ fn density(ask: &Ask, order: &str, pages: &str) -> Density {
     }
 }
 
-fn point(ask: &Ask, machine: &Machine, size: u64, order: &str, pages: &str, stride: Option<u64>) -> Point {
+fn point(
+    input: &PlanInput,
+    machine: &Machine,
+    size: u64,
+    order: &str,
+    pages: &str,
+    stride: Option<u64>,
+) -> Point {
     let mut params = params([("size", size.into()), ("order", order.into()), ("pages", pages.into())]);
     let mut title = format!("load, {order}");
     if let Some(stride) = stride {
@@ -128,7 +135,7 @@ fn point(ask: &Ask, machine: &Machine, size: u64, order: &str, pages: &str, stri
         title += &format!(" {stride} B");
     }
     title += &format!(", {}, pages of {}", format_size(size), format_size(page_bytes(pages)));
-    if ask.survey && size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
+    if input.survey && size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
         title += " (a survey ends here; latscope memory goes on)";
     }
     LATENCY.point(params, title, false)
@@ -207,8 +214,8 @@ mod tests {
         curves
     }
 
-    fn ask(profile: Profile, survey: bool) -> Ask {
-        Ask { profile, survey, values: Default::default(), directories: vec![] }
+    fn input(profile: Profile, survey: bool) -> PlanInput {
+        PlanInput { profile, survey, values: Default::default(), directories: vec![] }
     }
 
     fn named(curves: [(&str, &str, usize); 5]) -> BTreeMap<(String, String), usize> {
@@ -217,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_survey_has_one_dense_curve_and_four_coarse_ones() {
-        let points = plan(&ask(Profile::Normal, true), &machine());
+        let points = plan(&input(Profile::Normal, true), &machine());
         let expected = named([
             ("random", "2MiB", 65),
             ("random", "4KiB", 17),
@@ -234,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_quick_survey_has_few_points_of_small_pages() {
-        let curves = curves(&plan(&ask(Profile::Quick, true), &machine()));
+        let curves = curves(&plan(&input(Profile::Quick, true), &machine()));
         assert_eq!(curves.values().sum::<usize>(), 33 + 4);
     }
 
@@ -243,21 +250,21 @@ mod tests {
         let mut machine = machine();
         machine.caches.push(Cache { level: 4, kind: "Unified".into(), size: 256 * MIB, ..Cache::default() });
         let last =
-            |survey| plan(&ask(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max();
+            |survey| plan(&input(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max();
         assert_eq!((last(true), last(false)), (Some(512 * MIB), Some(1024 * MIB)));
-        let points = plan(&ask(Profile::Normal, true), &machine);
+        let points = plan(&input(Profile::Normal, true), &machine);
         let told = points.iter().filter(|p| p.title.contains("a survey ends here"));
         assert_eq!(told.count(), 5);
     }
 
     #[test]
     fn a_family_run_takes_the_values_it_was_given() {
-        let mut ask = ask(Profile::Normal, false);
-        ask.values.insert("size".into(), vec![ParamValue::Number(100_000), ParamValue::Number(1)]);
-        ask.values.insert("order".into(), vec!["stride".into(), "page".into()]);
-        ask.values.insert("stride".into(), vec![ParamValue::Number(128), ParamValue::Number(1024)]);
-        ask.values.insert("pages".into(), vec!["4KiB".into()]);
-        let points: Vec<(u64, Option<u64>)> = plan(&ask, &machine())
+        let mut input = input(Profile::Normal, false);
+        input.values.insert("size".into(), vec![ParamValue::Number(100_000), ParamValue::Number(1)]);
+        input.values.insert("order".into(), vec!["stride".into(), "page".into()]);
+        input.values.insert("stride".into(), vec![ParamValue::Number(128), ParamValue::Number(1024)]);
+        input.values.insert("pages".into(), vec!["4KiB".into()]);
+        let points: Vec<(u64, Option<u64>)> = plan(&input, &machine())
             .iter()
             .map(|p| (p.number("size"), p.params.contains_key("stride").then(|| p.number("stride"))))
             .collect();
@@ -267,9 +274,9 @@ mod tests {
 
     #[test]
     fn every_order_is_measured_on_both_pages() {
-        let mut ask = ask(Profile::Quick, false);
-        ask.values.insert("size".into(), [4 * KIB, 3 * MIB].map(ParamValue::Number).to_vec());
-        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        let mut input = input(Profile::Quick, false);
+        input.values.insert("size".into(), [4 * KIB, 3 * MIB].map(ParamValue::Number).to_vec());
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
         // On pages of 2 MiB the two sizes are one of whole pages.
         assert_eq!(measured.len(), 2 * 7 + 1);
         measured.iter().for_each(harness::check);
@@ -278,10 +285,10 @@ mod tests {
 
     #[test]
     fn what_there_is_no_memory_for_is_told_and_the_rest_measured() {
-        let mut ask = ask(Profile::Quick, false);
-        ask.values.insert("size".into(), [4 * KIB, 1 << 50].map(ParamValue::Number).to_vec());
-        ask.values.insert("order".into(), vec!["random".into()]);
-        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        let mut input = input(Profile::Quick, false);
+        input.values.insert("size".into(), [4 * KIB, 1 << 50].map(ParamValue::Number).to_vec());
+        input.values.insert("order".into(), vec!["random".into()]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
         measured.iter().for_each(harness::check);
         let refused: Vec<bool> = measured.iter().map(|m| m.summary.count == 0).collect();
         assert_eq!(refused, [false, true, false, true]);

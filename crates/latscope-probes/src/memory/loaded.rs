@@ -2,13 +2,13 @@
 
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_size, format_time};
 use latscope_os::clock::Clock;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
@@ -24,7 +24,7 @@ pub static LOADED: Probe = Probe {
     id: "memory.loaded",
     title: "load from memory under load",
     timed: "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "loaded latency, as Intel's Memory Latency Checker plots it",
     params: &[
         Param {
@@ -52,25 +52,25 @@ static EXPERIMENT: Experiment =
 /// Pauses, from none to so long that there is hardly any load.
 const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
 /// How long is waited for the copying threads to begin.
-const PATIENCE: Duration = Duration::from_millis(50);
+const START_TIMEOUT: Duration = Duration::from_millis(50);
 /// Bytes from one pause to the next.
 const PIECE: usize = 4 * KIB as usize;
 /// The memory of the chain, and of each copying thread, at most.
 const CAP: u64 = 256 * MIB;
 const COPY_CAP: u64 = 64 * MIB;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let quick = ask.survey && ask.profile == Profile::Quick;
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let quick = input.survey && input.profile == Profile::Quick;
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let size = sizes::beyond_caches(machine).min(CAP);
     let mut points = Vec::new();
     // First nothing beside it, to compare with.
-    if !ask.gave("threads") {
+    if !input.gave("threads") {
         points.push(point(size, 0, 0));
     }
-    for threads in ask.numbers("threads", &[others]) {
+    for threads in input.numbers("threads", &[others]) {
         let delays: &[u64] = if quick { &DELAYS[..1] } else { &DELAYS };
-        let delays = if threads == 0 { vec![0] } else { ask.numbers("delay", delays) };
+        let delays = if threads == 0 { vec![0] } else { input.numbers("delay", delays) };
         points.extend(delays.into_iter().map(|delay| point(size, threads, delay)));
     }
     points
@@ -166,7 +166,7 @@ fn measure(
         // The load is there when all threads copy; on a busy machine that takes a while.
         let waiting = Instant::now();
         let some = (threads * 16 * PIECE) as u64;
-        while bytes.load(Ordering::Relaxed) < some && waiting.elapsed() < PATIENCE {
+        while bytes.load(Ordering::Relaxed) < some && waiting.elapsed() < START_TIMEOUT {
             std::thread::yield_now();
         }
         let clock = timebase.clock();
@@ -216,22 +216,22 @@ mod tests {
 
     #[test]
     fn the_load_falls_from_all_to_nothing() {
-        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
-        let points = plan(&ask, &machine());
+        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let points = plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
             points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
         let mut expected = vec![(0, 0)];
         expected.extend(DELAYS.map(|delay| (3, delay)));
         assert_eq!(pairs, expected);
-        assert_eq!(plan(&harness::ask(), &machine()).len(), 2);
+        assert_eq!(plan(&harness::input(), &machine()).len(), 2);
     }
 
     #[test]
     fn values_given_replace_the_list() {
-        let mut ask = harness::ask();
-        ask.values.insert("threads".into(), vec![ParamValue::Number(1), ParamValue::Number(0)]);
-        ask.values.insert("delay".into(), vec![ParamValue::Number(5)]);
-        let points = plan(&ask, &machine());
+        let mut input = harness::input();
+        input.values.insert("threads".into(), vec![ParamValue::Number(1), ParamValue::Number(0)]);
+        input.values.insert("delay".into(), vec![ParamValue::Number(5)]);
+        let points = plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
             points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
         assert_eq!(pairs, [(1, 5), (0, 0)]);

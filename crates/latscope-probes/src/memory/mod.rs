@@ -9,7 +9,7 @@ mod regions;
 mod sequential_sum;
 mod sizes;
 mod stream;
-mod team;
+mod thread_group;
 mod tlb;
 
 use super::Probe;

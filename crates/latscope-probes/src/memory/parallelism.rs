@@ -2,12 +2,12 @@
 
 use super::regions::{self, PAGES};
 use super::sizes::{self, LINE, MIB};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_size};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
@@ -17,7 +17,7 @@ pub static PARALLELISM: Probe = Probe {
     id: "memory.parallelism",
     title: "load, several chains at once",
     timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
     params: &[
         Param { name: "chains", help: "Chains followed at once, 1 to 32.", kind: Kind::Number, axis: true },
@@ -37,14 +37,15 @@ const QUICK_CHAINS: [u64; 3] = [1, 8, 16];
 /// The largest working set in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let chains: &[u64] = if ask.survey && ask.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let chains: &[u64] =
+        if input.survey && input.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
-    let size = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let size = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
     let mut points = Vec::new();
-    for pages in ask.texts("pages", &["2MiB"]) {
-        for size in sizes::rounded(ask.numbers("size", &[size]), LINE) {
-            for chains in ask.numbers("chains", chains) {
+    for pages in input.texts("pages", &["2MiB"]) {
+        for size in sizes::rounded(input.numbers("size", &[size]), LINE) {
+            for chains in input.numbers("chains", chains) {
                 let params = params([
                     ("chains", chains.into()),
                     ("size", size.into()),
@@ -115,18 +116,18 @@ mod tests {
 
     #[test]
     fn one_to_thirty_two_chains_through_memory() {
-        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
-        let points = plan(&ask, &machine());
+        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let points = plan(&input, &machine());
         assert_eq!(points.iter().map(|p| p.number("chains")).collect::<Vec<_>>(), CHAINS);
         assert!(points.iter().all(|p| p.number("size") == 128 * MIB && p.text("pages") == "2MiB"));
     }
 
     #[test]
     fn each_number_of_chains_is_compared_with_one() {
-        let mut ask = harness::ask();
-        ask.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
-        ask.values.insert("chains".into(), [1, 2, 32, 33].map(ParamValue::Number).to_vec());
-        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        let mut input = harness::input();
+        input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
+        input.values.insert("chains".into(), [1, 2, 32, 33].map(ParamValue::Number).to_vec());
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["speedup"].value, 1.0);
         assert!(measured[2].values.contains_key("speedup"));

@@ -102,7 +102,7 @@ pub fn doubt(region: &Region, pages: Pages) -> Option<Doubt> {
     judge(pages, region.huge_share(), rustix::param::page_size())
 }
 
-/// What there is to say of the regions of a team.
+/// What there is to say of the regions of a thread group.
 pub fn doubts(regions: &[Region]) -> Option<Doubt> {
     regions.iter().find_map(|region| doubt(region, Pages::Huge))
 }

@@ -2,12 +2,12 @@
 //! memory, and where the caches hardly show, since prefetchers run ahead.
 
 use super::regions;
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
 use latscope_os::memory::Pages;
@@ -18,7 +18,7 @@ pub static SEQUENTIAL_SUM: Probe = Probe {
     id: "memory.sequential-sum",
     title: "sequential sum, per element",
     timed: "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the processor's optimisation manual: hardware prefetching",
     params: &[
         Param { name: "size", help: "Bytes of the array.", kind: Kind::Size, axis: true },
@@ -48,10 +48,10 @@ const BLOCK: u64 = 512;
 
 const ELEMENT: u64 = size_of::<u64>() as u64;
 
-fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
-    for mode in ask.choices("mode", &MODES, &MODES) {
-        for size in ask.numbers("size", &SIZES) {
+    for mode in input.choices("mode", &MODES, &MODES) {
+        for size in input.numbers("size", &SIZES) {
             let size = size.max(BLOCK);
             let params = params([("size", size.into()), ("mode", mode.as_str().into())]);
             let title = format!("{mode} of {}, an element", decimal(size));

@@ -1,13 +1,13 @@
 //! STREAM: what memory carries in loops over arrays of floating-point numbers.
 
 use super::sizes::{self, KIB, MIB};
-use super::{regions, team};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use super::{regions, thread_group};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::kernels::stream::{self, Stream};
 use latscope_os::memory::Region;
@@ -18,7 +18,7 @@ pub static STREAM: Probe = Probe {
     id: "memory.stream",
     title: "STREAM, per element",
     timed: "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
     params: &[
         Param {
@@ -60,20 +60,20 @@ const GAP: usize = 1408 / size_of::<f64>();
 const ELEMENT: u64 = size_of::<f64>() as u64;
 const SCALAR: f64 = 3.0;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let quick = ask.survey && ask.profile == Profile::Quick;
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
-    let size = match (ask.survey, quick) {
+    let size = match (input.survey, quick) {
         (true, true) => beyond.min(SURVEY_CAP / 2),
         (true, false) => beyond.min(SURVEY_CAP),
         (false, _) => beyond,
     };
-    let threads = if quick { vec![1] } else { team::thread_counts(machine.allowed.0.len()) };
+    let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let operations: &[&str] = if quick { &["triad"] } else { &OPERATIONS };
     let mut points = Vec::new();
-    for threads in ask.numbers("threads", &threads) {
-        for operation in ask.choices("operation", operations, &OPERATIONS) {
-            for size in ask.numbers("size", &[size]) {
+    for threads in input.numbers("threads", &threads) {
+        for operation in input.choices("operation", operations, &OPERATIONS) {
+            for size in input.numbers("size", &[size]) {
                 let unit = PIECE * threads.max(1);
                 points.push(point((size / unit).max(1) * unit, &operation, threads));
             }
@@ -97,7 +97,7 @@ fn kind(point: &Point) -> Stream {
 fn run(bench: &mut Bench) -> Result<()> {
     let points = bench.points();
     let cpus = bench.cpus().to_vec();
-    let affordable = team::affordable(bench);
+    let affordable = thread_group::affordable(bench);
     let part = |index: &usize| points[*index].number("size") / points[*index].number("threads");
     let bytes: Vec<usize> = (0..cpus.len() as u64)
         .map_while(|i| affordable.iter().filter(|p| points[**p].number("threads") > i).map(part).max())
@@ -134,7 +134,7 @@ fn measure(bench: &mut Bench, index: usize, cpus: &[u32], regions: &mut [Region]
     let ops = PIECE / ELEMENT * threads as u64;
     let batch = Batch { ops, work: Some(work), cycles: threads == 1, ..Batch::default() };
     let events = events.collect();
-    team::measure(bench, index, batch, cpus, events)
+    thread_group::measure(bench, index, batch, cpus, events)
 }
 
 /// A thread's part of the three arrays, worked through piece by piece.
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn four_loops_with_one_thread_and_with_all() {
-        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
-        let points = plan(&ask, &machine());
+        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let points = plan(&input, &machine());
         assert_eq!(points.len(), 8);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
         assert_eq!(rows, ["STREAM triad, 128 MiB"]);
-        assert_eq!(plan(&harness::ask(), &machine()).len(), 1);
+        assert_eq!(plan(&harness::input(), &machine()).len(), 1);
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
 
     #[test]
     fn all_loops_are_measured_and_count_bytes_both_ways() {
-        let mut ask = Ask { profile: Profile::Normal, ..harness::ask() };
-        ask.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&ask, &harness::machine()));
+        let mut input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
         measured.iter().for_each(harness::check);
         let triad = measured.iter().find(|m| m.params["operation"] == "triad".into()).unwrap();
         assert_eq!(triad.work, Some(Work { ops: 1, bytes_touched: 24, bytes_moved: 32 }));

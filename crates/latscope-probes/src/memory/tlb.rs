@@ -4,13 +4,13 @@
 use super::latency;
 use super::regions::{self, PAGES};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_size;
 use latscope_os::clock::Clock;
 use latscope_os::kernels::chase::ChaseMap;
@@ -21,7 +21,7 @@ pub static TLB: Probe = Probe {
     id: "memory.tlb",
     title: "load from another page each time",
     timed: "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the processor's manual: translation look-aside buffers and page walks",
     params: &[
         Param { name: "size", help: "Bytes of all the pages visited.", kind: Kind::Size, axis: true },
@@ -40,20 +40,20 @@ const SURVEY_CAP: u64 = 256 * MIB;
 /// The fewest pages worth a point: every TLB holds them.
 const FEWEST: u64 = 8;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let quick = ask.survey && ask.profile == Profile::Quick;
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
-    let largest = if ask.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let largest = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
     let kinds: &[&str] = if quick { &["4KiB"] } else { &["4KiB", "2MiB"] };
     let mut points = Vec::new();
-    for pages in ask.texts("pages", kinds) {
+    for pages in input.texts("pages", kinds) {
         let (page, per_octave) = match (regions::pages(&pages), quick) {
             (Pages::Base, false) => (4 * KIB, 2),
             (Pages::Base, true) => (4 * KIB, 1),
             (Pages::Huge, _) => (2 * MIB, 1),
         };
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
-        for size in sizes::rounded(ask.numbers("size", &default), page) {
+        for size in sizes::rounded(input.numbers("size", &default), page) {
             let params = params([("size", size.into()), ("pages", pages.as_str().into())]);
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
             points.push(TLB.point(params, title, false));
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn both_kinds_of_pages_are_swept() {
-        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
-        let points = plan(&ask, &machine());
+        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        let points = plan(&input, &machine());
         let of = |pages| {
             points.iter().filter(|p| p.text("pages") == pages).map(|p| p.number("size")).collect::<Vec<_>>()
         };
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn the_cost_is_the_difference_of_two_walks() {
-        let mut ask = Ask { profile: Profile::Normal, ..harness::ask() };
-        ask.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&ask, &machine()));
+        let mut input = PlanInput { profile: Profile::Normal, ..harness::input() };
+        input.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
         assert_eq!(measured.len(), 2);
         for m in &measured {
             harness::check(m);

@@ -3,14 +3,14 @@
 
 use super::counters::{Counters, Seen};
 use super::duty::Duty;
-use super::station::{Class, Order, Outcome, Shared};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::gap_loop::{Class, GapsSeen, Order, Shared};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_time;
 use latscope_os::sched;
 use rustix::fd::OwnedFd;
@@ -22,7 +22,7 @@ pub static BUSY: Probe = Probe {
     title: "gap in a busy loop",
     timed: "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
             longer than `gap`.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
     params: &[
         Param {
@@ -62,13 +62,13 @@ const PRIORITY: u64 = 1;
 /// Sources of interrupts and kinds of softirqs that are named.
 const NAMED: usize = 5;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     // A priority means that a policy with priorities is wanted.
-    let usual = if ask.gave("priority") { "fifo" } else { "other" };
+    let usual = if input.gave("priority") { "fifo" } else { "other" };
     let mut points = Vec::new();
-    for gap in ask.numbers("gap", &[SHORTEST]) {
-        for policy in ask.choices("policy", &[usual], &["other", "fifo"]) {
-            let priorities = if policy == "fifo" { ask.numbers("priority", &[PRIORITY]) } else { vec![0] };
+    for gap in input.numbers("gap", &[SHORTEST]) {
+        for policy in input.choices("policy", &[usual], &["other", "fifo"]) {
+            let priorities = if policy == "fifo" { input.numbers("priority", &[PRIORITY]) } else { vec![0] };
             for priority in priorities {
                 points.extend(machine.allowed.0.iter().map(|cpu| point(gap, &policy, priority, *cpu)));
             }
@@ -141,7 +141,7 @@ fn watch_all(
     order: Order,
     tasks: Vec<(usize, u32, Writer)>,
     bell: Option<OwnedFd>,
-) -> Result<(Vec<(usize, u32, Result<Outcome>)>, Counters, Counters)> {
+) -> Result<(Vec<(usize, u32, Result<GapsSeen>)>, Counters, Counters)> {
     let shared = Shared::new(bell);
     std::thread::scope(|scope| {
         // Nobody watches while others are being started, or if one does not start.
@@ -151,7 +151,7 @@ fn watch_all(
             .map(|(point, cpu, writer)| {
                 let shared = &shared;
                 let thread = std::thread::Builder::new();
-                let body = move || super::station::watch(order, cpu, writer, shared);
+                let body = move || super::gap_loop::watch(order, cpu, writer, shared);
                 Ok((point, cpu, thread.spawn_scoped(scope, body)?))
             })
             .collect::<std::io::Result<_>>()
@@ -167,9 +167,9 @@ fn watch_all(
     })
 }
 
-fn report(bench: &mut Bench, point: usize, order: &Order, outcome: Outcome, seen: &Seen) {
-    let Outcome { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
-    let Outcome { loop_ns, gap_ns, switches, faults, shortfall, writer, .. } = outcome;
+fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, seen: &Seen) {
+    let GapsSeen { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
+    let GapsSeen { loop_ns, gap_ns, switches, faults, shortfall, writer, .. } = outcome;
     let under_watch = watched_ns.max(1.0);
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
     let mut value =
@@ -230,9 +230,9 @@ mod tests {
 
     fn asked(values: &[(&str, ParamValue)]) -> Vec<Point> {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![value.clone()])).collect();
-        let ask = Ask { profile: Profile::Normal, survey: false, values, directories: vec![] };
+        let input = PlanInput { profile: Profile::Normal, survey: false, values, directories: vec![] };
         let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
-        plan(&ask, &machine)
+        plan(&input, &machine)
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What takes a CPU from the kernel itself: firmware, hypervisor, NMIs.
 
 use super::kernel::{self, Seat};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Exceedance, Times};
+use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_trace::kernel_tracer::{Line, Wanted};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub static HWLAT: Probe = Probe {
     title: "gap with interrupts off",
     timed: "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
             its turns; only above the tracer's threshold.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
     params: &[Param {
         name: "cpu",
@@ -32,7 +32,7 @@ pub static HWLAT: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: "noise.hwlat", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
-fn plan(_: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
     let point = |cpu: &u32| {
         let title = format!("hwlat on CPU {cpu}");
         HWLAT.point(params([("cpu", u64::from(*cpu).into())]), title, false)

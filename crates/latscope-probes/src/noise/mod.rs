@@ -3,10 +3,10 @@
 mod busy;
 mod counters;
 mod duty;
+mod gap_loop;
 mod hwlat;
 pub(super) mod kernel;
 mod osnoise;
-mod station;
 mod watch;
 
 pub use busy::BUSY;
@@ -14,7 +14,7 @@ pub use duty::Duty;
 pub use hwlat::HWLAT;
 pub use osnoise::OSNOISE;
 
-use super::{Ask, Probe};
+use super::{PlanInput, Probe};
 use latscope_core::plan::{End, ParamValue, Periodic, Phase, Step};
 
 /// The probes of the family.
@@ -27,31 +27,31 @@ const SURVEYED: u64 = 2;
 
 /// Adapts a planned step of this family: it runs for a time, for nobody knows
 /// how many events there will be.
-pub fn adapt(step: &mut Step, ask: &Ask) {
+pub fn adapt(step: &mut Step, input: &PlanInput) {
     if step.stop.limit_ns == u64::MAX {
-        step.stop.limit_ns = usual_time(ask);
+        step.stop.limit_ns = usual_time(input);
     }
-    for_a_time(step, ask);
+    for_a_time(step, input);
 }
 
 /// Adapts a planned step whose threads watch all CPUs asked for, for a time or
 /// a count of events that was asked for, else the usual time; where it is not
 /// one of many steps it can be ended early.
-pub fn for_a_time(step: &mut Step, ask: &Ask) {
+pub fn for_a_time(step: &mut Step, input: &PlanInput) {
     let planned = &mut step.stop;
     if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
         // Neither a time nor a count was asked for: the profile's are for other things.
-        (planned.limit_ns, planned.events) = (usual_time(ask), u64::MAX);
+        (planned.limit_ns, planned.events) = (usual_time(input), u64::MAX);
     }
     let on = |cpu: &ParamValue| step.cpus.iter().any(|known| *cpu == u64::from(*known).into());
     step.points.retain(|point| point.params.get("cpu").is_none_or(on));
-    if !ask.survey {
+    if !input.survey {
         step.periodic.get_or_insert_with(rules);
     }
 }
 
-fn usual_time(ask: &Ask) -> u64 {
-    ask.profile.stop().budget_ns * if ask.survey { SURVEYED } else { OWN }
+fn usual_time(input: &PlanInput) -> u64 {
+    input.profile.stop().budget_ns * if input.survey { SURVEYED } else { OWN }
 }
 
 /// Threads that watch: each for itself, until the time is over.
@@ -77,9 +77,10 @@ mod tests {
     use latscope_engine::planner::{self, Request};
 
     fn planned(survey: bool, request: impl FnOnce(&mut Request)) -> Step {
-        let ask = Ask { profile: Profile::Normal, survey, values: Default::default(), directories: vec![] };
+        let input =
+            PlanInput { profile: Profile::Normal, survey, values: Default::default(), directories: vec![] };
         let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
-        let mut asked = Request::new("noise", ask);
+        let mut asked = Request::new("noise", input);
         request(&mut asked);
         planner::plan(&crate::REGISTRY, &[&BUSY], &asked, &machine).steps.remove(0)
     }

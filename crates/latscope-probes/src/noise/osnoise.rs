@@ -2,12 +2,12 @@
 //! that comes between.
 
 use super::kernel::{self, Seat};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Exceedance, Times};
+use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub static OSNOISE: Probe = Probe {
     id: "noise.osnoise",
     title: "gap in the kernel's busy loop",
     timed: "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
     params: &[Param {
         name: "cpu",
@@ -35,7 +35,7 @@ pub static OSNOISE: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: "noise.osnoise", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
-fn plan(_: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
     let point = |cpu: &u32| {
         let title = format!("osnoise on CPU {cpu}");
         OSNOISE.point(params([("cpu", u64::from(*cpu).into())]), title, false)

@@ -1,4 +1,4 @@
-//! What the parties tell, in shared memory: a line of words for each, which
+//! What the endpoints tell, in shared memory: a line of words for each, which
 //! it alone writes.
 
 use latscope_os::shared::{self, Counters};
@@ -6,13 +6,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of a party: two cache lines, for adjacent ones are fetched in pairs.
+/// Words of an endpoint: two cache lines, for adjacent ones are fetched in pairs.
 const WORDS: usize = 16;
 
-/// Latest samples of the first party that are kept.
+/// Latest samples of the first endpoint that are kept.
 pub const KEPT: usize = 1 << 14;
 
-/// What a word of a party holds.
+/// What a word of an endpoint holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     /// Its process and thread; 0 until it is ready.
@@ -35,12 +35,12 @@ pub(super) enum Word {
     Failed,
 }
 
-/// What a word of all holds, in the line before the parties'.
+/// What a word of all holds, in the line before the endpoints'.
 #[derive(Debug, Clone, Copy)]
 enum Common {
     Go,
     Over,
-    /// The party whose latency was above the threshold, and 1.
+    /// The endpoint whose latency was above the threshold, and 1.
     Broken,
 }
 
@@ -49,10 +49,10 @@ enum Common {
 pub struct Board {
     counters: Counters,
     descriptor: OwnedFd,
-    parties: usize,
+    endpoints: usize,
 }
 
-/// The figures of a party so far, ns.
+/// The figures of an endpoint so far, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
     /// Its thread id; 0 before it runs.
@@ -75,8 +75,8 @@ pub struct Figures {
     pub mean: f64,
 }
 
-fn words(parties: usize) -> usize {
-    (1 + parties) * WORDS + KEPT
+fn words(endpoints: usize) -> usize {
+    (1 + endpoints) * WORDS + KEPT
 }
 
 impl Board {
@@ -84,16 +84,16 @@ impl Board {
     ///
     /// # Errors
     /// No memory or descriptors are left.
-    pub fn create(parties: usize) -> io::Result<Board> {
-        Board::open(shared::create(words(parties))?, parties)
+    pub fn create(endpoints: usize) -> io::Result<Board> {
+        Board::open(shared::create(words(endpoints))?, endpoints)
     }
 
     /// The board that another process has created.
     ///
     /// # Errors
     /// It is too short, or memory is exhausted.
-    pub fn open(descriptor: OwnedFd, parties: usize) -> io::Result<Board> {
-        Ok(Board { counters: Counters::map(&descriptor, words(parties))?, descriptor, parties })
+    pub fn open(descriptor: OwnedFd, endpoints: usize) -> io::Result<Board> {
+        Ok(Board { counters: Counters::map(&descriptor, words(endpoints))?, descriptor, endpoints })
     }
 
     /// To hand to another process.
@@ -101,25 +101,25 @@ impl Board {
         self.descriptor.as_fd()
     }
 
-    /// Number of parties.
-    pub fn parties(&self) -> usize {
-        self.parties
+    /// Number of endpoints.
+    pub fn endpoints(&self) -> usize {
+        self.endpoints
     }
 
-    pub(super) fn word(&self, party: usize, word: Word) -> &AtomicU64 {
-        &self.counters.as_slice()[(1 + party) * WORDS + word as usize]
+    pub(super) fn word(&self, endpoint: usize, word: Word) -> &AtomicU64 {
+        &self.counters.as_slice()[(1 + endpoint) * WORDS + word as usize]
     }
 
     fn common(&self, word: Common) -> &AtomicU64 {
         &self.counters.as_slice()[word as usize]
     }
 
-    /// Where a sample of the first party is kept.
+    /// Where a sample of the first endpoint is kept.
     pub(super) fn kept(&self, cycle: u64) -> &AtomicU64 {
-        &self.counters.as_slice()[(1 + self.parties) * WORDS + cycle as usize % KEPT]
+        &self.counters.as_slice()[(1 + self.endpoints) * WORDS + cycle as usize % KEPT]
     }
 
-    /// Sample of the first party in a cycle, ns: of the latest [`KEPT`].
+    /// Sample of the first endpoint in a cycle, ns: of the latest [`KEPT`].
     pub fn sample(&self, cycle: u64) -> u64 {
         self.kept(cycle).load(Ordering::Relaxed)
     }
@@ -143,28 +143,28 @@ impl Board {
         self.common(Common::Over).load(Ordering::Relaxed) != 0
     }
 
-    /// Ends the run because of a party's latency; the first one counts.
-    pub(super) fn exceed(&self, party: usize) {
+    /// Ends the run because of an endpoint's latency; the first one counts.
+    pub(super) fn exceed(&self, endpoint: usize) {
         let word = self.common(Common::Broken);
-        let _ = word.compare_exchange(0, party as u64 + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = word.compare_exchange(0, endpoint as u64 + 1, Ordering::Relaxed, Ordering::Relaxed);
         self.end();
     }
 
-    /// The party whose latency was above the threshold.
+    /// The endpoint whose latency was above the threshold.
     pub fn broken(&self) -> Option<usize> {
         (self.common(Common::Broken).load(Ordering::Relaxed) as usize).checked_sub(1)
     }
 
-    /// The first error of a party.
+    /// The first error of an endpoint.
     pub(super) fn failure(&self) -> Option<io::Error> {
-        let failed = |party| self.word(party, Word::Failed).load(Ordering::Relaxed);
-        let code = (0..self.parties).map(failed).find(|code| *code != 0)?;
+        let failed = |endpoint| self.word(endpoint, Word::Failed).load(Ordering::Relaxed);
+        let code = (0..self.endpoints).map(failed).find(|code| *code != 0)?;
         Some(io::Error::from_raw_os_error(code as i32))
     }
 
-    /// The figures of a party so far.
-    pub fn figures(&self, party: usize) -> Figures {
-        let word = |word| self.word(party, word).load(Ordering::Relaxed);
+    /// The figures of an endpoint so far.
+    pub fn figures(&self, endpoint: usize) -> Figures {
+        let word = |word| self.word(endpoint, word).load(Ordering::Relaxed);
         let samples = word(Word::Samples);
         Figures {
             thread: word(Word::Address) as u32,

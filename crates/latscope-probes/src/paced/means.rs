@@ -95,14 +95,14 @@ fn nameless() -> Result<OwnedFd> {
     Ok(queue)
 }
 
-/// Whom to wake, as it is on the board once the party is ready.
-pub(super) fn address(board: &Board, party: usize) -> Address {
-    let packed = board.word(party, Word::Address).load(Ordering::Acquire);
+/// Whom to wake, as it is on the board once the endpoint is ready.
+pub(super) fn address(board: &Board, endpoint: usize) -> Address {
+    let packed = board.word(endpoint, Word::Address).load(Ordering::Acquire);
     Address { process: (packed >> 32) as u32, thread: packed as u32 }
 }
 
 /// Puts the calling thread on the board as ready to be woken.
-pub(super) fn introduce(board: &Board, party: usize, means: Means) -> Result<()> {
+pub(super) fn introduce(board: &Board, endpoint: usize, means: Means) -> Result<()> {
     let own = match means {
         Means::Signals => queued_signal::receiver()?,
         _ => Address {
@@ -111,7 +111,7 @@ pub(super) fn introduce(board: &Board, party: usize, means: Means) -> Result<()>
         },
     };
     let packed = u64::from(own.process) << 32 | u64::from(own.thread);
-    board.word(party, Word::Address).store(packed, Ordering::Release);
+    board.word(endpoint, Word::Address).store(packed, Ordering::Release);
     Ok(())
 }
 

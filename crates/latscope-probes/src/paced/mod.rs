@@ -3,23 +3,23 @@
 //! inter-process communication; and their circle of threads that wake each
 //! other in turn.
 //!
-//! The parties are threads of this process or processes of their own. All
+//! The endpoints are threads of this process or processes of their own. All
 //! that they tell is on a [`Board`] in shared memory; they write to no stream.
 
 mod board;
+mod endpoint;
 mod means;
-mod party;
 mod session;
 
 pub use board::{Board, Figures, KEPT};
-pub use party::main;
+pub use endpoint::main;
 pub use session::{Ended, Session};
 
 use latscope_core::plan::Conditions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What whoever has parties in its process does first: memory is locked.
+/// What whoever has endpoints in its process does first: memory is locked.
 pub const MEMORY: Conditions = Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None };
 
 /// What wakes the other.
@@ -52,14 +52,14 @@ impl Means {
 /// Who wakes whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// Pairs: party 2n receives what party 2n+1 sends.
+    /// Pairs: endpoint 2n receives what endpoint 2n+1 sends.
     Pairs,
     /// One circle: each wakes the next, and times a whole turn. The first
     /// rests now and then, so that the machine lives.
     Circle,
 }
 
-/// What a party is to do.
+/// What an endpoint is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// What wakes the other.

@@ -1,9 +1,9 @@
-//! A run: its parties are set up one by one, begin together, and end with the
+//! A run: its endpoints are set up one by one, begin together, and end with the
 //! first that has had enough.
 
 use super::board::{Board, Word};
+use super::endpoint::PacedEndpoint;
 use super::means::Channel;
-use super::party::Party;
 use super::{Form, Rules};
 use anyhow::{Context, Result, bail};
 use latscope_host::guardian::{Guardian, Undo};
@@ -42,8 +42,8 @@ pub enum Ended {
     Told,
 }
 
-/// Time for a party to be set up.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time for an endpoint to be set up.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time for all to fall asleep before the first message.
 const LEAD: Duration = Duration::from_millis(10);
@@ -52,7 +52,7 @@ const LEAD: Duration = Duration::from_millis(10);
 const STACK_BYTES: usize = 256 << 10;
 
 impl Session {
-    /// Sets up a party for each of the rules, as threads or as processes, and
+    /// Sets up an endpoint for each of the rules, as threads or as processes, and
     /// lets them begin.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Adds parties that share a channel.
+    /// Adds endpoints that share a channel.
     fn add(&mut self, first: usize, rules: &[Rules], processes: bool) -> Result<()> {
         let scope = if processes { Scope::Processes } else { Scope::Threads };
         let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
@@ -100,7 +100,8 @@ impl Session {
         let (board, bell, channel, rules) =
             (self.board.clone(), self.bell.clone(), channel.clone(), rules.clone());
         let body = move || {
-            Party { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
+            PacedEndpoint { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }
+                .live();
         };
         let builder = std::thread::Builder::new().name(format!("paced/{index}")).stack_size(STACK_BYTES);
         builder.spawn(body).map(drop).context("no thread can be created")
@@ -108,49 +109,50 @@ impl Session {
 
     fn process(&self, index: usize, rules: &Rules, channel: &Channel) -> Result<Child> {
         let set = if let Channel::Semaphores(set) = channel { *set } else { 0 };
-        let numbers = [index, self.board.parties(), set as usize, std::process::id() as usize];
-        let [index, parties, set, parent] = numbers.map(|number| number.to_string());
+        let numbers = [index, self.board.endpoints(), set as usize, std::process::id() as usize];
+        let [index, endpoints, set, parent] = numbers.map(|number| number.to_string());
         let rules = serde_json::to_string(rules)?;
         let mut descriptors = vec![self.bell.try_clone()?, self.board.descriptor().try_clone_to_owned()?];
         if let Channel::Futexes(lanes) = channel {
             descriptors.push(lanes.descriptor().try_clone_to_owned()?);
         }
         let descriptors: Vec<&OwnedFd> = descriptors.iter().collect();
-        let words = ["__paced", &rules, &index, &parties, &set, &parent];
+        let words = ["__paced", &rules, &index, &endpoints, &set, &parent];
         worker::spawn(&words, &descriptors, Lifetime::WithParent).context("no process can be started")
     }
 
     fn await_all(&mut self) -> Result<()> {
         let begun = Instant::now();
         let ready = |board: &Board| {
-            (0..board.parties()).all(|party| board.word(party, Word::Address).load(Ordering::Acquire) != 0)
+            (0..board.endpoints())
+                .all(|endpoint| board.word(endpoint, Word::Address).load(Ordering::Acquire) != 0)
         };
         while !ready(&self.board) {
             self.check()?;
-            if begun.elapsed() > PATIENCE {
-                bail!("not all are ready after {} s", PATIENCE.as_secs());
+            if begun.elapsed() > READY_TIMEOUT {
+                bail!("not all are ready after {} s", READY_TIMEOUT.as_secs());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }
 
-    /// Whether all parties do well.
+    /// Whether all endpoints do well.
     ///
     /// # Errors
     /// One does not.
     pub fn check(&mut self) -> Result<()> {
         if let Some(error) = self.board.failure() {
-            return Err(error).context("a party failed");
+            return Err(error).context("an endpoint failed");
         }
         let died = self.children.iter_mut().find_map(|child| child.try_wait().ok().flatten());
         match died {
-            Some(status) if !self.board.over() => bail!("a party died: {status}"),
+            Some(status) if !self.board.over() => bail!("an endpoint died: {status}"),
             _ => Ok(()),
         }
     }
 
-    /// What the parties tell.
+    /// What the endpoints tell.
     pub fn board(&self) -> &Board {
         &self.board
     }
@@ -214,7 +216,7 @@ mod tests {
         let begun = Instant::now();
         while session.wait(Duration::from_millis(100)).unwrap() == Ended::Time {
             session.check().unwrap();
-            assert!(begun.elapsed() < PATIENCE, "it does not end");
+            assert!(begun.elapsed() < READY_TIMEOUT, "it does not end");
         }
         session.end();
         session
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn a_turn_with_a_rest_is_no_sample_of_the_others() {
         let session = finished(vec![rules(Means::Signals, Form::Circle); 3]);
-        let all: Vec<_> = (0..3).map(|party| session.board().figures(party)).collect();
+        let all: Vec<_> = (0..3).map(|endpoint| session.board().figures(endpoint)).collect();
         assert_eq!(all.iter().map(|figures| figures.cycles).collect::<Vec<_>>(), [20; 3]);
         // The first message begins a turn, and the 17th came after a rest.
         assert_eq!(all.iter().map(|figures| figures.samples).collect::<Vec<_>>(), [20, 18, 18]);
@@ -253,6 +255,6 @@ mod tests {
     fn a_party_that_cannot_be_set_up_is_told() {
         let nowhere = Rules { cpu: Some(8191), ..rules(Means::Futexes, Form::Pairs) };
         let text = format!("{:#}", Session::begin(vec![nowhere; 2], false).err().unwrap());
-        assert!(text.starts_with("a party failed: "), "{text}");
+        assert!(text.starts_with("an endpoint failed: "), "{text}");
     }
 }

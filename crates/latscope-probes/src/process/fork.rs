@@ -1,11 +1,11 @@
 //! Children that exit at once: fork by resident size, and vfork.
 
 use crate::failure::{FirstError, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile, available};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile, available};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Params, Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::page::Mapping;
 use latscope_os::process_probe::{Memory, fork_exit, keep_children};
@@ -20,7 +20,7 @@ pub static FORK: Probe = Probe {
     timed: "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU; the parent has \
             written that much memory in 4 KiB pages, whose page tables are copied, and does not write to it between \
             the forks.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "fork(2), wait(2)",
     params: &[Param {
         name: "size",
@@ -30,7 +30,7 @@ pub static FORK: Probe = Probe {
     }],
     experiment: &FORKS,
     revision: 1,
-    plan: |ask, _| plan_fork(ask),
+    plan: |input, _| plan_fork(input),
 };
 
 /// vfork(2).
@@ -38,7 +38,7 @@ pub static VFORK: Probe = Probe {
     id: "process.vfork",
     title: "vfork, exit, wait",
     timed: "vfork (the clone system call, memory shared), a child that exits at once, and the wait for it, on one CPU.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "vfork(2), wait(2)",
     params: &[],
     experiment: &FORKS,
@@ -48,8 +48,8 @@ pub static VFORK: Probe = Probe {
 
 const MIB: u64 = 1 << 20;
 
-fn plan_fork(ask: &Ask) -> Vec<Point> {
-    let sizes: &[u64] = match ask.profile {
+fn plan_fork(input: &PlanInput) -> Vec<Point> {
+    let sizes: &[u64] = match input.profile {
         Profile::Quick => &[MIB, 64 * MIB],
         Profile::Normal => &[MIB, 64 * MIB, 256 * MIB],
         Profile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
@@ -58,7 +58,7 @@ fn plan_fork(ask: &Ask) -> Vec<Point> {
         let title = format!("{}, {} resident", FORK.title, format_size(size));
         FORK.point(params([("size", size.into())]), title, size <= 64 * MIB)
     };
-    ask.numbers("size", sizes).into_iter().map(point).collect()
+    input.numbers("size", sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {

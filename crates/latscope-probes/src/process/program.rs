@@ -2,11 +2,11 @@
 
 use super::tiny_program;
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Params, Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
 use rustix::io::{Errno, Result};
 use std::ffi::{CStr, CString};
@@ -23,7 +23,7 @@ pub static SPAWN: Probe = Probe {
     id: "process.spawn",
     title: "posix_spawn, tiny static program",
     timed: "posix_spawn of a static program of one page that exits at once, and the wait for it, on one CPU.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "posix_spawn(3), wait(2)",
     params: &[],
     experiment: &PROGRAMS,
@@ -37,7 +37,7 @@ pub static EXEC: Probe = Probe {
     title: "fork, exec, wait",
     timed: "fork, execve in the child, the program's whole run, and the wait for it, on one CPU. Static: a program of one \
             page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "fork(2), execve(2), wait(2)",
     params: &[Param {
         name: "mode",
@@ -47,7 +47,7 @@ pub static EXEC: Probe = Probe {
     }],
     experiment: &PROGRAMS,
     revision: 1,
-    plan: |ask, _| plan_exec(ask),
+    plan: |input, _| plan_exec(input),
 };
 
 /// The shell.
@@ -55,7 +55,7 @@ pub static SHELL: Probe = Probe {
     id: "process.shell",
     title: "sh -c :",
     timed: "posix_spawn of `sh -c :`, the shell's start and end, and the wait for it, on one CPU.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "posix_spawn(3), sh(1), wait(2)",
     params: &[],
     experiment: &PROGRAMS,
@@ -63,7 +63,7 @@ pub static SHELL: Probe = Probe {
     plan: |_, _| vec![SHELL.point(Params::new(), SHELL.title, true)],
 };
 
-fn plan_exec(ask: &Ask) -> Vec<Point> {
+fn plan_exec(input: &PlanInput) -> Vec<Point> {
     let point = |mode: &str| {
         let title = match mode {
             "static" => "fork, exec, tiny static program",
@@ -71,7 +71,8 @@ fn plan_exec(ask: &Ask) -> Vec<Point> {
         };
         EXEC.point(params([("mode", mode.into())]), title, true)
     };
-    ask.texts("mode", &MODES)
+    input
+        .texts("mode", &MODES)
         .iter()
         .filter(|mode| MODES.contains(&mode.as_str()))
         .map(|mode| point(mode))

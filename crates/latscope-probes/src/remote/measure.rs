@@ -1,8 +1,8 @@
 //! The experiment: each point over a connection of its own.
 
-use super::pace::Pace;
+use super::deadlines::Deadlines;
+use super::ping_loop::{Kind, MOST_LOSSES, PingLoop};
 use super::plan::{self, BANDWIDTH, LONG_PING, MAILBOX};
-use super::station::{Kind, MOST_LOSSES, Station};
 use super::stream::{Outcome, Stream};
 use anyhow::{Context, Result, bail};
 use latscope_bench::bench::Bench;
@@ -100,14 +100,14 @@ impl What {
 
 fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let guardian = OnDemand::default();
-    let mut station = Station::new(connect(bench, point, &guardian)?, point.number("timeout"));
+    let mut ping_loop = PingLoop::new(connect(bench, point, &guardian)?, point.number("timeout"));
     let mut pinging =
         Pinging { what: What::of(point), clock: bench.timebase().clock(), packets: Histogram::new(1000) };
     let mut writer = bench.writer(index);
-    let ended = pinging.repeat(&mut station, bench, point, &mut writer);
-    station.tally().tell(&*station.channel, bench, index);
+    let ended = pinging.repeat(&mut ping_loop, bench, point, &mut writer);
+    ping_loop.tally().tell(&*ping_loop.channel, bench, index);
     pinging.tell(bench, index);
-    finish(bench, index, station.channel, ended);
+    finish(bench, index, ping_loop.channel, ended);
     bench.recorded(index, writer);
     Ok(())
 }
@@ -135,7 +135,7 @@ impl Pinging {
     /// Pings until it is enough.
     fn repeat(
         &mut self,
-        station: &mut Station,
+        ping_loop: &mut PingLoop,
         bench: &Bench,
         point: &Point,
         writer: &mut Writer,
@@ -146,13 +146,13 @@ impl Pinging {
             _ => 0,
         };
         let mut cold = WARM_UP[usize::from(interval > 0)];
-        let mut pace = Pace::every(interval);
+        let mut deadlines = Deadlines::every(interval);
         let begin = monotonic_ns();
         let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
         let over = || bench.is_stopping() || after(stop.limit_ns);
         let mut done = 0;
         while done < stop.events && !over() {
-            let missed = pace.wait(over);
+            let missed = deadlines.wait(over);
             if over() {
                 break;
             }
@@ -163,13 +163,13 @@ impl Pinging {
             if done > 0 {
                 writer.miss(missed);
             }
-            match self.once(station, |ticks| timebase.ns(ticks) as u64, cold == 0) {
+            match self.once(ping_loop, |ticks| timebase.ns(ticks) as u64, cold == 0) {
                 Ok(Some(_)) if cold > 0 => cold -= 1,
                 Ok(Some(ns)) => {
                     done += 1;
                     writer.record(ns, monotonic_ns().saturating_sub(epoch));
                 }
-                Ok(None) | Err(Failure::Timeout) => self.settle(station)?,
+                Ok(None) | Err(Failure::Timeout) => self.settle(ping_loop)?,
                 Err(failure) => return Err(failure),
             }
         }
@@ -179,16 +179,16 @@ impl Pinging {
     /// Pings once; its time if all is well.
     fn once(
         &mut self,
-        station: &mut Station,
+        ping_loop: &mut PingLoop,
         ns: impl Fn(u64) -> u64,
         recorded: bool,
     ) -> Result<Option<u64>, Failure> {
         let ticks = match self.what {
-            What::Ping(kind, length) => station.ping(kind, length, self.clock).map(Some),
-            What::Long { sent, lock_step: false } => station.long_ping(sent, self.clock),
+            What::Ping(kind, length) => ping_loop.ping(kind, length, self.clock).map(Some),
+            What::Long { sent, lock_step: false } => ping_loop.long_ping(sent, self.clock),
             What::Long { sent, lock_step: true } => {
                 let packets = &mut self.packets;
-                station.lock_step(sent, self.clock, |ticks| {
+                ping_loop.lock_step(sent, self.clock, |ticks| {
                     if recorded {
                         packets.record(ns(ticks));
                     }
@@ -200,11 +200,11 @@ impl Pinging {
 
     /// Makes sure that nothing that is late comes into the next sample: waits
     /// for the echo of a message that is none. Three losses in a row are the end.
-    fn settle(&mut self, station: &mut Station) -> Result<(), Failure> {
+    fn settle(&mut self, ping_loop: &mut PingLoop) -> Result<(), Failure> {
         for _ in 1..MOST_LOSSES {
             let settled = match self.what {
-                What::Ping(kind, length) => station.ping(kind, length, self.clock).map(drop),
-                What::Long { .. } => station.fence(),
+                What::Ping(kind, length) => ping_loop.ping(kind, length, self.clock).map(drop),
+                What::Long { .. } => ping_loop.fence(),
             };
             match settled {
                 Err(Failure::Timeout) => {}

@@ -1,19 +1,19 @@
 //! Messages to another operating system on another core: pings, long pings and
 //! bandwidth, whatever they go over.
 
+mod deadlines;
 mod ledger;
 mod measure;
-mod pace;
+mod ping_loop;
 mod plan;
-mod station;
 mod stream;
 mod tally;
 #[cfg(test)]
 mod testing;
 
-use super::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use latscope_core::plan::{Periodic, Policy, Step};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
 pub use plan::{LEGACY, LONG_PING, MAILBOX, SMALLEST};
@@ -25,10 +25,10 @@ static EXPERIMENT: Experiment =
     Experiment { name: "remote", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run: measure::run };
 
 /// Outside of a survey somebody may watch, and end it before its time.
-pub fn adapt(step: &mut Step, ask: &Ask) {
+pub fn adapt(step: &mut Step, input: &PlanInput) {
     // What warms up is not counted in activations of a thread.
     let rules = || Periodic { warm_up: 0, ..super::ipc::setup::usual_rules() };
-    step.periodic = (!ask.survey).then(rules);
+    step.periodic = (!input.survey).then(rules);
 }
 
 const TRANSPORT: Param = Param {
@@ -72,9 +72,9 @@ const fn probe(
     id: &'static str,
     title: &'static str,
     timed: &'static str,
-    times: Times,
+    times: Semantics,
     params: &'static [Param],
-    plan: fn(&Ask, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
+    plan: fn(&PlanInput, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
     Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, revision: 1, plan }

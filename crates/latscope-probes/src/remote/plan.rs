@@ -1,9 +1,9 @@
 //! What can be measured, and the points of it.
 
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
-use crate::{Ask, Kind, Param, Probe};
+use crate::{Kind, Param, PlanInput, Probe};
 use latscope_core::plan::{ParamValue, Params, Point, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_exchange::remote::rings::{LONGEST, PAYLOAD as USUAL};
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
@@ -15,9 +15,9 @@ pub static PING: Probe = probe(
     "ping to a remote",
     "From before an RPMsg is put into a buffer until the echo of all of it was taken out of another one; all of the content \
      is verified afterwards.",
-    Times::RoundTrip,
+    Semantics::RoundTrip,
     &[TRANSPORT, WAIT, PAYLOAD, TIMEOUT, PACE],
-    |ask, _| plan(&PING, ask),
+    |input, _| plan(&PING, input),
 );
 
 /// Four KiB there and back.
@@ -26,7 +26,7 @@ pub static LONG_PING: Probe = probe(
     "long ping to a remote",
     "From before the first of nine RPMsgs of up to 480 bytes (eight with --legacy) until the echoes of all were taken; each \
      is verified and so is their order.",
-    Times::RoundTrip,
+    Semantics::RoundTrip,
     &[
         TRANSPORT,
         WAIT,
@@ -47,7 +47,7 @@ pub static LONG_PING: Probe = probe(
         TIMEOUT,
         PACE,
     ],
-    |ask, _| plan(&LONG_PING, ask),
+    |input, _| plan(&LONG_PING, input),
 );
 
 /// Blocks without a pause.
@@ -56,7 +56,7 @@ pub static BANDWIDTH: Probe = probe(
     "bandwidth to a remote",
     "A stretch of blocks, from the last verified block of the stretch before to the last of this one, while as many are on \
      their way as half of the buffers hold. Every byte is verified by whom it comes to.",
-    Times::Operation,
+    Semantics::Operation,
     &[
         TRANSPORT,
         WAIT,
@@ -70,16 +70,16 @@ pub static BANDWIDTH: Probe = probe(
         PAYLOAD,
         TIMEOUT,
     ],
-    |ask, _| plan(&BANDWIDTH, ask),
+    |input, _| plan(&BANDWIDTH, input),
 );
 
 /// A word without RPMsg.
 pub static MAILBOX: Probe = probe(
     "remote.mailbox",
     "bare word to a remote",
-    "From before a word of 4 bytes is stored until the same word was loaded from another line, between the parties and in the \
+    "From before a word of 4 bytes is stored until the same word was loaded from another line, between the endpoints and in the \
      kind of memory of a ping: what RPMsg costs is the rest of that.",
-    Times::RoundTrip,
+    Semantics::RoundTrip,
     &[
         TRANSPORT,
         WAIT,
@@ -87,7 +87,7 @@ pub static MAILBOX: Probe = probe(
         TIMEOUT,
         PACE,
     ],
-    |ask, _| plan(&MAILBOX, ask),
+    |input, _| plan(&MAILBOX, input),
 );
 
 /// The form that MCS has.
@@ -110,38 +110,38 @@ const WORD: u64 = 4;
 const SECOND: u64 = 1_000_000_000;
 
 /// The points of a probe on each transport.
-fn plan(probe: &'static Probe, ask: &Ask) -> Vec<Point> {
-    let asked = ask.texts("transport", &[shm::SHM.name]);
+fn plan(probe: &'static Probe, input: &PlanInput) -> Vec<Point> {
+    let asked = input.texts("transport", &[shm::SHM.name]);
     let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
-    transports.flat_map(|transport| over(probe, ask, transport)).collect()
+    transports.flat_map(|transport| over(probe, input, transport)).collect()
 }
 
 /// The points of a probe on one transport.
-fn over(probe: &'static Probe, ask: &Ask, transport: &'static Transport) -> Vec<Point> {
+fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport) -> Vec<Point> {
     let bare = probe.id == MAILBOX.id;
     if bare && !MAILBOXES.iter().any(|(name, _)| *name == transport.name) {
         return Vec::new();
     }
     let all = probe.id == PING.id || bare;
     let usual = match transport.waits {
-        [first, .., last] if !all || ask.survey => &[*first, *last],
+        [first, .., last] if !all || input.survey => &[*first, *last],
         waits => waits,
     };
-    let usual = if ask.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
+    let usual = if input.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
     let mut points = Vec::new();
-    let mut waits = ask.choices("wait", usual, transport.waits);
+    let mut waits = input.choices("wait", usual, transport.waits);
     // A bare word has no way to say that nobody sleeps.
     waits.retain(|wait| !(bare && wait == "spin-then-park"));
     for wait in waits {
-        for shape in shapes(probe, ask, transport) {
-            for pace in paces(probe, ask) {
-                for timeout in ask.numbers("timeout", &[SECOND]) {
+        for shape in shapes(probe, input, transport) {
+            for pace in paces(probe, input) {
+                for timeout in input.numbers("timeout", &[SECOND]) {
                     let given = [("transport", transport.name.into()), ("timeout", timeout.into())];
                     let mut params = params(given);
                     params.insert("wait".to_owned(), wait.as_str().into());
                     params.extend(shape.clone());
                     params.extend(pace.map(|interval| ("pace".to_owned(), interval.into())));
-                    options(transport, ask, &mut params);
+                    options(transport, input, &mut params);
                     points.push(probe.point(params.clone(), title(probe, transport, &params), true));
                 }
             }
@@ -151,42 +151,42 @@ fn over(probe: &'static Probe, ask: &Ask, transport: &'static Transport) -> Vec<
 }
 
 /// Intervals between pings; none for back to back.
-fn paces(probe: &Probe, ask: &Ask) -> Vec<Option<u64>> {
-    if probe.id == BANDWIDTH.id || !ask.gave("pace") {
+fn paces(probe: &Probe, input: &PlanInput) -> Vec<Option<u64>> {
+    if probe.id == BANDWIDTH.id || !input.gave("pace") {
         return vec![None];
     }
-    ask.numbers("pace", &[]).into_iter().map(Some).collect()
+    input.numbers("pace", &[]).into_iter().map(Some).collect()
 }
 
 /// What is sent: parameters in which the probes differ.
-fn shapes(probe: &Probe, ask: &Ask, transport: &Transport) -> Vec<Params> {
+fn shapes(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Params> {
     let longest = if transport.name == shm::SHM.name { LONGEST } else { USUAL } as u64;
-    let payloads = |usual: &[u64]| match ask.gave("sweep") {
+    let payloads = |usual: &[u64]| match input.gave("sweep") {
         true => sweep(longest),
-        false => ask.numbers("payload", usual),
+        false => input.numbers("payload", usual),
     };
     match probe.id {
         id if id == MAILBOX.id => vec![params([("payload", WORD.into())])],
         id if id == LONG_PING.id => {
-            let (form, name) = match ask.texts("form", &["exact"]).first().map(String::as_str) {
+            let (form, name) = match input.texts("form", &["exact"]).first().map(String::as_str) {
                 Some(LEGACY) => (Form::Legacy, LEGACY),
                 _ => (Form::Exact, "exact"),
             };
             let payload = data(LongPing { form, word: Word::Eight });
-            let usual = if ask.survey { &MODES[..1] } else { MODES };
-            let modes = ask.choices("mode", usual, MODES).into_iter();
+            let usual = if input.survey { &MODES[..1] } else { MODES };
+            let modes = input.choices("mode", usual, MODES).into_iter();
             let shape = |mode: String| {
                 [("mode", mode.as_str().into()), ("form", name.into()), ("payload", payload.into())]
             };
             modes.map(|mode| params(shape(mode))).collect()
         }
         id if id == BANDWIDTH.id => {
-            let usual = if ask.survey || longest == USUAL as u64 {
+            let usual = if input.survey || longest == USUAL as u64 {
                 vec![longest]
             } else {
                 vec![USUAL as u64, longest]
             };
-            let directions = ask.choices("direction", DIRECTIONS, DIRECTIONS).into_iter();
+            let directions = input.choices("direction", DIRECTIONS, DIRECTIONS).into_iter();
             let of = |direction: String, payload: u64| {
                 params([("direction", direction.as_str().into()), ("payload", payload.into())])
             };
@@ -217,9 +217,9 @@ fn sweep(longest: u64) -> Vec<u64> {
 }
 
 /// Adds the options of a transport.
-fn options(transport: &Transport, ask: &Ask, params: &mut Params) {
+fn options(transport: &Transport, input: &PlanInput, params: &mut Params) {
     for option in transport.options {
-        let value = ask.values.get(option.name).and_then(|values| values.first());
+        let value = input.values.get(option.name).and_then(|values| values.first());
         let usual = (!option.default.is_empty()).then(|| ParamValue::from(option.default));
         if let Some(value) = value.cloned().or(usual) {
             params.insert(option.name.to_owned(), value);
@@ -244,10 +244,10 @@ fn title(probe: &Probe, transport: &Transport, params: &Params) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_engine::harness::ask;
+    use latscope_engine::harness::input;
 
-    fn family() -> Ask {
-        Ask { survey: false, ..ask() }
+    fn family() -> PlanInput {
+        PlanInput { survey: false, ..input() }
     }
 
     fn numbers(points: &[Point]) -> Vec<u64> {
@@ -259,16 +259,16 @@ mod tests {
         let waits: Vec<String> =
             plan(&PING, &family()).iter().map(|point| point.text("wait").to_owned()).collect();
         assert_eq!(waits, shm::SHM.waits);
-        let surveyed: usize = super::super::PROBES.iter().map(|probe| plan(probe, &ask()).len()).sum();
+        let surveyed: usize = super::super::PROBES.iter().map(|probe| plan(probe, &input()).len()).sum();
         assert_eq!(surveyed, 7);
     }
 
     #[test]
     fn a_sweep_ends_at_the_limit() {
-        let mut ask = family();
-        ask.values.insert("sweep".to_owned(), Vec::new());
-        ask.values.insert("wait".to_owned(), vec!["spin".into()]);
-        let sizes = numbers(&plan(&PING, &ask));
+        let mut input = family();
+        input.values.insert("sweep".to_owned(), Vec::new());
+        input.values.insert("wait".to_owned(), vec!["spin".into()]);
+        let sizes = numbers(&plan(&PING, &input));
         assert_eq!((sizes[0], sizes[1], sizes.last()), (8, 16, Some(&(LONGEST as u64))));
         assert_eq!(sweep(USUAL as u64), [8, 16, 32, 64, 128, 256, 496]);
     }
@@ -276,9 +276,9 @@ mod tests {
     #[test]
     fn long_pings_state_their_data() {
         assert!(numbers(&plan(&LONG_PING, &family())).iter().all(|bytes| *bytes == 4096));
-        let mut ask = family();
-        ask.values.insert("form".to_owned(), vec![LEGACY.into()]);
-        let legacy = plan(&LONG_PING, &ask);
+        let mut input = family();
+        input.values.insert("form".to_owned(), vec![LEGACY.into()]);
+        let legacy = plan(&LONG_PING, &input);
         assert!(numbers(&legacy).iter().all(|bytes| *bytes == 3776));
         let modes: Vec<&str> = legacy.iter().map(|point| point.text("mode")).collect();
         assert_eq!(modes, ["pipelined", LOCK_STEP, "pipelined", LOCK_STEP]);
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_title_says_what_a_sample_is() {
-        let mut points = plan(&BANDWIDTH, &ask());
-        points.extend(plan(&PING, &ask()));
+        let mut points = plan(&BANDWIDTH, &input());
+        points.extend(plan(&PING, &input()));
         for point in points {
             let of_many = point.title.contains("stretch of");
             assert_eq!(of_many, point.probe == BANDWIDTH.id, "{}", point.title);
@@ -296,9 +296,9 @@ mod tests {
 
     #[test]
     fn a_pace_is_stated_where_it_is_kept() {
-        let mut ask = family();
-        ask.values.insert("pace".to_owned(), vec![200_000_000u64.into()]);
-        assert!(plan(&PING, &ask).iter().all(|point| point.number("pace") == 200_000_000));
-        assert!(plan(&BANDWIDTH, &ask).iter().all(|point| !point.params.contains_key("pace")));
+        let mut input = family();
+        input.values.insert("pace".to_owned(), vec![200_000_000u64.into()]);
+        assert!(plan(&PING, &input).iter().all(|point| point.number("pace") == 200_000_000));
+        assert!(plan(&BANDWIDTH, &input).iter().all(|point| !point.params.contains_key("pace")));
     }
 }

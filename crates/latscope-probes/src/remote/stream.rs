@@ -2,7 +2,7 @@
 //! verified by whom it came to.
 
 use super::ledger::Ledger;
-use super::station::MOST_LOSSES;
+use super::ping_loop::MOST_LOSSES;
 use super::tally::Tally;
 use latscope_exchange::remote::{Channel, Failure};
 use latscope_os::clock::{Clock, monotonic_ns};
@@ -164,8 +164,8 @@ impl<C: Clock> Stream<C> {
             if left == 0 && open < 2 && more() {
                 continue;
             }
-            let patience = if left > 0 { MILLISECOND } else { self.timeout };
-            match self.channel.receive(&mut self.room, monotonic_ns() + patience) {
+            let timeout = if left > 0 { MILLISECOND } else { self.timeout };
+            match self.channel.receive(&mut self.room, monotonic_ns() + timeout) {
                 Ok(length) => {
                     silent = 0;
                     match Receipt::parse(&self.room[..length]) {
@@ -177,7 +177,7 @@ impl<C: Clock> Stream<C> {
                     }
                 }
                 Err(Failure::Timeout) => {
-                    silent += patience;
+                    silent += timeout;
                     if silent >= self.timeout {
                         self.ledger.tally.lost += unanswered;
                         return Err(Failure::Timeout);

@@ -1,14 +1,14 @@
 //! Atomic operations: on a private line, on one that others want too, and on
 //! one of which others want the other half.
 
-use super::company;
-use super::team::{Done, Line, Share, Team};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::placement;
+use super::thread_group::{Done, Line, Share, ThreadGroup};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::counted;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub static ATOMIC: Probe = Probe {
     id: "sync.atomic",
     title: "atomic operation",
     timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "C++ memory model, sequentially consistent operations (std::sync::atomic)",
     params: &[
         Param {
@@ -54,9 +54,9 @@ static EXPERIMENT: Experiment =
 const OPERATIONS: &[&str] = &["fetch-add", "compare-exchange", "swap", "store", "fence", "load"];
 const SHARING: &[&str] = &["private", "contended", "false-sharing"];
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
-    let chosen = ["operation", "threads", "sharing"].iter().any(|name| ask.gave(name));
-    let combinations = if chosen { asked(ask) } else { usual(ask, machine.allowed.0.len() as u64) };
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let chosen = ["operation", "threads", "sharing"].iter().any(|name| input.gave(name));
+    let combinations = if chosen { asked(input) } else { usual(input, machine.allowed.0.len() as u64) };
     combinations
         .into_iter()
         .map(|(operation, threads, sharing)| point(&operation, threads, &sharing))
@@ -64,12 +64,12 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
 }
 
 /// Every combination of the values given; the rest at their plainest.
-fn asked(ask: &Ask) -> Vec<(String, u64, String)> {
+fn asked(input: &PlanInput) -> Vec<(String, u64, String)> {
     let mut all = Vec::new();
-    for sharing in ask.texts("sharing", &["private"]) {
+    for sharing in input.texts("sharing", &["private"]) {
         let threads = if sharing == "private" { 1 } else { 2 };
-        for threads in ask.numbers("threads", &[threads]) {
-            for operation in ask.texts("operation", OPERATIONS) {
+        for threads in input.numbers("threads", &[threads]) {
+            for operation in input.texts("operation", OPERATIONS) {
                 all.push((operation, threads.max(1), sharing.clone()));
             }
         }
@@ -79,11 +79,11 @@ fn asked(ask: &Ask) -> Vec<(String, u64, String)> {
 
 /// What a survey shows: each operation alone, the cost of contention, and that
 /// of false sharing beside two threads that share nothing.
-fn usual(ask: &Ask, cpus: u64) -> Vec<(String, u64, String)> {
+fn usual(input: &PlanInput, cpus: u64) -> Vec<(String, u64, String)> {
     let point = |operation: &str, threads, sharing: &str| (operation.to_owned(), threads, sharing.to_owned());
     let mut all: Vec<_> = OPERATIONS.iter().map(|operation| point(operation, 1, "private")).collect();
     for operation in ["fetch-add", "compare-exchange"] {
-        all.extend(crowd(ask, cpus).into_iter().map(|threads| point(operation, threads, "contended")));
+        all.extend(contenders(input, cpus).into_iter().map(|threads| point(operation, threads, "contended")));
     }
     all.push(point("fetch-add", 2, "private"));
     all.push(point("fetch-add", 2, "false-sharing"));
@@ -92,9 +92,9 @@ fn usual(ask: &Ask, cpus: u64) -> Vec<(String, u64, String)> {
 
 /// Numbers of contending threads: 2, all CPUs, and powers of two between;
 /// every number when there is time. With one CPU 2 stays, to be reported.
-fn crowd(ask: &Ask, cpus: u64) -> BTreeSet<u64> {
+fn contenders(input: &PlanInput, cpus: u64) -> BTreeSet<u64> {
     let all = cpus.max(2);
-    if ask.survey {
+    if input.survey {
         (1..7).map(|power| 1 << power).filter(|threads| *threads <= all).chain([all]).collect()
     } else {
         (2..=all).collect()
@@ -130,7 +130,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let threads = point.number("threads") as usize;
         if cool && threads > 1 && bench.cpus().len() > 1 {
-            company::heat(bench.cpus());
+            placement::heat(bench.cpus());
             cool = false;
         }
         let cpus = bench.cpus().to_vec();
@@ -145,7 +145,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
     if threads == 2 {
-        return company::lacks_a_cpu(bench, point);
+        return placement::lacks_a_cpu(bench, point);
     }
     let reason = format!("it takes {}, and this run may use {cpus}", counted(threads as u64, "CPU"));
     bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");
@@ -165,25 +165,25 @@ fn measure(bench: &mut Bench, index: usize, point: &Point, cpus: &[u32]) -> Resu
             atomics::run(operation, &words[0].0[0], iterations * UNROLL);
         });
     }
-    let mates =
+    let helpers =
         cpus.iter().enumerate().skip(1).map(|(thread, cpu)| (*cpu, share(word(&words, thread), operation)));
-    let team = Team::start(bench.timebase(), mates.collect())?;
+    let thread_group = ThreadGroup::start(bench.timebase(), helpers.collect())?;
     let (words, line, place) = word(&words, 0);
-    team.measure(bench, index, UNROLL, |iterations| {
+    thread_group.measure(bench, index, UNROLL, |iterations| {
         atomics::run(operation, &words[line].0[place], iterations * UNROLL);
     })?;
-    let mates = team.dismiss();
-    if let Some(fairness) = bench.median(index).and_then(|own| fairness(own, &mates)) {
+    let helpers = thread_group.dismiss();
+    if let Some(fairness) = bench.median(index).and_then(|own| fairness(own, &helpers)) {
         bench.value(index, "fairness", fairness, "ratio", Better::More);
     }
     Ok(())
 }
 
-/// Operations of a mate between two looks at whether the leader is through:
+/// Operations of a helper between two looks at whether the leader is through:
 /// the leader waits for as many in the end.
 const BETWEEN_LOOKS: u64 = 128;
 
-/// A mate does the same as the leader for as long as that takes.
+/// A helper does the same as the leader for as long as that takes.
 fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Share {
     Box::new(move |_, over: &AtomicBool| {
         let mut operations = 0;
@@ -196,12 +196,13 @@ fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Shar
 
 /// The rate of the slowest thread as a share of that of the fastest: 1 when
 /// all get the same. `own_ns` is the leader's time for an operation.
-fn fairness(own_ns: f64, mates: &[Done]) -> Option<f64> {
-    let rates = mates.iter().filter(|mate| mate.ns > 0.0).map(|mate| mate.operations as f64 / mate.ns);
+fn fairness(own_ns: f64, helpers: &[Done]) -> Option<f64> {
+    let rates =
+        helpers.iter().filter(|helper| helper.ns > 0.0).map(|helper| helper.operations as f64 / helper.ns);
     let rates: Vec<f64> = rates.chain((own_ns > 0.0).then(|| 1.0 / own_ns)).collect();
     let fastest = rates.iter().copied().fold(0.0, f64::max);
     let slowest = rates.iter().copied().fold(f64::MAX, f64::min);
-    (rates.len() == mates.len() + 1 && fastest > 0.0).then(|| slowest / fastest)
+    (rates.len() == helpers.len() + 1 && fastest > 0.0).then(|| slowest / fastest)
 }
 
 /// The operation of this name; one that may fail is tried until it succeeds.
@@ -225,24 +226,24 @@ mod tests {
 
     #[test]
     fn a_survey_has_each_operation_alone_and_the_crowds() {
-        let points = plan(&harness::ask(), &machine("0-5"));
-        let crowds: Vec<_> = points
+        let points = plan(&harness::input(), &machine("0-5"));
+        let counts: Vec<_> = points
             .iter()
             .filter(|p| p.text("sharing") == "contended" && p.text("operation") == "fetch-add")
             .map(|p| p.number("threads"))
             .collect();
-        assert_eq!(crowds, [2, 4, 6]);
+        assert_eq!(counts, [2, 4, 6]);
         assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), OPERATIONS.len());
-        let alone = plan(&harness::ask(), &machine("0"));
+        let alone = plan(&harness::input(), &machine("0"));
         assert!(alone.iter().any(|p| p.number("threads") == 2), "reported, not left out");
     }
 
     #[test]
     fn values_given_are_combined() {
-        let mut ask = harness::ask();
-        ask.values.insert("threads".into(), vec![2.into(), 3.into()]);
-        ask.values.insert("sharing".into(), vec![ParamValue::from("false-sharing")]);
-        assert_eq!(plan(&ask, &machine("0-3")).len(), 2 * OPERATIONS.len());
+        let mut input = harness::input();
+        input.values.insert("threads".into(), vec![2.into(), 3.into()]);
+        input.values.insert("sharing".into(), vec![ParamValue::from("false-sharing")]);
+        assert_eq!(plan(&input, &machine("0-3")).len(), 2 * OPERATIONS.len());
     }
 
     #[test]
@@ -263,9 +264,9 @@ mod tests {
 
     #[test]
     fn fairness_is_the_slowest_to_the_fastest() {
-        let mate = |operations, ns| Done { operations, ns };
-        assert_eq!(fairness(10.0, &[mate(10, 100.0), mate(5, 100.0)]), Some(0.5));
-        assert_eq!(fairness(10.0, &[mate(0, 0.0)]), None);
+        let helper = |operations, ns| Done { operations, ns };
+        assert_eq!(fairness(10.0, &[helper(10, 100.0), helper(5, 100.0)]), Some(0.5));
+        assert_eq!(fairness(10.0, &[helper(0, 0.0)]), None);
     }
 
     #[test]

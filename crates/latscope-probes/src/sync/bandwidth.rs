@@ -1,13 +1,13 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::sched;
 use std::io::{self, Read, Write};
@@ -37,12 +37,12 @@ macro_rules! bandwidth {
             id: $id,
             title: concat!($what, " bandwidth"),
             timed: "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.",
-            times: Times::Operation,
+            times: Semantics::Operation,
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
-            plan: |ask, _: &Machine| plan(&$name, $what, ask),
+            plan: |input, _: &Machine| plan(&$name, $what, input),
         };
     };
 }
@@ -63,8 +63,8 @@ bandwidth! {
 /// The largest message: it stands in memory twice.
 const LARGEST: u64 = 64 << 20;
 
-fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
-    let placements = ask.choices("placement", &[], &[SAME_CORE, "two-cores"]);
+fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
+    let placements = input.choices("placement", &[], &[SAME_CORE, "two-cores"]);
     let point = |size: u64, placement: Option<&String>| {
         let size = size.clamp(1, LARGEST);
         let mut title = format!("{what}, {} messages", format_size(size));
@@ -75,7 +75,7 @@ fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
         }
         probe.point(params, title, true)
     };
-    let sizes = ask.numbers("size", &[64 << 10]);
+    let sizes = input.numbers("size", &[64 << 10]);
     let of_size = |size: u64| match placements.is_empty() {
         true => vec![point(size, None)],
         false => placements.iter().map(|placement| point(size, Some(placement))).collect(),
@@ -153,9 +153,9 @@ mod tests {
         let measured = harness::measure(&EXPERIMENT, points);
         assert_eq!(measured.len(), 3);
         assert!(measured.iter().all(|m| !m.params.contains_key("placement")));
-        let mut ask = harness::ask();
-        ask.values.insert("placement".to_owned(), vec![SAME_CORE.into()]);
-        let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &ask));
+        let mut input = harness::input();
+        input.values.insert("placement".to_owned(), vec![SAME_CORE.into()]);
+        let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &input));
         assert_eq!((shared.len(), &shared[0].params["placement"]), (1, &SAME_CORE.into()));
         let measured: Vec<_> = measured.into_iter().chain(shared).collect();
         for m in measured {

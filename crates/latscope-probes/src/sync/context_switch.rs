@@ -1,9 +1,9 @@
 //! The cost of a context switch, with the cost of the pipe that makes it
 //! happen taken off; and of a ring of processes with their working sets.
 
-use super::company::{self, Placement};
 use super::pipes;
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::placement::{self, Placement};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
@@ -11,7 +11,7 @@ use latscope_bench::timebase::Timebase;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
 use latscope_exchange::Call;
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 pub static CONTEXT_SWITCH: Probe = Probe {
     id: "sync.context-switch",
     title: "context switch",
-    timed: "Half of what is left of a pipe round trip between two parties on one CPU when the two writes and two reads, measured in one thread, are taken off.",
-    times: Times::Operation,
+    timed: "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off.",
+    times: Semantics::Operation,
     source: "pipe(7); the method of LMbench's lat_ctx",
     params: &[Param {
         name: "mode",
@@ -47,7 +47,7 @@ pub static RING: Probe = Probe {
     id: "sync.ring",
     title: "context switch in a ring of processes",
     timed: "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "pipe(7); the method of LMbench's lat_ctx",
     params: &[
         Param {
@@ -74,18 +74,18 @@ const MODES: &[&str] = &["threads", "processes"];
 /// Processes a ring may have: a limit on what a slip of the pen can start.
 const MOST_PROCESSES: u64 = 256;
 
-fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: &String| {
         let title = format!("context switch between {mode}");
         CONTEXT_SWITCH.point(params([("mode", mode.as_str().into())]), title, true)
     };
-    ask.texts("mode", MODES).iter().map(point).collect()
+    input.texts("mode", MODES).iter().map(point).collect()
 }
 
-fn plan_ring(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
-    for size in ask.numbers("size", &[0, 16 << 10, 64 << 10]) {
-        for processes in ask.numbers("processes", &[2, 4, 8, 16]) {
+    for size in input.numbers("size", &[0, 16 << 10, 64 << 10]) {
+        for processes in input.numbers("processes", &[2, 4, 8, 16]) {
             let processes = processes.clamp(2, MOST_PROCESSES);
             let title = format!("ring of {processes}, {} each, a switch", format_size(size));
             let row = (processes, size) == (16, 64 << 10);
@@ -102,8 +102,8 @@ fn plan_ring(ask: &Ask, _: &Machine) -> Vec<Point> {
 fn run(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let _awake = company::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
-        company::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
+        let _awake = placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
+        placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
         let measured = match point.text("mode") {
             "threads" => between_threads(bench, index, cpu),
             _ => ring(bench, index, cpu, 2, 0),
@@ -126,8 +126,8 @@ fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
 fn run_ring(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let _awake = company::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
-        company::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
+        let _awake = placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
+        placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
         let (processes, size) = (point.number("processes"), point.number("size"));
         if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
             bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)");
@@ -143,11 +143,11 @@ fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let (mut near, far) = pipe::pair::<Block>()?;
     let partner = std::thread::Builder::new().spawn(move || {
         let _measuring = Measuring::hold();
-        let settled = company::settle(Placement::SameCore, cpu);
+        let settled = placement::settle(Placement::SameCore, cpu);
         echo(far);
         settled
     })?;
-    let went = laps(bench, point, Placement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
+    let went = rounds(bench, point, Placement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
     drop(near);
     partner.join().expect("an echo does not panic").context("the other thread")?;
     ensure!(went, "the other thread was gone");
@@ -162,7 +162,7 @@ fn ring(bench: &mut Bench, point: usize, cpu: u32, processes: usize, size: usize
     let (first, output) = pipes::open()?;
     let (_others, input) = relays(first, cpu, processes - 1, memory.len())?;
     // CPU time of other processes cannot be asked for: no gate.
-    let went = laps(bench, point, Gate::Open, &alone, processes as u64, || {
+    let went = rounds(bench, point, Gate::Open, &alone, processes as u64, || {
         black_box(sum(black_box(&memory)));
         pipes::give(&output) && pipes::take(&input)
     })?;
@@ -187,8 +187,8 @@ fn relays(mut input: OwnedFd, cpu: u32, count: usize, words: usize) -> Result<(V
 const WARM_UP: Duration = Duration::from_millis(8);
 
 /// Times `lap`, in which the CPU changes hands `hops` times, and records the
-/// share of one hop less what it takes alone. Says whether every lap went well.
-fn laps(
+/// share of one hop less what it takes alone. Says whether every round went well.
+fn rounds(
     bench: &mut Bench,
     point: usize,
     gate: Gate,
@@ -205,13 +205,13 @@ fn laps(
     if !went {
         return Ok(false);
     }
-    bench.laps(&[point], gate, |laps| {
-        let from = laps.now();
+    bench.splits(&[point], gate, |splits| {
+        let from = splits.now();
         // After a failure the rest fails at once, and the caller is told.
         went = went && lap();
-        let to = laps.now();
+        let to = splits.now();
         let hop = ((to - from) / hops).saturating_sub(alone.ticks);
-        laps.between(0, to - hop, to);
+        splits.between(0, to - hop, to);
     })?;
     Ok(went)
 }
@@ -272,10 +272,10 @@ mod tests {
 
     #[test]
     fn a_ring_has_two_processes_at_least_and_an_end() {
-        let mut ask = harness::ask();
-        ask.values.insert("processes".into(), vec![0.into(), 1_000_000.into()]);
-        ask.values.insert("size".into(), vec![0.into()]);
-        let points = plan_ring(&ask, &harness::machine());
+        let mut input = harness::input();
+        input.values.insert("processes".into(), vec![0.into(), 1_000_000.into()]);
+        input.values.insert("size".into(), vec![0.into()]);
+        let points = plan_ring(&input, &harness::machine());
         let processes: Vec<_> = points.iter().map(|p| p.number("processes")).collect();
         assert_eq!(processes, [2, MOST_PROCESSES]);
     }

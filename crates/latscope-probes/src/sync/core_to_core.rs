@@ -1,13 +1,13 @@
 //! How long a cache line takes from one core to another and back.
 
-use super::company;
-use super::team::{Share, Team};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::placement;
+use super::thread_group::{Share, ThreadGroup};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_os::sched;
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ pub static CORE_TO_CORE: Probe = Probe {
     id: "sync.core-to-core",
     title: "core to core, round trip of a cache line",
     timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",
-    times: Times::RoundTrip,
+    times: Semantics::RoundTrip,
     source: "the processor's cache coherence protocol",
     params: &[
         Param { name: "pair", help: "The two CPUs.", kind: Kind::Stated, axis: true },
@@ -41,7 +41,7 @@ const MODES: &[&str] = &["cas", "two-lines"];
 /// Pairs in a survey: all pairs of eight CPUs.
 const SURVEYED: usize = 28;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let cpus = &machine.allowed.0;
     let mut all: Vec<(u32, u32)> =
         cpus.iter().enumerate().flat_map(|(i, a)| cpus[i + 1..].iter().map(move |b| (*a, *b))).collect();
@@ -49,13 +49,13 @@ fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
         // Reported as unsupported rather than left out.
         all.push((*only, *only));
     }
-    let pairs = if ask.survey { sample(&all, SURVEYED) } else { all.clone() };
+    let pairs = if input.survey { sample(&all, SURVEYED) } else { all.clone() };
     let left_out = match all.len() {
         total if total > pairs.len() => format!(" ({} of {total} pairs measured)", pairs.len()),
         _ => String::new(),
     };
     let mut points = Vec::new();
-    for mode in ask.texts("mode", MODES) {
+    for mode in input.texts("mode", MODES) {
         for (a, b) in &pairs {
             let pair = format!("{a}-{b}");
             let named = if a == b { String::new() } else { format!(" {pair}") };
@@ -77,7 +77,7 @@ fn sample<T: Copy>(all: &[T], count: usize) -> Vec<T> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     if bench.cpus().len() > 1 {
-        company::heat(bench.cpus());
+        placement::heat(bench.cpus());
     }
     for (index, point) in bench.points().iter().enumerate() {
         if let Err(error) = measure(bench, index, point) {
@@ -91,7 +91,7 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let (here, there) = point.text("pair").split_once('-').context("a pair is two CPUs, a-b")?;
     let (here, there): (u32, u32) = (here.parse()?, there.parse()?);
     if here == there {
-        company::lacks_a_cpu(bench, index);
+        placement::lacks_a_cpu(bench, index);
         return Ok(());
     }
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
@@ -105,14 +105,14 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
         turn += iterations;
         iterations
     });
-    let team = Team::start(bench.timebase(), vec![(there, share)])?;
-    let ask = ask(point.text("mode"));
+    let thread_group = ThreadGroup::start(bench.timebase(), vec![(there, share)])?;
+    let input = ask(point.text("mode"));
     let mut turn = 0;
-    team.measure(bench, index, 1, |iterations| {
-        ask(&lines, turn, iterations);
+    thread_group.measure(bench, index, 1, |iterations| {
+        input(&lines, turn, iterations);
         turn += iterations;
     })?;
-    team.dismiss();
+    thread_group.dismiss();
     if let Some(median) = bench.median(index) {
         bench.value(index, "one-way", median / 2.0, "ns", Better::Less);
     }
@@ -160,7 +160,7 @@ mod tests {
 
     fn planned(cpus: &str, survey: bool) -> Vec<Point> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
-        plan(&Ask { survey, ..harness::ask() }, &machine)
+        plan(&PlanInput { survey, ..harness::input() }, &machine)
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
-use super::company::{self, PLACEMENTS, Placement};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::placement::{self, PLACEMENTS, Placement};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, Stop, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_exchange::Call;
 use latscope_exchange::Link;
 use latscope_exchange::condvar;
@@ -40,12 +40,12 @@ macro_rules! hand_off {
             id: $id,
             title: concat!($what, ", round trip"),
             timed: $timed,
-            times: Times::RoundTrip,
+            times: Semantics::RoundTrip,
             source: $source,
             params: PARAMS,
             experiment: &EXPERIMENT,
             revision: 2,
-            plan: |ask, _: &Machine| plan(&$name, $what, ask),
+            plan: |input, _: &Machine| plan(&$name, $what, input),
         };
     };
 }
@@ -87,8 +87,8 @@ hand_off! {
     "unix(7), socketpair(2)"
 }
 
-fn plan(probe: &Probe, what: &str, ask: &Ask) -> Vec<Point> {
-    let placements = ask.texts("placement", PLACEMENTS);
+fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
+    let placements = input.texts("placement", PLACEMENTS);
     let point = |placement: &String| {
         let place = match placement.as_str() {
             "same-core" => "same core",
@@ -109,7 +109,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let (last, first): (Vec<usize>, Vec<usize>) = (0..points.len()).partition(awake);
     measure_all(bench, &first)?;
     if !last.is_empty() {
-        company::heat(bench.cpus());
+        placement::heat(bench.cpus());
     }
     measure_all(bench, &last)
 }
@@ -119,7 +119,7 @@ fn measure_all(bench: &mut Bench, indices: &[usize]) -> Result<()> {
     for (index, point) in indices.iter().map(|index| (*index, &points[*index])) {
         let placement = Placement::named(point.text("placement"));
         let Some(cpus) = placement.cpus(bench.cpus()) else {
-            company::lacks_a_cpu(bench, index);
+            placement::lacks_a_cpu(bench, index);
             continue;
         };
         let measured = match point.probe.as_str() {
@@ -134,7 +134,7 @@ fn measure_all(bench: &mut Bench, indices: &[usize]) -> Result<()> {
             other => anyhow::bail!("{other} is no hand-off"),
         };
         if let Err(error) = measured {
-            bench.unsupported(index, format!("{error:#}"), company::REMEDY);
+            bench.unsupported(index, format!("{error:#}"), placement::REMEDY);
         }
     }
     Ok(())
@@ -153,8 +153,8 @@ fn measure<L: Link + 'static>(
     ends: std::io::Result<(L, L)>,
 ) -> Result<()> {
     let (mut near, far) = ends.context("the two ends cannot be connected")?;
-    let awake = company::keep_awake(bench, point, placement, cpus);
-    company::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
+    let awake = placement::keep_awake(bench, point, placement, cpus);
+    placement::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
     let partner = std::thread::Builder::new()
         .spawn(move || {
             let _measuring = Measuring::hold();
@@ -182,12 +182,12 @@ fn measure<L: Link + 'static>(
         })?;
         bench.set_stop(stop);
     }
-    company::check_awake(bench, point, &awake);
+    placement::check_awake(bench, point, &awake);
     let slept = thread_counts().voluntary - before;
     drop(near);
     let partner_slept = partner.join().expect("an echo does not panic").context("the other thread")?;
     anyhow::ensure!(!lost, "the other thread was gone");
-    company::check_count(bench, point, trips - warm_up);
+    placement::check_count(bench, point, trips - warm_up);
     // Each trip has two hand-offs, and in each of them one thread waits.
     let blocked = 100.0 * (slept + partner_slept) as f64 / (2 * trips) as f64;
     bench.value(point, "blocked", blocked.min(100.0), "%", Better::Neither);
@@ -197,7 +197,7 @@ fn measure<L: Link + 'static>(
 /// The other thread: answers until the first one is through; says how often it
 /// slept.
 fn answer(link: impl Link, placement: Placement, cpu: u32) -> std::io::Result<u64> {
-    company::settle(placement, cpu)?;
+    placement::settle(placement, cpu)?;
     let before = thread_counts().voluntary;
     echo(link);
     Ok(thread_counts().voluntary - before)
@@ -230,9 +230,9 @@ mod tests {
     #[test]
     fn a_point_for_each_mechanism_and_placement_asked_for() {
         assert_eq!(all().len(), 18);
-        let mut ask = harness::ask();
-        ask.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
-        let points = (PIPE.plan)(&ask, &harness::machine());
+        let mut input = harness::input();
+        input.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
+        let points = (PIPE.plan)(&input, &harness::machine());
         assert_eq!(points.len(), 1);
         assert_eq!(points[0].title, "pipe hand-off, same core");
     }

@@ -2,14 +2,14 @@
 
 mod atomic;
 mod bandwidth;
-mod company;
 mod context_switch;
 mod core_to_core;
 mod hand_off;
 mod mutex;
 mod pipes;
+mod placement;
 mod rwlock;
-mod team;
+mod thread_group;
 
 use super::Probe;
 

@@ -4,7 +4,7 @@ use crate::{Cpus, Experiment, Probe};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::plan::{Params, Policy};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::monitor::Mutex;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ pub static MUTEX: Probe = Probe {
     id: "sync.mutex",
     title: "mutex lock + unlock, uncontended",
     timed: "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "pthread_mutex_lock(3)",
     params: &[],
     experiment: &EXPERIMENT,

@@ -1,14 +1,14 @@
 //! The read-write lock: uncontended, and a writer that waits for readers.
 
-use super::company::{self, Placement};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use super::placement::{self, Placement};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::timebase::AnyClock;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::clock::Clock;
 use latscope_os::rwlock::RwLock;
 use latscope_os::semaphore::Semaphore;
@@ -22,7 +22,7 @@ pub static RWLOCK: Probe = Probe {
     id: "sync.rwlock",
     title: "read-write lock",
     timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
     params: &[Param {
         name: "mode",
@@ -40,13 +40,13 @@ static EXPERIMENT: Experiment =
 
 const MODES: &[&str] = &["read", "write", "writer-waits"];
 
-fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let title = |mode: &str| match mode {
         "writer-waits" => "read-write lock, a writer waits for a reader".to_owned(),
         mode => format!("read-write lock, {mode} lock + unlock, uncontended"),
     };
     let point = |mode: &String| RWLOCK.point(params([("mode", mode.as_str().into())]), title(mode), false);
-    ask.texts("mode", MODES).iter().map(point).collect()
+    input.texts("mode", MODES).iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -69,17 +69,17 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Reader) -> Result<()> {
-    bench.set_times(point, Times::OneWay);
+    bench.set_times(point, Semantics::OneWay);
     let placement = Placement::SameCore;
-    company::settle(placement, bench.cpus()[0]).context("the measuring thread cannot be set up")?;
-    bench.laps(&[point], placement.gate(), |laps| {
+    placement::settle(placement, bench.cpus()[0]).context("the measuring thread cannot be set up")?;
+    bench.splits(&[point], placement.gate(), |splits| {
         reader.holds_the_lock();
         reader.shared.called.store(true, Ordering::Release);
-        let called = laps.now();
-        let locked = lock.write(|| laps.now());
+        let called = splits.now();
+        let locked = lock.write(|| splits.now());
         // A reader that was gone before the writer came let it wait for nothing.
         let unlocked = reader.shared.unlocked.load(Ordering::Acquire);
-        laps.between(0, if unlocked > called { unlocked } else { u64::MAX }, locked);
+        splits.between(0, if unlocked > called { unlocked } else { u64::MAX }, locked);
     })
 }
 
@@ -110,7 +110,7 @@ impl Reader {
         let thread = Builder::new().spawn(move || {
             let _measuring = Measuring::hold();
             // Where that is refused, the writer's thread is refused it, too, and says so.
-            let _ = company::settle(Placement::SameCore, cpu);
+            let _ = placement::settle(Placement::SameCore, cpu);
             theirs.read(&clock, &lock);
         });
         Ok(Reader { shared, thread: Some(thread.context("no thread can be created")?) })
@@ -162,7 +162,7 @@ mod tests {
         let all = harness::measure(&EXPERIMENT, harness::points(&RWLOCK));
         assert_eq!(all.len(), 3);
         all.iter().for_each(harness::check);
-        let times: Vec<Times> = all.iter().map(|m| m.times).collect();
-        assert_eq!(times, [Times::Operation, Times::Operation, Times::OneWay]);
+        let times: Vec<Semantics> = all.iter().map(|m| m.times).collect();
+        assert_eq!(times, [Semantics::Operation, Semantics::Operation, Semantics::OneWay]);
     }
 }

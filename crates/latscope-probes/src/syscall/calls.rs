@@ -5,7 +5,7 @@ use crate::{Cpus, Experiment, Probe};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::hold::real_time_remedy;
 use latscope_core::plan::{Params, Policy};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
@@ -23,7 +23,7 @@ macro_rules! call {
             id: $id,
             title: $title,
             timed: $timed,
-            times: Times::Operation,
+            times: Semantics::Operation,
             source: $source,
             params: &[],
             experiment: &CALLS,

@@ -2,11 +2,11 @@
 
 use crate::activity::Parts;
 use crate::failure::{FirstError, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile, available};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile, available};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::page::{Access, Mapping};
 use rustix::io::Result;
@@ -23,12 +23,12 @@ pub static MMAP: Probe = Probe {
     id: "syscall.mmap",
     title: "mmap",
     timed: "One mmap of private anonymous memory; its pages come later, with the first touch.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "mmap(2)",
     params: &PARAMS,
     experiment: &MAPPING,
     revision: 1,
-    plan: |ask, _| plan(&MMAP, ask),
+    plan: |input, _| plan(&MMAP, input),
 };
 
 /// munmap(2).
@@ -36,12 +36,12 @@ pub static MUNMAP: Probe = Probe {
     id: "syscall.munmap",
     title: "munmap",
     timed: "One munmap of private anonymous memory whose 4 KiB pages were all written before: they are given back.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "munmap(2)",
     params: &PARAMS,
     experiment: &MAPPING,
     revision: 1,
-    plan: |ask, _| plan(&MUNMAP, ask),
+    plan: |input, _| plan(&MUNMAP, input),
 };
 
 /// mprotect(2).
@@ -49,18 +49,18 @@ pub static MPROTECT: Probe = Probe {
     id: "syscall.mprotect",
     title: "mprotect",
     timed: "One mprotect of memory whose 4 KiB pages are all there, to read-only and to writable in turn.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "mprotect(2)",
     params: &PARAMS,
     experiment: &MAPPING,
     revision: 1,
-    plan: |ask, _| plan(&MPROTECT, ask),
+    plan: |input, _| plan(&MPROTECT, input),
 };
 
 const MIB: u64 = 1 << 20;
 
-fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
-    let sizes: &[u64] = match ask.profile {
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let sizes: &[u64] = match input.profile {
         Profile::Quick => &[MIB],
         Profile::Normal => &[4 << 10, 64 << 10, MIB],
         Profile::Full => &[4 << 10, 64 << 10, MIB, 16 * MIB, 64 * MIB],
@@ -69,7 +69,7 @@ fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
         let title = format!("{} {}", probe.title, format_size(size));
         probe.point(params([("size", size.into())]), title, size == MIB)
     };
-    ask.numbers("size", sizes).into_iter().map(point).collect()
+    input.numbers("size", sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
@@ -93,16 +93,16 @@ fn map_and_unmap(bench: &mut Bench, points: &[Point], size: u64) -> anyhow::Resu
     let mut part = |probe: &Probe| parts.part(points, |p| p.probe == probe.id && p.number("size") == size);
     let (mmap, munmap) = (part(&MMAP), part(&MUNMAP));
     let mut first = FirstError::default();
-    bench.laps(parts.points(), Gate::Thread, |laps| {
+    bench.splits(parts.points(), Gate::Thread, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
         if first.happened() {
             return;
         }
-        if let Some(mut mapping) = first.check(mmap.time(laps, || Mapping::anonymous(size as usize))) {
+        if let Some(mut mapping) = first.check(mmap.time(splits, || Mapping::anonymous(size as usize))) {
             // EINVAL: a kernel without huge pages, which is as good.
             let _ = mapping.refuse_huge_pages();
             mapping.populate();
-            first.check(munmap.time(laps, || mapping.unmap()));
+            first.check(munmap.time(splits, || mapping.unmap()));
         }
     })?;
     first.report(bench, parts.points(), "map memory");

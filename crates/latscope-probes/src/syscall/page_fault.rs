@@ -1,11 +1,11 @@
 //! Page faults that need no device: the first touch of a page.
 
 use crate::failure::{FirstError, refuse};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Times, Work};
+use latscope_core::report::{Semantics, Work};
 use latscope_os::kernels::random::Random;
 use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
 use latscope_os::usage::thread_counts;
@@ -31,7 +31,7 @@ pub static PAGE_FAULT: Probe = Probe {
             once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
             the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
             piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "mmap(2), madvise(2); faults counted by getrusage(2)",
     params: &[
         Param { name: "pages", help: "Page size", kind: Kind::Choice(&["4KiB", "2MiB"]), axis: false },
@@ -39,13 +39,13 @@ pub static PAGE_FAULT: Probe = Probe {
     ],
     experiment: &PAGE_FAULTS,
     revision: 1,
-    plan: |ask, _| plan(ask),
+    plan: |input, _| plan(input),
 };
 
-fn plan(ask: &Ask) -> Vec<Point> {
+fn plan(input: &PlanInput) -> Vec<Point> {
     let mut points = Vec::new();
-    for pages in ask.texts("pages", &["4KiB", "2MiB"]) {
-        for mode in ask.texts("mode", &MODES) {
+    for pages in input.texts("pages", &["4KiB", "2MiB"]) {
+        for mode in input.texts("mode", &MODES) {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
             let known = ALL_MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
             if known {
@@ -157,7 +157,7 @@ fn cached_file() -> Result<OwnedFd> {
 fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()> {
     let (mut first, mut touched) = (FirstError::default(), 0u64);
     let before = thread_counts().minor_faults;
-    bench.laps(&[point], Gate::Thread, |laps| {
+    bench.splits(&[point], Gate::Thread, |splits| {
         if pages.next == PAGES && first.check(pages.renew()).is_none() {
             return;
         }
@@ -165,9 +165,9 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
         if first.check(pages.prepare(offset)).is_none() {
             return;
         }
-        laps.start();
+        splits.start();
         pages.touch(offset);
-        laps.stop(0);
+        splits.stop(0);
         pages.next += 1;
         touched += 1 + u64::from(pages.backing == Backing::File);
     })?;
@@ -199,15 +199,15 @@ fn around(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
     let mut first = FirstError::default();
     let before = thread_counts().minor_faults;
     bench.set_work(point, Work { ops: PAGES as u64, ..Work::default() });
-    bench.laps(&[point], Gate::Thread, |laps| {
+    bench.splits(&[point], Gate::Thread, |splits| {
         if first.check(memory.discard()).is_none() {
             return;
         }
-        laps.start();
+        splits.start();
         for page in &order {
             memory.read(page * page_size());
         }
-        laps.stop(0);
+        splits.stop(0);
     })?;
     if first.happened() {
         first.report(bench, &[point], "give pages back");
@@ -257,7 +257,7 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
     memory.populate();
     let (mut first, mut next, mut flushed) = (FirstError::default(), HUGE_PAGES, true);
     let (mut touched, mut small) = (0u64, 0u64);
-    bench.laps(&[point], Gate::Thread, |laps| {
+    bench.splits(&[point], Gate::Thread, |splits| {
         if next == HUGE_PAGES {
             flushed = memory.flush(0, memory.len());
             if first.check(memory.discard()).is_none() {
@@ -266,13 +266,13 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
             next = 0;
         }
         let offset = next * HUGE_PAGE;
-        let from = laps.now();
+        let from = splits.now();
         memory.write(offset);
-        let to = laps.now();
+        let to = splits.now();
         touched += 1;
         // A fault that got a small page is another operation: it does not count.
         if is_huge(&memory, offset) {
-            laps.between(0, from, to);
+            splits.between(0, from, to);
         } else {
             small += 1;
         }
@@ -331,9 +331,9 @@ mod tests {
         assert!(order.windows(2).filter(|pair| pair[1] == pair[0] + 1).count() < PAGES / 8);
         order.sort_unstable();
         assert!(order.into_iter().eq(0..PAGES));
-        let mut ask = latscope_engine::harness::ask();
-        ask.values.insert("mode".to_owned(), vec![AROUND.into()]);
-        let points = plan(&ask);
+        let mut input = latscope_engine::harness::input();
+        input.values.insert("mode".to_owned(), vec![AROUND.into()]);
+        let points = plan(&input);
         assert_eq!(points.len(), 1);
         let measured = measure(&PAGE_FAULTS, points);
         check(&measured[0]);

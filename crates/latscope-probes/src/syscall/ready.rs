@@ -2,10 +2,10 @@
 
 use super::calls::time_call;
 use crate::failure::refuse;
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use latscope_bench::bench::Bench;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_core::units::counted;
 use latscope_os::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
@@ -43,12 +43,12 @@ pub static SELECT: Probe = Probe {
     title: "select",
     timed: "One select (the pselect6 call, which knows no limit of 1024) for reading on n eventfds of which the last \
             one is ready, with a zero timeout; filling the set is included.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "select(2)",
     params: &SELECTED,
     experiment: &READY,
     revision: 1,
-    plan: |ask, _| plan(&SELECT, ask),
+    plan: |input, _| plan(&SELECT, input),
 };
 
 /// poll(2).
@@ -56,12 +56,12 @@ pub static POLL: Probe = Probe {
     id: "syscall.poll",
     title: "poll",
     timed: "One poll for reading on n eventfds of which the last one is ready, with a zero timeout.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "poll(2)",
     params: &PARAMS,
     experiment: &READY,
     revision: 1,
-    plan: |ask, _| plan(&POLL, ask),
+    plan: |input, _| plan(&POLL, input),
 };
 
 /// epoll_wait(2).
@@ -69,28 +69,28 @@ pub static EPOLL: Probe = Probe {
     id: "syscall.epoll",
     title: "epoll_wait",
     timed: "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "epoll_wait(2)",
     params: &PARAMS,
     experiment: &READY,
     revision: 1,
-    plan: |ask, _| plan(&EPOLL, ask),
+    plan: |input, _| plan(&EPOLL, input),
 };
 
-fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
-    let numbers: &[u64] = match ask.profile {
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let numbers: &[u64] = match input.profile {
         Profile::Quick => &[100],
         Profile::Normal => &[10, 100, 1_000],
         Profile::Full => &[10, 100, 1_000, 10_000],
     };
-    let mode = ask.texts("mode", &[]).into_iter().find(|mode| mode == WRITE_FILE && probe.id == SELECT.id);
+    let mode = input.texts("mode", &[]).into_iter().find(|mode| mode == WRITE_FILE && probe.id == SELECT.id);
     let point = |n: u64| {
         let mut params = params([("descriptors", n.into())]);
         let of = if mode.is_some() { " of a file" } else { "" };
         params.extend(mode.as_ref().map(|mode| ("mode".to_owned(), mode.as_str().into())));
         probe.point(params, format!("{} on {}{of}", probe.title, counted(n, "descriptor")), n == 100)
     };
-    ask.numbers("descriptors", numbers).into_iter().map(point).collect()
+    input.numbers("descriptors", numbers).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
@@ -224,11 +224,11 @@ mod tests {
 
     #[test]
     fn files_are_asked_about_where_that_is_wanted_only() {
-        let mut ask = latscope_engine::harness::ask();
-        assert!(plan(&SELECT, &ask).iter().all(|point| !point.params.contains_key("mode")));
-        ask.values.insert("mode".to_owned(), vec![WRITE_FILE.into()]);
-        assert!(plan(&POLL, &ask).iter().all(|point| !point.params.contains_key("mode")));
-        for m in measure(&READY, plan(&SELECT, &ask)) {
+        let mut input = latscope_engine::harness::input();
+        assert!(plan(&SELECT, &input).iter().all(|point| !point.params.contains_key("mode")));
+        input.values.insert("mode".to_owned(), vec![WRITE_FILE.into()]);
+        assert!(plan(&POLL, &input).iter().all(|point| !point.params.contains_key("mode")));
+        for m in measure(&READY, plan(&SELECT, &input)) {
             check(&m);
             assert_eq!((m.support, &m.params["mode"]), (Support::Ok, &WRITE_FILE.into()), "{:?}", m.reason);
         }

@@ -5,7 +5,7 @@ use crate::failure::refuse;
 use crate::{Cpus, Experiment, Probe};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::plan::{Params, Policy};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_count};
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
@@ -19,7 +19,7 @@ pub static INSTALL: Probe = Probe {
     id: "syscall.signal-install",
     title: "install a signal handler",
     timed: "One rt_sigaction that sets a handler for SIGUSR1, the same one again.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "sigaction(2)",
     params: &[],
     experiment: &SIGNAL,
@@ -33,7 +33,7 @@ pub static DELIVER: Probe = Probe {
     title: "signal to oneself, handled",
     timed: "One tgkill of SIGUSR1 to the own thread: the call, the handler (which increments a counter) and the return \
             from it; nothing is subtracted, the value `nothing-sent` is the call alone (signal 0).",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "tgkill(2), signal(7)",
     params: &[],
     experiment: &SIGNAL,
@@ -47,7 +47,7 @@ pub static FAULT: Probe = Probe {
     title: "protection fault, caught",
     timed: "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return from \
             it; no protection is changed.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "signal(7), mprotect(2)",
     params: &[],
     experiment: &SIGNAL,

@@ -1,14 +1,14 @@
 //! The life of a thread that does nothing, in parts.
 
 use super::{PLACEMENT, place};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result};
-use latscope_bench::bench::{Bench, Laps};
+use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::AnyClock;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Point, Policy, params};
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_os::clock::Clock;
 use latscope_os::thread::{self, Attributes};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,46 +50,46 @@ macro_rules! part {
             params: PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
-            plan: |ask, _: &Machine| plan(&$name, ask),
+            plan: |input, _: &Machine| plan(&$name, input),
         };
     };
 }
 
 part! {
     /// The call that creates.
-    CREATE, "thread.create", "thread create, call", Times::Operation,
+    CREATE, "thread.create", "thread create, call", Semantics::Operation,
     "The call of pthread_create, from before it to after its return.",
     "pthread_create(3), clone3(2)"
 }
 part! {
     /// Until the thread runs.
-    START, "thread.start", "thread start", Times::OneWay,
+    START, "thread.start", "thread start", Semantics::OneWay,
     "From before the call of pthread_create to the first instruction of the new thread.",
     "pthread_create(3), clone3(2)"
 }
 part! {
     /// From its end to the join.
-    END, "thread.end", "thread end", Times::OneWay,
+    END, "thread.end", "thread end", Semantics::OneWay,
     "From the last instruction of the thread to the return of pthread_join in the thread that waits for it.",
     "pthread_join(3), exit(2)"
 }
 part! {
     /// The call that joins.
-    JOIN, "thread.join", "thread join, call", Times::Operation,
+    JOIN, "thread.join", "thread join, call", Semantics::Operation,
     "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.",
     "pthread_join(3)"
 }
 part! {
     /// The whole.
-    TOTAL, "thread.total", "thread create + join", Times::Operation,
+    TOTAL, "thread.total", "thread create + join", Semantics::Operation,
     "From before the call of pthread_create of a thread that does nothing to the return of pthread_join.",
     "pthread_create(3), pthread_join(3)"
 }
 
-fn plan(probe: &Probe, ask: &Ask) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let mut points = Vec::new();
-    for placement in ask.texts("placement", &["free"]) {
-        for mode in ask.texts("mode", MODES) {
+    for placement in input.texts("placement", &["free"]) {
+        for mode in input.texts("mode", MODES) {
             let place = if placement == "free" { "" } else { ", same core" };
             let title = format!("{}, {mode} stack{place}", probe.title);
             let params = params([("mode", mode.as_str().into()), ("placement", placement.as_str().into())]);
@@ -143,12 +143,12 @@ fn measure(bench: &mut Bench, points: &[Point], together: &[usize]) -> Result<()
     let body: &'static _ = Box::leak(Box::new(move || live(traces, clock)));
     // The first thread of a process costs libc more than any other.
     thread::create(&attributes, body).and_then(thread::Thread::join).context("no thread can be created")?;
-    let lap_of: Vec<Option<usize>> =
+    let split_of: Vec<Option<usize>> =
         PARTS.iter().map(|id| together.iter().position(|point| points[*point].probe == *id)).collect();
     let mut failure = None;
-    bench.laps(together, Gate::Open, |laps| {
+    bench.splits(together, Gate::Open, |splits| {
         if failure.is_none() {
-            failure = once(laps, &lap_of, &attributes, body, traces).err();
+            failure = once(splits, &split_of, &attributes, body, traces).err();
         }
     })?;
     failure.map_or(Ok(()), |error| Err(error).context("a thread could not be created"))
@@ -156,23 +156,23 @@ fn measure(bench: &mut Bench, points: &[Point], together: &[usize]) -> Result<()
 
 /// Creates and joins a thread, and sets the parts that are asked for.
 fn once<F: Fn() + Sync>(
-    laps: &mut Laps,
-    lap_of: &[Option<usize>],
+    splits: &mut Splits,
+    split_of: &[Option<usize>],
     attributes: &Attributes,
     body: &'static F,
     traces: &Traces,
 ) -> std::io::Result<()> {
-    let before = laps.now();
+    let before = splits.now();
     let thread = thread::create(attributes, body)?;
-    let created = laps.now();
+    let created = splits.now();
     thread.join()?;
-    let joined = laps.now();
+    let joined = splits.now();
     // The join orders these loads after the thread's stores.
     let (first, last) = (traces.first.load(Ordering::Relaxed), traces.last.load(Ordering::Relaxed));
     let stamps = [(before, created), (before, first), (last, joined), (created, joined), (before, joined)];
-    for (lap, (from, to)) in lap_of.iter().zip(stamps) {
+    for (lap, (from, to)) in split_of.iter().zip(stamps) {
         if let Some(lap) = lap {
-            laps.between(*lap, from, to);
+            splits.between(*lap, from, to);
         }
     }
     Ok(())
@@ -197,10 +197,10 @@ mod tests {
 
     #[test]
     fn parts_can_be_measured_alone_and_on_one_core() {
-        let mut ask = harness::ask();
-        ask.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
-        ask.values.insert("mode".into(), vec![ParamValue::from("warm")]);
-        let points = (END.plan)(&ask, &harness::machine());
+        let mut input = harness::input();
+        input.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
+        input.values.insert("mode".into(), vec![ParamValue::from("warm")]);
+        let points = (END.plan)(&input, &harness::machine());
         assert_eq!(points.len(), 1);
         harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
     }

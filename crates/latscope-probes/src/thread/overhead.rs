@@ -1,13 +1,13 @@
 //! Threads by the standard library, and what a thread adds to a small task.
 
 use super::{PLACEMENT, place};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
 use latscope_os::child::sum;
@@ -20,7 +20,7 @@ pub static STD: Probe = Probe {
     id: "thread.std",
     title: "std::thread spawn and join",
     timed: "std::thread::Builder::spawn of a thread that does nothing, and its join.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "std::thread",
     params: &[PLACEMENT],
     experiment: &STD_EXPERIMENT,
@@ -33,7 +33,7 @@ pub static OVERHEAD: Probe = Probe {
     id: "thread.overhead",
     title: "a sum in a new thread, overhead",
     timed: "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "pthread_create(3), pthread_join(3)",
     params: &[SIZE, PLACEMENT],
     experiment: &EXPERIMENT,
@@ -49,18 +49,18 @@ static STD_EXPERIMENT: Experiment =
 static EXPERIMENT: Experiment =
     Experiment { name: "thread.overhead", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
-fn plan_std(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan_std(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |placement: &String| {
         let title = format!("std::thread spawn and join{}", suffix(placement));
         STD.point(params([("placement", placement.as_str().into())]), title, true)
     };
-    ask.texts("placement", &["free"]).iter().map(point).collect()
+    input.texts("placement", &["free"]).iter().map(point).collect()
 }
 
-fn plan(ask: &Ask, _: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
-    for placement in ask.texts("placement", &["free"]) {
-        for size in ask.numbers("size", &[1 << 20]) {
+    for placement in input.texts("placement", &["free"]) {
+        for size in input.numbers("size", &[1 << 20]) {
             let title = format!("thread around {} sum, cost{}", format_size(size), suffix(&placement));
             let params = params([("size", size.into()), ("placement", placement.as_str().into())]);
             points.push(OVERHEAD.point(params, title, true));
@@ -124,12 +124,12 @@ fn measure(bench: &mut Bench, point: usize, words: usize) -> Result<()> {
     let attributes = Attributes::new(None)?;
     thread::create(&attributes, body).and_then(thread::Thread::join).context("no thread can be created")?;
     let mut failed = false;
-    bench.laps(&[point], Gate::Open, |laps| {
-        let from = laps.now();
+    bench.splits(&[point], Gate::Open, |splits| {
+        let from = splits.now();
         failed = failed || thread::create(&attributes, body).and_then(thread::Thread::join).is_err();
-        let to = laps.now();
+        let to = splits.now();
         // A thread whose sum was faster than the median has no overhead to show.
-        laps.between(0, (from + direct).min(to), to);
+        splits.between(0, (from + direct).min(to), to);
     })?;
     ensure!(!failed, "a thread could not be created");
     bench.value(point, "direct", timebase.ns(direct), "ns", Better::Less);

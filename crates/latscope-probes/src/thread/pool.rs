@@ -1,14 +1,14 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
 use super::place;
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe, Profile};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Times, Work};
+use latscope_core::report::{Better, Semantics, Work};
 use latscope_core::statistics::quantile;
 use latscope_core::units::{counted, format_size};
 use latscope_os::child::sum;
@@ -27,7 +27,7 @@ pub static POOL: Probe = Probe {
     id: "thread.pool",
     title: "pool of threads, one task each",
     timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
-    times: Times::Operation,
+    times: Semantics::Operation,
     source: "sem_post(3), sem_wait(3), sched(7)",
     params: &[
         Param {
@@ -57,17 +57,17 @@ const TASK: u64 = 10 << 20;
 /// Threads a pool may have: a limit on what a slip of the pen can start.
 const MOST_THREADS: u64 = 1024;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let cores = machine.allowed.0.len().max(1) as u64;
-    let quick = ask.survey && ask.profile == Profile::Quick;
+    let quick = input.survey && input.profile == Profile::Quick;
     let mut usual: BTreeSet<u64> = [1, cores, 16].into();
     if !quick {
         usual.extend([2 * cores, 3 * cores, 4 * cores]);
     }
     let usual: Vec<u64> = usual.into_iter().filter(|threads| fits(*threads, machine)).collect();
     let mut points = Vec::new();
-    for size in ask.numbers("size", &[TASK]) {
-        for threads in ask.numbers("threads", &usual) {
+    for size in input.numbers("size", &[TASK]) {
+        for threads in input.numbers("threads", &usual) {
             let threads = threads.clamp(1, MOST_THREADS);
             let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
             let params = params([("threads", threads.into()), ("size", size.into())]);
@@ -275,15 +275,16 @@ mod tests {
 
     #[test]
     fn pools_grow_to_four_times_the_cores_and_sixteen() {
-        let ask = Ask { profile: Profile::Normal, ..harness::ask() };
+        let input = PlanInput { profile: Profile::Normal, ..harness::input() };
         let threads = |cpus: &str, memory_available| -> Vec<u64> {
             let machine = Machine { allowed: cpus.parse().unwrap(), memory_available, ..Machine::default() };
-            plan(&ask, &machine).iter().map(|p| p.number("threads")).collect()
+            plan(&input, &machine).iter().map(|p| p.number("threads")).collect()
         };
         assert_eq!(threads("0-1", 0), [1, 2, 4, 6, 8, 16]);
         assert_eq!(threads("0", 0), [1, 2, 3, 4, 16]);
         assert_eq!(threads("0", 8 * TASK), [1, 2, 3, 4], "what fits into half of the free memory");
-        let quick = plan(&harness::ask(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
+        let quick =
+            plan(&harness::input(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
         assert_eq!(quick.iter().map(|point| point.number("threads")).collect::<Vec<_>>(), [1, 2, 16]);
     }
 
@@ -304,10 +305,10 @@ mod tests {
 
     #[test]
     fn a_small_pool_is_measured_with_its_slowdown_and_waits() {
-        let mut ask = harness::ask();
-        ask.values.insert("size".into(), vec![4096.into()]);
-        ask.values.insert("threads".into(), vec![1.into(), 4.into()]);
-        for m in harness::measure(&EXPERIMENT, plan(&ask, &harness::machine())) {
+        let mut input = harness::input();
+        input.values.insert("size".into(), vec![4096.into()]);
+        input.values.insert("threads".into(), vec![1.into(), 4.into()]);
+        for m in harness::measure(&EXPERIMENT, plan(&input, &harness::machine())) {
             harness::check(&m);
             assert!(m.values["slowdown"].value > 0.0);
             assert!(m.values["wait_p50"].value <= m.values["wait_p99"].value);

@@ -1,7 +1,7 @@
 //! Periodic wake-up latency.
 
 pub mod activations;
-mod crew;
+mod periodic_threads;
 pub mod setup;
 pub mod thread;
 pub mod timer;

@@ -1,16 +1,16 @@
 //! How late a periodic thread runs after its timer.
 
 use super::activations::Waiter;
-use super::crew::{Crew, Done, Member};
+use super::periodic_threads::{Done, Member, PeriodicThreads};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::Shortfall;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{self, Conditions, End, Periodic, Phase, Point, Stop};
-use latscope_core::report::{Better, Times};
+use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_time;
 use latscope_os::clock::monotonic_ns;
 use rustix::fd::OwnedFd;
@@ -23,7 +23,7 @@ pub static TIMER: Probe = Probe {
     title: "timer wake-up, late by",
     timed: "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
             the thread that the woken one handed over to.",
-    times: Times::OneWay,
+    times: Semantics::OneWay,
     source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
     params: PARAMS,
     experiment: &EXPERIMENT,
@@ -36,7 +36,7 @@ pub static RESPONSE: Probe = Probe {
     id: "wake.response",
     title: "timer wake-up and work, done after",
     timed: "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does.",
-    times: Times::OneWay,
+    times: Semantics::OneWay,
     source: "clock_nanosleep(2)",
     params: PARAMS,
     experiment: &EXPERIMENT,
@@ -109,7 +109,7 @@ pub fn usual_rules() -> Periodic {
 }
 
 /// The points of a survey: a thread on each CPU.
-fn plan(_: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
     let threads = machine.allowed.0.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
     threads
         .map(|thread| {
@@ -141,9 +141,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     check_interval(&members)?;
     let phases = random_phases(bench.seed(), members.len());
     let duration = if surveyed { u64::MAX } else { stop.limit_ns };
-    let crew = Crew::new(periodic, count, duration, bench.epoch_ns(), phases);
+    let periodic_threads = PeriodicThreads::new(periodic, count, duration, bench.epoch_ns(), phases);
     let forewarn = |shortfall: &Shortfall| bench.forewarn(shortfall);
-    for done in crew.measure(members, forewarn)? {
+    for done in periodic_threads.measure(members, forewarn)? {
         report(bench, done);
     }
     Ok(())
@@ -245,9 +245,13 @@ mod tests {
     #[test]
     fn a_point_for_each_allowed_cpu() {
         let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
-        let ask =
-            Ask { profile: Profile::Normal, survey: true, values: Default::default(), directories: vec![] };
-        let cpus: Vec<_> = plan(&ask, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
+        let input = PlanInput {
+            profile: Profile::Normal,
+            survey: true,
+            values: Default::default(),
+            directories: vec![],
+        };
+        let cpus: Vec<_> = plan(&input, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
         assert_eq!(cpus, [ParamValue::Number(0), ParamValue::Number(3)]);
     }
 

@@ -3,13 +3,13 @@
 
 use super::setup::Setup;
 use crate::noise::{self, kernel};
-use crate::{Ask, Cpus, Experiment, Kind, Param, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, Step, params};
-use latscope_core::report::{Better, Exceedance, Times};
+use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_core::units::{CpuList, format_time};
 use latscope_os::sched;
 use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
@@ -26,7 +26,7 @@ pub static TIMERLAT: Probe = Probe {
     title: "timer latency",
     timed: "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
             that thread's return to user space (user); stamped by the kernel.",
-    times: Times::OneWay,
+    times: Semantics::OneWay,
     source: "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
     params: &[
         Param { name: "interval", help: "Time from one wake-up to the next.", kind: Kind::Time, axis: false },
@@ -57,9 +57,9 @@ const INTERVAL: u64 = 1_000_000;
 /// The intervals that the kernel accepts, ns.
 const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
-fn plan(ask: &Ask, machine: &Machine) -> Vec<Point> {
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
-    ask.numbers("interval", &[INTERVAL]).into_iter().flat_map(of_cpus).collect()
+    input.numbers("interval", &[INTERVAL]).into_iter().flat_map(of_cpus).collect()
 }
 
 fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
@@ -102,8 +102,8 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Adapts a planned step: it runs for a time, unless a count was asked for.
-pub fn adapt(step: &mut Step, ask: &Ask) {
-    noise::for_a_time(step, ask);
+pub fn adapt(step: &mut Step, input: &PlanInput) {
+    noise::for_a_time(step, input);
 }
 
 /// Why it cannot be, and what to do about it.
@@ -372,10 +372,14 @@ mod tests {
     #[test]
     fn there_are_three_points_for_each_cpu() {
         use crate::Profile;
-        let ask =
-            Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: vec![] };
+        let input = PlanInput {
+            profile: Profile::Normal,
+            survey: false,
+            values: Default::default(),
+            directories: vec![],
+        };
         let machine = Machine { allowed: "1,3".parse().unwrap(), ..Machine::default() };
-        let points = plan(&ask, &machine);
+        let points = plan(&input, &machine);
         let contexts: Vec<&str> = points.iter().map(|point| point.text("context")).collect();
         assert_eq!(contexts, ["irq", "thread", "user", "irq", "thread", "user"]);
         let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();

@@ -56,7 +56,7 @@ fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
         };
         (0..12).map(activation).collect::<Vec<_>>()
     });
-    let thief = spawn("thief", cpu, 60, move || {
+    let hog = spawn("cpu_hog", cpu, 60, move || {
         let due = due();
         for turn in (0..12).step_by(3) {
             sleep_until(due(turn) - MILLISECOND / 2);
@@ -70,7 +70,7 @@ fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
         std::thread::sleep(Duration::from_millis(5));
     }
     let windows = victim.join().unwrap();
-    thief.join().unwrap();
+    hog.join().unwrap();
     let numbered = windows.into_iter().enumerate();
     let (robbed, free): (Vec<_>, Vec<_>) = numbered.partition(|(turn, _)| turn % 3 == 0);
     let plain = |windows: Vec<(usize, Window)>| windows.into_iter().map(|(_, window)| window).collect();
@@ -78,9 +78,9 @@ fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
 }
 
 #[test]
-fn a_thief_is_named_and_the_file_opens_in_trace_cmd() {
-    if !traceable("a_thief_is_named_and_the_file_opens_in_trace_cmd")
-        || !has_program("a_thief_is_named_and_the_file_opens_in_trace_cmd", "trace-cmd")
+fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
+    if !traceable("a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd")
+        || !has_program("a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd", "trace-cmd")
     {
         return;
     }
@@ -103,7 +103,7 @@ fn a_thief_is_named_and_the_file_opens_in_trace_cmd() {
             continue;
         }
         // Named also where the kernel left out the switch to it.
-        assert!(found.iter().any(|cause| cause.name.contains("thief")), "{found:#?}");
+        assert!(found.iter().any(|cause| cause.name.contains("cpu_hog")), "{found:#?}");
         assert!(found.iter().all(|cause| !cause.name.contains("lost")), "{found:#?}");
     }
     for window in &free {
@@ -131,10 +131,10 @@ fn check_files(tracer: &Tracer) {
     }
     let events = tracer.around(0, u64::MAX);
     let switches = events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count();
-    // One to each theft at the least: a victim that is late does not sleep in between.
+    // One to each preemption at the least: a victim that is late does not sleep in between.
     assert!(switches >= 4, "{switches}");
     if is_cut(&events) {
-        let test = "a_thief_is_named_and_the_file_opens_in_trace_cmd";
+        let test = "a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd";
         return skipped_in_part(test, "so much was switched beside it that no file has all events");
     }
     let text = fs::read_to_string(text).unwrap();
@@ -147,7 +147,7 @@ fn check_files(tracer: &Tracer) {
         let count = |word: &str| all.lines().filter(|line| line.contains(word)).count();
         assert_eq!(count(" sched_switch: "), switches, "{errors}");
         assert_eq!(count("turn 11"), 1, "{report}");
-        assert!(count("thief") > 0 && count("local_timer_entry") > 0 || cfg!(not(target_arch = "x86_64")));
+        assert!(count("cpu_hog") > 0 && count("local_timer_entry") > 0 || cfg!(not(target_arch = "x86_64")));
     }
     // The same instants, to the microsecond that trace-cmd shows.
     let mark =

@@ -6,16 +6,16 @@ use super::super::style::{BOLD, DIM};
 use latscope_core::events::{Group, written};
 use latscope_core::plan::{ParamValue, Periodic, Phase, Step};
 use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
-use latscope_core::report::{Measurement, Report, Times};
+use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::units::{format_count, format_time};
 use latscope_judge::transactions::mode;
 
 /// The probe, and what all its rows have in common.
 pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> String {
     let times = group.singles.first().map(|row| match row.m.times {
-        Times::OneWay => "one way",
-        Times::RoundTrip => "round trip",
-        Times::Operation => "one operation",
+        Semantics::OneWay => "one way",
+        Semantics::RoundTrip => "round trip",
+        Semantics::Operation => "one operation",
     });
     let mut parts: Vec<String> = times.map(str::to_owned).into_iter().collect();
     parts.extend(common(group));

@@ -1,6 +1,6 @@
 //! Client processes.
 
-use crate::stage::{COUNTED, handed, transport};
+use crate::stage::{COUNTED, handle, transport};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_exchange::transaction::{Client, Failure};
 use latscope_os::sched::{self, Policy};
@@ -27,10 +27,10 @@ impl Ear {
 
 /// Calls as `kind` says.
 pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()> {
-    let handed = handed(payload, words)?;
+    let handle = handle(payload, words)?;
     let ear = &mut Ear { says: worker::inherited(1)?.into(), waits: worker::inherited(2)?.into() };
     let caught = (kind == "storm").then(SelfSignal::install).transpose()?;
-    let client = (transport(name)?.client)(handed);
+    let client = (transport(name)?.client)(handle);
     if kind == "no-server" {
         ensure!(matches!(client, Err(Failure::Gone)), "{:?}", client.err());
         return Ok(());

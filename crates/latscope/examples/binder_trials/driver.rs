@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// Runs a client of the name service, in a process of its own.
 fn raw(kind: &str) -> Result<()> {
-    let meeting = (BINDER.open)(64)?;
+    let endpoints = (BINDER.open)(64)?;
     let status = Command::new("/proc/self/exe").args(["__raw", kind]).status()?;
-    drop(meeting);
+    drop(endpoints);
     ensure!(status.success(), "{status}");
     Ok(())
 }

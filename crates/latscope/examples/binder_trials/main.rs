@@ -6,7 +6,7 @@
 //! cargo xtask vm --kernel std --modules binder_linux --programs FILE -- binder_trials echo
 //! ```
 //!
-//! This process opens the meeting and so is the context manager; server and
+//! This process opens the endpoint pair and so is the context manager; server and
 //! client are processes of their own.
 #![forbid(unsafe_code)]
 
@@ -53,11 +53,11 @@ fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["__server", transport, kind, payload, ref handed @ ..] => {
-            services::main(transport, kind, payload.parse()?, handed)
+        ["__server", transport, kind, payload, ref handle @ ..] => {
+            services::main(transport, kind, payload.parse()?, handle)
         }
-        ["__client", transport, kind, payload, ref handed @ ..] => {
-            clients::main(transport, kind, payload.parse()?, handed)
+        ["__client", transport, kind, payload, ref handle @ ..] => {
+            clients::main(transport, kind, payload.parse()?, handle)
         }
         ["__raw", kind] => driver::main(kind),
         ["__claim", path] => holders::claim(path),

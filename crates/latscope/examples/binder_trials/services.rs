@@ -1,6 +1,6 @@
 //! Server processes.
 
-use crate::stage::{handed, transport};
+use crate::stage::{handle, transport};
 use anyhow::Result;
 use latscope_exchange::transaction::{Answer, Service};
 use latscope_os::sched::{self, Policy};
@@ -14,7 +14,7 @@ pub fn main(name: &str, kind: &str, payload: usize, words: &[&str]) -> Result<()
         std::thread::sleep(Duration::from_millis(50));
     }
     let _caught = (kind == "caught").then(SelfSignal::install).transpose()?;
-    let mut server = (transport(name)?.server)(handed(payload, words)?)?;
+    let mut server = (transport(name)?.server)(handle(payload, words)?)?;
     let mut service: Box<dyn Service> = match kind {
         "backwards" => Box::new(Backwards(Vec::new())),
         "count" => Box::new(Count { seen: 0, answer: [0; 8] }),

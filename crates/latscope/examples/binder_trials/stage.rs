@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use latscope_exchange::binder::{BINDER, HWBINDER};
-use latscope_exchange::transaction::{Handed, Meeting, Transport};
+use latscope_exchange::transaction::{EndpointHandle, EndpointPair, Transport};
 use latscope_os::worker::{self, Lifetime};
 use latscope_trace::tracefs::Instance;
 use rustix::fd::OwnedFd;
@@ -21,9 +21,9 @@ pub fn transport(name: &str) -> Result<&'static Transport> {
 }
 
 /// What a process was handed.
-pub fn handed(payload: usize, words: &[&str]) -> Result<Handed> {
+pub fn handle(payload: usize, words: &[&str]) -> Result<EndpointHandle> {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
-    Ok(Handed { descriptors: vec![worker::inherited(0)?], words, payload })
+    Ok(EndpointHandle { descriptors: vec![worker::inherited(0)?], words, payload })
 }
 
 /// A server and a client that can talk to each other, and to us: the client
@@ -33,7 +33,7 @@ pub struct Pair {
     pub client: Child,
     said: BufReader<File>,
     go: File,
-    _meeting: Meeting,
+    _endpoints: EndpointPair,
 }
 
 impl Pair {
@@ -50,15 +50,16 @@ impl Pair {
         payload: usize,
         between: impl FnOnce(&mut Child) -> Result<()>,
     ) -> Result<Pair> {
-        let meeting = (transport.open)(payload)?;
+        let endpoints = (transport.open)(payload)?;
         let (said, says) = pipe_with(PipeFlags::CLOEXEC)?;
         let (waits, go) = pipe_with(PipeFlags::CLOEXEC)?;
         let role = ["__server", transport.name, server];
-        let mut server = spawn(&role, payload, &meeting.words, &[&meeting.server[0]])?;
+        let mut server = spawn(&role, payload, &endpoints.words, &[&endpoints.server[0]])?;
         between(&mut server)?;
-        let (role, descriptors) = (["__client", transport.name, client], [&meeting.client[0], &says, &waits]);
-        let client = spawn(&role, payload, &meeting.words, &descriptors)?;
-        Ok(Pair { server, client, said: BufReader::new(said.into()), go: go.into(), _meeting: meeting })
+        let (role, descriptors) =
+            (["__client", transport.name, client], [&endpoints.client[0], &says, &waits]);
+        let client = spawn(&role, payload, &endpoints.words, &descriptors)?;
+        Ok(Pair { server, client, said: BufReader::new(said.into()), go: go.into(), _endpoints: endpoints })
     }
 
     /// The next line of the client.

@@ -10,7 +10,7 @@ use latscope_core::plan::ParamValue;
 use latscope_core::units::{ParseError, parse_duration, parse_size};
 use latscope_os::kernels::chase::MAX_CHAINS;
 use latscope_probes::file::directory::{self, Defaults};
-use latscope_probes::{self as probe, Ask, Directory, FAMILIES, Family, Kind, Param, Probe, Profile};
+use latscope_probes::{self as probe, Directory, FAMILIES, Family, Kind, Param, PlanInput, Probe, Profile};
 use std::path::PathBuf;
 
 /// The command of a family, with its parameters from the registry.
@@ -126,9 +126,13 @@ pub fn job(name: &str, matches: &ArgMatches) -> Result<Job> {
         check(name, parameter, values)?;
     }
     let Defaults { directories, notes } = directories(matches, &probes)?;
-    let ask =
-        Ask { profile: profile(matches), survey: false, values: values.into_iter().collect(), directories };
-    Ok(Job { name: name.to_owned(), probes, ask, notes, in_full: true })
+    let input = PlanInput {
+        profile: profile(matches),
+        survey: false,
+        values: values.into_iter().collect(),
+        directories,
+    };
+    Ok(Job { name: name.to_owned(), probes, input, notes, in_full: true })
 }
 
 /// Parameters for which "none" is something to measure, by family.

@@ -6,7 +6,7 @@ use super::Exit;
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
-use latscope_core::report::Times;
+use latscope_core::report::Semantics;
 use latscope_probes::FAMILIES;
 
 /// Writes the man page or the completions of the command to stdout.
@@ -40,9 +40,9 @@ fn probes() -> String {
         page += "\n| probe | what is timed | times | parameters | after |\n|---|---|---|---|---|\n";
         for probe in family.probes {
             let times = match probe.times {
-                Times::OneWay => "one way",
-                Times::RoundTrip => "round trip",
-                Times::Operation => "operation",
+                Semantics::OneWay => "one way",
+                Semantics::RoundTrip => "round trip",
+                Semantics::Operation => "operation",
             };
             let params =
                 probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));

@@ -6,13 +6,13 @@ use super::{Exit, output};
 use anyhow::{Result, bail};
 use clap::ArgMatches;
 use latscope_bench::timebase::Timebase;
-use latscope_core::report::{Report, Support, Times};
+use latscope_core::report::{Report, Semantics, Support};
 use latscope_engine::planner::{self, Request};
 use latscope_engine::runner::{self, Run};
 use latscope_host::machine;
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
-use latscope_probes::{self as probe, Ask, FAMILIES, Probe, Profile};
+use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile};
 use latscope_views::doctor;
 
 /// Lists the probes.
@@ -47,9 +47,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 
 fn entry(probe: &Probe, checked: Option<&Report>) -> String {
     let times = match probe.times {
-        Times::OneWay => "one way",
-        Times::RoundTrip => "round trip",
-        Times::Operation => "operation",
+        Semantics::OneWay => "one way",
+        Semantics::RoundTrip => "round trip",
+        Semantics::Operation => "operation",
     };
     let name = format!("  {:<28} ", probe.id);
     let mut text = wrapped(&name, &" ".repeat(name.len()), &format!("{} ({times})", probe.title));
@@ -100,13 +100,13 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
 
 /// Runs every probe with a few samples a point.
 fn check(probes: &[&'static Probe]) -> Result<Report> {
-    let ask = Ask {
+    let input = PlanInput {
         profile: Profile::Quick,
         survey: true,
         values: Default::default(),
         directories: directory::defaults().directories,
     };
-    let request = Request { count: Some(5), ..Request::new("check", ask) };
+    let request = Request { count: Some(5), ..Request::new("check", input) };
     let (timebase, clock) = Timebase::calibrate();
     let mut machine = machine::this_machine();
     machine.clock = clock;

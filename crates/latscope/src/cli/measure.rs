@@ -20,7 +20,7 @@ use latscope_host::load;
 use latscope_host::machine;
 use latscope_judge::verdict;
 use latscope_probes::REGISTRY;
-use latscope_probes::{Ask, Probe, Profile};
+use latscope_probes::{PlanInput, Probe, Profile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct Job {
     /// The probes.
     pub probes: Vec<&'static Probe>,
     /// What was asked of them.
-    pub ask: Ask,
+    pub input: PlanInput,
     /// What is left out of what is usual, and why.
     pub notes: Vec<String>,
     /// Show every point, not only the table.
@@ -39,7 +39,7 @@ pub struct Job {
 }
 
 /// The machine as it is, with a calibrated clock.
-pub struct Ground {
+pub struct Environment {
     /// The machine.
     pub machine: Machine,
     /// Its clock.
@@ -48,26 +48,26 @@ pub struct Ground {
     pub labels: BTreeMap<String, String>,
 }
 
-impl Ground {
+impl Environment {
     /// Looks at the machine and calibrates the clock.
-    pub fn survey() -> Ground {
+    pub fn survey() -> Environment {
         let (timebase, clock) = Timebase::calibrate();
         let mut machine = machine::this_machine();
         machine.clock = clock;
-        Ground { machine, timebase, labels: BTreeMap::new() }
+        Environment { machine, timebase, labels: BTreeMap::new() }
     }
 
     /// The same, named as the user asked.
     ///
     /// # Errors
     /// Two labels of the same name.
-    pub fn named(matches: &ArgMatches) -> Result<Ground> {
+    pub fn named(matches: &ArgMatches) -> Result<Environment> {
         let labels = identity::labels(matches)?;
-        let mut ground = Ground::survey();
+        let mut environment = Environment::survey();
         if let Some(id) = identity::machine_id(matches) {
-            ground.machine.id = id;
+            environment.machine.id = id;
         }
-        Ok(Ground { labels, ..ground })
+        Ok(Environment { labels, ..environment })
     }
 }
 
@@ -78,13 +78,13 @@ impl Ground {
 /// in the latter case the table has been shown.
 pub fn run(job: Job, matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
-    let ground = Ground::named(matches)?;
-    let plan = plan(&job, matches, &ground.machine)?;
+    let environment = Environment::named(matches)?;
+    let plan = plan(&job, matches, &environment.machine)?;
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
     output.check_files(&plan)?;
-    let report = carry_out(plan, ground, &output, None)?;
+    let report = carry_out(plan, environment, &output, None)?;
     show(&report, &output, job.in_full)?;
     Ok(criteria::exit(&report))
 }
@@ -100,7 +100,7 @@ pub fn plan(job: &Job, matches: &ArgMatches, machine: &Machine) -> Result<Plan> 
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
-    if job.ask.gave("threads") {
+    if job.input.gave("threads") {
         check_threads(&plan)?;
     }
     Ok(noting_rounds(plan, matches))
@@ -140,7 +140,7 @@ fn check_threads(plan: &Plan) -> Result<()> {
 /// Nothing could be started.
 pub fn carry_out(
     plan: Plan,
-    ground: Ground,
+    environment: Environment,
     output: &Output,
     watcher: Option<&mut dyn Observer>,
 ) -> Result<Report> {
@@ -157,7 +157,7 @@ pub fn carry_out(
     if let Some(saver) = &mut saver {
         observers.push(saver);
     }
-    let Ground { machine, timebase, labels } = ground;
+    let Environment { machine, timebase, labels } = environment;
     runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
 }
 
@@ -214,7 +214,7 @@ fn request(job: &Job, matches: &ArgMatches) -> Result<Request> {
         rounds: rounds(job, matches),
         rounds_asked: matches.contains_id("rounds"),
         timeline: timeline.map(|path: &PathBuf| Path::to_owned(path)),
-        ..Request::new(&job.name, job.ask.clone())
+        ..Request::new(&job.name, job.input.clone())
     })
 }
 
@@ -231,7 +231,7 @@ fn rounds(job: &Job, matches: &ArgMatches) -> u32 {
     if ["noise", "remote"].contains(&job.name.as_str()) {
         return 1;
     }
-    match (job.ask.survey, job.ask.profile) {
+    match (job.input.survey, job.input.profile) {
         (true, Profile::Normal | Profile::Full) => 8,
         _ => 3,
     }

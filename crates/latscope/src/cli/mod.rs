@@ -26,11 +26,11 @@ use clap::error::ErrorKind;
 use latscope_bench::worker;
 use latscope_compat as compat;
 use latscope_exchange as exchange;
+use latscope_host::cpu_hog;
 use latscope_host::eprintln;
 use latscope_host::guardian;
 use latscope_host::load;
 use latscope_host::stdout;
-use latscope_host::thief;
 use latscope_os::signal;
 use latscope_probes as probe;
 use latscope_trace::tracefs;
@@ -90,7 +90,7 @@ fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let outcome = match which {
         "__worker" => worker::main(&probe::REGISTRY),
         "__guardian" => guardian::main(),
-        "__thief" => thief::main(),
+        "__cpu_hog" => cpu_hog::main(),
         "__load" => load::main(&rest()),
         "__ipc" => probe::ipc::main(&rest()),
         "__remote" => exchange::remote::shm::main(&rest()),

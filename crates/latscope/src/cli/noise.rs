@@ -28,8 +28,8 @@ pub fn command(family: &'static Family) -> Command {
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
     let job = family::job("noise", matches)?;
-    let ground = measure::Ground::named(matches)?;
-    let mut plan = measure::plan(&job, matches, &ground.machine)?;
+    let environment = measure::Environment::named(matches)?;
+    let mut plan = measure::plan(&job, matches, &environment.machine)?;
     look_for_outliers(&mut plan, matches)?;
     note_rests(&mut plan);
     let criteria = criteria::given(matches, outliers::threshold(matches))?;
@@ -38,7 +38,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     output.check_files(&plan)?;
     let mut watcher = live::watcher(matches, output.quiet)?;
-    let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
+    let mut report = measure::carry_out(plan, environment, &output, Some(watcher.as_mut()))?;
     verdict::judge_report(&mut report, &criteria);
     measure::show(&report, &output, job.in_full)?;
     Ok(criteria::exit(&report))

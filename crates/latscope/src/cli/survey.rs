@@ -19,8 +19,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     };
     let profile = family::profile(matches);
     let Defaults { directories, notes } = family::directories(matches, &probes)?;
-    let ask = probe::Ask { profile, survey: true, values: Default::default(), directories };
-    measure::run(Job { name: "survey".to_owned(), probes, ask, notes, in_full: false }, matches)
+    let input = probe::PlanInput { profile, survey: true, values: Default::default(), directories };
+    measure::run(Job { name: "survey".to_owned(), probes, input, notes, in_full: false }, matches)
 }
 
 /// The probes of families and probe ids, in the order of the registry.

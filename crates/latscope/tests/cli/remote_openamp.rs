@@ -33,16 +33,16 @@ impl Drop for Server {
 }
 
 /// Where the two meet, and the words for it.
-struct Meeting {
+struct Setup {
     place: Place,
     words: [String; 4],
 }
 
-impl Meeting {
-    fn new() -> Meeting {
+impl Setup {
+    fn new() -> Setup {
         let place = Place::new();
         let (memory, socket) = (place.at("shm"), place.at("socket"));
-        Meeting { place, words: ["--openamp-shm".into(), memory, "--openamp-socket".into(), socket] }
+        Setup { place, words: ["--openamp-shm".into(), memory, "--openamp-socket".into(), socket] }
     }
 
     fn start(&self) -> Server {
@@ -92,27 +92,27 @@ fn sound(found: &Value, count: u64) {
 
 #[test]
 fn every_ping_comes_back_whole_from_another_process_whoever_is_restarted() {
-    let meeting = Meeting::new();
-    let mut server = meeting.serve();
+    let setup = Setup::new();
+    let mut server = setup.serve();
     for _ in 0..2 {
-        sound(&meeting.drive("ping long-ping bandwidth --wait socket --count 300"), 300);
+        sound(&setup.drive("ping long-ping bandwidth --wait socket --count 300"), 300);
     }
-    sound(&meeting.drive("ping --wait socket --count 100 --endpoint rpmsg-openamp-demo-channel"), 100);
+    sound(&setup.drive("ping --wait socket --count 100 --endpoint rpmsg-openamp-demo-channel"), 100);
     // Killed, it leaves both names behind; the next takes them over.
     server.end(Signal::KILL);
-    assert_eq!(names(meeting.place.path()), ["result.json", "shm", "socket"]);
-    server = meeting.start();
-    sound(&meeting.drive("ping --count 300"), 300);
+    assert_eq!(names(setup.place.path()), ["result.json", "shm", "socket"]);
+    server = setup.start();
+    sound(&setup.drive("ping --count 300"), 300);
     server.end(Signal::TERM).done();
-    assert_eq!(names(meeting.place.path()), ["result.json"]);
+    assert_eq!(names(setup.place.path()), ["result.json"]);
 }
 
 #[test]
 fn a_server_that_is_killed_is_told_and_costs_no_sample() {
-    let meeting = Meeting::new();
-    let server = meeting.serve();
-    let result = meeting.place.at("result.json");
-    let mut driver = meeting.driving(&result);
+    let setup = Setup::new();
+    let server = setup.serve();
+    let result = setup.place.at("result.json");
+    let mut driver = setup.driving(&result);
     server.end(Signal::KILL);
     driver.ends(1);
     let found = json(&result);
@@ -121,35 +121,35 @@ fn a_server_that_is_killed_is_told_and_costs_no_sample() {
 
 #[test]
 fn a_driver_that_is_killed_makes_room_for_the_next() {
-    let meeting = Meeting::new();
-    let server = meeting.serve();
-    let mut driver = meeting.driving(&meeting.place.at("unused.json"));
+    let setup = Setup::new();
+    let server = setup.serve();
+    let mut driver = setup.driving(&setup.place.at("unused.json"));
     driver.signal(Signal::KILL);
     driver.ends(137);
-    sound(&meeting.drive("ping --wait socket --count 100"), 100);
+    sound(&setup.drive("ping --wait socket --count 100"), 100);
     server.end(Signal::INT).done();
 }
 
 #[test]
 fn there_is_one_server_a_socket() {
-    let meeting = Meeting::new();
-    let server = meeting.serve();
-    let words = ["remote", "serve", "--openamp"].into_iter().chain(meeting.words.iter().map(String::as_str));
+    let setup = Setup::new();
+    let server = setup.serve();
+    let words = ["remote", "serve", "--openamp"].into_iter().chain(setup.words.iter().map(String::as_str));
     let line = run(&words.collect::<Vec<_>>()).refused();
     assert!(line.contains("another process uses"), "{line}");
     server.end(Signal::HUP).done();
-    assert_eq!(names(meeting.place.path()), [""; 0]);
+    assert_eq!(names(setup.place.path()), [""; 0]);
 }
 
 #[test]
 fn a_driver_without_a_server_tells_what_it_waits_for_and_takes_one_that_comes() {
-    let meeting = Meeting::new();
-    let result = meeting.place.at("result.json");
-    let mut driver = start(&mut latscope(meeting.driver("ping --wait socket --count 100", &result)));
+    let setup = Setup::new();
+    let result = setup.place.at("result.json");
+    let mut driver = start(&mut latscope(setup.driver("ping --wait socket --count 100", &result)));
     let lines = BufReader::new(driver.stderr.take().unwrap()).lines();
     let line = lines.map_while(Result::ok).find(|line| line.contains("waiting for")).expect("it tells");
-    assert!(line.contains(&meeting.words[3]) && line.contains("latscope remote serve --openamp"), "{line}");
-    let server = meeting.start();
+    assert!(line.contains(&setup.words[3]) && line.contains("latscope remote serve --openamp"), "{line}");
+    let server = setup.start();
     wait(driver).done();
     sound(&json(&result), 100);
     server.end(Signal::TERM).done();

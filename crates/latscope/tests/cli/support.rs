@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Far more than anything here takes: only a command that hangs needs it.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_latscope");
 
@@ -104,7 +104,7 @@ pub fn wait(mut child: Child) -> Ran {
         if let Some(status) = child.try_wait().expect("a child can be waited for") {
             break status;
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIMEOUT {
             let _ = child.kill();
             panic!("it hangs");
         }
@@ -132,7 +132,7 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
         if let Some(found) = condition() {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
+        assert!(began.elapsed() < TIMEOUT, "never: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Far more than anything here takes: only what hangs needs it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The host's address in all messages.
 pub const OURS: u32 = 0x500;
@@ -205,7 +205,7 @@ impl Responder {
     /// Has a hundred steps taken, and tells whether a host is seen.
     pub fn step(&mut self) -> bool {
         self.input.as_mut().unwrap().write_all(b"s").expect("the responder runs");
-        self.output.recv_timeout(PATIENCE).expect("the responder still runs") == "online"
+        self.output.recv_timeout(TIMEOUT).expect("the responder still runs") == "online"
     }
 
     /// Begins as the host.
@@ -215,7 +215,7 @@ impl Responder {
 
     /// Waits until it says so.
     pub fn expect_line(&mut self, expected: &str) {
-        while self.output.recv_timeout(PATIENCE).expect("it goes on") != expected {}
+        while self.output.recv_timeout(TIMEOUT).expect("it goes on") != expected {}
     }
 
     /// Sets the status, as a host does that begins or goes.
@@ -302,7 +302,7 @@ pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = attempt() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain for {what}");
         thread::yield_now();
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PAIRS: [&str; 4] = ["pmqtest", "ptsematest", "sigwaittest", "svsematest"];
 
 /// Far more than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -19,7 +19,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "no {what}");
+        assert!(begun.elapsed() < TIMEOUT, "no {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -200,15 +200,15 @@ fn has_semaphores(id: &str) -> bool {
 fn ends_without_leftovers(signal: Signal) {
     let directory = tempfile::tempdir().unwrap();
     let mut child = start(directory.path(), "svsematest", "-f -q");
-    let parties = wait_for("two processes", || {
-        Some(children(child.id(), "__paced")).filter(|parties| parties.len() == 2)
+    let endpoints = wait_for("two processes", || {
+        Some(children(child.id(), "__paced")).filter(|endpoints| endpoints.len() == 2)
     });
-    let set = parties[0].1[5].clone();
-    assert!(has_semaphores(&set), "{parties:?}");
+    let set = endpoints[0].1[5].clone();
+    assert!(has_semaphores(&set), "{endpoints:?}");
     kill_process(Pid::from_child(&child), signal).unwrap();
     child.wait().unwrap();
     wait_for("end of the semaphores", || (!has_semaphores(&set)).then_some(()));
-    for (process, _) in parties {
+    for (process, _) in endpoints {
         let gone = || !PathBuf::from(format!("/proc/{process}/cmdline")).exists();
         wait_for("end of the processes", || gone().then_some(()));
     }
@@ -242,33 +242,33 @@ fn a_party_that_is_killed_ends_the_run_with_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = dropin(directory.path(), "sigwaittest");
     let child = command.args(["-f", "-q"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let parties = wait_for("two processes", || {
-        Some(children(child.id(), "__paced")).filter(|parties| parties.len() == 2)
+    let endpoints = wait_for("two processes", || {
+        Some(children(child.id(), "__paced")).filter(|endpoints| endpoints.len() == 2)
     });
-    kill_process(Pid::from_raw(parties[1].0 as i32).unwrap(), Signal::KILL).unwrap();
+    kill_process(Pid::from_raw(endpoints[1].0 as i32).unwrap(), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && text.contains("a party"), "{text}");
+    assert!(output.status.code() == Some(1) && text.contains("an endpoint"), "{text}");
     assert_eq!(text.lines().count(), 1);
 }
 
 #[test]
 fn hackbench_ends_with_its_processes_and_they_with_it() {
     let directory = tempfile::tempdir().unwrap();
-    let crowd = |of: u32| Some(children(of, "-g")).filter(|crowd| crowd.len() == 40);
+    let processes = |of: u32| Some(children(of, "-g")).filter(|processes| processes.len() == 40);
     let child = start(directory.path(), "hackbench", "-g 1 -l 1000000000");
-    let killed = wait_for("40 processes", || crowd(child.id()));
+    let killed = wait_for("40 processes", || processes(child.id()));
     kill_process(Pid::from_raw(killed[7].0 as i32).unwrap(), Signal::KILL).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(!output.stdout.windows(5).any(|word| word == b"Time:"), "{output:?}");
     let mut child = start(directory.path(), "hackbench", "-g 1 -l 1000000000");
-    let left = wait_for("40 processes", || crowd(child.id()));
+    let left = wait_for("40 processes", || processes(child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
     for (process, _) in killed.into_iter().chain(left) {
         let state = || fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        wait_for("end of the crowd", || state().is_empty().then_some(()));
+        wait_for("end of the processes", || state().is_empty().then_some(()));
     }
 }
 

@@ -150,14 +150,14 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
         mean: 13_000.0,
         ..Figures::default()
     };
-    let (timeouts, parties) = (name == "pmqtest", rules.len());
-    let all: Vec<Figures> = (4000..4000 + parties as u32).map(one).collect();
-    let pairs: Vec<Pair> = (0..parties / 2)
+    let (timeouts, endpoints) = (name == "pmqtest", rules.len());
+    let all: Vec<Figures> = (4000..4000 + endpoints as u32).map(one).collect();
+    let pairs: Vec<Pair> = (0..endpoints / 2)
         .map(|n| Pair { rules: &rules[2 * n], receiver: all[2 * n], sender: all[2 * n + 1] })
         .collect();
     let circle = name == "signaltest";
     let lines = if circle { text::circle(options.priority, &all) } else { text::pairs(&pairs, timeouts) };
-    let (up, down) = (text::up(parties), text::down(parties + 2));
+    let (up, down) = (text::up(endpoints), text::down(endpoints + 2));
     let load = "0.50 0.60 0.70 1/100 4001";
     let drawn = match (options.quiet, options.verbose, circle) {
         (_, true, _) => (0..cycles).map(|cycle| text::sample(cycle, 17_000)).collect::<String>() + &lines,
@@ -177,7 +177,7 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
 fn hackbench(words: &str) -> String {
     use latscope_compat::rt::hackbench::{Options, after, before};
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    before(&Options::read(&arguments).unwrap().crowd) + &after(Duration::from_millis(1040))
+    before(&Options::read(&arguments).unwrap().message_groups) + &after(Duration::from_millis(1040))
 }
 
 fn rendered(case: &Case) -> String {

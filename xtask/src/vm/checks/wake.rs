@@ -1,7 +1,7 @@
 //! Wake-up latency, and the tracers of the kernel that tell its parts.
 
 use super::{ALL, Check, Kernel, REAL_TIME, Ran};
-use crate::thefts;
+use crate::injected_preemptions;
 use anyhow::{Context, Result, ensure};
 
 pub const CHECKS: &[Check] = &[
@@ -17,7 +17,12 @@ pub const CHECKS: &[Check] = &[
         ran.measured("wake.timer")
     }),
     Check::new("late wake-ups are explained", REAL_TIME, BLAME, explained).exits(3),
-    Check::new("thefts are found, and their thief", &[Kernel::Rt612], THEFTS, thefts),
+    Check::new(
+        "injected preemptions are found, with their thread",
+        &[Kernel::Rt612],
+        INJECTED_PREEMPTIONS,
+        injected_preemptions,
+    ),
     Check::new("the kernel has the tracer timerlat", REAL_TIME, TRACERS, |ran| ran.says("timerlat")),
     Check::new("the kernel has the tracer osnoise", REAL_TIME, TRACERS, |ran| ran.says("osnoise")),
     Check::new("timerlat measures", REAL_TIME, TIMERLAT, |ran| ran.says("timer_latency")),
@@ -50,11 +55,11 @@ fn explained(ran: &Ran) -> Result<()> {
 }
 
 /// What it says counts, not its exit status: an emulator that is starved itself
-/// stretches thefts, and may let one pass between two wake-ups.
-const THEFTS: &str = "latscope selftest wake; true";
+/// stretches preemptions, and may let one pass between two wake-ups.
+const INJECTED_PREEMPTIONS: &str = "latscope selftest wake; true";
 
-fn thefts(ran: &Ran) -> Result<()> {
-    thefts::most_are_found(&ran.stdout).with_context(|| ran.said())
+fn injected_preemptions(ran: &Ran) -> Result<()> {
+    injected_preemptions::most_are_found(&ran.stdout).with_context(|| ran.said())
 }
 
 const TRACERS: &str = "cat /sys/kernel/tracing/available_tracers";

@@ -9,7 +9,7 @@ pub mod json;
 pub mod options;
 pub mod runs;
 
-use super::measure::{self, Ground, lost, note, of_pairs, value};
+use super::measure::{self, Environment, lost, note, of_pairs, value};
 use super::words;
 use anyhow::{Context as _, Result, ensure};
 use context::Context;
@@ -79,14 +79,14 @@ fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
     let usual = if options.passthrough { passthrough::NAME } else { bench.transport };
     let transport = measure::transport(&options.common, usual)?;
     options.out.as_ref().map_or(Ok(()), |path| saver::check(path))?;
-    let ground = Ground::survey(bench.name);
+    let environment = Environment::survey(bench.name);
     let payloads: Vec<u64> = chosen.iter().map(|(_, payload)| *payload).collect();
-    let setup = setup(&options, payloads, Setup::usual(transport, &ground.machine));
+    let setup = setup(&options, payloads, Setup::usual(transport, &environment.machine));
     let steps = (0..options.repetitions).map(|_| setup.step()).collect();
-    let report = ground.carry_out(steps, None, None, &options.common)?;
+    let report = environment.carry_out(steps, None, None, &options.common)?;
     let samples: Vec<Vec<Sample>> = chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
     let runs = runs::all(&chosen, &samples);
-    let context = Context::here(bench.name, &ground.machine);
+    let context = Context::here(bench.name, &environment.machine);
     let shown: Vec<&Run> = runs.iter().filter(|run| options.shows(run)).collect();
     if options.format == Format::Console {
         eprint!("{}", context.text(options.common.layout));

@@ -5,9 +5,9 @@ pub mod hops;
 pub mod options;
 pub mod text;
 
-use super::measure::{self, Ground, lost, note, of_pairs, value};
+use super::measure::{self, Environment, lost, note, of_pairs, value};
 use super::words;
-use crate::rt::ground;
+use crate::rt::environment;
 use anyhow::{Context, Result};
 use hops::Main;
 use latscope_core::plan::{Action, OnThreshold, Periodic};
@@ -23,7 +23,7 @@ use options::Options;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use text::{Inheritance, Page, Pair, Times};
+use text::{CallTimes, Inheritance, Page, Pair};
 
 /// One of the two programs.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,14 +68,14 @@ fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
     let usual = if options.passthrough { passthrough::NAME } else { test.transport };
     let transport = measure::transport(&options.common, usual)?;
     let trace = options.trace.then(recorded_trace).transpose()?;
-    let real_time = ground::may_be_real_time(PRIORITY).is_ok();
-    let ground = Ground::survey(test.name);
-    let setup = setup(&options, Setup::usual(transport, &ground.machine));
+    let real_time = environment::may_be_real_time(PRIORITY).is_ok();
+    let environment = Environment::survey(test.name);
+    let setup = setup(&options, Setup::usual(transport, &environment.machine));
     let mut raw = Raw { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
     let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
     let on_threshold = trace.as_deref().map(stop);
     let main = Main::here();
-    let report = ground.carry_out(vec![setup.step()], on_threshold, observer, &options.common)?;
+    let report = environment.carry_out(vec![setup.step()], on_threshold, observer, &options.common)?;
     if options.verbose {
         tell(test, &options, &main, &report);
     }
@@ -158,9 +158,9 @@ impl Observer for Raw {
     }
 }
 
-fn times(m: &Measurement) -> Times {
+fn times(m: &Measurement) -> CallTimes {
     let quantile = |q| m.histogram.quantile(q);
-    Times {
+    CallTimes {
         calls: m.summary.count,
         mean: m.summary.mean,
         worst: m.summary.max,
@@ -225,7 +225,7 @@ fn verdict(test: &Test, options: &Options, report: &Report, page: &Page, trace: 
     let failed = of_pairs(report).map(lost).sum::<u64>() > 0;
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
     let measured: Vec<Measurement> = of_pairs(report).cloned().collect();
-    if let Some(directory) = trace.filter(|_| ground::first_exceedance(&measured).is_some()) {
+    if let Some(directory) = trace.filter(|_| environment::first_exceedance(&measured).is_some()) {
         eprintln!("deadline triggered: halt & stop trace\nlog:{}/trace", directory.display());
     } else if short {
         note(test.name, "it ended before all iterations were done");

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Durations of one caller's calls, in ns.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Times {
+pub struct CallTimes {
     /// Calls.
     pub calls: u64,
     /// Their mean; `None` without calls.
@@ -32,9 +32,9 @@ pub struct Pair {
     /// Calls of which that can be said: the caller stayed on its CPU.
     pub judged: u64,
     /// Calls of the normal caller.
-    pub other: Times,
+    pub other: CallTimes,
     /// Calls of the SCHED_FIFO threads.
-    pub fifo: Times,
+    pub fifo: CallTimes,
 }
 
 /// Whether servers had their callers' real-time priority.
@@ -148,7 +148,7 @@ fn ms(ns: Option<f64>, digits: &Digits) -> String {
     general(ns.unwrap_or(f64::NAN) / 1e6, digits.times)
 }
 
-impl Times {
+impl CallTimes {
     fn text(&self, digits: &Digits, separator: &str) -> String {
         let width = digits.times + 2;
         let [average, worst, best] = [self.mean, self.worst, self.best].map(|ns| ms(ns, digits));
@@ -171,13 +171,13 @@ mod tests {
     use super::super::{BINDER, HWBINDER};
     use super::*;
 
-    fn times(ms: [f64; 3], misses: u64) -> Times {
+    fn times(ms: [f64; 3], misses: u64) -> CallTimes {
         let [mean, worst, best] = ms.map(|ms| Some(ms * 1e6));
         let quantiles = [0.150_123_4, 0.2, 0.25, 1.5].map(|ms| Some(ms * 1e6));
-        Times { calls: 5000, mean, worst, best, misses, quantiles }
+        CallTimes { calls: 5000, mean, worst, best, misses, quantiles }
     }
 
-    fn pair(name: &str, synced: u64, other: Times, fifo: Times) -> Pair {
+    fn pair(name: &str, synced: u64, other: CallTimes, fifo: CallTimes) -> Pair {
         Pair { name: name.to_owned(), synced, judged: 10_000, other, fifo }
     }
 

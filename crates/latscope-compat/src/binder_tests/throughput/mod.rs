@@ -3,7 +3,7 @@
 pub mod options;
 pub mod text;
 
-use super::measure::{self, Ground, lost, note, of_pairs, value};
+use super::measure::{self, Environment, lost, note, of_pairs, value};
 use super::words;
 use anyhow::{Context, Result};
 use latscope_core::histogram::Histogram;
@@ -35,10 +35,10 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
         return Ok(0);
     }
     let transport = measure::transport(&options.common, "binder")?;
-    let ground = Ground::survey(NAME);
+    let environment = Environment::survey(NAME);
     let round = |most: u64| -> Result<Report> {
-        let setup = setup(&options, most, Setup::usual(transport, &ground.machine));
-        ground.carry_out(vec![setup.step()], None, None, &options.common)
+        let setup = setup(&options, most, Setup::usual(transport, &environment.machine));
+        environment.carry_out(vec![setup.step()], None, None, &options.common)
     };
     let mut most = options.most_us * 1000;
     if options.training {

@@ -8,7 +8,7 @@ use super::cyclictest::histogram::{self, Style};
 use super::cyclictest::setup::above;
 use super::json::Head;
 use super::row::{Row, Unit};
-use super::{Refusal, cpuset, ground};
+use super::{Refusal, cpuset, environment};
 use crate::names;
 use anyhow::Result;
 use latscope_core::machine::Machine;
@@ -44,9 +44,9 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     options.notes.iter().for_each(|note| VOICE.note(note));
     let started = SystemTime::now();
-    let (machine, timebase) = ground::here();
+    let (machine, timebase) = environment::here();
     let marked = options.trace_mark && options.break_above.is_some();
-    let trace = marked.then(ground::trace_directory).transpose()?;
+    let trace = marked.then(environment::trace_directory).transpose()?;
     let plan = plan(options, &machine, trace.as_deref())?;
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
@@ -67,7 +67,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     early(measured);
     screen.finish();
     let rows = screen.rows;
-    let broken = ground::first_exceedance(measured);
+    let broken = environment::first_exceedance(measured);
     print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
     let written = options.json.as_ref().map_or(Ok(()), |path| {
         let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
@@ -79,7 +79,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     }
     options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
     Ok(match options.strict_exit {
-        true => ground::strict_exit(options.break_above.is_some(), broken.is_some(), &report),
+        true => environment::strict_exit(options.break_above.is_some(), broken.is_some(), &report),
         false => 0,
     })
 }
@@ -98,7 +98,7 @@ fn early(measured: &[Measurement]) {
 fn histogram(options: &Options, measured: &[Measurement], rows: &[Row]) -> String {
     let Some(buckets) = options.histogram else { return String::new() };
     let style = Style { release: options.release, summary_column: false, unit: Unit::Us };
-    histogram::block(style, buckets, &ground::linear(measured), rows, None)
+    histogram::block(style, buckets, &environment::linear(measured), rows, None)
 }
 
 /// Share of a period that a thread reserves, %: what all of them may have

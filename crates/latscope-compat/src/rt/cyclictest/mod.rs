@@ -15,7 +15,7 @@ mod smi;
 
 use super::console::Voice;
 use super::json::Head;
-use super::{cpuset, ground};
+use super::{cpuset, environment};
 use crate::names;
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
@@ -57,13 +57,14 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     options.notes.iter().for_each(|note| eprintln!("{note}"));
     let started = SystemTime::now();
-    let (machine, timebase) = ground::here();
-    let trace =
-        (options.trace_mark && options.break_above.is_some()).then(ground::trace_directory).transpose()?;
+    let (machine, timebase) = environment::here();
+    let trace = (options.trace_mark && options.break_above.is_some())
+        .then(environment::trace_directory)
+        .transpose()?;
     let plan = setup::plan(options, &machine, trace.as_deref())?;
     let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
     let highest = fixed.iter().map(|fixed| fixed.priority).max().filter(|priority| *priority > 0);
-    highest.map(ground::may_be_real_time).transpose()?;
+    highest.map(environment::may_be_real_time).transpose()?;
     let guardian = OnDemand::default();
     let places = places(options, &fixed, &machine, &guardian)?;
     let _restricted = restricted(options, &plan)?;
@@ -138,7 +139,7 @@ fn begin(options: &Options, fixed: &[status::Fixed], machine: &Machine) {
     let [cpus, intervals] = page::preamble(options, fixed, machine.cpus.len().max(online), online);
     let held = match options.leave_system {
         true => String::new(),
-        false => match ground::may_hold_latency() {
+        false => match environment::may_hold_latency() {
             Ok(()) => format!("# /dev/cpu_dma_latency set to {}us\n", options.latency),
             Err(error) => {
                 eprintln!("WARN: /dev/cpu_dma_latency cannot be held: {error}");
@@ -170,9 +171,9 @@ fn outcome(options: &Options, screen: Screen<impl Write>, report: &Report) -> Ou
     Outcome {
         smi: screen.smi(),
         rows: screen.rows,
-        records: if options.histogram.is_some() { ground::linear(threads) } else { Vec::new() },
+        records: if options.histogram.is_some() { environment::linear(threads) } else { Vec::new() },
         spikes: screen.samples.spikes(ahead(options)),
-        broken: ground::first_exceedance(threads),
+        broken: environment::first_exceedance(threads),
     }
 }
 
@@ -218,7 +219,7 @@ fn write(
 /// cyclictest's exit code, which says next to nothing, or ours.
 fn exit(options: &Options, outcome: &Outcome, report: &Report) -> u8 {
     match options.strict_exit {
-        true => ground::strict_exit(options.break_above.is_some(), outcome.broken.is_some(), report),
+        true => environment::strict_exit(options.break_above.is_some(), outcome.broken.is_some(), report),
         false => 0,
     }
 }

@@ -5,7 +5,7 @@ pub mod text;
 
 use super::console::Voice;
 use super::json::Head;
-use super::{Refusal, cpuset, ground};
+use super::{Refusal, cpuset, environment};
 use crate::names;
 use anyhow::Result;
 use latscope_core::histogram::Histogram;
@@ -21,7 +21,7 @@ use latscope_host::stdout::print;
 use latscope_os::sched;
 use latscope_probes::REGISTRY;
 use latscope_probes::noise::BUSY;
-use latscope_probes::{Ask, Profile};
+use latscope_probes::{PlanInput, Profile};
 use options::{Options, SPECS};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -47,14 +47,14 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     }
     options.notes.iter().for_each(|note| VOICE.note(note));
     let started = SystemTime::now();
-    let (machine, timebase) = ground::here();
-    options.priority.map(ground::may_be_real_time).transpose()?;
+    let (machine, timebase) = environment::here();
+    options.priority.map(environment::may_be_real_time).transpose()?;
     let main = cpuset::parse(&options.main_cpu.to_string(), &machine)?;
     let plan = plan(options, &machine)?;
     let watched = plan.steps[0].points.len();
     print(&text::before(options, watched));
     // A trace that cannot be written is not there to be stopped.
-    let trace = options.trace_threshold.and_then(|_| ground::trace_directory().ok());
+    let trace = options.trace_threshold.and_then(|_| environment::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
     let observers: Vec<&mut dyn Observer> = vec![&mut stopper];
     let report = names::run(Run {
@@ -67,7 +67,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     })?;
     let measured = &report.measurements[..watched];
     let there = VOICE.doubt(measured);
-    let code = match ground::first_exceedance(measured) {
+    let code = match environment::first_exceedance(measured) {
         _ if !there => 1,
         Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
         None => finish(options, arguments, started, &report, measured),
@@ -93,11 +93,11 @@ fn plan(options: &Options, machine: &Machine) -> Result<Plan, Refusal> {
     if let Some(priority) = options.priority {
         values.insert("priority".to_owned(), vec![u64::from(priority).into()]);
     }
-    let ask = Ask { profile: Profile::Normal, survey: false, values, directories: Vec::new() };
+    let input = PlanInput { profile: Profile::Normal, survey: false, values, directories: Vec::new() };
     let request = Request {
         cpus: cpus.unwrap_or_default(),
         duration: Some(options.duration),
-        ..Request::new(VOICE.name, ask)
+        ..Request::new(VOICE.name, input)
     };
     let mut plan = planner::plan(&REGISTRY, &[&BUSY], &request, machine);
     for step in &mut plan.steps {
@@ -188,7 +188,7 @@ fn finish(
 
 fn exit(options: &Options, report: &Report) -> u8 {
     if options.strict_exit {
-        ground::strict_exit(options.trace_threshold.is_some(), false, report)
+        environment::strict_exit(options.trace_threshold.is_some(), false, report)
     } else {
         0
     }

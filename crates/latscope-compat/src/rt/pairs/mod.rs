@@ -6,7 +6,7 @@ pub mod text;
 
 use super::console::Voice;
 use super::json::{self, Head};
-use super::{Refusal, cpuset, ground};
+use super::{Refusal, cpuset, environment};
 use crate::rt::arguments::Spec;
 use anyhow::Result;
 use latscope_bench::hold::hold;
@@ -102,13 +102,13 @@ impl Program {
     fn carry_out(&self, options: &Options, arguments: &[OsString]) -> Result<u8> {
         options.notes.iter().for_each(|note| self.voice.note(note));
         let started = SystemTime::now();
-        let (machine, _) = ground::here();
+        let (machine, _) = environment::here();
         let mut rules = self.rules(options, &machine)?;
         if options.priority > 0 {
-            ground::may_be_real_time(options.priority)?;
+            environment::may_be_real_time(options.priority)?;
         }
         if options.trace_mark && options.break_above.is_some() {
-            let trace = ground::trace_directory()?;
+            let trace = environment::trace_directory()?;
             rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
         }
         let (_held, shortfalls) = hold(&MEMORY);
@@ -152,7 +152,7 @@ impl Program {
         self.voice.specs
     }
 
-    /// What each party is to do. Pure.
+    /// What each endpoint is to do. Pure.
     ///
     /// # Errors
     /// There are no such CPUs.
@@ -190,8 +190,8 @@ impl Program {
             delay: options.force_timeout,
             trace: None,
         };
-        let parties = if self.form == Form::Circle { 1 } else { 2 };
-        Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), parties)).collect())
+        let endpoints = if self.form == Form::Circle { 1 } else { 2 };
+        Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), endpoints)).collect())
     }
 }
 
@@ -241,10 +241,12 @@ impl<W: Write> Screen<'_, W> {
     fn frame(&mut self, board: &Board) -> String {
         match self.program.form {
             // Not before all have something to show.
-            Form::Pairs if (0..board.parties()).step_by(2).any(|party| board.figures(party).samples == 0) => {
+            Form::Pairs
+                if (0..board.endpoints()).step_by(2).any(|endpoint| board.figures(endpoint).samples == 0) =>
+            {
                 String::new()
             }
-            Form::Pairs => self.text(board) + &text::up(board.parties()),
+            Form::Pairs => self.text(board) + &text::up(board.endpoints()),
             Form::Circle => {
                 let up = if std::mem::replace(&mut self.drawn, true) { text::up(3) } else { String::new() };
                 let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -269,11 +271,11 @@ impl<W: Write> Screen<'_, W> {
     }
 
     fn pairs(&self, board: &Board) -> Vec<Pair<'_>> {
-        let receivers = (0..board.parties()).step_by(2);
-        let pair = |party: usize| Pair {
-            rules: &self.rules[party],
-            receiver: board.figures(party),
-            sender: board.figures(party + 1),
+        let receivers = (0..board.endpoints()).step_by(2);
+        let pair = |endpoint: usize| Pair {
+            rules: &self.rules[endpoint],
+            receiver: board.figures(endpoint),
+            sender: board.figures(endpoint + 1),
         };
         receivers.map(pair).collect()
     }
@@ -301,20 +303,20 @@ impl<W: Write> Screen<'_, W> {
             } else if !self.options.quiet {
                 end += &self.frame(board);
             }
-            if let Some(party) = board.broken() {
-                end += &text::broken(party);
+            if let Some(endpoint) = board.broken() {
+                end += &text::broken(endpoint);
             }
         }
         end += text;
         if self.program.form == Form::Pairs && !self.options.quiet {
-            end += &(text::up(board.parties()) + &text::down(board.parties() + 2));
+            end += &(text::up(board.endpoints()) + &text::down(board.endpoints() + 2));
         }
         print(&end);
     }
 }
 
 fn all(board: &Board) -> Vec<Figures> {
-    (0..board.parties()).map(|party| board.figures(party)).collect()
+    (0..board.endpoints()).map(|endpoint| board.figures(endpoint)).collect()
 }
 
 #[cfg(test)]
@@ -328,7 +330,7 @@ mod tests {
         program.rules(&program.options(&words)?, &machine)
     }
 
-    /// Priority, interval in us and CPU of each party.
+    /// Priority, interval in us and CPU of each endpoint.
     fn told(program: &Program, line: &str) -> Vec<(u32, u64, Option<u32>)> {
         let rules = rules(program, line).unwrap();
         rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()

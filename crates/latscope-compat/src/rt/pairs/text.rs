@@ -9,9 +9,9 @@ use std::fmt::Write;
 pub struct Pair<'a> {
     /// What it was told.
     pub rules: &'a Rules,
-    /// The party that waits.
+    /// The endpoint that waits.
     pub receiver: Figures,
-    /// The party that sends.
+    /// The endpoint that sends.
     pub sender: Figures,
 }
 
@@ -92,8 +92,8 @@ pub fn sample(cycle: u64, ns: u64) -> String {
 }
 
 /// The line about `-b`.
-pub fn broken(party: usize) -> String {
-    format!("Thread {party} exceeded trace limit.\n")
+pub fn broken(endpoint: usize) -> String {
+    format!("Thread {endpoint} exceeded trace limit.\n")
 }
 
 /// What the JSON says beyond the common head, of pairs.

@@ -60,7 +60,7 @@ const OPTIONS: &[Opt] = &[
 const PAYLOAD: usize = 496;
 
 /// Time for a remote to announce its services, and for devices to appear.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DEVICE_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let sysfs = Sysfs(PathBuf::from("/sys"));
@@ -109,9 +109,9 @@ fn bound(sysfs: &Sysfs, channel: Announced, name: &str) -> Result<Endpoint> {
     Endpoint::appeared(sysfs, &before, name, channel.address, undo)
 }
 
-/// Asks until there is an answer, or patience is at its end.
+/// Asks until there is an answer, or the time is up.
 fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + DEVICE_TIMEOUT;
     loop {
         match ask() {
             None if Instant::now() < end => sleep(Duration::from_millis(10)),

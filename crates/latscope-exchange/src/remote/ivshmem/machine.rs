@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 static CARRIED: &[u8] = include_bytes!(env!("LATSCOPE_IMAGE"));
 
 /// Time for QEMU to start and for the image to obey.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -118,7 +118,7 @@ impl Machine {
     /// Waits until there is something.
     fn until<T>(&mut self, what: &str, look: impl Fn(&Machine) -> Option<T>) -> Result<T> {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             if let Some(found) = look(self) {
                 return Ok(found);
             }
@@ -127,7 +127,7 @@ impl Machine {
             }
             std::thread::sleep(MILLISECOND);
         }
-        bail!("{what} within {} s", PATIENCE.as_secs())
+        bail!("{what} within {} s", TIMEOUT.as_secs())
     }
 
     /// How QEMU ended, if it did, and the last that it said.

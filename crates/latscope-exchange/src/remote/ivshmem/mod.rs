@@ -49,8 +49,8 @@ const IMAGE: Opt = Opt {
 
 const TCG: &str = "tcg";
 
-/// Time for the image to announce its names, ns.
-const PATIENCE: u64 = 20_000_000_000;
+/// Time for the image to announce its names.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Boots a machine that obeys one kind of order.
 fn boot(order: &Order) -> Result<Machine> {
@@ -75,7 +75,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
         None => Box::new(Spin),
     };
     let guest = Guest { machine, emulated: order.text(ACCEL.name) != "kvm" };
-    let until = monotonic_ns() + PATIENCE;
+    let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let rings = Rings::join(&LAYOUT, window, kicks, Box::new(guest), order.service.name(), until)?;
     Ok(Box::new(rings))
 }
@@ -122,7 +122,7 @@ impl Kicks for Bell {
         self.0.wait(Duration::from_nanos(ns))
     }
 
-    fn patience(&self) -> u64 {
+    fn spin_ns(&self) -> u64 {
         0
     }
 }

@@ -69,8 +69,8 @@ const SIZE: usize = 0x3_0000;
 /// What the status, and each ring, has for itself, bytes.
 const STEP: usize = 0x4000;
 
-/// Time for the client to boot and to announce its names, ns.
-const PATIENCE: u64 = 30_000_000_000;
+/// Time for the client to boot and to announce its names.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The shared memory as both sides of MCS were built for it, without a resource table: the
 /// status, the buffers, and at the end the ring to the client and that to the host.
@@ -150,7 +150,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let board = Device::open(Path::new(device)).with_context(|| {
         format!("{device} cannot be opened: it takes openEuler's module mcs_km, and root")
     })?;
-    Ok(Box::new(connect(Rc::new(board), &setup, order.service, PATIENCE)?))
+    Ok(Box::new(connect(Rc::new(board), &setup, order.service, CONNECT_TIMEOUT)?))
 }
 
 /// An address in hexadecimal digits.
@@ -162,7 +162,7 @@ fn address(order: &Order, option: &Opt) -> Result<usize> {
 }
 
 /// Loads the client OS, starts it, and connects to a service of it.
-fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, patience: u64) -> Result<Rings> {
+fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, timeout: Duration) -> Result<Rings> {
     let &Setup { cpu, shared, .. } = setup;
     board.check_off(cpu).with_context(|| {
         format!("CPU {cpu} is not off: take it from Linux, or reset the board if a client OS runs there")
@@ -181,7 +181,7 @@ fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, patience: u64)
     memory.clear(shared, SIZE)?;
     let entry = setup.entry.unwrap_or(image.entry);
     let kicks = Interrupts { board, cpu, entry, started: Cell::new(false) };
-    let until = monotonic_ns() + patience;
+    let until = monotonic_ns() + timeout.as_nanos() as u64;
     Rings::join(&layout(shared), memory, Box::new(kicks), Box::new(Client), service.name(), until)
 }
 
@@ -215,7 +215,7 @@ impl Kicks for Interrupts {
         self.board.wait(Duration::from_nanos(ns))
     }
 
-    fn patience(&self) -> u64 {
+    fn spin_ns(&self) -> u64 {
         0
     }
 }

@@ -129,7 +129,8 @@ fn a_client_is_loaded_started_and_answers() {
     // An earlier run.
     let shared = board.mapped(BASE, SIZE).unwrap();
     shared.write(BASE, &vec![0xA5; SIZE]).unwrap();
-    let mut rings = connect(board.clone(), &setup(file.path()), Service::Pty, 20 * SECOND).unwrap();
+    let mut rings =
+        connect(board.clone(), &setup(file.path()), Service::Pty, Duration::from_secs(20)).unwrap();
     assert_eq!(board.calls(), ["is 3 off", "map 0x7a000000", "map 0x70000000", "start 3 at 0x7a000000"]);
     let mut bytes = [0; 9];
     board.mapped(LOADED, 4096).unwrap().read(LOADED, &mut bytes).unwrap();
@@ -153,7 +154,7 @@ fn what_cannot_be_is_refused_and_nothing_is_started() {
     std::fs::write(&file, b"a client").unwrap();
     let refused = |board: Fake, setup: Setup, word: &str| {
         let board = Rc::new(board);
-        let error = connect(board.clone(), &setup, Service::Ping, SECOND).err().unwrap();
+        let error = connect(board.clone(), &setup, Service::Ping, Duration::from_secs(1)).err().unwrap();
         let line = format!("{error:#}");
         assert!(line.contains(word) && !line.contains('\n'), "{line}");
         assert!(!board.calls().iter().any(|call| call.contains("start")), "{:?}", board.calls());
@@ -175,6 +176,8 @@ fn a_client_that_does_not_answer_is_a_timeout() {
     std::fs::write(&file, b"a client").unwrap();
     let board = Fake::new();
     board.end.store(true, Ordering::Relaxed);
-    let error = connect(Rc::new(board), &setup(file.path()), Service::Ping, SECOND / 10).err().unwrap();
+    let error = connect(Rc::new(board), &setup(file.path()), Service::Ping, Duration::from_millis(100))
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("rpc-ping"), "{error}");
 }

@@ -23,7 +23,7 @@ const MILLISECOND: u64 = 1_000_000;
 pub struct Device {
     memory: Memory,
     socket: PathBuf,
-    patience: u64,
+    spin_ns: u64,
     /// What is to be removed in the end: the memory, and the socket while there is one.
     names: Mutex<Vec<Own>>,
 }
@@ -33,11 +33,11 @@ impl Device {
     ///
     /// # Errors
     /// It is not ours, or somebody is at the socket.
-    pub fn new(memory: &Path, socket: &Path, patience: u64) -> Result<Device> {
+    pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<Device> {
         // Whoever is there uses that memory.
         socket::unused(socket)?;
         let (memory, name) = files::made(memory, LAYOUT.size)?;
-        Ok(Device { memory, socket: socket.to_owned(), patience, names: Mutex::new(vec![name]) })
+        Ok(Device { memory, socket: socket.to_owned(), spin_ns, names: Mutex::new(vec![name]) })
     }
 
     /// Removes the names, also while a driver is served: as dropping does.
@@ -57,7 +57,7 @@ impl Device {
         let (stream, _) = listener.accept()?;
         // A second driver is refused: there is one pair of rings.
         drop(listener);
-        let socket = Socket::new(stream, self.patience)?;
+        let socket = Socket::new(stream, self.spin_ns)?;
         match self.serve(&socket) {
             Err(error) if is_end(&error) => {}
             other => other?,

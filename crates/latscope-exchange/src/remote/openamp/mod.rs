@@ -35,7 +35,7 @@ pub static OPENAMP: Transport =
 pub const WAITS: &[&str] = &["socket", "spin-then-park"];
 
 /// How long one looks before one sleeps, ns.
-pub fn patience(wait: &str) -> u64 {
+pub fn spin_ns(wait: &str) -> u64 {
     if wait == "spin-then-park" { PARK_AFTER } else { 0 }
 }
 
@@ -70,7 +70,7 @@ const LAYOUT: Window = Window::OPENAMP;
 const DEMO: Name = Name::new("rpmsg-openamp-demo-channel").expect("a short name");
 
 /// Time for the other side to come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let name = match order.text(ENDPOINT.name) {
@@ -80,25 +80,25 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
     // Where no server came for one row, the others need not wait as long.
     static ABSENT: AtomicBool = AtomicBool::new(false);
-    let time = if ABSENT.load(Ordering::Relaxed) { Duration::ZERO } else { PATIENCE };
-    let rings = drive(memory, socket, name, patience(order.text("wait")), time, order.waiting);
+    let time = if ABSENT.load(Ordering::Relaxed) { Duration::ZERO } else { CONNECT_TIMEOUT };
+    let rings = drive(memory, socket, name, spin_ns(order.text("wait")), time, order.waiting);
     let absent = rings.as_ref().is_err_and(|error| error.is::<socket::Absent>());
     ABSENT.store(absent, Ordering::Relaxed);
     Ok(Box::new(rings?))
 }
 
 /// Connects to a device, for which it waits at most this time, and to its endpoint of this name, to look for
-/// `patience` ns before each sleep.
+/// `spin_ns` ns before each sleep.
 fn drive(
     memory: &Path,
     socket: &Path,
     name: Name,
-    patience: u64,
+    spin_ns: u64,
     time: Duration,
     waiting: &dyn Fn(&str),
 ) -> Result<Rings> {
     let stream = socket::connect(socket, time, waiting)?;
-    let until = monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let memory = files::existing(memory)?;
     // A device writes the table before it listens.
     let table = Table::parse(&memory).context("the shared memory has no resource table of RPMsg")?;
@@ -106,8 +106,8 @@ fn drive(
         bail!("another driver is at work in the shared memory: end it first");
     }
     let window = window(table, memory.size())?;
-    let far = Socket::new(stream.try_clone()?, patience)?;
-    Rings::join(&window, memory, Box::new(Socket::new(stream, patience)?), Box::new(far), name, until)
+    let far = Socket::new(stream.try_clone()?, spin_ns)?;
+    Rings::join(&window, memory, Box::new(Socket::new(stream, spin_ns)?), Box::new(far), name, until)
 }
 
 /// Bytes that a window may have: 32 buffers of each direction, to what 32 bits can address.

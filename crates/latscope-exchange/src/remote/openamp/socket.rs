@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Socket {
     stream: UnixStream,
-    patience: u64,
+    spin_ns: u64,
 }
 
 impl Socket {
@@ -25,9 +25,9 @@ impl Socket {
     ///
     /// # Errors
     /// None that is known.
-    pub fn new(stream: UnixStream, patience: u64) -> io::Result<Socket> {
+    pub fn new(stream: UnixStream, spin_ns: u64) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        Ok(Socket { stream, patience })
+        Ok(Socket { stream, spin_ns })
     }
 }
 
@@ -53,8 +53,8 @@ impl Kicks for Socket {
         }
     }
 
-    fn patience(&self) -> u64 {
-        self.patience
+    fn spin_ns(&self) -> u64 {
+        self.spin_ns
     }
 }
 

@@ -23,12 +23,12 @@ const LONG: Duration = Duration::from_secs(30);
 /// Where the two meet in a test.
 struct Room {
     directory: TempDir,
-    patience: u64,
+    spin_ns: u64,
 }
 
 impl Room {
     fn new() -> Room {
-        Room { directory: tempfile::tempdir().unwrap(), patience: 0 }
+        Room { directory: tempfile::tempdir().unwrap(), spin_ns: 0 }
     }
 
     fn memory(&self) -> PathBuf {
@@ -44,7 +44,7 @@ impl Room {
     }
 
     fn drive(&self, name: Name) -> Result<Rings> {
-        drive(&self.memory(), &self.socket(), name, self.patience, LONG, &|_| ())
+        drive(&self.memory(), &self.socket(), name, self.spin_ns, LONG, &|_| ())
     }
 
     fn names(&self) -> usize {
@@ -66,7 +66,7 @@ fn echo(rings: &mut Rings, messages: usize) {
 #[test]
 fn one_driver_after_the_other_is_answered_and_nothing_stays_behind() {
     for wait in WAITS {
-        one_after_the_other(&Room { patience: patience(wait), ..Room::new() });
+        one_after_the_other(&Room { spin_ns: spin_ns(wait), ..Room::new() });
     }
 }
 

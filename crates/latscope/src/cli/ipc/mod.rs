@@ -6,7 +6,7 @@ mod request;
 pub use arguments::command;
 
 use super::live::{self, Wanted};
-use super::measure::{self, Ground};
+use super::measure::{self, Environment};
 use super::output::Output;
 use super::{Exit, criteria};
 use anyhow::Result;
@@ -24,15 +24,15 @@ use latscope_probes::ipc;
 /// Options that cannot be, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
-    let ground = Ground::named(matches)?;
+    let environment = Environment::named(matches)?;
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
-        measure::check_cpus(&list.0, &ground.machine)?;
+        measure::check_cpus(&list.0, &environment.machine)?;
     }
-    let (steps, notes, absent) = steps(matches, &ground.machine)?;
+    let (steps, notes, absent) = steps(matches, &environment.machine)?;
     let threshold = steps[0].periodic.as_ref().and_then(|rules| rules.threshold);
     let mut criteria = criteria::given(matches, threshold)?;
     criteria.extend(criteria::given_of_calls(matches)?);
-    let warnings = ipc::warnings(&steps, &ground.machine);
+    let warnings = ipc::warnings(&steps, &environment.machine);
     let plan = Plan {
         rounds: 1,
         job: "ipc".to_owned(),
@@ -40,7 +40,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         load: measure::load(matches)?,
         timeline: None,
         on_threshold: request::on_threshold(matches),
-        cpus: ground.machine.allowed.clone(),
+        cpus: environment.machine.allowed.clone(),
         notes,
     };
     let plan = measure::in_rounds(plan, matches)?;
@@ -50,7 +50,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     output.check_files(&plan)?;
     let mut watcher = live::observer(if output.quiet { Wanted::Nothing } else { Wanted::Lines })?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
-    let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
+    let mut report = measure::carry_out(plan, environment, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
     verdict::judge_report(&mut report, &criteria);
     for m in &mut report.measurements {

@@ -53,7 +53,7 @@ pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
         return usual();
     }
     if names.iter().any(|name| *name == "all") {
-        let lacks = |transport: &&Transport| transport.meet(ipc::message::STAMPED).is_err();
+        let lacks = |transport: &&Transport| transport.endpoint_pair(ipc::message::STAMPED).is_err();
         let absent = transports().filter(lacks).map(|transport| transport.name).collect();
         return Ok(Chosen { transports: transports().collect(), notes: Vec::new(), absent });
     }
@@ -71,7 +71,7 @@ pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
 fn usual() -> Result<Chosen> {
     let other = ipc::transport("unix-stream").context("this binary has no transport unix-stream")?;
     let binder = ipc::transport("binder");
-    match binder.map(|binder| (binder, binder.meet(ipc::message::STAMPED))) {
+    match binder.map(|binder| (binder, binder.endpoint_pair(ipc::message::STAMPED))) {
         Some((binder, Ok(_))) => {
             Ok(Chosen { transports: vec![binder], notes: Vec::new(), absent: Vec::new() })
         }
@@ -108,7 +108,8 @@ pub fn inversion(matches: &ArgMatches, machine: &Machine) -> Result<Vec<Step>> {
     let transports = if matches.contains_id("transport") {
         chosen(matches)?.transports
     } else {
-        let inherits = |transport: &&Transport| transport.inheritance.is_some() && transport.meet(4).is_ok();
+        let inherits =
+            |transport: &&Transport| transport.inheritance.is_some() && transport.endpoint_pair(4).is_ok();
         ipc::carriers().filter(inherits).collect()
     };
     let waits = transports.iter().filter(|transport| !transport.spins);

@@ -2,7 +2,7 @@
 //! each CPU, the largest of each second, the distribution, outliers, the keys.
 
 use super::model::Model;
-use super::theme::{Look, put};
+use super::theme::{Theme, draw_text};
 use super::view::View;
 use super::{plot, table, words};
 use ratatui_core::buffer::Buffer;
@@ -10,19 +10,19 @@ use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
 
 /// Draws all of it on an empty buffer.
-pub(super) fn draw(model: &Model, view: &View, look: Look, buffer: &mut Buffer) {
+pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer) {
     let parts = Parts::of(buffer.area, model, view);
-    head(model, view, look, parts.head, buffer);
-    warnings(model, look, parts.warnings, buffer);
-    table::draw(model, view, look, parts.table, buffer);
-    plot::seconds(model.row(view.selected), model.threshold, look, parts.seconds, buffer);
-    plot::histogram(model.row(view.selected), model.threshold, look, parts.histogram, buffer);
+    head(model, view, theme, parts.head, buffer);
+    warnings(model, theme, parts.warnings, buffer);
+    table::draw(model, view, theme, parts.table, buffer);
+    plot::seconds(model.row(view.selected), model.threshold, theme, parts.seconds, buffer);
+    plot::histogram(model.row(view.selected), model.threshold, theme, parts.histogram, buffer);
     if view.help {
-        help(look, parts.outliers, buffer);
+        help(theme, parts.outliers, buffer);
     } else {
-        outliers(model, look, parts.outliers, buffer);
+        outliers(model, theme, parts.outliers, buffer);
     }
-    keys(view, look, parts.keys, buffer);
+    keys(view, theme, parts.keys, buffer);
 }
 
 /// Where the parts are; one that finds no room is empty.
@@ -75,15 +75,15 @@ impl Parts {
 }
 
 /// Writes a text at the right end of a row, if it leaves what is there.
-fn put_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text: &str, style: Style) {
+fn draw_text_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text: &str, style: Style) {
     let width = text.chars().count();
     if taken + 2 + width <= usize::from(area.width) {
         let x = area.right() - width as u16;
-        put(buffer, Rect { x, width: width as u16, ..area }, row, text, style);
+        draw_text(buffer, Rect { x, width: width as u16, ..area }, row, text, style);
     }
 }
 
-fn head(model: &Model, view: &View, look: Look, area: Rect, buffer: &mut Buffer) {
+fn head(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let state = match (view.ending, view.paused) {
         (true, _) => "ending … ",
         (_, true) => "PAUSED, still measuring  ",
@@ -95,9 +95,9 @@ fn head(model: &Model, view: &View, look: Look, area: Rect, buffer: &mut Buffer)
     // The time is worth more than the end of a long line.
     let width = usize::from(area.width).saturating_sub(time.chars().count() + 2);
     let what: String = model.head.chars().take(width).collect();
-    put(buffer, area, 0, &what, look.strong());
-    put_right(buffer, area, 0, what.chars().count(), &time, look.strong());
-    put(buffer, area, 1, &state_of(model), Style::new());
+    draw_text(buffer, area, 0, &what, theme.strong());
+    draw_text_right(buffer, area, 0, what.chars().count(), &time, theme.strong());
+    draw_text(buffer, area, 1, &state_of(model), Style::new());
 }
 
 /// How far it is, and what there is beside the distributions.
@@ -120,26 +120,26 @@ fn state_of(model: &Model) -> String {
     said.join("  ")
 }
 
-fn warnings(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+fn warnings(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let shown = usize::from(area.height);
     let hidden = model.warnings.len() - shown.min(model.warnings.len());
     for (row, text) in (0..).zip(model.warnings.iter().rev().take(shown)) {
         let more = if row == 0 && hidden > 0 { format!("(+{hidden}) ") } else { String::new() };
-        put(buffer, area, row, &format!("! {more}{text}"), look.warning());
+        draw_text(buffer, area, row, &format!("! {more}{text}"), theme.warning());
     }
 }
 
-fn outliers(model: &Model, look: Look, area: Rect, buffer: &mut Buffer) {
+fn outliers(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let title = match (model.outlier_count, model.threshold) {
         (0, Some(threshold)) => format!("no outliers above {} so far", words::time(threshold)),
         (0, None) if model.watching => "no outliers so far".to_owned(),
         (0, None) => "outliers are not looked for: --threshold T, --blame".to_owned(),
         _ => "outliers, the latest first".to_owned(),
     };
-    put(buffer, area, 0, &title, look.faint());
+    draw_text(buffer, area, 0, &title, theme.faint());
     for (row, outlier) in (1..area.height).zip(&model.outliers) {
-        let time = words::time_of_day(look.epoch, outlier.at);
-        put(buffer, area, row, &format!("{time}  {}", words::outlier(outlier)), Style::new());
+        let time = words::time_of_day(theme.epoch, outlier.at);
+        draw_text(buffer, area, row, &format!("{time}  {}", words::outlier(outlier)), Style::new());
     }
 }
 
@@ -153,15 +153,21 @@ const HELP: [&str; 7] = [
     "h             back to the outliers",
 ];
 
-fn help(look: Look, area: Rect, buffer: &mut Buffer) {
+fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
     for (row, text) in (0..).zip(HELP) {
-        put(buffer, area, row, text, look.strong());
+        draw_text(buffer, area, row, text, theme.strong());
     }
 }
 
-fn keys(view: &View, look: Look, area: Rect, buffer: &mut Buffer) {
+fn keys(view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let pause = if view.paused { "p go on" } else { "p pause" };
-    put(buffer, area, 0, &format!("q end with the summary  tab choose  {pause}  h help"), look.faint());
+    draw_text(
+        buffer,
+        area,
+        0,
+        &format!("q end with the summary  tab choose  {pause}  h help"),
+        theme.faint(),
+    );
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The pictures: the largest of each second, and the distribution.
 
 use super::model::Row;
-use super::theme::{Look, put};
+use super::theme::{Theme, draw_text};
 use super::words;
 use latscope_core::histogram::Histogram;
 use latscope_core::units::format_time;
@@ -20,25 +20,25 @@ const MARGIN: u16 = 6;
 
 /// Draws the largest of each second, on a logarithmic scale, the present one
 /// at the right.
-pub(super) fn seconds(row: &Row, threshold: Option<u64>, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn seconds(row: &Row, threshold: Option<u64>, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let bars = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let shown: Vec<Option<f64>> = row.seconds.last(usize::from(area.width)).collect();
     let known = || shown.iter().flatten().copied();
     let (Some(low), Some(high)) = (known().reduce(f64::min), known().reduce(f64::max)) else {
-        return put(buffer, area, 0, "largest of each second: nothing yet", look.faint());
+        return draw_text(buffer, area, 0, "largest of each second: nothing yet", theme.faint());
     };
     let range = match (format_time(low), format_time(high)) {
         (low, high) if low == high => high,
         (low, high) => format!("{low} to {high}, log"),
     };
     let title = format!("largest of each second, {}, last {} s: {range}", named(row), shown.len());
-    put(buffer, area, 0, &title, look.faint());
+    draw_text(buffer, area, 0, &title, theme.faint());
     let eighths = f64::from(bars.height) * 8.0;
     // The smallest is a bar, too.
     let range = (high.ln() - low.ln()).max(0.01);
     let height = |ns: f64| 1.0 + (eighths - 1.0) * (ns.ln() - low.ln()) / range;
     let bar = |ns: Option<f64>| {
-        let style = if is_above(ns.unwrap_or(0.0), threshold) { look.alarm() } else { look.calm() };
+        let style = if is_above(ns.unwrap_or(0.0), threshold) { theme.alarm() } else { theme.calm() };
         SparklineBar::from(Some(ns.map_or(0, |ns| height(ns).round() as u64))).style(style)
     };
     let x = bars.right() - shown.len() as u16;
@@ -57,25 +57,26 @@ fn is_above(ns: f64, threshold: Option<u64>) -> bool {
 }
 
 /// Draws how often each latency occurred, both on logarithmic scales.
-pub(super) fn histogram(row: &Row, threshold: Option<u64>, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn histogram(row: &Row, threshold: Option<u64>, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.height < LEAST_ROWS || area.width <= MARGIN + 20 {
         return;
     }
     let title = format!("distribution, {}: how often by latency, log, log", named(row));
-    put(buffer, area, 0, &title, look.faint());
+    draw_text(buffer, area, 0, &title, theme.faint());
     let plot = Rect::new(area.x + MARGIN, area.y + 2, area.width - MARGIN, area.height - 4);
     let Some(scale) = Scale::of(&row.histogram, plot.width) else { return };
     let columns = scale.columns(&row.histogram);
     let most = columns.iter().copied().max().unwrap_or(0);
     let heights = Heights::of(most, plot.height);
     let bars = columns.iter().zip(0..).map(|(count, column)| {
-        let style = if is_above(scale.start_of(column + 1), threshold) { look.alarm() } else { look.calm() };
+        let style =
+            if is_above(scale.start_of(column + 1), threshold) { theme.alarm() } else { theme.calm() };
         SparklineBar::from(heights.eighths(*count)).style(style)
     });
     Sparkline::default().data(bars).max(u64::from(plot.height) * 8).render(plot, buffer);
     draw_counts(&heights, plot, buffer);
     draw_times(&scale, plot, buffer);
-    draw_marks(&scale, &row.histogram, look, plot, buffer);
+    draw_marks(&scale, &row.histogram, theme, plot, buffer);
 }
 
 /// The x axis: from a round value to a round value.
@@ -152,7 +153,7 @@ impl Heights {
 fn draw_counts(heights: &Heights, plot: Rect, buffer: &mut Buffer) {
     let left = Rect { x: plot.x - MARGIN, width: MARGIN, ..plot };
     for row in 0..plot.height {
-        put(buffer, left, row, "     │", Style::new());
+        draw_text(buffer, left, row, "     │", Style::new());
     }
     let mut free = plot.height;
     for decade in 0..20 {
@@ -161,7 +162,7 @@ fn draw_counts(heights: &Heights, plot: Rect, buffer: &mut Buffer) {
         }
         let row = plot.height.saturating_sub((heights.eighths(10u64.pow(decade)).div_ceil(8)) as u16);
         if row < free {
-            put(buffer, left, row, &format!("{:>4} ┤", power(decade)), Style::new());
+            draw_text(buffer, left, row, &format!("{:>4} ┤", power(decade)), Style::new());
             free = row;
         }
     }
@@ -175,12 +176,12 @@ fn power(decade: u32) -> String {
 
 fn draw_times(scale: &Scale, plot: Rect, buffer: &mut Buffer) {
     let line = Rect { x: plot.x - 1, y: plot.bottom(), width: plot.width + 1, height: 2 };
-    put(buffer, line, 0, &format!("└{}", "─".repeat(usize::from(plot.width))), Style::new());
+    draw_text(buffer, line, 0, &format!("└{}", "─".repeat(usize::from(plot.width))), Style::new());
     for (column, start, text) in times(scale) {
         let at =
             |column: usize| Rect { x: plot.x + column as u16, width: plot.width - column as u16, ..line };
         buffer.set_string(at(column).x, line.y, "┬", Style::new());
-        put(buffer, at(start), 1, &text, Style::new());
+        draw_text(buffer, at(start), 1, &text, Style::new());
     }
 }
 
@@ -207,7 +208,7 @@ fn times(scale: &Scale) -> Vec<(usize, usize, String)> {
 
 /// Where the quantiles are, above the bars: from the right, for the tail is
 /// what people look for.
-fn draw_marks(scale: &Scale, histogram: &Histogram, look: Look, plot: Rect, buffer: &mut Buffer) {
+fn draw_marks(scale: &Scale, histogram: &Histogram, theme: Theme, plot: Rect, buffer: &mut Buffer) {
     let line = Rect { y: plot.y - 1, height: 1, ..plot };
     let marks = [
         ("max", histogram.max()),
@@ -224,7 +225,7 @@ fn draw_marks(scale: &Scale, histogram: &Histogram, look: Look, plot: Rect, buff
         // The arrow points at the column, if the text finds room before it.
         if column < limit && column + 1 >= width {
             let x = plot.x + (column + 1 - width) as u16;
-            put(buffer, Rect { x, width: width as u16, ..line }, 0, &text, look.faint());
+            draw_text(buffer, Rect { x, width: width as u16, ..line }, 0, &text, theme.faint());
             limit = (column + 1 - width).saturating_sub(1);
         }
     }

@@ -3,7 +3,7 @@
 use super::ansi;
 use super::draw::draw;
 use super::model::Model;
-use super::theme::Look;
+use super::theme::Theme;
 use super::view::{Key, View, keys};
 use latscope_engine::observers::{Event, Live, Observer};
 use latscope_host::guardian::Undo;
@@ -26,7 +26,7 @@ pub(super) struct Screen {
     /// What is shown while the screen stands still.
     frozen: Option<Model>,
     view: View,
-    look: Look,
+    theme: Theme,
     /// What the terminal shows.
     shown: Buffer,
     drawn: Option<Instant>,
@@ -41,16 +41,16 @@ impl Screen {
             model: Model::default(),
             frozen: None,
             view: View::default(),
-            look: Look { color, epoch: 0 },
+            theme: Theme { color, epoch: 0 },
             shown: Buffer::empty(Rect::ZERO),
             drawn: None,
         }
     }
 
     fn take(&mut self, live: &Live) {
-        if self.look.epoch == 0 {
+        if self.theme.epoch == 0 {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            self.look.epoch = (now.as_nanos() as u64).saturating_sub(live.at);
+            self.theme.epoch = (now.as_nanos() as u64).saturating_sub(live.at);
         }
         self.model.take(&self.job, live);
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD * 9 / 10) {
@@ -62,7 +62,7 @@ impl Screen {
         let Some((width, height)) = self.terminal.size() else { return };
         self.drawn = Some(Instant::now());
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-        draw(self.frozen.as_ref().unwrap_or(&self.model), &self.view, self.look, &mut buffer);
+        draw(self.frozen.as_ref().unwrap_or(&self.model), &self.view, self.theme, &mut buffer);
         let changes = ansi::changes(&self.shown, &buffer);
         match self.terminal.write(changes.as_bytes()) {
             Ok(true) => self.shown = buffer,

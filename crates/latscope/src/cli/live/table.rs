@@ -1,7 +1,7 @@
 //! The rows: a line for each measuring thread, and one for all.
 
 use super::model::{Model, Row};
-use super::theme::{Look, put};
+use super::theme::{Theme, draw_text};
 use super::view::View;
 use super::words;
 use latscope_core::units::format_time;
@@ -63,7 +63,7 @@ fn or_dash(ns: Option<f64>) -> String {
 }
 
 /// Draws as many rows as there is room for, the chosen one among them.
-pub(super) fn draw(model: &Model, view: &View, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let first = 2 + model.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max(3);
     let columns = fitting(usize::from(area.width), first);
     let gap = gap(usize::from(area.width), first, &columns);
@@ -71,7 +71,7 @@ pub(super) fn draw(model: &Model, view: &View, look: Look, area: Rect, buffer: &
     columns
         .iter()
         .for_each(|column| title += &format!("{:>width$}", column.title, width = column.width + gap));
-    put(buffer, area, 0, &title, look.faint());
+    draw_text(buffer, area, 0, &title, theme.faint());
     let room = usize::from(area.height.saturating_sub(1));
     // All of them together come last, and are number 0.
     let numbers = (1..model.choices()).chain([0]);
@@ -79,14 +79,14 @@ pub(super) fn draw(model: &Model, view: &View, look: Look, area: Rect, buffer: &
     let skipped = (chosen + 1).saturating_sub(room);
     for (line, number) in (1..area.height).zip(numbers.skip(skipped)) {
         let (row, is_chosen) = (model.row(number), number == view.selected && model.choices() > 1);
-        let style = if is_chosen { look.strong() } else { Style::new() };
+        let style = if is_chosen { theme.strong() } else { Style::new() };
         let mark = if is_chosen { '▸' } else { ' ' };
-        put(buffer, area, line, &format!("{mark} {}", row.label), style);
+        draw_text(buffer, area, line, &format!("{mark} {}", row.label), style);
         let mut x = first;
         for column in &columns {
-            let style = if (column.alarming)(model, row) { look.alarm() } else { style };
+            let style = if (column.alarming)(model, row) { theme.alarm() } else { style };
             let text = format!("{:>width$}", (column.text)(model, row), width = column.width + gap);
-            put(buffer, right_of(area, x), line, &text, style);
+            draw_text(buffer, right_of(area, x), line, &text, style);
             x += column.width + gap;
         }
     }

@@ -6,14 +6,14 @@ use ratatui_core::style::{Color, Modifier, Style};
 
 /// What does not change from screen to screen.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Look {
+pub(super) struct Theme {
     /// Whether colours are wanted.
     pub color: bool,
     /// Unix time of the epoch of the run, ns.
     pub epoch: u64,
 }
 
-impl Look {
+impl Theme {
     fn color(self, color: Color) -> Style {
         if self.color { Style::new().fg(color) } else { Style::new() }
     }
@@ -46,7 +46,7 @@ impl Look {
 
 /// Writes a text into a row of an area, cut at its right edge; rows outside
 /// are left out.
-pub(super) fn put(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
+pub(super) fn draw_text(buffer: &mut Buffer, area: Rect, row: u16, text: &str, style: Style) {
     if row < area.height && area.width > 0 {
         buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);
     }

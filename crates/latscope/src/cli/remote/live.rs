@@ -102,16 +102,20 @@ mod tests {
     use latscope_core::plan::{Conditions, Policy, Step};
     use latscope_core::report::{Sampling, Warning};
     use latscope_engine::observers::{Live, Round};
-    use latscope_probes::{Ask, Profile, all};
+    use latscope_probes::{PlanInput, Profile, all};
 
     fn step() -> Step {
-        let ask =
-            Ask { profile: Profile::Quick, survey: false, values: Default::default(), directories: vec![] };
+        let input = PlanInput {
+            profile: Profile::Quick,
+            survey: false,
+            values: Default::default(),
+            directories: vec![],
+        };
         let ping = all().find(|probe| probe.id == "remote.ping").unwrap();
         Step {
             rounds: 1,
             name: "remote".to_owned(),
-            points: (ping.plan)(&ask, &Machine::default()),
+            points: (ping.plan)(&input, &Machine::default()),
             cpus: vec![0, 1],
             policy: Policy::Other,
             stop: Profile::Quick.stop(),

@@ -5,7 +5,7 @@ mod options;
 mod serve;
 mod window;
 
-use super::measure::{self, Ground, Job};
+use super::measure::{self, Environment, Job};
 use super::options::flag;
 use super::output::{self, Output};
 use super::{Exit, criteria, family};
@@ -51,8 +51,8 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     }
     let job = job(matches)?;
     let output = Output::from(matches)?;
-    let ground = Ground::named(matches)?;
-    let mut plan = measure::plan(&job, matches, &ground.machine)?;
+    let environment = Environment::named(matches)?;
+    let mut plan = measure::plan(&job, matches, &environment.machine)?;
     if matches.get_flag("endless") {
         endless(&mut plan)?;
     }
@@ -62,7 +62,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     output.check_files(&plan)?;
     let mut line = Line::new(stderr(), stderr().is_terminal(), output::width());
     let watcher = (!output.quiet).then_some(&mut line as _);
-    let report = measure::carry_out(plan, ground, &output, watcher)?;
+    let report = measure::carry_out(plan, environment, &output, watcher)?;
     measure::show(&report, &output, job.in_full)?;
     Ok(criteria::exit(&report))
 }
@@ -70,7 +70,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 fn job(matches: &ArgMatches) -> Result<Job> {
     let mut job = family::job("remote", matches)?;
     check_meaning(&job, matches)?;
-    let payloads = job.ask.numbers("payload", &[]);
+    let payloads = job.input.numbers("payload", &[]);
     if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
         bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
     }
@@ -79,18 +79,18 @@ fn job(matches: &ArgMatches) -> Result<Job> {
         if !job.probes.iter().any(long) {
             bail!("--legacy is about long pings, and there are none: add long-ping");
         }
-        job.ask.values.insert("form".to_owned(), vec![LEGACY.into()]);
+        job.input.values.insert("form".to_owned(), vec![LEGACY.into()]);
     }
-    let sized = job.ask.gave("payload") || matches.get_flag("sweep");
+    let sized = job.input.gave("payload") || matches.get_flag("sweep");
     if sized && job.probes.iter().all(long) {
         bail!(
             "a long ping has a length of its own: leave out --payload and --sweep, or choose ping or bandwidth"
         );
     }
     if matches.get_flag("sweep") {
-        job.ask.values.insert("sweep".to_owned(), Vec::new());
+        job.input.values.insert("sweep".to_owned(), Vec::new());
     }
-    job.ask.values.extend(given(matches));
+    job.input.values.extend(given(matches));
     Ok(job)
 }
 
@@ -108,12 +108,12 @@ fn endless(plan: &mut Plan) -> Result<()> {
 
 /// That what was given has a meaning for a transport that was chosen, and for a probe.
 fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
-    let names = job.ask.texts("transport", &[shm::SHM.name]);
+    let names = job.input.texts("transport", &[shm::SHM.name]);
     let chosen: Vec<&Transport> =
         TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
     let transport = format!("--transport {}", names.join(","));
     check_used(matches, &transport, |option| chosen.iter().any(|known| known.has(option)))?;
-    for wait in job.ask.texts("wait", &[]) {
+    for wait in job.input.texts("wait", &[]) {
         if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
             let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
             bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));
@@ -124,7 +124,7 @@ fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
         let known: Vec<&str> = MAILBOXES.iter().map(|(name, _)| *name).collect();
         bail!("a bare word goes over --transport {} only", known.join(" or "));
     }
-    for parameter in job.ask.values.keys() {
+    for parameter in job.input.values.keys() {
         let has = |probe: &&&Probe| probe.params.iter().any(|known| known.name == parameter);
         let users: Vec<&str> = PROBES.iter().filter(has).map(|probe| probe.id).collect();
         if !users.is_empty() && !job.probes.iter().any(|probe| has(&probe)) {

@@ -2,7 +2,7 @@
 //! thing do not differ.
 
 use super::{Verdict, measured};
-use crate::cli::measure::Ground;
+use crate::cli::measure::Environment;
 use anyhow::{Context, Result};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
@@ -11,7 +11,7 @@ use latscope_engine::planner::{self, Request};
 use latscope_engine::runner::Run;
 use latscope_probes::REGISTRY;
 use latscope_probes::selftest::{self, DELAY_NS};
-use latscope_probes::{Ask, Profile};
+use latscope_probes::{PlanInput, Profile};
 
 /// Measures and judges.
 ///
@@ -23,10 +23,14 @@ pub fn verdicts() -> Result<Vec<Verdict>> {
 }
 
 fn measure() -> Result<Report> {
-    let ask =
-        Ask { profile: Profile::Normal, survey: false, values: Default::default(), directories: Vec::new() };
-    let request = Request::new("selftest", ask);
-    let Ground { machine, timebase, labels } = Ground::survey();
+    let input = PlanInput {
+        profile: Profile::Normal,
+        survey: false,
+        values: Default::default(),
+        directories: Vec::new(),
+    };
+    let request = Request::new("selftest", input);
+    let Environment { machine, timebase, labels } = Environment::survey();
     let plan = planner::plan(&REGISTRY, selftest::PROBES, &request, &machine);
     measured(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: Vec::new() })
 }

@@ -1,45 +1,45 @@
 //! A thread of the highest priority steals known times from the measured CPU:
-//! the report must find each theft, its length, and the thief.
+//! the report must find each preemption, its length, and the CPU hog.
 
 use super::{Verdict, measured};
-use crate::cli::measure::Ground;
+use crate::cli::measure::Environment;
 use anyhow::{Context, Result};
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_share, format_time};
 use latscope_engine::runner::Run;
-use latscope_host::thief::{self, NAME, Orders, Theft};
+use latscope_host::cpu_hog::{self, NAME, Orders, Preemption};
 use latscope_probes::REGISTRY;
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::timer;
 
-const THEFTS: u32 = 20;
+const PREEMPTIONS: u32 = 20;
 
-/// Length of a theft: many intervals, so that where in one it begins matters little.
+/// Length of a preemption: many intervals, so that where in one it begins matters little.
 const LENGTH: u64 = 5_000_000;
 
 const PAUSE: u64 = 100_000_000;
 
 const INTERVAL: u64 = 200_000;
 
-/// How far the length found may be from that of the thief's own stamps.
+/// How far the length found may be from that of the hog's own stamps.
 const ERROR: f64 = 0.1;
 
-/// Measures beside a thief, and judges.
+/// Measures beside a CPU hog, and judges.
 ///
 /// # Errors
-/// No worker or thief can be started, or the thief was not allowed to steal.
+/// No worker or CPU hog can be started, or SCHED_FIFO was refused to the hog.
 pub fn verdicts() -> Result<Vec<Verdict>> {
-    let ground = Ground::survey();
-    let cpu = *ground.machine.allowed.0.last().context("no CPU may be used")?;
-    let thief = thief::start(Orders { cpu, thefts: THEFTS, pause: PAUSE, length: LENGTH })?;
-    let process = thief.process();
-    let Ground { machine, timebase, labels } = ground;
+    let environment = Environment::survey();
+    let cpu = *environment.machine.allowed.0.last().context("no CPU may be used")?;
+    let cpu_hog = cpu_hog::start(Orders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH })?;
+    let process = cpu_hog.process();
+    let Environment { machine, timebase, labels } = environment;
     let plan = plan(cpu, &machine.allowed);
     let report =
         measured(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: Vec::new() })?;
-    let thefts = thief.confess()?;
-    Ok(judge(&report, &thefts, process))
+    let preemptions = cpu_hog.preemptions()?;
+    Ok(judge(&report, &preemptions, process))
 }
 
 fn plan(cpu: u32, allowed: &latscope_core::units::CpuList) -> Plan {
@@ -50,7 +50,7 @@ fn plan(cpu: u32, allowed: &latscope_core::units::CpuList) -> Plan {
         }],
         periodic: Periodic { threshold: Some(LENGTH / 2), ..timer::usual_rules() },
         count: u64::MAX,
-        duration: u64::from(THEFTS + 3) * (PAUSE + LENGTH),
+        duration: u64::from(PREEMPTIONS + 3) * (PAUSE + LENGTH),
         conditions: timer::usual_conditions(),
         seed: 1,
     };
@@ -66,33 +66,38 @@ fn plan(cpu: u32, allowed: &latscope_core::units::CpuList) -> Plan {
     }
 }
 
-fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
+fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdict> {
     let outliers: Vec<&Outlier> = report.of_probe(timer::TIMER.id).flat_map(|m| &m.outliers).collect();
     let epoch = epoch(report).unwrap_or(0);
-    let found: Vec<(&Theft, Option<&&Outlier>)> =
-        thefts.iter().map(|theft| (theft, outliers.iter().find(|o| overlaps(o, epoch, theft)))).collect();
-    let close = |(theft, outlier): &&(&Theft, Option<&&Outlier>)| {
-        let length = (theft.until - theft.from) as f64;
+    let found: Vec<(&Preemption, Option<&&Outlier>)> = preemptions
+        .iter()
+        .map(|preemption| (preemption, outliers.iter().find(|o| overlaps(o, epoch, preemption))))
+        .collect();
+    let close = |(preemption, outlier): &&(&Preemption, Option<&&Outlier>)| {
+        let length = (preemption.until - preemption.from) as f64;
         outlier.is_some_and(|outlier| (stolen(outlier) as f64 / length - 1.0).abs() <= ERROR)
     };
-    let named = |(_, outlier): &&(&Theft, Option<&&Outlier>)| {
+    let named = |(_, outlier): &&(&Preemption, Option<&&Outlier>)| {
         let first = outlier.and_then(|outlier| outlier.cause.first());
         first.is_some_and(|cause| cause.kind == "thread" && cause.name == NAME && cause.pid == process)
     };
-    let all = thefts.len();
+    let all = preemptions.len();
     let verdict = |count: usize, text: String| Verdict { holds: all > 0 && count == all, text };
     let number = found.iter().filter(|(_, outlier)| outlier.is_some()).count();
     let (lengths, names) = (found.iter().filter(close).count(), found.iter().filter(named).count());
-    let stamped: u64 = thefts.iter().map(|theft| theft.until - theft.from).sum();
+    let stamped: u64 = preemptions.iter().map(|preemption| preemption.until - preemption.from).sum();
     vec![
         verdict(
             number,
-            format!("of {all} thefts of {} each, {number} are found", format_time(LENGTH as f64)),
+            format!(
+                "of {all} injected preemptions of {} each, {number} are found",
+                format_time(LENGTH as f64)
+            ),
         ),
         verdict(
             lengths,
             format!(
-                "{lengths} of them with their length within {}; the thief stamped {} in all",
+                "{lengths} of them with their length within {}; the CPU hog stamped {} in all",
                 format_share(ERROR),
                 format_time(stamped as f64)
             ),
@@ -104,14 +109,14 @@ fn judge(report: &Report, thefts: &[Theft], process: u32) -> Vec<Verdict> {
     ]
 }
 
-/// The time of an outlier that the report lays to the thief: its own, the
-/// hypervisor's while it ran, and that of interrupts, which the thief's stamps
-/// have in them too. What came after the thief is not its doing.
+/// The time of an outlier that the report attributes to the hog: its own, the
+/// hypervisor's while it ran, and that of interrupts, which the hog's stamps
+/// have in them too. What came after the hog is not its doing.
 fn stolen(outlier: &Outlier) -> u64 {
-    let of_thief = |cause: &&Cause| {
+    let of_cpu_hog = |cause: &&Cause| {
         cause.name.contains(NAME) || matches!(cause.kind.as_str(), "irq" | "softirq" | "nmi")
     };
-    outlier.cause.iter().filter(of_thief).map(|cause| cause.ns).sum()
+    outlier.cause.iter().filter(of_cpu_hog).map(|cause| cause.ns).sum()
 }
 
 /// `CLOCK_MONOTONIC` at the epoch of the run: an exceedance has the one time, its outlier the other.
@@ -124,9 +129,9 @@ fn epoch(report: &Report) -> Option<u64> {
     })
 }
 
-/// Whether an outlier is the one that a theft caused.
-fn overlaps(outlier: &Outlier, epoch: u64, theft: &Theft) -> bool {
+/// Whether an outlier is the one that a preemption caused.
+fn overlaps(outlier: &Outlier, epoch: u64, preemption: &Preemption) -> bool {
     let until = epoch + outlier.at;
     let from = until.saturating_sub(outlier.value);
-    from < theft.until && theft.from < until
+    from < preemption.until && preemption.from < until
 }

@@ -7,7 +7,7 @@ mod request;
 pub use arguments::command;
 
 use super::live;
-use super::measure::{self, Ground};
+use super::measure::{self, Environment};
 use super::output::Output;
 use super::{Exit, criteria, outliers};
 use anyhow::Result;
@@ -29,20 +29,20 @@ use std::path::PathBuf;
 /// Options that cannot be, a file that cannot be written, nothing measured.
 pub fn run(matches: &ArgMatches) -> Result<Exit> {
     let output = Output::from(matches)?;
-    let ground = Ground::named(matches)?;
+    let environment = Environment::named(matches)?;
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
-        measure::check_cpus(&list.0, &ground.machine)?;
+        measure::check_cpus(&list.0, &environment.machine)?;
     }
-    let plan = measure::in_rounds(plan(matches, &ground.machine)?, matches)?;
+    let plan = measure::in_rounds(plan(matches, &environment.machine)?, matches)?;
     let criteria = wanted(matches, &plan)?;
     if matches.get_flag("dry-run") {
         return output.plan(&plan);
     }
     output.check_files(&plan)?;
-    let warnings = warnings(matches, &plan, &ground.machine);
+    let warnings = warnings(matches, &plan, &environment.machine);
     let mut watcher = live::watcher(matches, output.quiet)?;
     warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
-    let mut report = measure::carry_out(plan, ground, &output, Some(watcher.as_mut()))?;
+    let mut report = measure::carry_out(plan, environment, &output, Some(watcher.as_mut()))?;
     report.warnings.extend(warnings);
     verdict::judge_report(&mut report, &criteria);
     if let Some(activations) = matches.get_one::<u64>("extrapolate") {

@@ -36,7 +36,7 @@ fn with_events(mut model: Model) -> Model {
 
 fn drawn(model: &Model, view: &View, color: bool, width: u16, height: u16) -> Buffer {
     let mut buffer = Buffer::empty(Rect::new(0, 0, width, height));
-    draw(model, view, Look { color, epoch: EPOCH }, &mut buffer);
+    draw(model, view, Theme { color, epoch: EPOCH }, &mut buffer);
     buffer
 }
 

@@ -115,17 +115,17 @@ fn outliers_are_in_order_and_the_last_ones_are_kept() {
 fn progress_is_that_of_the_nearer_limit() {
     let mut counted = step(&[0, 1]);
     let mut model = begun(&counted);
-    let look = |model: &mut Model, step: &Step, seconds: u64, count: usize| {
+    let theme = |model: &mut Model, step: &Step, seconds: u64, count: usize| {
         let half = || snapshot(&[(5, count / 2)], 0, 0);
         model.take("wake", &live(step, seconds * SECOND, vec![half(), half()]));
     };
-    look(&mut model, &counted, 2, 10);
-    look(&mut model, &counted, 17, 100);
+    theme(&mut model, &counted, 2, 10);
+    theme(&mut model, &counted, 17, 100);
     assert_eq!((model.elapsed(), model.duration()), (16 * SECOND, Some(60 * SECOND)));
     assert_eq!((model.events(), model.progress()), (None, Some(16.0 / 60.0)));
     counted.stop.events = 100;
     let mut model = begun(&counted);
-    look(&mut model, &counted, 2, 100);
+    theme(&mut model, &counted, 2, 100);
     assert_eq!((model.events(), model.progress()), (Some(200), Some(0.5)));
     counted.stop.events = u64::MAX;
     counted.stop.limit_ns = u64::MAX;

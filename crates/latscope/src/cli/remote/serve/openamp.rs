@@ -8,7 +8,7 @@ use latscope_core::units::CpuList;
 use latscope_exchange::remote::Opt;
 use latscope_exchange::remote::kicks::readable;
 use latscope_exchange::remote::openamp::device::Device;
-use latscope_exchange::remote::openamp::{PLACES, WAITS, patience};
+use latscope_exchange::remote::openamp::{PLACES, WAITS, spin_ns};
 use latscope_os::sched;
 use latscope_os::signal::{Signals, TERMINATION};
 use rustix::fd::AsFd;
@@ -35,7 +35,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
     if let Some(list) = matches.get_one::<CpuList>("cpus") {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
-    let device = Arc::new(Device::new(memory, socket, patience(wait))?);
+    let device = Arc::new(Device::new(memory, socket, spin_ns(wait))?);
     latscope_host::stdout::write(&format!(
         "serving at {}, in {}; Ctrl-C ends it\n",
         socket.display(),

@@ -8,15 +8,15 @@ const PIECE: u64 = 250_000_000;
 
 /// Instants, the first of which is now; without an interval, every instant.
 #[derive(Debug)]
-pub struct Pace {
+pub struct Deadlines {
     interval: u64,
     due: u64,
 }
 
-impl Pace {
+impl Deadlines {
     /// So many ns from one to the next; 0 for back to back.
-    pub fn every(interval: u64) -> Pace {
-        Pace { interval, due: monotonic_ns() }
+    pub fn every(interval: u64) -> Deadlines {
+        Deadlines { interval, due: monotonic_ns() }
     }
 
     /// Sleeps until the next instant, or until somebody wants an end; how many
@@ -51,16 +51,16 @@ mod tests {
     #[test]
     fn instants_lie_evenly_and_none_comes_early() {
         let interval = 2_000_000;
-        let mut pace = Pace::every(interval);
-        let (first, mut left_out) = (pace.due, 0);
+        let mut deadlines = Deadlines::every(interval);
+        let (first, mut left_out) = (deadlines.due, 0);
         for turn in 0..10 {
-            let due = pace.due;
-            left_out += pace.wait(|| false);
+            let due = deadlines.due;
+            left_out += deadlines.wait(|| false);
             assert!(monotonic_ns() >= due);
-            assert_eq!(pace.due, first + interval * (turn + 1 + left_out));
+            assert_eq!(deadlines.due, first + interval * (turn + 1 + left_out));
         }
-        let mut endless = Pace { interval: u64::MAX / 4, due: u64::MAX / 2 };
+        let mut endless = Deadlines { interval: u64::MAX / 4, due: u64::MAX / 2 };
         assert_eq!(endless.wait(|| true), 0, "who is asked to end does not sleep");
-        assert_eq!(Pace::every(0).wait(|| false), 0);
+        assert_eq!(Deadlines::every(0).wait(|| false), 0);
     }
 }

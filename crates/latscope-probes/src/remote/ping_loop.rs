@@ -48,7 +48,7 @@ impl Kind {
 }
 
 /// The host's end of a connection, and what became of what it sent.
-pub struct Station {
+pub struct PingLoop {
     /// The connection.
     pub channel: Box<dyn Channel>,
     timeout: u64,
@@ -57,13 +57,13 @@ pub struct Station {
     ledger: Ledger,
 }
 
-impl Station {
+impl PingLoop {
     /// Over a channel; a message that takes longer than `timeout` ns is lost.
-    pub fn new(channel: Box<dyn Channel>, timeout: u64) -> Station {
+    pub fn new(channel: Box<dyn Channel>, timeout: u64) -> PingLoop {
         let room = vec![0; channel.limit()];
         // An earlier run had other numbers.
         let ledger = Ledger::from(monotonic_ns());
-        Station { channel, timeout, room, message: Vec::new(), ledger }
+        PingLoop { channel, timeout, room, message: Vec::new(), ledger }
     }
 
     /// What is no sample so far.
@@ -109,7 +109,7 @@ impl Station {
     /// as they were sent, once, and in order.
     ///
     /// # Errors
-    /// As [`Station::ping`].
+    /// As [`PingLoop::ping`].
     pub fn long_ping(&mut self, sent: LongPing, clock: impl Clock) -> Result<Option<u64>, Failure> {
         let mut packets = Assembler::new(sent);
         let until = monotonic_ns() + self.timeout;
@@ -123,10 +123,10 @@ impl Station {
     }
 
     /// The packets of a long ping, each sent when the one before came back:
-    /// its ticks, as of [`Station::long_ping`]; those of each packet go to `packet`.
+    /// its ticks, as of [`PingLoop::long_ping`]; those of each packet go to `packet`.
     ///
     /// # Errors
-    /// As [`Station::ping`].
+    /// As [`PingLoop::ping`].
     pub fn lock_step(
         &mut self,
         sent: LongPing,
@@ -195,7 +195,7 @@ impl Station {
     /// echo, which is late: packets do not tell which long ping they belong to.
     ///
     /// # Errors
-    /// As [`Station::ping`].
+    /// As [`PingLoop::ping`].
     pub fn fence(&mut self) -> Result<(), Failure> {
         let sent = LongPing { form: Form::Legacy, word: Word::Eight };
         let until = monotonic_ns() + self.timeout;

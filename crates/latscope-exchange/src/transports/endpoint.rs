@@ -1,18 +1,20 @@
 //! What clients and servers of all mechanisms share: messages go both ways,
 //! and a transaction is one there and one back.
 
-use crate::transaction::{Answer, Client, Failure, Handed, Meeting, Server, Service, Unavailable};
+use crate::transaction::{
+    Answer, Client, EndpointHandle, EndpointPair, Failure, Server, Service, Unavailable,
+};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// One process's end of a mechanism that carries messages both ways.
-pub(super) trait Party: Send + 'static {
+pub(super) trait Endpoint: Send + 'static {
     /// Whether messages can be sent ahead of the receiver.
     const QUEUES: bool;
 
-    /// Hands a message to the other party.
+    /// Hands a message to the other endpoint.
     fn put(&mut self, message: &[u8]) -> Result<(), Failure>;
 
     /// Waits for a message, puts as much of it into `buffer` as fits and
@@ -22,16 +24,16 @@ pub(super) trait Party: Send + 'static {
 
 /// The client's end over any mechanism.
 struct Asking<P> {
-    party: P,
+    endpoint: P,
     limit: usize,
 }
 
-impl<P: Party> Client for Asking<P> {
+impl<P: Endpoint> Client for Asking<P> {
     #[inline]
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure> {
         check_length(request, self.limit)?;
-        self.party.put(request)?;
-        let length = self.party.take(reply)?;
+        self.endpoint.put(request)?;
+        let length = self.endpoint.take(reply)?;
         if length > reply.len() {
             return Err(Failure::Refused(format!(
                 "an answer of {length} bytes came where {} were expected",
@@ -42,18 +44,18 @@ impl<P: Party> Client for Asking<P> {
     }
 
     fn send(&mut self, request: &[u8]) -> Option<Result<(), Failure>> {
-        P::QUEUES.then(|| check_length(request, self.limit).and_then(|()| self.party.put(request)))
+        P::QUEUES.then(|| check_length(request, self.limit).and_then(|()| self.endpoint.put(request)))
     }
 }
 
 /// The server's end over any mechanism.
 struct Answering<P> {
-    party: P,
+    endpoint: P,
     limit: usize,
     buffer: Vec<u8>,
 }
 
-impl<P: Party> Server for Answering<P> {
+impl<P: Endpoint> Server for Answering<P> {
     fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
         loop {
             match self.answer_one(service) {
@@ -65,10 +67,10 @@ impl<P: Party> Server for Answering<P> {
     }
 }
 
-impl<P: Party> Answering<P> {
+impl<P: Endpoint> Answering<P> {
     #[inline]
     fn answer_one(&mut self, service: &mut dyn Service) -> Result<(), Failure> {
-        let length = self.party.take(&mut self.buffer)?;
+        let length = self.endpoint.take(&mut self.buffer)?;
         let request = self.buffer.get(..length).ok_or_else(|| {
             Failure::Broken(format!("a request of {length} bytes came where {} are the most", self.limit))
         })?;
@@ -78,7 +80,7 @@ impl<P: Party> Answering<P> {
             Answer::None => return Ok(()),
         };
         check_length(answer, self.limit)?;
-        self.party.put(answer)
+        self.endpoint.put(answer)
     }
 }
 
@@ -86,7 +88,7 @@ impl<P: Party> Answering<P> {
 fn check_length(message: &[u8], limit: usize) -> Result<(), Failure> {
     if message.is_empty() || message.len() > limit {
         return Err(Failure::Refused(format!(
-            "a message of {} bytes: this meeting is for 1 to {limit}",
+            "a message of {} bytes: this endpoint pair is for 1 to {limit}",
             message.len()
         )));
     }
@@ -110,41 +112,43 @@ impl Side {
     }
 }
 
-/// The client's end, made of a party that `join` makes of what was handed over.
-pub(super) fn client<P: Party>(
-    handed: Handed,
-    join: impl FnOnce(Handed, Side) -> Result<P, Failure>,
+/// The client's end, made of an endpoint that `join` makes of what was handed over.
+pub(super) fn client<P: Endpoint>(
+    handle: EndpointHandle,
+    join: impl FnOnce(EndpointHandle, Side) -> Result<P, Failure>,
 ) -> Result<Box<dyn Client>, Failure> {
-    let limit = handed.payload;
-    Ok(Box::new(Asking { party: join(handed, Side::Client)?, limit }))
+    let limit = handle.payload;
+    Ok(Box::new(Asking { endpoint: join(handle, Side::Client)?, limit }))
 }
 
 /// The server's end, likewise.
-pub(super) fn server<P: Party>(
-    handed: Handed,
-    join: impl FnOnce(Handed, Side) -> Result<P, Failure>,
+pub(super) fn server<P: Endpoint>(
+    handle: EndpointHandle,
+    join: impl FnOnce(EndpointHandle, Side) -> Result<P, Failure>,
 ) -> Result<Box<dyn Server>, Failure> {
-    let limit = handed.payload;
-    Ok(Box::new(Answering { party: join(handed, Side::Server)?, limit, buffer: vec![0; limit] }))
+    let limit = handle.payload;
+    Ok(Box::new(Answering { endpoint: join(handle, Side::Server)?, limit, buffer: vec![0; limit] }))
 }
 
 /// The descriptors that were handed over, as many as the mechanism has.
-pub(super) fn descriptors<const N: usize>(handed: &mut Handed) -> Result<[OwnedFd; N], Failure> {
-    let descriptors = std::mem::take(&mut handed.descriptors);
+pub(super) fn descriptors<const N: usize>(handle: &mut EndpointHandle) -> Result<[OwnedFd; N], Failure> {
+    let descriptors = std::mem::take(&mut handle.descriptors);
     descriptors.try_into().map_err(|got: Vec<OwnedFd>| {
         Failure::Broken(format!("{} descriptors were handed over instead of {N}", got.len()))
     })
 }
 
 /// The numbers that were handed over.
-pub(super) fn numbers<T: std::str::FromStr, const N: usize>(handed: &Handed) -> Result<[T; N], Failure> {
-    let numbers: Vec<T> = handed.words.iter().map_while(|word| word.parse().ok()).collect();
-    numbers.try_into().map_err(|_| Failure::Broken(format!("not {N} numbers: {:?}", handed.words)))
+pub(super) fn numbers<T: std::str::FromStr, const N: usize>(
+    handle: &EndpointHandle,
+) -> Result<[T; N], Failure> {
+    let numbers: Vec<T> = handle.words.iter().map_while(|word| word.parse().ok()).collect();
+    numbers.try_into().map_err(|_| Failure::Broken(format!("not {N} numbers: {:?}", handle.words)))
 }
 
-/// A meeting of nothing but descriptors.
-pub(super) fn meeting(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Meeting {
-    Meeting { server, client, words: Vec::new(), leftovers: Default::default(), kept: None }
+/// An endpoint pair of nothing but descriptors.
+pub(super) fn endpoint_pair(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> EndpointPair {
+    EndpointPair { server, client, words: Vec::new(), leftovers: Default::default(), kept: None }
 }
 
 /// What an error number of a transfer means for the transaction.

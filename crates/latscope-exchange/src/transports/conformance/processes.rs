@@ -1,7 +1,7 @@
 //! The processes of the tests: this test binary again, as a server or as a
 //! client.
 
-use crate::transaction::{Answer, Client, Handed, Meeting, Service};
+use crate::transaction::{Answer, Client, EndpointHandle, EndpointPair, Service};
 use crate::transports::named;
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::interruptions::{self, Interruptions};
@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Until then whatever is waited for has come, also on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a request asks for: its first byte.
 pub(super) const ECHO: u8 = 0;
@@ -55,38 +55,38 @@ struct Orders {
 }
 
 /// A process of the tests; killed when dropped.
-pub(super) struct Party {
+pub(super) struct EndpointProcess {
     child: Child,
     control: BufReader<UnixStream>,
 }
 
-impl Drop for Party {
+impl Drop for EndpointProcess {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl Party {
-    /// Starts a process and hands it its share of a meeting.
-    pub(super) fn start(role: Role, transport: &str, handed: Handed) -> Party {
+impl EndpointProcess {
+    /// Starts a process and hands it its share of an endpoint pair.
+    pub(super) fn start(role: Role, transport: &str, handle: EndpointHandle) -> EndpointProcess {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        ours.set_read_timeout(Some(TIMEOUT)).unwrap();
         let theirs = OwnedFd::from(theirs);
-        let descriptors: Vec<&OwnedFd> = std::iter::once(&theirs).chain(&handed.descriptors).collect();
-        let test = concat!(module_path!(), "::party");
+        let descriptors: Vec<&OwnedFd> = std::iter::once(&theirs).chain(&handle.descriptors).collect();
+        let test = concat!(module_path!(), "::endpoint_process");
         let test = test.split_once("::").unwrap().1;
         let arguments = [test, "--exact", "--nocapture", "--test-threads=1", "--skip", MARK];
         let child = worker::spawn(&arguments, &descriptors, Lifetime::WithParent).unwrap();
         let orders = Orders {
             role,
             transport: transport.to_string(),
-            payload: handed.payload,
-            words: handed.words,
-            descriptors: handed.descriptors.len() as u32,
+            payload: handle.payload,
+            words: handle.words,
+            descriptors: handle.descriptors.len() as u32,
         };
         let mut control = BufReader::new(ours);
         writeln!(control.get_mut(), "{}", serde_json::to_string(&orders).unwrap()).unwrap();
-        Party { child, control }
+        EndpointProcess { child, control }
     }
 
     /// What the process says next.
@@ -112,10 +112,13 @@ impl Party {
 }
 
 /// The shares of both processes, and what has to be kept.
-pub(super) fn shares(meeting: Meeting, payload: usize) -> (Handed, Handed, Leftovers) {
-    let Meeting { server, client, words, leftovers, kept: _kept } = meeting;
-    let server = Handed { descriptors: server, words: words.clone(), payload };
-    (server, Handed { descriptors: client, words, payload }, leftovers)
+pub(super) fn shares(
+    endpoint_pair: EndpointPair,
+    payload: usize,
+) -> (EndpointHandle, EndpointHandle, Leftovers) {
+    let EndpointPair { server, client, words, leftovers, kept: _kept } = endpoint_pair;
+    let server = EndpointHandle { descriptors: server, words: words.clone(), payload };
+    (server, EndpointHandle { descriptors: client, words, payload }, leftovers)
 }
 
 /// Does what requests ask for.
@@ -140,7 +143,7 @@ impl Service for Obedient {
                 unreachable!("killed");
             }
             HANG => {
-                thread::sleep(PATIENCE);
+                thread::sleep(TIMEOUT);
                 return Answer::None;
             }
             TOO_LONG => vec![0; request.len() * 2],
@@ -177,11 +180,11 @@ pub(super) fn call_on(
 
 /// Tells a process that the tests started from one that runs them: the name
 /// of a test to be skipped, of which there is none.
-const MARK: &str = "party-of-a-test";
+const MARK: &str = "endpoint-process-of-a-test";
 
 /// One of the processes, or, among the other tests, the test of what it does.
 #[test]
-fn party() {
+fn endpoint_process() {
     if !std::env::args().any(|argument| argument == MARK) {
         return the_service_does_what_it_is_asked();
     }
@@ -191,18 +194,18 @@ fn party() {
     control.read_line(&mut line).unwrap();
     let orders: Orders = serde_json::from_str(&line).unwrap();
     let descriptors = (1..=orders.descriptors).map(|index| inherited(index).unwrap()).collect();
-    let handed = Handed { descriptors, words: orders.words.clone(), payload: orders.payload };
+    let handle = EndpointHandle { descriptors, words: orders.words.clone(), payload: orders.payload };
     let said = match orders.role {
-        Role::Server => serve(&orders, handed),
+        Role::Server => serve(&orders, handle),
         Role::StormyServer => {
             let _storm = Interruptions::start(STORM_NS).unwrap();
-            serve(&orders, handed)
+            serve(&orders, handle)
         }
         Role::Client => {
-            let mut client = (named(&orders.transport).unwrap().client)(handed).unwrap();
+            let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
             call_on(&mut *client, orders.payload, |turn| report(&mut control, turn)).to_string()
         }
-        Role::StormyClient => stormy_client(&orders, handed),
+        Role::StormyClient => stormy_client(&orders, handle),
         Role::Starter => starter(&orders, &mut control),
     };
     control.get_mut().write_all(said.as_bytes()).unwrap();
@@ -216,8 +219,8 @@ fn report(control: &mut BufReader<UnixStream>, turn: usize) -> bool {
     true
 }
 
-fn serve(orders: &Orders, handed: Handed) -> String {
-    let mut server = (named(&orders.transport).unwrap().server)(handed).unwrap();
+fn serve(orders: &Orders, handle: EndpointHandle) -> String {
+    let mut server = (named(&orders.transport).unwrap().server)(handle).unwrap();
     let mut service = Obedient::default();
     match server.serve(&mut service) {
         Ok(()) => service.one_way.to_string(),
@@ -226,11 +229,11 @@ fn serve(orders: &Orders, handed: Handed) -> String {
 }
 
 /// Interrupted a hundred times, in a thousand calls at least.
-fn stormy_client(orders: &Orders, handed: Handed) -> String {
-    let mut client = (named(&orders.transport).unwrap().client)(handed).unwrap();
+fn stormy_client(orders: &Orders, handle: EndpointHandle) -> String {
+    let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
     let _storm = Interruptions::start(STORM_NS).unwrap();
     let begun = Instant::now();
-    let stormy = |turn| (turn < 1_000 || interruptions::count() < 100) && begun.elapsed() < PATIENCE;
+    let stormy = |turn| (turn < 1_000 || interruptions::count() < 100) && begun.elapsed() < TIMEOUT;
     call_on(&mut *client, orders.payload, stormy);
     assert!(interruptions::count() >= 100);
     String::from("weathered")
@@ -238,10 +241,11 @@ fn stormy_client(orders: &Orders, handed: Handed) -> String {
 
 fn starter(orders: &Orders, control: &mut BufReader<UnixStream>) -> String {
     let transport = named(&orders.transport).unwrap();
-    let (server, client, leftovers) = shares(transport.meet(orders.payload).unwrap(), orders.payload);
+    let (server, client, leftovers) =
+        shares(transport.endpoint_pair(orders.payload).unwrap(), orders.payload);
     let left: Vec<&Leftover> = leftovers.iter().collect();
     writeln!(control.get_mut(), "{}", serde_json::to_string(&left).unwrap()).unwrap();
-    let _server = Party::start(Role::Server, &orders.transport, server);
+    let _server = EndpointProcess::start(Role::Server, &orders.transport, server);
     let mut client = (transport.client)(client).unwrap();
     call_on(&mut *client, orders.payload, |turn| report(control, turn)).to_string()
 }

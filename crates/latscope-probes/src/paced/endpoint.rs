@@ -1,4 +1,4 @@
-//! What a party does, in a thread or a process of its own.
+//! What an endpoint does, in a thread or a process of its own.
 
 use super::board::{Board, Word};
 use super::means::{Channel, TIMED_OUT, address, introduce};
@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// One party.
-pub(super) struct Party<'a> {
+/// One endpoint.
+pub(super) struct PacedEndpoint<'a> {
     pub(super) board: &'a Board,
     pub(super) index: usize,
     pub(super) rules: &'a Rules,
@@ -36,7 +36,7 @@ const REST_NS: u64 = 10_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-impl Party<'_> {
+impl PacedEndpoint<'_> {
     /// Plays its part until the run is over.
     pub(super) fn live(&self) {
         if let Err(error) = self.settle().and_then(|()| self.play()) {
@@ -154,7 +154,7 @@ impl Party<'_> {
             self.channel.wait(0)?;
             tally.skip(self);
         }
-        let next = address(self.board, (self.index + 1) % self.board.parties());
+        let next = address(self.board, (self.index + 1) % self.board.endpoints());
         for turn in 1.. {
             self.note_cpu();
             if self.index == 0 && turn % TURNS == 1 {
@@ -209,7 +209,7 @@ impl Party<'_> {
     }
 }
 
-/// A party's own copy of its figures, and what it does at the threshold.
+/// An endpoint's own copy of its figures, and what it does at the threshold.
 struct Tally {
     trace: Option<(Marker, File)>,
     cycles: u64,
@@ -230,42 +230,42 @@ impl Tally {
     }
 
     #[inline]
-    fn record(&mut self, party: &Party, ns: u64) {
+    fn record(&mut self, endpoint: &PacedEndpoint, ns: u64) {
         self.samples += 1;
         self.sum += ns;
         self.max = self.max.max(ns);
         self.min = if self.samples == 1 { ns } else { self.min.min(ns) };
-        let put = |word, value| party.board.word(party.index, word).store(value, Relaxed);
+        let put = |word, value| endpoint.board.word(endpoint.index, word).store(value, Relaxed);
         put(Word::Samples, self.samples);
         put(Word::Last, ns);
         put(Word::Min, self.min);
         put(Word::Max, self.max);
         put(Word::Sum, self.sum);
-        self.skip(party);
+        self.skip(endpoint);
     }
 
     /// Counts a message that is no sample.
-    fn skip(&mut self, party: &Party) {
+    fn skip(&mut self, endpoint: &PacedEndpoint) {
         self.cycles += 1;
-        party.board.word(party.index, Word::Cycles).store(self.cycles, Release);
+        endpoint.board.word(endpoint.index, Word::Cycles).store(self.cycles, Release);
     }
 }
 
-/// A party that is a process: `__paced RULES PARTY PARTIES SET PARENT`, with
+/// An endpoint that is a process: `__paced RULES ENDPOINT ENDPOINTS SET PARENT`, with
 /// the bell, the board and, for futexes, their memory.
 ///
 /// # Errors
 /// It was not started by latscope itself.
 pub fn main(arguments: &[String]) -> Result<()> {
-    let [rules, index, parties, set, parent] = arguments else {
-        anyhow::bail!("a party is started by latscope itself: run `latscope as svsematest -f`");
+    let [rules, index, endpoints, set, parent] = arguments else {
+        anyhow::bail!("an endpoint is started by latscope itself: run `latscope as svsematest -f`");
     };
     die_with(parent.parse()?)?;
     let _ = rustix::thread::set_name(c"paced");
     let rules: Rules = serde_json::from_str(rules)?;
-    let (bell, board) = (inherited(0)?, Board::open(inherited(1)?, parties.parse()?)?);
+    let (bell, board) = (inherited(0)?, Board::open(inherited(1)?, endpoints.parse()?)?);
     let index: usize = index.parse()?;
-    ensure!(index < board.parties(), "there is no party {index}");
+    ensure!(index < board.endpoints(), "there is no endpoint {index}");
     let channel = match rules.means {
         Means::Semaphores => Channel::Semaphores(set.parse()?),
         Means::Futexes => Channel::Futexes(Lanes::open(inherited(2)?)?),
@@ -274,6 +274,6 @@ pub fn main(arguments: &[String]) -> Result<()> {
     };
     // That it cannot be locked has been told by whoever started this.
     let _held = hold(&MEMORY);
-    Party { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
-    board.failure().map_or(Ok(()), |error| Err(error).context("a party failed"))
+    PacedEndpoint { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
+    board.failure().map_or(Ok(()), |error| Err(error).context("an endpoint failed"))
 }

@@ -22,12 +22,12 @@ pub fn look(binary: &Path) -> Result<()> {
     are_found(&String::from_utf8_lossy(&text))
 }
 
-/// Every theft was found and put down to the thief, as these verdicts say.
+/// Every preemption was found and attributed to the hog, as these verdicts say.
 ///
 /// # Errors
 /// Not every one.
 pub fn are_found(verdicts: &str) -> Result<()> {
-    for words in ["are found", "with thread thief"] {
+    for words in ["are found", "with thread cpu_hog"] {
         let line = verdicts.lines().find(|line| line.contains(words));
         let line = line.with_context(|| format!("no verdict {words:?} in: {verdicts}"))?;
         ensure!(line.starts_with("pass"), "{line}");
@@ -35,7 +35,7 @@ pub fn are_found(verdicts: &str) -> Result<()> {
     Ok(())
 }
 
-/// More than half of the thefts were found, and put down to the thief.
+/// More than half of the preemptions were found and attributed to the hog.
 ///
 /// # Errors
 /// Not so many.
@@ -45,10 +45,10 @@ pub fn most_are_found(verdicts: &str) -> Result<()> {
         let before = line.split(words).next()?;
         before.split_whitespace().filter_map(|word| word.parse::<u32>().ok()).next_back()
     };
-    let thefts = number("thefts of").context("no thefts")?;
-    for words in ["are found", "of them with thread thief"] {
+    let injected_preemptions = number("injected preemptions of").context("no preemptions")?;
+    for words in ["are found", "of them with thread cpu_hog"] {
         let found = number(words).with_context(|| format!("no verdict {words:?} in: {verdicts}"))?;
-        ensure!(2 * found > thefts, "{words}: {found} of {thefts}");
+        ensure!(2 * found > injected_preemptions, "{words}: {found} of {injected_preemptions}");
     }
     Ok(())
 }
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn lengths_are_not_judged_but_finds_are() {
-        let said = |found: &str, thief: &str| {
+        let said = |found: &str, named: &str| {
             are_found(&format!(
-                "{found}  of 2 thefts, 2 are found\nFAIL  1 of them with their length\n{thief}  2 of them with thread thief (7)\n"
+                "{found}  of 2 injected preemptions, 2 are found\nFAIL  1 of them with their length\n{named}  2 of them with thread cpu_hog (7)\n"
             ))
         };
         said("pass", "pass").unwrap();
@@ -69,7 +69,7 @@ mod tests {
         assert!(are_found("latscope: no CPU").is_err());
         let most = |found: u32, named: u32| {
             most_are_found(&format!(
-                "FAIL  of 20 thefts of 5.00 ms each, {found} are found\nFAIL  {named} of them with thread thief (7)\n"
+                "FAIL  of 20 injected preemptions of 5.00 ms each, {found} are found\nFAIL  {named} of them with thread cpu_hog (7)\n"
             ))
         };
         most(18, 17).unwrap();

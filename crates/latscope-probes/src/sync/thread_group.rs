@@ -1,9 +1,9 @@
 //! Several threads that do a batch together, each on a CPU of its own.
 //!
-//! The leader is the measuring thread. Its mates are called before a batch,
+//! The leader is the measuring thread. Its helpers are called before a batch,
 //! spin until it begins, take part, and tell before it ends whether they were
 //! disturbed: what that adds to a batch, the reading of two counters, is below
-//! a hundredth of it. A mate that is not needed for a while sleeps: on a busy
+//! a hundredth of it. A helper that is not needed for a while sleeps: on a busy
 //! machine a thread that has slept gets its CPU at once, one that has spun all
 //! the time waits for its turn.
 
@@ -27,15 +27,15 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Line<T>(pub T);
 
-/// What a mate does in a batch: gets the iterations of the leader and a flag
+/// What a helper does in a batch: gets the iterations of the leader and a flag
 /// that is raised when the leader is through with them, and returns the
 /// operations it did.
 pub type Share = Box<dyn FnMut(u64, &AtomicBool) -> u64 + Send>;
 
-/// Operations of a mate and the time it took for them.
+/// Operations of a helper and the time it took for them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Done {
-    /// Operations in batches in which the mate was not disturbed.
+    /// Operations in batches in which the helper was not disturbed.
     pub operations: u64,
     /// Time of those batches, ns.
     pub ns: f64,
@@ -53,12 +53,12 @@ struct Control {
 
 const DISMISSED: u64 = u64::MAX;
 
-/// How long a mate trusts one reading of its counters while it spins, ns.
+/// How long a helper trusts one reading of its counters while it spins, ns.
 const FRESH: f64 = 20_000.0;
 
-/// How long a mate spins for the next batch before it sleeps, and how long the
-/// leader spins for a mate that ought to be there, ns.
-const PATIENCE: f64 = 100_000.0;
+/// How long a helper spins for the next batch before it sleeps, and how long the
+/// leader spins for a helper that ought to be there, ns.
+const ARRIVAL_TIMEOUT_NS: f64 = 100_000.0;
 
 /// How long the leader sleeps then.
 const RESPITE: Duration = Duration::from_micros(100);
@@ -67,36 +67,36 @@ const RESPITE: Duration = Duration::from_micros(100);
 const SLICE_NS: u64 = 100_000;
 
 #[derive(Debug)]
-struct Mate {
+struct Helper {
     call: SharedCell<Semaphore>,
     /// Whether it spins for the next batch.
     present: Arc<Line<AtomicBool>>,
     thread: JoinHandle<Done>,
 }
 
-/// The mates of the measuring thread.
+/// The helpers of the measuring thread.
 #[derive(Debug)]
-pub struct Team {
+pub struct ThreadGroup {
     control: Arc<Control>,
     timebase: Timebase,
-    mates: Vec<Mate>,
+    helpers: Vec<Helper>,
 }
 
-impl Team {
-    /// Starts a mate on each of these CPUs, with its share of the work.
+impl ThreadGroup {
+    /// Starts a helper on each of these CPUs, with its share of the work.
     ///
     /// # Errors
     /// A thread cannot be started or put on its CPU.
-    pub fn start(timebase: Timebase, mates: Vec<(u32, Share)>) -> Result<Team> {
-        let mut team = Team { control: Arc::default(), timebase, mates: Vec::new() };
+    pub fn start(timebase: Timebase, helpers: Vec<(u32, Share)>) -> Result<ThreadGroup> {
+        let mut thread_group = ThreadGroup { control: Arc::default(), timebase, helpers: Vec::new() };
         // Not granted by old kernels; it only helps on a busy machine.
         let _ = sched::set_slice(SLICE_NS);
-        for (cpu, share) in mates {
+        for (cpu, share) in helpers {
             let (placed, place) = std::sync::mpsc::channel();
             let call = SharedCell::<Semaphore>::create(Scope::Threads)?;
             let present = Arc::<Line<AtomicBool>>::default();
             let mut part = Part {
-                control: team.control.clone(),
+                control: thread_group.control.clone(),
                 timebase,
                 call: call.clone(),
                 present: present.clone(),
@@ -111,16 +111,16 @@ impl Team {
                 let _ = placed.send(pinned);
                 if on_its_cpu { part.take() } else { Done::default() }
             })?;
-            team.mates.push(Mate { call, present, thread });
+            thread_group.helpers.push(Helper { call, present, thread });
             place
                 .recv()
                 .context("a thread ended early")?
                 .with_context(|| format!("CPU {cpu} cannot be used"))?;
         }
-        Ok(team)
+        Ok(thread_group)
     }
 
-    /// Measures `work`, the leader's share, in batches the team does together.
+    /// Measures `work`, the leader's share, in batches the thread group does together.
     /// An iteration has `ops` operations.
     ///
     /// # Errors
@@ -132,9 +132,9 @@ impl Team {
         ops: u64,
         mut work: impl FnMut(u64),
     ) -> Result<()> {
-        // The engine's own calibration would take a mate that waits for its CPU for a long operation.
+        // The engine's own calibration would take a helper that waits for its CPU for a long operation.
         let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
-        let gate = Gate::Team(self.control.tainted.clone());
+        let gate = Gate::ThreadGroup(self.control.tainted.clone());
         let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
         bench.batch_prepared(
             point,
@@ -161,7 +161,7 @@ impl Team {
             if watch.disturbed(ns) || self.control.tainted.load(Relaxed) {
                 continue;
             }
-            // A mate that was away would leave the leader a fast line, and make the batches too long.
+            // A helper that was away would leave the leader a fast line, and make the batches too long.
             best = best.min(ns / iterations as f64);
             if ns >= batch_ns / 4.0 {
                 break;
@@ -172,18 +172,18 @@ impl Team {
         if best == f64::MAX { iterations } else { ((batch_ns / best) as u64).max(1) }
     }
 
-    /// Calls the mates and waits until each of them runs.
+    /// Calls the helpers and waits until each of them runs.
     fn assemble(&self) {
         let clock = self.timebase.clock();
-        let absent = |mate: &&Mate| !mate.present.0.load(SeqCst);
-        while self.mates.iter().any(|mate| absent(&mate)) {
-            // A call that a mate does not need only makes it look twice.
-            self.mates.iter().filter(absent).for_each(|mate| {
-                let _ = mate.call.post();
+        let absent = |helper: &&Helper| !helper.present.0.load(SeqCst);
+        while self.helpers.iter().any(|helper| absent(&helper)) {
+            // A call that a helper does not need only makes it look twice.
+            self.helpers.iter().filter(absent).for_each(|helper| {
+                let _ = helper.call.post();
             });
             let began = clock.start();
-            while self.mates.iter().any(|mate| absent(&mate)) {
-                if self.timebase.ns(clock.end() - began) > PATIENCE {
+            while self.helpers.iter().any(|helper| absent(&helper)) {
+                if self.timebase.ns(clock.end() - began) > ARRIVAL_TIMEOUT_NS {
                     std::thread::sleep(RESPITE);
                     break;
                 }
@@ -194,50 +194,50 @@ impl Team {
     /// Does a batch: `work` is the leader's share.
     fn batch(&self, iterations: u64, work: impl FnOnce()) {
         let control = &*self.control;
-        let mates = self.mates.len() as u32;
+        let helpers = self.helpers.len() as u32;
         control.iterations.0.store(iterations, Relaxed);
         control.over.0.store(false, Relaxed);
         control.done.0.store(0, Relaxed);
         control.batch.0.fetch_add(1, SeqCst);
-        // Sequentially consistent on both sides: either the mate is seen to
+        // Sequentially consistent on both sides: either the helper is seen to
         // sleep here, or it sees the new batch before it sleeps.
-        for mate in self.mates.iter().filter(|mate| !mate.present.0.load(SeqCst)) {
+        for helper in self.helpers.iter().filter(|helper| !helper.present.0.load(SeqCst)) {
             control.tainted.store(true, Relaxed);
-            let _ = mate.call.post();
+            let _ = helper.call.post();
         }
         work();
         control.over.0.store(true, Release);
         let clock = self.timebase.clock();
         let began = clock.start();
-        while control.done.0.load(Acquire) < mates {
-            if self.timebase.ns(clock.end() - began) > PATIENCE {
-                // A mate lost its CPU, and will say so.
+        while control.done.0.load(Acquire) < helpers {
+            if self.timebase.ns(clock.end() - began) > ARRIVAL_TIMEOUT_NS {
+                // A helper lost its CPU, and will say so.
                 std::thread::sleep(RESPITE);
             }
         }
     }
 
-    /// Ends the team; returns what each mate did.
+    /// Ends the thread group; returns what each helper did.
     pub fn dismiss(mut self) -> Vec<Done> {
         self.end()
     }
 
     fn end(&mut self) -> Vec<Done> {
         self.control.batch.0.store(DISMISSED, SeqCst);
-        self.mates.iter().for_each(|mate| {
-            let _ = mate.call.post();
+        self.helpers.iter().for_each(|helper| {
+            let _ = helper.call.post();
         });
-        self.mates.drain(..).map(|mate| mate.thread.join().expect("a mate does not panic")).collect()
+        self.helpers.drain(..).map(|helper| helper.thread.join().expect("a helper does not panic")).collect()
     }
 }
 
-impl Drop for Team {
+impl Drop for ThreadGroup {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-/// A mate, in its own thread.
+/// A helper, in its own thread.
 struct Part {
     control: Arc<Control>,
     timebase: Timebase,
@@ -283,7 +283,7 @@ impl Part {
                 return (watch, opened);
             }
             let now = clock.end();
-            if self.timebase.ns(now - arrived) > PATIENCE {
+            if self.timebase.ns(now - arrived) > ARRIVAL_TIMEOUT_NS {
                 self.present.0.store(false, SeqCst);
                 if self.control.batch.0.load(SeqCst) == self.last {
                     self.call.wait();
@@ -309,44 +309,45 @@ mod tests {
         let cpu = sched::allowed_cpus().unwrap()[0];
         let (timebase, _) = Timebase::calibrate();
         let total = Arc::new(AtomicU64::new(0));
-        let mates = (0..2).map(|_| {
+        let helpers = (0..2).map(|_| {
             let total = total.clone();
             let share: Share = Box::new(move |iterations, _| total.fetch_add(iterations, Relaxed));
             (cpu, share)
         });
-        let team = Team::start(timebase, mates.collect()).unwrap();
+        let thread_group = ThreadGroup::start(timebase, helpers.collect()).unwrap();
         for batch in 1..=3 {
-            team.assemble();
-            team.batch(10, || {
+            thread_group.assemble();
+            thread_group.batch(10, || {
                 total.fetch_add(1, Relaxed);
             });
             assert_eq!(total.load(Relaxed), batch * 21);
-            // Longer than a mate spins: the next batch finds it asleep.
+            // Longer than a helper spins: the next batch finds it asleep.
             std::thread::sleep(Duration::from_millis(2));
         }
-        assert_eq!(team.dismiss().len(), 2);
+        assert_eq!(thread_group.dismiss().len(), 2);
     }
 
     #[test]
     fn a_batch_without_a_call_is_done_all_the_same_and_tainted() {
         let cpu = sched::allowed_cpus().unwrap()[0];
         let (timebase, _) = Timebase::calibrate();
-        let team = Team::start(timebase, vec![(cpu, Box::new(|iterations, _| iterations))]).unwrap();
-        team.assemble();
-        // A mate called more than once looks as often before it stays asleep.
+        let thread_group =
+            ThreadGroup::start(timebase, vec![(cpu, Box::new(|iterations, _| iterations))]).unwrap();
+        thread_group.assemble();
+        // A helper called more than once looks as often before it stays asleep.
         let tainted = (0..10_000).any(|_| {
             std::thread::sleep(Duration::from_millis(1));
-            team.control.tainted.store(false, Relaxed);
-            team.batch(10, || ());
-            team.control.tainted.load(Relaxed)
+            thread_group.control.tainted.store(false, Relaxed);
+            thread_group.batch(10, || ());
+            thread_group.control.tainted.load(Relaxed)
         });
         assert!(tainted);
-        assert_eq!(team.dismiss().len(), 1);
+        assert_eq!(thread_group.dismiss().len(), 1);
     }
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error() {
         let (timebase, _) = Timebase::calibrate();
-        assert!(Team::start(timebase, vec![(8191, Box::new(|_, _| 0))]).is_err());
+        assert!(ThreadGroup::start(timebase, vec![(8191, Box::new(|_, _| 0))]).is_err());
     }
 }

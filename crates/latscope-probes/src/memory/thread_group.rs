@@ -1,4 +1,4 @@
-//! A team of pinned threads that do the same work at the same time, timed from
+//! A thread group of pinned threads that do the same work at the same time, timed from
 //! the common start to the end of the slowest.
 
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// What the members of a team tell each other.
+/// What the members of a thread group tell each other.
 #[derive(Default)]
 struct Signals {
     /// Number of the batch to work on.
@@ -21,9 +21,9 @@ struct Signals {
     iterations: AtomicU64,
     /// Mates that finished a batch, over all batches.
     finished: AtomicU64,
-    /// No batch will follow; or a mate is lost.
+    /// No batch will follow; or a helper is lost.
     over: AtomicBool,
-    /// Something else ran on a mate's CPU during a batch.
+    /// Something else ran on a helper's CPU during a batch.
     disturbed: Arc<AtomicBool>,
 }
 
@@ -56,8 +56,8 @@ where
     let timebase = bench.timebase();
     let mut events = events.into_iter();
     let Some(mut own) = events.next() else { return Ok(()) };
-    let mates = events.len() as u64;
-    batch.gate = if mates == 0 { Gate::Thread } else { Gate::Team(signals.disturbed.clone()) };
+    let helpers = events.len() as u64;
+    batch.gate = if helpers == 0 { Gate::Thread } else { Gate::ThreadGroup(signals.disturbed.clone()) };
     std::thread::scope(|scope| {
         let signals = &signals;
         let _over = Over(signals);
@@ -73,7 +73,7 @@ where
             };
             std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
         }
-        for _ in 0..mates {
+        for _ in 0..helpers {
             told.recv()??;
         }
         let mut expected = 0;
@@ -81,7 +81,7 @@ where
             signals.iterations.store(iterations, Ordering::Relaxed);
             signals.round.fetch_add(1, Ordering::Release);
             own(iterations);
-            expected += mates;
+            expected += helpers;
             while signals.finished.load(Ordering::Acquire) < expected && !signals.over.load(Ordering::Relaxed)
             {
                 spin_loop();
@@ -94,7 +94,7 @@ where
 /// opened long ago would blame a batch for what happened before it.
 const LOOKS: u32 = 2_000;
 
-/// A mate: works on each batch until it is over.
+/// A helper: works on each batch until it is over.
 fn work(signals: &Signals, timebase: Timebase, mut event: impl FnMut(u64)) {
     let _over = Over(signals);
     let clock = timebase.clock();
@@ -141,10 +141,10 @@ pub fn affordable(bench: &mut Bench) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ask, Cpus, Experiment, Probe};
+    use crate::{Cpus, Experiment, PlanInput, Probe};
     use latscope_core::machine::Machine;
     use latscope_core::plan::{Params, Point, Policy};
-    use latscope_core::report::Times;
+    use latscope_core::report::Semantics;
     use latscope_engine::harness;
 
     static EXPERIMENT: Experiment =
@@ -153,12 +153,12 @@ mod tests {
         id: "test.team",
         title: "test",
         timed: "Nothing.",
-        times: Times::Operation,
+        times: Semantics::Operation,
         source: "this test",
         params: &[],
         experiment: &EXPERIMENT,
         revision: 1,
-        plan: |_: &Ask, _: &Machine| -> Vec<Point> { vec![PROBE.point(Params::new(), "team", false)] },
+        plan: |_: &PlanInput, _: &Machine| -> Vec<Point> { vec![PROBE.point(Params::new(), "team", false)] },
     };
 
     /// All members work through the same iterations, and are done when a batch is.

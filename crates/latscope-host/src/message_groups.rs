@@ -24,9 +24,9 @@ pub enum Wire {
     Tcp,
 }
 
-/// A crowd to be.
+/// Message groups to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crowd {
+pub struct MessageGroups {
     /// Groups.
     pub groups: u64,
     /// Senders of a group, and as many receivers.
@@ -41,7 +41,7 @@ pub struct Crowd {
     pub threads: bool,
 }
 
-/// A crowd that is there and waits for its start.
+/// Message groups that wait for their start.
 pub struct Gathered {
     processes: Talkers,
     threads: u64,
@@ -52,7 +52,7 @@ pub struct Gathered {
 /// Stack of a thread: it makes system calls.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Lets this process have as many descriptors as it is allowed: a crowd of
+/// Lets this process have as many descriptors as it is allowed: groups of
 /// threads needs them all in one.
 pub fn open_many() {
     let files = getrlimit(Resource::Nofile);
@@ -76,7 +76,7 @@ struct Role {
     messages: u64,
 }
 
-impl Crowd {
+impl MessageGroups {
     /// Starts all of them; none sends yet.
     ///
     /// # Errors
@@ -192,8 +192,9 @@ mod tests {
     fn all_messages_arrive_over_every_wire_between_threads_and_processes() {
         for wire in [Wire::Socket, Wire::Pipe, Wire::Tcp] {
             for threads in [false, true] {
-                let crowd = Crowd { groups: 2, size: 3, messages: 4, bytes: 7000, wire, threads };
-                let gathered = crowd.gather().unwrap();
+                let message_groups =
+                    MessageGroups { groups: 2, size: 3, messages: 4, bytes: 7000, wire, threads };
+                let gathered = message_groups.gather().unwrap();
                 assert_eq!(gathered.count(), 12);
                 gathered.start().unwrap();
                 gathered.finish().unwrap();

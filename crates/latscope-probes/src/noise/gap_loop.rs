@@ -99,7 +99,7 @@ pub struct Share {
 
 /// What a thread saw.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct GapsSeen {
     /// Turns of the loop, and what came between two stretches of them.
     pub turns: u64,
     /// Time from the first reading to the last without rests, ns: busy or lost.
@@ -145,7 +145,7 @@ const TRIES: usize = 3;
 ///
 /// # Errors
 /// The CPU cannot be had, or another thread did not start.
-pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<Outcome> {
+pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<GapsSeen> {
     let pinned = sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
     let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
     let shortfall = asked.and_then(granted);
@@ -165,14 +165,14 @@ fn run<C: Clock>(
     writer: Writer,
     shortfall: Option<Shortfall>,
     shared: &Shared,
-) -> Outcome {
+) -> GapsSeen {
     let timebase = order.timebase;
     let own = watch::own_ticks(clock, CALIBRATION).max(1);
     let gap_ns = (order.gap_ns as f64).max(FACTOR * timebase.span(own));
     let rules = Rules { own, threshold: timebase.ticks(gap_ns as u64).max(1), look: timebase.ticks(LOOK_NS) };
     let before = thread_counts();
     let now = clock.end();
-    let mut station = Station {
+    let mut gap_loop = GapLoop {
         clock,
         order,
         writer,
@@ -190,23 +190,23 @@ fn run<C: Clock>(
         rests: 0,
         rested: 0,
     };
-    let watched = watch::watch(clock, rules, &mut station);
+    let watched = watch::watch(clock, rules, &mut gap_loop);
     let Counts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
     let own_turns = (watched.turns - watched.gaps).max(1) as f64;
-    Outcome {
-        turns: watched.turns + station.unseen,
-        watched_ns: timebase.span((station.last - now).saturating_sub(station.rested)),
-        rested_ns: timebase.span(station.rested),
-        gaps: station.gaps,
+    GapsSeen {
+        turns: watched.turns + gap_loop.unseen,
+        watched_ns: timebase.span((gap_loop.last - now).saturating_sub(gap_loop.rested)),
+        rested_ns: timebase.span(gap_loop.rested),
+        gaps: gap_loop.gaps,
         longest_ns: timebase.span(watched.longest),
-        classes: station.classes,
+        classes: gap_loop.classes,
         loop_ns: (timebase.span(watched.watched) - timebase.span(watched.lost)) / own_turns,
         gap_ns,
         switches: (involuntary - before.involuntary)
-            + (voluntary - before.voluntary).saturating_sub(station.rests),
+            + (voluntary - before.voluntary).saturating_sub(gap_loop.rests),
         faults: minor_faults + major_faults - before.minor_faults - before.major_faults,
         shortfall,
-        writer: station.writer,
+        writer: gap_loop.writer,
     }
 }
 
@@ -217,7 +217,7 @@ fn is_gap(missing_ns: f64, least_ns: f64, switched: bool, before: bool) -> bool 
 }
 
 /// A thread around its loop.
-struct Station<'a, C> {
+struct GapLoop<'a, C> {
     clock: C,
     order: Order,
     writer: Writer,
@@ -242,7 +242,7 @@ struct Station<'a, C> {
     rested: u64,
 }
 
-impl<C: Clock> Station<'_, C> {
+impl<C: Clock> GapLoop<'_, C> {
     /// Reads anew: whether there was a switch since the last time, and how much of the time was not the
     /// thread's, ns. The clock is read first, each time: a switch at the end of a system call is then
     /// missing from the stretch that begins with it.
@@ -290,7 +290,7 @@ impl<C: Clock> Station<'_, C> {
     }
 }
 
-impl<C: Clock> Host for Station<'_, C> {
+impl<C: Clock> Host for GapLoop<'_, C> {
     fn gap(&mut self, ticks: u64) {
         let at = monotonic_ns();
         let gap_ns = self.order.timebase.span(ticks);

@@ -1,4 +1,4 @@
-//! A thread that takes a CPU away from everybody else at known instants, for
+//! A thread that preempts all others on a CPU at known instants, for
 //! known times: the truth that `latscope selftest wake` looks for.
 
 use anyhow::{Context, Result, bail};
@@ -11,80 +11,81 @@ use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::Duration;
 
-/// What it calls itself, as the kernel's trace shows it.
-pub const NAME: &str = "thief";
+/// The name of its thread, as the kernel's trace shows it.
+pub const NAME: &str = "cpu_hog";
 
-/// What the thief is to do.
+/// What the hog has to do.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Orders {
     /// The CPU.
     pub cpu: u32,
     /// How often.
-    pub thefts: u32,
+    pub preemptions: u32,
     /// Time before each, ns.
     pub pause: u64,
     /// Length of each, ns.
     pub length: u64,
 }
 
-/// A theft as the thief itself stamped it, ns of `CLOCK_MONOTONIC`.
+/// A preemption as the hog itself stamped it, ns of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Theft {
+pub struct Preemption {
     /// Its begin.
     pub from: u64,
     /// Its end: later than planned where the hypervisor stretched it.
     pub until: u64,
 }
 
-/// A running thief.
+/// A running CPU hog.
 #[derive(Debug)]
-pub struct Thief {
+pub struct CpuHog {
     child: Child,
     socket: BufReader<UnixStream>,
 }
 
-/// Sends a thief out.
+/// Starts a CPU hog.
 ///
 /// # Errors
 /// No process can be started.
-pub fn start(orders: Orders) -> Result<Thief> {
-    let (ours, theirs) = UnixStream::pair().context("no sockets to the thief")?;
-    let mut thief = Thief {
-        child: worker::spawn(&["__thief"], &[&theirs.into()], Lifetime::WithParent)
-            .context("the thief does not start")?,
+pub fn start(orders: Orders) -> Result<CpuHog> {
+    let (ours, theirs) = UnixStream::pair().context("no socket to the CPU hog")?;
+    let mut cpu_hog = CpuHog {
+        child: worker::spawn(&["__cpu_hog"], &[&theirs.into()], Lifetime::WithParent)
+            .context("the CPU hog does not start")?,
         socket: BufReader::new(ours),
     };
     let line = serde_json::to_string(&orders)? + "\n";
-    thief.socket.get_mut().write_all(line.as_bytes())?;
-    Ok(thief)
+    cpu_hog.socket.get_mut().write_all(line.as_bytes())?;
+    Ok(cpu_hog)
 }
 
-impl Thief {
+impl CpuHog {
     /// Id of its process, which has one thread.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until it is through, and hears what it took.
+    /// Waits until it has ended; the CPU time it took.
     ///
     /// # Errors
     /// It was not allowed to: the text says what to do.
-    pub fn confess(mut self) -> Result<Vec<Theft>> {
+    pub fn preemptions(mut self) -> Result<Vec<Preemption>> {
         let mut line = String::new();
         self.socket.read_line(&mut line)?;
-        let told: Result<Vec<Theft>, String> = serde_json::from_str(&line).context("the thief was caught")?;
+        let told: Result<Vec<Preemption>, String> =
+            serde_json::from_str(&line).context("the CPU hog sent no result")?;
         told.map_err(anyhow::Error::msg)
     }
 }
 
-impl Drop for Thief {
+impl Drop for CpuHog {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The thief's own process.
+/// The hog's own process.
 ///
 /// # Errors
 /// It was not started by [`start`].
@@ -92,29 +93,29 @@ pub fn main() -> Result<()> {
     let mut socket = UnixStream::from(inherited(0)?);
     let mut line = String::new();
     BufReader::new(socket.try_clone()?).read_line(&mut line)?;
-    let told = steal(serde_json::from_str(&line)?).map_err(|error| format!("{error:#}"));
+    let told = preempt(serde_json::from_str(&line)?).map_err(|error| format!("{error:#}"));
     socket.write_all((serde_json::to_string(&told)? + "\n").as_bytes())?;
     Ok(())
 }
 
-fn steal(orders: Orders) -> Result<Vec<Theft>> {
+fn preempt(orders: Orders) -> Result<Vec<Preemption>> {
     rustix::thread::set_name(&std::ffi::CString::new(NAME)?)?;
     sched::pin(&[orders.cpu])?;
     sched::set_policy(Policy::Fifo(99)).context("SCHED_FIFO 99 is refused: run as root")?;
     if sched::policy()? != Policy::Fifo(99) {
         bail!("SCHED_FIFO 99 was not granted: run as root");
     }
-    let mut thefts = Vec::with_capacity(orders.thefts as usize);
-    for _ in 0..orders.thefts {
+    let mut preemptions = Vec::with_capacity(orders.preemptions as usize);
+    for _ in 0..orders.preemptions {
         std::thread::sleep(Duration::from_nanos(orders.pause));
         let from = monotonic_ns();
         let mut until = from;
         while until < from + orders.length {
             until = monotonic_ns();
         }
-        thefts.push(Theft { from, until });
+        preemptions.push(Preemption { from, until });
     }
-    Ok(thefts)
+    Ok(preemptions)
 }
 
 #[cfg(test)]
@@ -122,14 +123,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thefts_are_as_long_as_ordered_or_longer() {
+    fn preemptions_are_as_long_as_ordered_or_longer() {
         std::thread::spawn(|| {
             let cpu = sched::allowed_cpus().unwrap()[0];
-            match steal(Orders { cpu, thefts: 3, pause: 1_000_000, length: 200_000 }) {
-                Ok(thefts) => {
-                    assert_eq!(thefts.len(), 3);
-                    assert!(thefts.iter().all(|theft| theft.until - theft.from >= 200_000));
-                    assert!(thefts.windows(2).all(|pair| pair[0].until < pair[1].from));
+            match preempt(Orders { cpu, preemptions: 3, pause: 1_000_000, length: 200_000 }) {
+                Ok(preemptions) => {
+                    assert_eq!(preemptions.len(), 3);
+                    assert!(
+                        preemptions.iter().all(|preemption| preemption.until - preemption.from >= 200_000)
+                    );
+                    assert!(preemptions.windows(2).all(|pair| pair[0].until < pair[1].from));
                 }
                 Err(error) => assert!(format!("{error:#}").contains("SCHED_FIFO 99")),
             }

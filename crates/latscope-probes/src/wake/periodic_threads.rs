@@ -18,8 +18,8 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, mpsc};
 
-/// What all threads of a crew share.
-pub struct Crew {
+/// What all periodic threads share.
+pub struct PeriodicThreads {
     /// The rules of the step.
     pub periodic: Periodic,
     /// Activations of each thread.
@@ -28,7 +28,7 @@ pub struct Crew {
     pub duration: u64,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
-    /// Threads of the crew.
+    /// The threads.
     pub size: usize,
     /// Random phases, one for each thread, in parts of 2^64.
     pub phases: Vec<u64>,
@@ -91,11 +91,17 @@ const SECOND: u64 = 1_000_000_000;
 /// Memory of a measuring thread's stack: all of it is locked.
 pub const STACK_BYTES: usize = 256 << 10;
 
-impl Crew {
-    /// A crew of `size` threads.
-    pub fn new(periodic: Periodic, count: u64, duration: u64, epoch: u64, phases: Vec<u64>) -> Crew {
+impl PeriodicThreads {
+    /// Makes `count` periodic threads.
+    pub fn new(
+        periodic: Periodic,
+        count: u64,
+        duration: u64,
+        epoch: u64,
+        phases: Vec<u64>,
+    ) -> PeriodicThreads {
         let size = phases.len();
-        Crew {
+        PeriodicThreads {
             periodic,
             count,
             duration,
@@ -166,33 +172,37 @@ impl Crew {
 
 /// The life of a measuring thread: says whether it is set up, waits for the
 /// others, and measures; nothing if another one could not be set up.
-fn live(crew: &Crew, member: Member, tell: mpsc::Sender<Option<Settled>>) -> Result<Option<Done>> {
+fn live(
+    periodic_threads: &PeriodicThreads,
+    member: Member,
+    tell: mpsc::Sender<Option<Settled>>,
+) -> Result<Option<Done>> {
     let settled = settle(&member.thread);
     member.writer.set_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32);
     member.writer.touch();
     touch_stack();
     let _ = tell.send(settled.as_ref().ok().cloned());
     drop(tell);
-    let begin = *crew.begin.read().expect("the starter does not panic");
+    let begin = *periodic_threads.begin.read().expect("the starter does not panic");
     let shortfall = settled?;
     let Some([monotonic, realtime]) = begin else { return Ok(None) };
     let done = match member.thread.clock {
-        ClockName::Monotonic => measure(crew, member, Monotonic, monotonic, shortfall),
-        ClockName::Realtime => measure(crew, member, Realtime, realtime, shortfall),
+        ClockName::Monotonic => measure(periodic_threads, member, Monotonic, monotonic, shortfall),
+        ClockName::Realtime => measure(periodic_threads, member, Realtime, realtime, shortfall),
     };
     done.map(Some)
 }
 
 fn measure<C: waiter::KernelClock>(
-    crew: &Crew,
+    periodic_threads: &PeriodicThreads,
     mut member: Member,
     clock: C,
     begin: u64,
     shortfall: Settled,
 ) -> Result<Done> {
     let thread = member.thread.clone();
-    let first = crew.first(&thread, begin, now::<C>());
-    let job = Job { crew, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
+    let first = periodic_threads.first(&thread, begin, now::<C>());
+    let job = Job { periodic_threads, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
     let counted = match waiter::hop(&thread)? {
         None => waiter::with_waiter(clock, &thread, job)?,
         Some((hop, hopper)) => std::thread::scope(|scope| -> Result<Counted> {
@@ -218,7 +228,7 @@ fn measure<C: waiter::KernelClock>(
         faults: counted.faults,
         involuntary: counted.involuntary,
         migrations: counted.migrations,
-        unbegun: counted.recorded == 0 && crew.over.load(Ordering::Relaxed),
+        unbegun: counted.recorded == 0 && periodic_threads.over.load(Ordering::Relaxed),
         shortfall,
     })
 }
@@ -272,7 +282,7 @@ fn touch_stack() {
 
 /// A member's loop, for a waiter of whatever kind.
 struct Job<'a> {
-    crew: &'a Crew,
+    periodic_threads: &'a PeriodicThreads,
     first: u64,
     member: &'a mut Member,
     to_monotonic: i64,
@@ -290,17 +300,17 @@ impl WithWaiter for Job<'_> {
     type Output = Counted;
 
     fn with(self, mut waiter: impl Waiter) -> Counted {
-        let Job { crew, first, member, to_monotonic } = self;
+        let Job { periodic_threads, first, member, to_monotonic } = self;
         let thread = &member.thread;
-        let warm_up = crew.periodic.warm_up;
+        let warm_up = periodic_threads.periodic.warm_up;
         let rules = Rules {
             interval: thread.interval,
             warm_up,
-            count: crew.count,
-            until: first.saturating_add(crew.duration).saturating_add(warm_up * thread.interval),
+            count: periodic_threads.count,
+            until: first.saturating_add(periodic_threads.duration).saturating_add(warm_up * thread.interval),
         };
         let mut sink = Recording {
-            crew,
+            periodic_threads,
             to_monotonic,
             touched: vec![1; member.thread.touch as usize],
             early: 0,
@@ -311,8 +321,8 @@ impl WithWaiter for Job<'_> {
         let before = usage::thread_counts();
         let recorded = activations::run(rules, first, &mut waiter, &mut sink);
         let after = usage::thread_counts();
-        if recorded >= crew.count && crew.periodic.end == End::Any {
-            crew.over.store(true, Ordering::Relaxed);
+        if recorded >= periodic_threads.count && periodic_threads.periodic.end == End::Any {
+            periodic_threads.over.store(true, Ordering::Relaxed);
         }
         let faults = |counts: usage::Counts| counts.minor_faults + counts.major_faults;
         Counted {
@@ -327,7 +337,7 @@ impl WithWaiter for Job<'_> {
 
 /// Records activations and does what each is to do.
 struct Recording<'a> {
-    crew: &'a Crew,
+    periodic_threads: &'a PeriodicThreads,
     member: &'a mut Member,
     to_monotonic: i64,
     touched: Vec<u8>,
@@ -339,13 +349,18 @@ struct Recording<'a> {
 impl Sink for Recording<'_> {
     #[inline(always)]
     fn stopping(&self) -> bool {
-        self.crew.over.load(Ordering::Relaxed) || self.member.writer.stopping()
+        self.periodic_threads.over.load(Ordering::Relaxed) || self.member.writer.stopping()
     }
 
     #[inline(always)]
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
-        self.member.writer.record_event(sample, self.crew.epoch, missed, self.member.thread.interval);
+        self.member.writer.record_event(
+            sample,
+            self.periodic_threads.epoch,
+            missed,
+            self.member.thread.interval,
+        );
         if early {
             self.early += 1;
             self.member.writer.early();
@@ -361,7 +376,7 @@ impl Sink for Recording<'_> {
         }
         if sample.value > self.member.writer.threshold() {
             self.exceeded(sample);
-            if self.crew.periodic.stop_at_threshold {
+            if self.periodic_threads.periodic.stop_at_threshold {
                 return false;
             }
         }
@@ -384,8 +399,8 @@ impl Recording<'_> {
                 rustix::thread::sched_getcpu()
             ));
         }
-        if self.crew.periodic.stop_at_threshold {
-            self.crew.over.store(true, Ordering::Relaxed);
+        if self.periodic_threads.periodic.stop_at_threshold {
+            self.periodic_threads.over.store(true, Ordering::Relaxed);
             if let Some(switch) = &self.member.switch {
                 let _ = rustix::io::write(switch, b"0");
             }
@@ -414,7 +429,10 @@ impl Recording<'_> {
         }
         if let Some((_, writer)) = &mut self.member.response {
             let at_monotonic = at.saturating_add_signed(self.to_monotonic);
-            writer.record(at.saturating_sub(woken.due), at_monotonic.saturating_sub(self.crew.epoch));
+            writer.record(
+                at.saturating_sub(woken.due),
+                at_monotonic.saturating_sub(self.periodic_threads.epoch),
+            );
         }
     }
 }

@@ -1,0 +1,104 @@
+use super::super::testing::Fate::{Damage, Echo, Flood, Garbage, Late, Lose, Overtaken, Twice};
+use super::super::testing::{Fate, Scripted};
+use super::*;
+use latscope_os::clock::MonotonicRaw;
+
+const EXACT: LongPing = LongPing { form: Form::Exact, word: Word::Eight };
+
+fn ping_loop(fates: &[Fate]) -> PingLoop {
+    PingLoop::new(Box::new(Scripted::new(fates.iter().copied())), 20_000_000)
+}
+
+fn ping(ping_loop: &mut PingLoop) -> bool {
+    match ping_loop.ping(Kind::Ping, Ping::SIZE, MonotonicRaw) {
+        Ok(_) => true,
+        Err(Failure::Timeout) => false,
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+#[test]
+fn pings_of_every_kind_come_back() {
+    for (kind, length) in
+        [(Kind::Ping, 48), (Kind::Block, 8), (Kind::Block, 13), (Kind::Block, 496), (Kind::Word, 4)]
+    {
+        let mut ping_loop = ping_loop(&[]);
+        for _ in 0..3 {
+            ping_loop.ping(kind, length, MonotonicRaw).unwrap();
+        }
+        assert_eq!(ping_loop.tally(), Tally::default());
+    }
+}
+
+#[test]
+fn a_late_echo_is_not_that_of_the_next_ping() {
+    let mut ping_loop = ping_loop(&[Late]);
+    assert!(!ping(&mut ping_loop), "it is lost");
+    assert!(ping(&mut ping_loop));
+    assert_eq!(ping_loop.tally(), Tally { lost: 1, late: 1, ..Tally::default() });
+}
+
+#[test]
+fn what_is_no_echo_is_counted_and_the_echo_still_awaited() {
+    let mut ping_loop = ping_loop(&[Garbage, Twice, Echo, Damage, Echo]);
+    assert_eq!([(); 5].map(|()| ping(&mut ping_loop)), [true, true, true, false, true]);
+    assert_eq!(ping_loop.tally(), Tally { lost: 1, mismatched: 2, duplicated: 1, ..Tally::default() });
+}
+
+#[test]
+fn a_flood_of_old_echoes_has_an_end() {
+    let mut ping_loop = ping_loop(&[Flood, Lose]);
+    assert!(ping(&mut ping_loop));
+    assert!(!ping(&mut ping_loop), "the flood is of the first, and the second never comes");
+    let tally = ping_loop.tally();
+    assert_eq!(tally.lost, 1);
+    assert!(tally.duplicated > 0);
+}
+
+#[test]
+fn packets_are_timed_together_and_one_by_one() {
+    for form in [Form::Exact, Form::Legacy] {
+        let sent = LongPing { form, word: Word::Eight };
+        let mut ping_loop = ping_loop(&[]);
+        assert!(ping_loop.long_ping(sent, MonotonicRaw).unwrap().is_some());
+        let mut packets = 0;
+        assert!(ping_loop.lock_step(sent, MonotonicRaw, |_| packets += 1).unwrap().is_some());
+        assert_eq!((packets, ping_loop.tally()), (sent.packets(), Tally::default()));
+    }
+}
+
+#[test]
+fn a_long_ping_with_a_doubtful_packet_is_no_sample() {
+    for (fate, expected) in [
+        (Overtaken, Tally { reordered: 1, ..Tally::default() }),
+        (Garbage, Tally { mismatched: 1, ..Tally::default() }),
+        (Twice, Tally { duplicated: 1, ..Tally::default() }),
+    ] {
+        let mut ping_loop = ping_loop(&[Echo, fate]);
+        assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_none(), "{fate:?}");
+        assert_eq!(ping_loop.tally(), expected, "{fate:?}");
+    }
+}
+
+#[test]
+fn late_packets_are_drained_before_the_next_long_ping() {
+    let mut ping_loop = ping_loop(&[Late, Late, Lose, Echo, Echo, Echo, Echo, Echo, Lose]);
+    // The sixth echo brings the late ones: nine packets less two that are lost.
+    assert!(matches!(ping_loop.long_ping(EXACT, MonotonicRaw), Err(Failure::Timeout)));
+    ping_loop.fence().unwrap();
+    assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
+    assert_eq!(ping_loop.tally().lost, 1);
+    // Copies of the fence itself are late, too.
+    let mut ping_loop = self::ping_loop(&[Twice]);
+    ping_loop.fence().unwrap();
+    assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
+    assert_eq!(ping_loop.tally(), Tally { late: 1, ..Tally::default() });
+}
+
+#[test]
+fn packets_that_come_while_others_wait_for_room_are_of_the_long_ping() {
+    let channel = Scripted::new([]).with_room(2);
+    let mut ping_loop = PingLoop::new(Box::new(channel), 1_000_000_000);
+    assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
+    assert_eq!(ping_loop.tally(), Tally::default());
+}
