@@ -12,6 +12,7 @@ pub mod sampler;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
+pub mod settings;
 pub mod timebase;
 pub mod waits;
 pub mod worker;
