@@ -9,10 +9,10 @@ pub mod probe;
 pub mod protocol;
 pub mod recorder;
 pub mod sampler;
+pub mod settings;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
-pub mod settings;
 pub mod timebase;
 pub mod waits;
 pub mod worker;

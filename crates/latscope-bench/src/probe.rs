@@ -1,8 +1,9 @@
 //! What a probe is, and what is asked of it.
 
 use crate::bench::Bench;
+use crate::settings::{Settings, Word};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Params, Point, Policy, Step, Stop};
+use latscope_core::plan::{ParamValue, Point, Policy, Step, Stop};
 use latscope_core::report::Semantics;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -147,6 +148,15 @@ impl PlanInput {
         words
     }
 
+    /// The user's values of a parameter that is one of `W`'s words, or the default ones. A
+    /// parameter that several probes of a family have may take words that others know.
+    pub fn words<W: Word>(&self, name: &str, default: &[W]) -> Vec<W> {
+        match self.values.get(name) {
+            None => default.to_vec(),
+            Some(values) => values.iter().filter_map(|value| W::named(&value.to_string())).collect(),
+        }
+    }
+
     /// Whether the user gave values for a parameter.
     pub fn gave(&self, name: &str) -> bool {
         self.values.contains_key(name)
@@ -190,8 +200,8 @@ impl Probe {
     }
 
     /// A point of this probe.
-    pub fn point(&self, params: Params, title: impl Into<String>, row: bool) -> Point {
-        let revision = self.revision;
+    pub fn point(&self, settings: impl Settings, title: impl Into<String>, row: bool) -> Point {
+        let (revision, params) = (self.revision, settings.params());
         Point { probe: self.id.to_owned(), revision, params, title: title.into(), row }
     }
 }

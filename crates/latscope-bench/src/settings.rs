@@ -22,7 +22,8 @@ pub trait Settings: Serialize + DeserializeOwned {
     /// # Errors
     /// A parameter is missing, unknown, or has another value than it may have.
     fn read(point: &Point) -> Result<Self> {
-        let invalid = || format!("the parameters of a point of {} are invalid: {:?}", point.probe, point.params);
+        let invalid =
+            || format!("the parameters of a point of {} are invalid: {:?}", point.probe, point.params);
         let value = serde_json::to_value(&point.params).with_context(invalid)?;
         let settings: Self = serde_json::from_value(value).with_context(invalid)?;
         ensure!(settings.params() == point.params, invalid());

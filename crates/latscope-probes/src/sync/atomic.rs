@@ -3,14 +3,15 @@
 
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::counted;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +28,7 @@ pub static ATOMIC: Probe = Probe {
         Param {
             name: "operation",
             help: "What is done: fetch-add, compare-exchange, swap and store are sequentially consistent, load is an acquire load, fence a full one after a plain store.",
-            kind: Kind::Choice(OPERATIONS),
+            kind: Kind::Choice(Operation::WORDS),
             axis: false,
         },
         Param {
@@ -39,7 +40,7 @@ pub static ATOMIC: Probe = Probe {
         Param {
             name: "sharing",
             help: "Each thread on a line of its own; all on one word; or each on its own word of one line.",
-            kind: Kind::Choice(SHARING),
+            kind: Kind::Choice(Sharing::WORDS),
             axis: false,
         },
     ],
@@ -51,26 +52,57 @@ pub static ATOMIC: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: "sync.atomic", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
-const OPERATIONS: &[&str] = &["fetch-add", "compare-exchange", "swap", "store", "fence", "load"];
-const SHARING: &[&str] = &["private", "contended", "false-sharing"];
+words! {
+    /// What a thread does; what may fail is tried until it succeeds.
+    enum Operation {
+        /// Add one.
+        FetchAdd = "fetch-add",
+        /// Add one by compare and exchange.
+        CompareExchange = "compare-exchange",
+        /// Exchange the word.
+        Swap = "swap",
+        /// Store, sequentially consistent.
+        Store = "store",
+        /// A full fence after a plain store.
+        Fence = "fence",
+        /// Load, acquire.
+        Load = "load",
+    }
+}
+
+words! {
+    /// Which words the threads work on.
+    enum Sharing {
+        /// Each on a line of its own.
+        Private = "private",
+        /// All on one.
+        Contended = "contended",
+        /// Each on its own word of one line.
+        FalseSharing = "false-sharing",
+    }
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Setting {
+    operation: Operation,
+    threads: u64,
+    sharing: Sharing,
+}
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let chosen = ["operation", "threads", "sharing"].iter().any(|name| input.gave(name));
     let combinations = if chosen { asked(input) } else { usual(input, machine.allowed.0.len() as u64) };
-    combinations
-        .into_iter()
-        .map(|(operation, threads, sharing)| point(&operation, threads, &sharing))
-        .collect()
+    combinations.into_iter().map(point).collect()
 }
 
 /// Every combination of the values given; the rest at their plainest.
-fn asked(input: &PlanInput) -> Vec<(String, u64, String)> {
+fn asked(input: &PlanInput) -> Vec<Setting> {
     let mut all = Vec::new();
-    for sharing in input.texts("sharing", &["private"]) {
-        let threads = if sharing == "private" { 1 } else { 2 };
+    for sharing in input.words("sharing", &[Sharing::Private]) {
+        let threads = if sharing == Sharing::Private { 1 } else { 2 };
         for threads in input.numbers("threads", &[threads]) {
-            for operation in input.texts("operation", OPERATIONS) {
-                all.push((operation, threads.max(1), sharing.clone()));
+            for operation in input.words("operation", Operation::ALL) {
+                all.push(Setting { operation, threads: threads.max(1), sharing });
             }
         }
     }
@@ -79,14 +111,16 @@ fn asked(input: &PlanInput) -> Vec<(String, u64, String)> {
 
 /// What a survey shows: each operation alone, the cost of contention, and that
 /// of false sharing beside two threads that share nothing.
-fn usual(input: &PlanInput, cpus: u64) -> Vec<(String, u64, String)> {
-    let point = |operation: &str, threads, sharing: &str| (operation.to_owned(), threads, sharing.to_owned());
-    let mut all: Vec<_> = OPERATIONS.iter().map(|operation| point(operation, 1, "private")).collect();
-    for operation in ["fetch-add", "compare-exchange"] {
-        all.extend(contenders(input, cpus).into_iter().map(|threads| point(operation, threads, "contended")));
+fn usual(input: &PlanInput, cpus: u64) -> Vec<Setting> {
+    let setting = |operation, threads, sharing| Setting { operation, threads, sharing };
+    let alone = |operation: &Operation| setting(*operation, 1, Sharing::Private);
+    let mut all: Vec<Setting> = Operation::ALL.iter().map(alone).collect();
+    for operation in [Operation::FetchAdd, Operation::CompareExchange] {
+        let contended = |threads| setting(operation, threads, Sharing::Contended);
+        all.extend(contenders(input, cpus).into_iter().map(contended));
     }
-    all.push(point("fetch-add", 2, "private"));
-    all.push(point("fetch-add", 2, "false-sharing"));
+    all.push(setting(Operation::FetchAdd, 2, Sharing::Private));
+    all.push(setting(Operation::FetchAdd, 2, Sharing::FalseSharing));
     all
 }
 
@@ -101,34 +135,33 @@ fn contenders(input: &PlanInput, cpus: u64) -> BTreeSet<u64> {
     }
 }
 
-fn point(operation: &str, threads: u64, sharing: &str) -> Point {
-    let title = match (sharing, threads) {
-        ("private", 1) => format!("atomic {operation}"),
-        ("private", threads) => format!("{operation} by {threads}, own lines"),
-        (sharing, threads) => format!("{operation} by {threads}, {}", sharing.replace('-', " ")),
+fn point(setting: Setting) -> Point {
+    let operation = setting.operation.word();
+    let title = match (setting.sharing, setting.threads) {
+        (Sharing::Private, 1) => format!("atomic {operation}"),
+        (Sharing::Private, threads) => format!("{operation} by {threads}, own lines"),
+        (sharing, threads) => format!("{operation} by {threads}, {}", sharing.word().replace('-', " ")),
     };
-    let row = threads <= 2;
-    let params =
-        params([("operation", operation.into()), ("threads", threads.into()), ("sharing", sharing.into())]);
-    ATOMIC.point(params, title, row)
+    ATOMIC.point(setting, title, setting.threads <= 2)
 }
 
 /// The words the threads work on: eight to a line, lines of their own.
 type Words = Arc<[Line<[AtomicU64; 8]>]>;
 
 /// Where the word of a thread is: its line and its place there.
-fn place(sharing: &str, thread: usize) -> (usize, usize) {
+fn place(sharing: Sharing, thread: usize) -> (usize, usize) {
     match sharing {
-        "private" => (thread, 0),
-        "contended" => (0, 0),
-        _ => (thread / 8, thread % 8),
+        Sharing::Private => (thread, 0),
+        Sharing::Contended => (0, 0),
+        Sharing::FalseSharing => (thread / 8, thread % 8),
     }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut cool = true;
     for (index, point) in bench.points().iter().enumerate() {
-        let threads = point.number("threads") as usize;
+        let setting = Setting::read(point)?;
+        let threads = setting.threads as usize;
         if cool && threads > 1 && bench.cpus().len() > 1 {
             placement::heat(bench.cpus());
             cool = false;
@@ -136,7 +169,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let cpus = bench.cpus().to_vec();
         if threads > cpus.len() {
             lacks_cpus(bench, index, threads, cpus.len());
-        } else if let Err(error) = measure(bench, index, point, &cpus[..threads]) {
+        } else if let Err(error) = measure(bench, index, setting, &cpus[..threads]) {
             bench.unsupported(index, format!("{error:#}"), "");
         }
     }
@@ -151,10 +184,9 @@ fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
     bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");
 }
 
-fn measure(bench: &mut Bench, index: usize, point: &Point, cpus: &[u32]) -> Result<()> {
-    let (operation, sharing) = (point.text("operation"), point.text("sharing"));
+fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> Result<()> {
+    let (operation, sharing) = (setting.operation.atomic(), setting.sharing);
     let words: Words = cpus.iter().map(|_| Line::default()).collect();
-    let operation = operation_named(operation);
     let batch = Batch { ops: UNROLL, cycles: cpus.len() == 1, ..Batch::default() };
     let word = |words: &Words, thread: usize| {
         let (line, place) = place(sharing, thread);
@@ -205,11 +237,16 @@ fn fairness(own_ns: f64, helpers: &[Done]) -> Option<f64> {
     (rates.len() == helpers.len() + 1 && fastest > 0.0).then(|| slowest / fastest)
 }
 
-/// The operation of this name; one that may fail is tried until it succeeds.
-fn operation_named(name: &str) -> Atomic {
-    match name {
-        "compare-exchange" => Atomic::CompareExchangeLoop,
-        other => Atomic::from_name(other).expect("names are checked before they come here"),
+impl Operation {
+    fn atomic(self) -> Atomic {
+        match self {
+            Operation::FetchAdd => Atomic::FetchAdd,
+            Operation::CompareExchange => Atomic::CompareExchangeLoop,
+            Operation::Swap => Atomic::Swap,
+            Operation::Store => Atomic::StoreSeqCst,
+            Operation::Fence => Atomic::Fence,
+            Operation::Load => Atomic::Load,
+        }
     }
 }
 
@@ -233,7 +270,7 @@ mod tests {
             .map(|p| p.number("threads"))
             .collect();
         assert_eq!(counts, [2, 4, 6]);
-        assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), OPERATIONS.len());
+        assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), Operation::ALL.len());
         let alone = plan(&harness::input(), &machine("0"));
         assert!(alone.iter().any(|p| p.number("threads") == 2), "reported, not left out");
     }
@@ -243,22 +280,22 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("threads".into(), vec![2.into(), 3.into()]);
         input.values.insert("sharing".into(), vec![ParamValue::from("false-sharing")]);
-        assert_eq!(plan(&input, &machine("0-3")).len(), 2 * OPERATIONS.len());
+        assert_eq!(plan(&input, &machine("0-3")).len(), 2 * Operation::ALL.len());
     }
 
     #[test]
     fn threads_share_what_they_should() {
-        assert_eq!([place("private", 0), place("private", 9)], [(0, 0), (9, 0)]);
-        assert_eq!([place("contended", 0), place("contended", 9)], [(0, 0), (0, 0)]);
-        assert_eq!([place("false-sharing", 1), place("false-sharing", 9)], [(0, 1), (1, 1)]);
+        assert_eq!([place(Sharing::Private, 0), place(Sharing::Private, 9)], [(0, 0), (9, 0)]);
+        assert_eq!([place(Sharing::Contended, 0), place(Sharing::Contended, 9)], [(0, 0), (0, 0)]);
+        assert_eq!([place(Sharing::FalseSharing, 1), place(Sharing::FalseSharing, 9)], [(0, 1), (1, 1)]);
         assert_eq!(size_of::<Line<[AtomicU64; 8]>>(), 128);
     }
 
     #[test]
     fn every_operation_offered_is_known_and_counts_whole() {
-        for name in OPERATIONS {
+        for operation in Operation::ALL {
             let word = AtomicU64::new(0);
-            assert_eq!(atomics::run(operation_named(name), &word, UNROLL), UNROLL, "{name}");
+            assert_eq!(atomics::run(operation.atomic(), &word, UNROLL), UNROLL, "{operation:?}");
         }
     }
 

@@ -3,14 +3,14 @@
 
 use super::pipes;
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::Timebase;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
@@ -21,6 +21,7 @@ use latscope_exchange::wait::Block;
 use latscope_os::child::{self, Child, sum};
 use latscope_os::clock::Clock;
 use rustix::fd::{AsFd, OwnedFd};
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,7 @@ pub static CONTEXT_SWITCH: Probe = Probe {
     params: &[Param {
         name: "mode",
         help: "Whether the two share their memory or the switch changes the address space as well.",
-        kind: Kind::Choice(MODES),
+        kind: Kind::Choice(Mode::WORDS),
         axis: false,
     }],
     experiment: &EXPERIMENT,
@@ -69,17 +70,36 @@ static EXPERIMENT: Experiment =
 static RING_EXPERIMENT: Experiment =
     Experiment { name: "sync.ring", cpus: Cpus::One, scratch: false, policy: Policy::Other, run: run_ring };
 
-const MODES: &[&str] = &["threads", "processes"];
+words! {
+    /// What is switched between.
+    enum Mode {
+        /// Threads of one process.
+        Threads = "threads",
+        /// Processes: the address space is switched, too.
+        Processes = "processes",
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Switch {
+    mode: Mode,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Ring {
+    processes: u64,
+    size: u64,
+}
 
 /// Processes a ring may have: a limit on what a slip of the pen can start.
 const MOST_PROCESSES: u64 = 256;
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let point = |mode: &String| {
-        let title = format!("context switch between {mode}");
-        CONTEXT_SWITCH.point(params([("mode", mode.as_str().into())]), title, true)
+    let point = |mode: Mode| {
+        let title = format!("context switch between {}", mode.word());
+        CONTEXT_SWITCH.point(Switch { mode }, title, true)
     };
-    input.texts("mode", MODES).iter().map(point).collect()
+    input.words("mode", Mode::ALL).into_iter().map(point).collect()
 }
 
 fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
@@ -89,11 +109,7 @@ fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
             let processes = processes.clamp(2, MOST_PROCESSES);
             let title = format!("ring of {processes}, {} each, a switch", format_size(size));
             let row = (processes, size) == (16, 64 << 10);
-            points.push(RING.point(
-                params([("processes", processes.into()), ("size", size.into())]),
-                title,
-                row,
-            ));
+            points.push(RING.point(Ring { processes, size }, title, row));
         }
     }
     points
@@ -104,9 +120,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let _awake = placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
         placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
-        let measured = match point.text("mode") {
-            "threads" => between_threads(bench, index, cpu),
-            _ => ring(bench, index, cpu, 2, 0),
+        let measured = match Switch::read(point)?.mode {
+            Mode::Threads => between_threads(bench, index, cpu),
+            Mode::Processes => ring(bench, index, cpu, 2, 0),
         };
         match measured {
             Ok(alone) => show_parts(bench, index, alone),
@@ -128,7 +144,7 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let _awake = placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
         placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
-        let (processes, size) = (point.number("processes"), point.number("size"));
+        let Ring { processes, size } = Ring::read(point)?;
         if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
             bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)");
         }

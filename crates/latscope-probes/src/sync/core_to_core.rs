@@ -2,14 +2,15 @@
 
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_os::sched;
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The matrix of round trips between all pairs of CPUs.
@@ -24,7 +25,7 @@ pub static CORE_TO_CORE: Probe = Probe {
         Param {
             name: "mode",
             help: "One line that both change by compare-and-exchange, or a line for each direction.",
-            kind: Kind::Choice(MODES),
+            kind: Kind::Choice(Mode::WORDS),
             axis: false,
         },
     ],
@@ -36,7 +37,22 @@ pub static CORE_TO_CORE: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: "sync.core-to-core", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
-const MODES: &[&str] = &["cas", "two-lines"];
+words! {
+    /// What travels.
+    enum Mode {
+        /// One line that both change by compare and exchange.
+        Cas = "cas",
+        /// A line for each direction.
+        TwoLines = "two-lines",
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Travel {
+    /// Two CPUs: `0-1`.
+    pair: String,
+    mode: Mode,
+}
 
 /// Pairs in a survey: all pairs of eight CPUs.
 const SURVEYED: usize = 28;
@@ -55,13 +71,12 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         _ => String::new(),
     };
     let mut points = Vec::new();
-    for mode in input.texts("mode", MODES) {
+    for mode in input.words("mode", Mode::ALL) {
         for (a, b) in &pairs {
             let pair = format!("{a}-{b}");
             let named = if a == b { String::new() } else { format!(" {pair}") };
-            let title = format!("core to core{named}, {}{left_out}", mode.replace('-', " "));
-            let params = params([("pair", pair.as_str().into()), ("mode", mode.as_str().into())]);
-            points.push(CORE_TO_CORE.point(params, title, (*a, *b) == pairs[0]));
+            let title = format!("core to core{named}, {}{left_out}", mode.word().replace('-', " "));
+            points.push(CORE_TO_CORE.point(Travel { pair, mode }, title, (*a, *b) == pairs[0]));
         }
     }
     points
@@ -88,7 +103,8 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let (here, there) = point.text("pair").split_once('-').context("a pair is two CPUs, a-b")?;
+    let Travel { pair, mode } = Travel::read(point)?;
+    let (here, there) = pair.split_once('-').context("a pair is two CPUs, a-b")?;
     let (here, there): (u32, u32) = (here.parse()?, there.parse()?);
     if here == there {
         placement::lacks_a_cpu(bench, index);
@@ -97,7 +113,7 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
     // Fresh pages for each pair, first touched on its first CPU.
     let lines = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Threads)?;
-    let answer = answer(point.text("mode"));
+    let answer = answer(mode);
     let theirs = lines.clone();
     let mut turn = 0;
     let share: Share = Box::new(move |iterations, _| {
@@ -106,7 +122,7 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
         iterations
     });
     let thread_group = ThreadGroup::start(bench.timebase(), vec![(there, share)])?;
-    let input = ask(point.text("mode"));
+    let input = ask(mode);
     let mut turn = 0;
     thread_group.measure(bench, index, 1, |iterations| {
         input(&lines, turn, iterations);
@@ -122,12 +138,12 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
 type Lines = [Lane<AtomicU64>; 2];
 type Side = fn(&Lines, u64, u64);
 
-fn ask(mode: &str) -> Side {
-    if mode == "cas" { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
+fn ask(mode: Mode) -> Side {
+    if mode == Mode::Cas { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
 }
 
-fn answer(mode: &str) -> Side {
-    if mode == "cas" { |lines, _, count| swap(lines, 1, 0, count) } else { answer_by_two_lines }
+fn answer(mode: Mode) -> Side {
+    if mode == Mode::Cas { |lines, _, count| swap(lines, 1, 0, count) } else { answer_by_two_lines }
 }
 
 /// Waits for `from` and makes it `to`, `count` times. Each attempt wants the

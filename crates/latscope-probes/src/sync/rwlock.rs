@@ -1,18 +1,19 @@
 //! The read-write lock: uncontended, and a writer that waits for readers.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::timebase::AnyClock;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::Semantics;
 use latscope_os::clock::Clock;
 use latscope_os::rwlock::RwLock;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Scope, SharedCell};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -27,7 +28,7 @@ pub static RWLOCK: Probe = Probe {
     params: &[Param {
         name: "mode",
         help: "Uncontended for reading or for writing, or a writer that waits for a reader.",
-        kind: Kind::Choice(MODES),
+        kind: Kind::Choice(Mode::WORDS),
         axis: false,
     }],
     experiment: &EXPERIMENT,
@@ -38,15 +39,30 @@ pub static RWLOCK: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: "sync.rwlock", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-const MODES: &[&str] = &["read", "write", "writer-waits"];
+words! {
+    /// What is locked, and whether that has to wait.
+    enum Mode {
+        /// For reading, uncontended.
+        Read = "read",
+        /// For writing, uncontended.
+        Write = "write",
+        /// For writing, while a reader has the lock.
+        WriterWaits = "writer-waits",
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Lock {
+    mode: Mode,
+}
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let title = |mode: &str| match mode {
-        "writer-waits" => "read-write lock, a writer waits for a reader".to_owned(),
-        mode => format!("read-write lock, {mode} lock + unlock, uncontended"),
+    let title = |mode: Mode| match mode {
+        Mode::WriterWaits => "read-write lock, a writer waits for a reader".to_owned(),
+        mode => format!("read-write lock, {} lock + unlock, uncontended", mode.word()),
     };
-    let point = |mode: &String| RWLOCK.point(params([("mode", mode.as_str().into())]), title(mode), false);
-    input.texts("mode", MODES).iter().map(point).collect()
+    let point = |mode| RWLOCK.point(Lock { mode }, title(mode), false);
+    input.words("mode", Mode::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -55,14 +71,14 @@ fn run(bench: &mut Bench) -> Result<()> {
         let lock = SharedCell::<RwLock>::create(Scope::Threads).context("no memory for a lock")?;
         // glibc's locks may take a shorter way while a process has one thread only.
         let mut reader = Reader::start(bench.timebase().clock(), lock.clone(), cpu)?;
-        match point.text("mode") {
-            "read" => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
+        match Lock::read(point)?.mode {
+            Mode::Read => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
                 (0..iterations).for_each(|_| lock.read(|| ()));
             })?,
-            "write" => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
+            Mode::Write => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
                 (0..iterations).for_each(|_| lock.write(|| ()));
             })?,
-            _ => writer_waits(bench, index, &lock, &mut reader)?,
+            Mode::WriterWaits => writer_waits(bench, index, &lock, &mut reader)?,
         }
     }
     Ok(())
