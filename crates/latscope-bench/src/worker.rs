@@ -51,6 +51,10 @@ fn run(
     let step = &assignment.step;
     let experiment =
         registry.experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
+    for point in &step.points {
+        let probe = registry.find(&point.probe).ok_or_else(|| anyhow!("no probe {:?}", point.probe))?;
+        probe.check(&point.params)?;
+    }
     // Periodic threads place themselves; this one only waits for them, on any CPU.
     let pin = step.cpus.first().copied().filter(|_| step.periodic.is_none());
     let mut shortfalls = prepare(pin, step.policy)?;

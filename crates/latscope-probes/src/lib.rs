@@ -176,6 +176,29 @@ mod tests {
     }
 
     #[test]
+    fn every_planned_point_passes_the_check_of_its_worker() {
+        let machine = latscope_engine::harness::machine();
+        let mut wrong = Vec::new();
+        for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
+            for survey in [true, false] {
+                let input = PlanInput { profile, survey, ..latscope_engine::harness::input() };
+                for probe in REGISTRY.known() {
+                    let points = (probe.plan)(&input, &machine).into_iter();
+                    wrong.extend(
+                        points.filter_map(|point| probe.check(&point.params).err()).map(|e| e.to_string()),
+                    );
+                }
+            }
+        }
+        wrong.sort();
+        wrong.dedup();
+        assert_eq!(wrong, [""; 0]);
+        let check = |name: &str, value: ParamValue| sync::PROBES[1].check(&[(name.to_owned(), value)].into());
+        assert!(check("mode", "read".into()).is_ok() && check("other", 1.into()).is_ok());
+        assert!(check("mode", "reed".into()).is_err() && check("mode", 1.into()).is_err());
+    }
+
+    #[test]
     fn one_of_a_thing_is_in_the_singular() {
         let machine = latscope_engine::harness::machine();
         let things = ["threads", "CPUs", "chains", "processes", "descriptors", "pairs", "pages", "calls"];

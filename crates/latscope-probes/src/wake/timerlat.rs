@@ -33,6 +33,7 @@ pub static TIMERLAT: Probe = Probe {
         Param { name: "context", help: "How far the activation had come.", kind: Kind::Stated, axis: false },
         Param { name: "cpu", help: "CPU of the timer; `all` is their sum.", kind: Kind::Stated, axis: true },
         Param { name: "policy", help: "Scheduling policy of the thread.", kind: Kind::Stated, axis: false },
+        Param { name: "priority", help: "Its priority.", kind: Kind::Stated, axis: false },
     ],
     experiment: &EXPERIMENT,
     revision: 1,

@@ -1,0 +1,189 @@
+//! The layers of ARCHITECTURE.md hold: crates use what its table says, files of a crate do not
+//! import each other in circles, and no crate is too large to be known.
+#![forbid(unsafe_code)]
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lines of code that a crate may have, tests and comments not counted.
+const LARGEST: usize = 16_000;
+
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// What cargo knows: the crates of the workspace that each one uses, but for its tests.
+fn metadata() -> Uses {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
+    let metadata: Value = serde_json::from_slice(&cargo.output().unwrap().stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let uses = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        let normal = all.filter(|one| one["kind"].is_null()).filter_map(|one| one["name"].as_str());
+        normal.filter(|name| name.starts_with("latscope")).map(str::to_owned).collect()
+    };
+    packages.iter().map(|one| (one["name"].as_str().unwrap().to_owned(), uses(one))).collect()
+}
+
+/// What the table of ARCHITECTURE.md says.
+fn table() -> Uses {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let part = page.split("## The crates").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = part.lines().filter(|line| line.starts_with("| `"));
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+        let names = cells[2].trim_matches([' ', '|']).split(", ").filter(|name| *name != "–");
+        let uses = names.map(|name| format!("latscope-{name}")).collect();
+        (cells[0].trim_matches([' ', '`']).to_owned(), uses)
+    };
+    rows.map(row).collect()
+}
+
+#[test]
+fn crates_use_what_the_table_of_the_architecture_says() {
+    assert_eq!(table(), metadata());
+}
+
+/// The code of a file before its tests, without comments.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Files that only tests have.
+const FOR_TESTS: [&str; 6] = ["tests", "testing", "conformance", "golden", "fixture", "harness"];
+
+/// The modules of a crate: their path within it, and their code.
+fn modules(source: &Path, at: &[String], found: &mut BTreeMap<Vec<String>, String>) {
+    for entry in fs::read_dir(source).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if FOR_TESTS.contains(&name.as_str()) {
+            continue;
+        }
+        let inner = || at.iter().cloned().chain([name.clone()]).collect::<Vec<_>>();
+        if path.is_dir() {
+            modules(&path, &inner(), found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let module = if ["mod", "lib", "main"].contains(&name.as_str()) { at.to_vec() } else { inner() };
+            found.entry(module).or_default().push_str(&code(&path));
+        }
+    }
+}
+
+/// `use a::{b, c::d};` as `a::b` and `a::c::d`.
+fn flat(before: &str, tree: &str, paths: &mut Vec<String>) {
+    let (mut depth, mut begin) = (0, 0);
+    let ends = tree.char_indices().chain([(tree.len(), ',')]);
+    for (at, character) in ends {
+        match character {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                let part = tree[begin..at].trim();
+                match part.split_once('{') {
+                    Some((path, rest)) => flat(&format!("{before}{path}"), rest.trim_end_matches('}'), paths),
+                    None if !part.is_empty() => paths.push(format!("{before}{part}")),
+                    None => {}
+                }
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The paths that a file imports.
+fn imported(code: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest.find("use ") {
+        let begins = at == 0 || rest[..at].ends_with('\n');
+        rest = &rest[at + "use ".len()..];
+        let end = rest.find(';').unwrap_or(rest.len());
+        if begins {
+            flat("", &rest[..end].replace('\n', " "), &mut paths);
+        }
+    }
+    paths
+}
+
+/// The module of the crate in which an imported path ends.
+fn resolved<'a>(
+    path: &str,
+    within: &[String],
+    modules: &'a BTreeMap<Vec<String>, String>,
+) -> Option<&'a Vec<String>> {
+    let mut names = path.split("::").map(str::trim).peekable();
+    let mut at = match names.next()? {
+        "crate" => Vec::new(),
+        "super" => within[..within.len().checked_sub(1)?].to_vec(),
+        _ => return None,
+    };
+    while names.next_if_eq(&"super").is_some() {
+        at.pop();
+    }
+    for name in names {
+        at.push(name.to_owned());
+        if !modules.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    Some(modules.get_key_value(&at)?.0)
+}
+
+/// Modules that can be reached from each other: what is left when those that import nothing of the
+/// rest, or that nothing of the rest imports, are taken away again and again.
+fn circles(modules: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
+    let edges = modules.iter().flat_map(|(module, code)| {
+        let paths = imported(code).into_iter();
+        let targets = paths.filter_map(|path| resolved(&path, module, modules));
+        targets.filter(|target| *target != module).map(|target| (module, target)).collect::<Vec<_>>()
+    });
+    let mut edges: BTreeSet<_> = edges.collect();
+    loop {
+        let imports: BTreeSet<_> = edges.iter().map(|(from, _)| *from).collect();
+        let is_imported: BTreeSet<_> = edges.iter().map(|(_, to)| *to).collect();
+        let before = edges.len();
+        edges.retain(|(from, to)| is_imported.contains(from) && imports.contains(to));
+        if edges.len() == before {
+            return edges
+                .iter()
+                .map(|(from, to)| format!("{} -> {}", from.join("::"), to.join("::")))
+                .collect();
+        }
+    }
+}
+
+#[test]
+fn files_import_each_other_in_no_circle_and_no_crate_is_too_large() {
+    for one in fs::read_dir(root().join("crates")).unwrap() {
+        let source = one.unwrap().path().join("src");
+        let mut found = BTreeMap::new();
+        modules(&source, &[], &mut found);
+        assert_eq!(circles(&found), BTreeSet::new(), "{}", source.display());
+        let lines: usize = found.values().map(|code| code.lines().count()).sum();
+        assert!((100..LARGEST).contains(&lines), "{}: {lines} lines of code", source.display());
+    }
+}
+
+#[test]
+fn a_circle_is_seen() {
+    let module = |name: &str| vec![name.to_owned()];
+    let of = |first: &str| {
+        let second = "use crate::{one::One, three};\n".to_owned();
+        let codes = [("one", first.to_owned()), ("two", second), ("three", String::new())];
+        codes.map(|(name, code)| (module(name), code)).into_iter().collect()
+    };
+    assert_eq!(circles(&of("use super::two::{Two, Three};\n")).len(), 2);
+    assert_eq!(circles(&of("use super::three::Three;\n")), BTreeSet::new());
+}
