@@ -78,7 +78,7 @@ words! {
         /// All on one.
         Contended = "contended",
         /// Each on its own word of one line.
-        FalseSharing = "false-sharing",
+        FalselyShared = "false-sharing",
     }
 }
 
@@ -120,7 +120,7 @@ fn usual(input: &PlanInput, cpus: u64) -> Vec<Setting> {
         all.extend(contenders(input, cpus).into_iter().map(contended));
     }
     all.push(setting(Operation::FetchAdd, 2, Sharing::Private));
-    all.push(setting(Operation::FetchAdd, 2, Sharing::FalseSharing));
+    all.push(setting(Operation::FetchAdd, 2, Sharing::FalselyShared));
     all
 }
 
@@ -153,7 +153,7 @@ fn place(sharing: Sharing, thread: usize) -> (usize, usize) {
     match sharing {
         Sharing::Private => (thread, 0),
         Sharing::Contended => (0, 0),
-        Sharing::FalseSharing => (thread / 8, thread % 8),
+        Sharing::FalselyShared => (thread / 8, thread % 8),
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
     fn threads_share_what_they_should() {
         assert_eq!([place(Sharing::Private, 0), place(Sharing::Private, 9)], [(0, 0), (9, 0)]);
         assert_eq!([place(Sharing::Contended, 0), place(Sharing::Contended, 9)], [(0, 0), (0, 0)]);
-        assert_eq!([place(Sharing::FalseSharing, 1), place(Sharing::FalseSharing, 9)], [(0, 1), (1, 1)]);
+        assert_eq!([place(Sharing::FalselyShared, 1), place(Sharing::FalselyShared, 9)], [(0, 1), (1, 1)]);
         assert_eq!(size_of::<Line<[AtomicU64; 8]>>(), 128);
     }
 
