@@ -45,9 +45,8 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
     let mut job = chosen(&options, word, SYSCALLS)?;
     if let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) {
         job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
-        job.notes.push(format!(
-            "measured on a file of our own, not on {file}: path depth and file system are ours"
-        ));
+        job.notes
+            .push(format!("measured on a temporary file, not on {file}: path depth and file system differ"));
     }
     Ok(job)
 }

@@ -99,9 +99,7 @@ impl Link {
         let mut line = String::new();
         match self.socket.read_line(&mut line) {
             Ok(0) => Ok(Heard::Gone),
-            Ok(_) => {
-                Ok(Heard::Message(serde_json::from_str(&line).context("the worker speaks another language")?))
-            }
+            Ok(_) => Ok(Heard::Message(serde_json::from_str(&line).context("invalid worker message")?)),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Heard::Gone),
             Err(error) => Err(error.into()),
         }

@@ -62,7 +62,7 @@ pub static FAMILIES: &[Family] = &[
     Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
     Family {
         name: "noise",
-        about: "Time stolen from a busy loop on each CPU, and by whom",
+        about: "Time taken from a busy loop on each CPU, and what took it",
         probes: noise::PROBES,
     },
     Family {

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 0x00 | host | the [`Command`] |
 //! | 0x40 | remote | the command that it obeys |
-//! | 0x80 | host | a bare word |
+//! | 0x80 | host | a single word |
 //! | 0xC0 | remote | the same word, echoed when that is the order |
 //!
 //! A remote accepts a command when it has left what it did before. Until then it
@@ -53,7 +53,7 @@ pub enum Order {
     /// To serve the driver of the link, and to sleep whenever there is nothing to do until it is
     /// kicked: for this driver's messages and orders alike.
     Doorbell,
-    /// To echo the bare word.
+    /// To echo the single word.
     Word,
     /// To end.
     Stop,
@@ -151,7 +151,7 @@ impl<M: Memory> Control<M> {
         self.memory.store_u64(self.at + ACCEPTED, command.0)
     }
 
-    /// The host sends a bare word: another than the one before.
+    /// The host sends a single word: another than the one before.
     ///
     /// # Errors
     /// See [`Control::issue`].

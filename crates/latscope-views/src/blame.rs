@@ -50,7 +50,7 @@ pub fn words(cause: &Cause) -> String {
     let name = name.as_str();
     let with = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{what}: {name}") };
     match cause.kind.as_str() {
-        "thread" if name == "itself" => "the thread itself, on its way".to_owned(),
+        "thread" if name == "itself" => "the measured thread itself".to_owned(),
         "thread" => format!("thread {name} (pid {}) held the CPU", cause.pid),
         "irq" => format!("interrupt {name}"),
         "softirq" => format!("softirq {name}"),
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn every_kind_has_its_words() {
         for (kind, name, pid, said) in [
-            ("thread", "itself", 7, "the thread itself, on its way"),
+            ("thread", "itself", 7, "the measured thread itself"),
             ("lock", "writer", 9, "blocked in the kernel until writer (pid 9)"),
             ("lock", "", 0, "blocked in the kernel"),
             ("idle-exit", "from state 3", 0, "exit from idle from state 3"),

@@ -26,7 +26,7 @@ fn report() -> Report {
     let mut report = fixture::report();
     report.findings = [
         "The L3 cache is declared as 105 MiB, but a random chase leaves it at 6.55 MiB: on this machine it is \
-         partitioned, or its neighbours use it.",
+         partitioned, or other guests use it.",
         "Reading in sequence shows no cache steps: the prefetcher hides them.",
     ]
     .map(|text| Finding { text: text.to_owned(), ..Finding::default() })

@@ -26,7 +26,7 @@ const CHECKS: [Check; 9] = [
     ("image: every byte comes back at full rate", bandwidth),
     ("image: blocks are verified by the image", sink),
     ("image: it uses the layout of the table, with the longest buffers", long_buffers),
-    ("image: a bare word comes back", words),
+    ("image: a single word comes back", words),
     ("image: it answers a second host without a reboot", second_host),
     ("image: it survives garbage all over the window", garbage),
     ("image: it ends when told to, with its status", stop),
@@ -178,7 +178,7 @@ fn words(machine: &mut Machine) -> Result<()> {
         Ok(start.elapsed())
     };
     let times = (1..=100_000).map(&mut one).collect::<Result<_>>()?;
-    tell("a bare word", times)
+    tell("a single word", times)
 }
 
 /// One that finds the rings and the status of the first, which has just gone.

@@ -25,7 +25,7 @@ const MEAN: Of = |summary| summary.mean;
 /// The time for a stretch that memory takes, line of 64 bytes by line, or that is enough if that is longer.
 const MEMORY: Of = |summary| summary.p50.map(|line| (line * STRETCH / 64.0).max(ENOUGH));
 
-/// What a ping may take more than a bare word: 1 µs.
+/// What a ping may take more than a single word: 1 µs.
 const MICROSECOND_MORE: Of = |summary| summary.p50.map(|ns| ns + 1000.0);
 
 const fn limit(name: &'static str, most: f64) -> Limit {
@@ -45,7 +45,7 @@ static CONTESTS: &[Contest] = &[
     },
     Contest {
         name: "mailbox",
-        what: "a bare word between the endpoints of that ping: what RPMsg costs is the difference",
+        what: "a single word between the endpoints of that ping: what RPMsg costs is the difference",
         ours: Point("remote ping --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
         tool: None,
         theirs: Point("remote mailbox --wait spin --cpus {pair} --count 200000 --duration 1s", &[P50]),
@@ -93,7 +93,7 @@ static CONTESTS: &[Contest] = &[
     },
     Contest {
         name: "ivshmem",
-        what: "a ping of 48 bytes to the image in QEMU, both sides polling, beside the same image echoing a bare word",
+        what: "a ping of 48 bytes to the image in QEMU, both sides polling, beside the same image echoing a single word",
         ours: Point(
             "remote ping --transport ivshmem --wait spin --cpus {pair} --count 100000 --duration 1s",
             &[P50],
@@ -104,7 +104,7 @@ static CONTESTS: &[Contest] = &[
             &[MICROSECOND_MORE],
         ),
         rows: &[limit("p50", 1.0)],
-        differs: "theirs is the bare word and 1 µs more",
+        differs: "theirs is the single word and 1 µs more",
     },
 ];
 

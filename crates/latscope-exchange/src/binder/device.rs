@@ -107,7 +107,7 @@ impl Device {
                 format!("{path} had a context manager of another user, which the driver does not forget"),
                 "run as that user, or sudo rmmod binder_linux and load it again".to_owned(),
             ),
-            error => (format!("one cannot be the context manager of {path}: {error}"), String::new()),
+            error => (format!("cannot become the context manager of {path}: {error}"), String::new()),
         };
         Unavailable { reason, remedy }
     }

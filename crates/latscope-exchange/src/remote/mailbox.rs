@@ -1,4 +1,4 @@
-//! A bare word there and back, in the memory and between the endpoints of a link:
+//! A single word there and back, in the memory and between the endpoints of a link:
 //! what RPMsg costs is what a ping takes longer.
 
 use super::kicks::{Kicks, Next, Wait};

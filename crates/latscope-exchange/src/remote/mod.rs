@@ -208,7 +208,7 @@ pub const WAITS: &[&str] =
 /// What opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
 
-/// The transports between whose endpoints a bare word can go, in the same kind of memory.
+/// The transports between whose endpoints a single word can go, in the same kind of memory.
 pub static MAILBOXES: &[(&str, Mailbox)] = &[("shm", shm::mailbox), ("ivshmem", ivshmem::mailbox)];
 
 /// The transport of this name.

@@ -327,7 +327,7 @@ impl<'a> Chase<'a> {
         Some(told.say(match doubts.is_empty() {
             true => start + &claimed(&seen),
             false => {
-                start + &format!("{}. That is no size to rely on: {}.", doubtful(&seen), listed(&doubts))
+                start + &format!("{}. The size is uncertain: {}.", doubtful(&seen), listed(&doubts))
             }
         }))
     }
@@ -350,7 +350,7 @@ impl<'a> Chase<'a> {
         }
         if self.report.machine.hypervisor.is_some() {
             doubts.push(
-                "the neighbours of this virtual machine may use a part of the caches, which is not seen from inside".to_owned(),
+                "other virtual machines on this host may use part of the caches, which cannot be seen from inside".to_owned(),
             );
         }
         if self.pages == "4KiB" && name != "L1" {

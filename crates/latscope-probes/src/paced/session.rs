@@ -147,7 +147,7 @@ impl Session {
         }
         let died = self.children.iter_mut().find_map(|child| child.try_wait().ok().flatten());
         match died {
-            Some(status) if !self.board.over() => bail!("an endpoint died: {status}"),
+            Some(status) if !self.board.over() => bail!("an endpoint ended: {status}"),
             _ => Ok(()),
         }
     }

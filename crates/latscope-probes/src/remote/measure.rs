@@ -63,7 +63,7 @@ fn connect(bench: &mut Bench, point: &Point, guardian: &OnDemand) -> Result<Box<
     let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, waiting: &waiting };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
-        (of_name.context("no bare words go over this transport")?.1)(&order)?
+        (of_name.context("this transport has no single-word mailbox")?.1)(&order)?
     } else {
         (remote::transport(name).context("no such transport")?.open)(&order)?
     };

@@ -33,8 +33,8 @@ pub fn adapt(step: &mut Step, input: &PlanInput) {
 
 const TRANSPORT: Param = Param {
     name: "transport",
-    help: "`shm`: an echo process of our own on another CPU, in memory that both map. `openamp`: another process, in \
-           named memory and by a socket as OpenAMP has them. `ivshmem`: an image of our own in QEMU. `char`: Linux's \
+    help: "`shm`: latscope's echo process on another CPU, in memory that both map. `openamp`: another process, in \
+           named memory and by a socket as OpenAMP has them. `ivshmem`: latscope's image in QEMU. `char`: Linux's \
            `/dev/rpmsgN`. `mcs`: a client OS by the device of openEuler's MCS (untested on a board). `tty`: a \
             terminal that leads to a remote, raw; `tty-line`: in lines.",
     kind: Kind::Choice(remote::NAMES),

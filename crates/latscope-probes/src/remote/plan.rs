@@ -54,8 +54,7 @@ pub static LONG_PING: Probe = probe(
 pub static BANDWIDTH: Probe = probe(
     "remote.bandwidth",
     "bandwidth to a remote",
-    "A stretch of blocks, from the last verified block of the stretch before to the last of this one, while as many are on \
-     their way as half of the buffers hold. Every byte is verified by whom it comes to.",
+    "A stretch of blocks, from the last verified block of the stretch before to the last of this one, while as many are in flight as half of the buffers hold. The receiver verifies every byte.",
     Semantics::Operation,
     &[
         TRANSPORT,
@@ -76,7 +75,7 @@ pub static BANDWIDTH: Probe = probe(
 /// A word without RPMsg.
 pub static MAILBOX: Probe = probe(
     "remote.mailbox",
-    "bare word to a remote",
+    "single-word mailbox of a remote",
     "From before a word of 4 bytes is stored until the same word was loaded from another line, between the endpoints and in the \
      kind of memory of a ping: what RPMsg costs is the rest of that.",
     Semantics::RoundTrip,
@@ -103,7 +102,7 @@ const DIRECTIONS: &[&str] = &[ECHOED, "to-remote"];
 /// Bytes of the smallest message: its number.
 pub const SMALLEST: u64 = block::SHORTEST as u64;
 
-/// Bytes of a bare word.
+/// Bytes of a single word.
 const WORD: u64 = 4;
 
 /// Time for a message to come back, ns; later it is lost.
@@ -130,7 +129,7 @@ fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport)
     let usual = if input.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
     let mut points = Vec::new();
     let mut waits = input.choices("wait", usual, transport.waits);
-    // A bare word has no way to say that nobody sleeps.
+    // A single word has no way to say that nobody sleeps.
     waits.retain(|wait| !(bare && wait == "spin-then-park"));
     for wait in waits {
         for shape in shapes(probe, input, transport) {

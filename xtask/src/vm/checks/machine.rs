@@ -16,7 +16,7 @@ pub const CHECKS: &[Check] = &[
         ran.says("PREEMPT_RT")
     }),
     Check::new("latscope doctor can trace", ALL, "latscope doctor", |ran| {
-        ran.says("an own trace instance can be made")
+        ran.says("a trace instance can be made")
     }),
     Check::new(
         "a result says that it is emulated",

@@ -80,13 +80,13 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     Ok(Box::new(rings))
 }
 
-/// A bare word, which the same image answers.
+/// A single word, which the same image answers.
 ///
 /// # Errors
-/// As of the transport; who sleeps has no bare word.
+/// As of the transport; who sleeps has no single word.
 pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
     if order.text("wait") == "doorbell" {
-        bail!("the image answers a bare word only while it looks for one: --wait spin");
+        bail!("the image answers single words only when it polls: use --wait spin");
     }
     let mut machine = boot(order)?;
     machine.order(Control::Word)?;

@@ -1,4 +1,4 @@
-//! A bare word there and back, beside the link and answered by the same image.
+//! A single word there and back, beside the link and answered by the same image.
 
 use super::super::kicks::{FOREVER, Next, Wait};
 use super::super::rings::Far;

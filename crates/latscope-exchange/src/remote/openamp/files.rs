@@ -81,7 +81,7 @@ fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
         .with_context(|| format!("cannot open the shared memory {}", path.display()))?;
     let found = fstat(&file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_uid != geteuid().as_raw() {
-        bail!("{} is not ours: give another --openamp-shm", path.display());
+        bail!("{} is not a regular file of this user: give another --openamp-shm", path.display());
     }
     Ok(file)
 }

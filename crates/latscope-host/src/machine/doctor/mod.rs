@@ -86,7 +86,7 @@ impl Context<'_> {
     }
 
     /// The value of a `name=value` word of the kernel's command line; empty for
-    /// a bare word.
+    /// a single word.
     fn boot_option(&self, name: &str) -> Option<String> {
         let line = self.root.text("/proc/cmdline")?;
         // What follows "--" is for init.

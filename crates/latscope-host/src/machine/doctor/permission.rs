@@ -63,7 +63,7 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check
     Check { remedy, ..note(id, found, &["wake.*"]) }
 }
 
-/// An own trace instance: a directory made in `instances`
+/// A trace instance: a directory made in `instances`
 /// (Documentation/trace/ftrace.rst).
 pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "tracing";
@@ -74,10 +74,10 @@ pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
         return no_tracing(context, id);
     };
     match trials.make_directory(&context.root.path(directory)) {
-        Ok(()) => good(id, "an own trace instance can be made"),
+        Ok(()) => good(id, "a trace instance can be made"),
         Err(error) => Check {
             remedy: (!context.machine.root).then(|| "run latscope as root".to_owned()),
-            ..note(id, format!("no trace instance of our own: {error}; spikes stay unexplained"), &[])
+            ..note(id, format!("no trace instance can be made: {error}; outliers stay unexplained"), &[])
         },
     }
 }

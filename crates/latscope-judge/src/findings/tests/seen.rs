@@ -65,7 +65,7 @@ fn l1_of_32_kib_is_not_21_kib_beside_other_work() {
     let doubt = only(&all[0], "effective-cache");
     assert_eq!(
         doubt.text,
-        "L1 is declared as 32 KiB; the latency was seen to rise between 18 KiB and 20 KiB. That is no size to rely on: \
+        "L1 is declared as 32 KiB; the latency was seen to rise between 18 KiB and 20 KiB. The size is uncertain: \
          other processes used 97 % of the CPUs and a part of the caches."
     );
     // The same rounds on a machine of which it is known that it was quiet.

@@ -17,7 +17,7 @@ pub fn command() -> Command {
              process. The client calls in turns: once from a SCHED_FIFO thread, once from a normal one; that is one \
              count. Given are the whole distribution of each, calls over the deadline, how often both sides ran on \
              one CPU, and whether the server inherited the caller's priority.\n\nExit codes: 0 done and every \
-             criterion holds, 1 error, 2 a criterion was exceeded, 3 one cannot be judged.",
+             criterion holds, 1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.",
         )
         .args(what())
         .args(pairs())

@@ -122,7 +122,7 @@ fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
     let bare = |name: &String| MAILBOXES.iter().any(|(known, _)| known == name);
     if job.probes.iter().all(|probe| std::ptr::eq(*probe, &MAILBOX)) && !names.iter().any(bare) {
         let known: Vec<&str> = MAILBOXES.iter().map(|(name, _)| *name).collect();
-        bail!("a bare word goes over --transport {} only", known.join(" or "));
+        bail!("the single-word mailbox requires --transport {}", known.join(" or "));
     }
     for parameter in job.input.values.keys() {
         let has = |probe: &&&Probe| probe.params.iter().any(|known| known.name == parameter);

@@ -15,16 +15,16 @@ pub fn command() -> Command {
         .long_about(
             "Periodic wake-up latency: how much later than programmed a sleeping thread runs.\n\nA SCHED_FIFO thread \
              on each allowed CPU wakes up every millisecond for a minute, with memory locked and CPUs kept from \
-             deep sleep. Activations that a late one swallowed are counted, and a second distribution has them in. \
+             deep sleep. Activations missed because an earlier one was late are counted; a second distribution includes them. \
              Ends early with q on the live screen, or with Ctrl-C.\n\nExit codes: 0 done and every criterion holds, \
-             1 error, 2 a criterion was exceeded, 3 one cannot be judged.",
+             1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.",
         )
         .arg(
             Arg::new("probe")
                 .value_name("PROBE")
                 .value_parser(PossibleValuesParser::new(["timer", "timerlat"]))
                 .default_value("timer")
-                .help("timer: threads of our own; timerlat: the kernel's tracer, where it has one"),
+                .help("timer: latscope's threads; timerlat: the kernel's tracer, where it has one"),
         )
         .args(threads())
         .args(conditions())
