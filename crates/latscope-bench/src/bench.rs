@@ -250,7 +250,7 @@ impl<'a> Bench<'a> {
         &self.assignment.step
     }
 
-    /// Whether somebody asked to end.
+    /// Whether an end was asked for.
     pub fn is_stopping(&self) -> bool {
         self.slots.stopping()
     }
@@ -567,7 +567,7 @@ impl<'a> Bench<'a> {
                     "run it on a quieter machine, or on a CPU of its own (--cpus)",
                 );
             }
-            // A gate throws the samples away in which somebody waited.
+            // A gate throws the samples away in which a thread waited.
             self.waited(*point, matches!(gate, Gate::Open) || outcome.disturbed);
             let result = self.result(*point);
             result.blocks = writer.into_blocks();

@@ -83,7 +83,7 @@ impl Gate {
             _ => false,
         };
         match before.judge(self.read(), wall_ns) {
-            // Whoever ran instead of the process was not counted as a switch of one thread.
+            // Another process that ran instead was not counted as a switch of one thread.
             Some(_) if matches!(self, Gate::OneCpu) => Some(Taint::Preempted),
             None if told => Some(Taint::Preempted),
             taint => taint,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_mate_can_taint_a_sample_once() {
+    fn a_helper_can_taint_a_sample_once() {
         let flag = Arc::new(AtomicBool::new(true));
         let gate = Gate::ThreadGroup(flag);
         assert_eq!(gate.close(gate.read(), 0.0), Some(Taint::Preempted));

@@ -45,7 +45,7 @@ pub enum Message {
         /// What to do about it.
         remedy: String,
     },
-    /// It waits for something that somebody may have to start.
+    /// It waits for something that the user may have to start.
     Waiting(String),
     /// It begins with a point, of which it knows this much: what its samples mean, should there be no more.
     Started(usize, Box<PointResult>),

@@ -221,7 +221,7 @@ impl Slots {
         self.part(point, 0, HEADER + BUCKETS)
     }
 
-    /// The only writer of a slot; whoever asks twice mixes up the counts.
+    /// The only writer of a slot; a second writer mixes up the counts.
     pub fn writer(&self, point: usize, sampling: Sampling) -> Writer {
         let (tick_ps, ops, blocks) = match sampling {
             Sampling::Event => (1000, 0, 256),
@@ -456,7 +456,7 @@ impl Writer {
         });
     }
 
-    /// Whether somebody asked to end.
+    /// Whether an end was asked for.
     #[inline]
     pub fn stopping(&self) -> bool {
         self.slots.stopping()

@@ -94,7 +94,7 @@ pub fn batches<H: Host>(
     let mut clean_ns = 0.0;
     let mut visited = false;
     loop {
-        // Whoever ran left the caches full of its own.
+        // Another process left the caches full of its own data.
         if host.pause() | visited {
             event(warm);
         }
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_patience_ends_what_is_never_clean() {
+    fn without_a_limit_a_timeout_ends_what_is_never_clean() {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { limit_ns: u64::MAX, ..STOP };

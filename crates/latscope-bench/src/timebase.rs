@@ -136,7 +136,7 @@ fn choose(counter: Option<(Counter, &'static str)>, kernel: Option<&str>) -> Cho
 /// at each end the one with the least time between its readings counts.
 fn ns_per_tick(counter: Counter) -> f64 {
     let (first_ticks, first_ns) = paired(counter);
-    // Asleep: the counter runs on, and nobody pays for it.
+    // Asleep: the counter runs on, and no CPU time is used.
     std::thread::sleep(std::time::Duration::from_millis(20));
     let (last_ticks, last_ns) = paired(counter);
     (last_ns - first_ns) as f64 / (last_ticks - first_ticks) as f64

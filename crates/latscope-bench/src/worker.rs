@@ -94,7 +94,7 @@ fn prepare(cpu: Option<u32>, policy: Policy) -> Result<Vec<Shortfall>> {
     Ok(shortfalls)
 }
 
-/// A CPU that is not there is an error; a kernel that lets nobody choose a CPU is not.
+/// A CPU that is not there is an error; a kernel without affinity is not.
 fn pinned(cpu: u32) -> Result<Option<Shortfall>> {
     match sched::pin(&[cpu]) {
         Ok(()) => Ok(None),

@@ -113,7 +113,7 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
     }
 }
 
-/// Transports of `remote` whose remote somebody else starts: how it waits is not known.
+/// Transports of `remote` whose remote another process starts: how it waits is not known.
 pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "tty", "tty-line"];
 
 /// How the sides of an exchange wait, as far as it is known.

@@ -208,7 +208,7 @@ pub enum Action {
     Exec(String),
     /// Send SIGUSR1 to this process.
     Signal(u32),
-    /// Mark the trace that somebody else records in this directory of tracefs,
+    /// Mark the trace that another process records in this directory of tracefs,
     /// and, if the run ends, switch it off.
     MarkTrace(PathBuf),
 }

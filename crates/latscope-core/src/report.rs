@@ -548,7 +548,7 @@ pub struct Measurement {
 }
 
 /// Whether values of this unit are amounts, which add up over rounds and CPUs: events, and
-/// the time that the kernel says somebody took.
+/// the time that others took, by the kernel's counts.
 pub fn adds_up(unit: &str) -> bool {
     matches!(unit, "count" | "ms")
 }

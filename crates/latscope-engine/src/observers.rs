@@ -1,4 +1,4 @@
-//! What happens during a run, for whoever watches: progress, live screens,
+//! What happens during a run, for its observers: progress, live screens,
 //! the file that is saved as results come in.
 
 use latscope_bench::recorder::Snapshot;

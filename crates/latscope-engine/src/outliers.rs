@@ -418,7 +418,7 @@ impl Commands {
                 Ok(status) => (!status.success()).then(|| status.to_string()),
                 Err(error) => Some(error.to_string()),
             };
-            // Whoever does not wait any more is not told.
+            // A receiver that does not wait any more gets nothing.
             let _ = sender.send((command, how));
         })?;
         self.running += 1;

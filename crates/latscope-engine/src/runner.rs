@@ -52,7 +52,7 @@ struct Told {
     at: Instant,
 }
 
-/// Whoever is told twice within this time was told once: `timeout` signals its child, and then
+/// Two signals within this time count as one: `timeout` signals its child, and then
 /// the group that it is in.
 const TWICE: Duration = Duration::from_secs(1);
 
@@ -399,7 +399,7 @@ impl Coordinator<'_> {
                     }
                 }
                 Heard::Signal(signal) => {
-                    // Whoever is asked how it stands wants to know how it stands now.
+                    // A report of the state is of this moment.
                     self.snapshot(step, &link.slots);
                     self.tell(&Event::Signal(signal));
                 }
@@ -614,7 +614,7 @@ impl Deadlines {
         }
     }
 
-    /// How long to wait now; at least a moment, so that nobody spins.
+    /// How long to wait now; at least a moment, so that the loop does not spin.
     fn timeout(&self) -> Duration {
         let now = Instant::now();
         let rest = |at: Instant| at.saturating_duration_since(now);
@@ -733,7 +733,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_for_nothing_waits_until_the_worker_has_failed() {
+    fn without_deadlines_the_wait_lasts_until_the_worker_has_failed() {
         let mut deadlines = over();
         deadlines.heard();
         assert!(deadlines.timeout() > Duration::from_secs(30));

@@ -23,7 +23,7 @@ pub struct Saver {
 
 impl Saver {
     /// A saver for `path`, which saves a step that lasts longer so often. Whether
-    /// it can be written is tried at once, so that nobody measures for a minute to
+    /// it can be written is tried at once, so that no run measures for a minute to
     /// learn it then.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use std::time::Duration;
 const AHEAD: u64 = 100;
 
 /// Tokens sent ahead all arrive, none twice, none lost, also after the sender
-/// is gone; then the end is told, again and again.
+/// is gone; then every call reports the end.
 fn tokens_arrive_once_and_then_the_end<L: Link>((mut sender, mut receiver): (L, L)) {
     for _ in 0..AHEAD {
         sender.send().unwrap();
@@ -67,7 +67,7 @@ fn a_burst_is_counted<L: Link + 'static>((mut sender, mut receiver): (L, L)) {
 }
 
 /// The end of one endpoint ends the waiting of the other.
-fn a_waiting_party_is_told_of_the_end<L: Link + 'static>((near, mut far): (L, L)) {
+fn a_waiting_endpoint_learns_of_the_end<L: Link + 'static>((near, mut far): (L, L)) {
     let waiting = thread::spawn(move || far.recv());
     thread::sleep(Duration::from_millis(5));
     drop(near);
@@ -119,7 +119,7 @@ fn conforms<L: Link + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) {
     tokens_arrive_once_and_then_the_end(open().unwrap());
     what_was_written_before_is_seen(open().unwrap());
     a_burst_is_counted(open().unwrap());
-    a_waiting_party_is_told_of_the_end(open().unwrap());
+    a_waiting_endpoint_learns_of_the_end(open().unwrap());
     an_echo_ends_with_its_caller(open().unwrap());
 }
 

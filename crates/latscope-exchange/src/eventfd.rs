@@ -12,7 +12,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An eventfd outlives its users, so the end of one is told through memory.
+/// An eventfd outlives its users, so the end of one is reported through memory.
 type Ended = SharedCell<[Lane<AtomicU32>; 2]>;
 
 /// One end of a link over two event descriptors.

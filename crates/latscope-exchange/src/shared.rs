@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 /// Something in shared memory that counts tokens and lets one wait for them.
 pub trait TokenCounter: Shareable {
-    /// Adds a token and wakes whoever waits for one.
+    /// Adds a token and wakes the thread that waits for one.
     ///
     /// # Errors
     /// There is no room for more tokens.

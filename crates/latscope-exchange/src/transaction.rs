@@ -1,7 +1,7 @@
 //! Transactions between two processes: a request with bytes, an answer with
 //! bytes.
 //!
-//! A [`Transport`] is a mechanism that can carry them. Whoever starts the two
+//! A [`Transport`] is a mechanism that can carry them. The process that starts the two
 //! processes [opens](Transport::open) it and gets a [`EndpointPair`]: descriptors
 //! and words that are handed to the server's and to the client's process, where
 //! the two ends are made of it. What an endpoint pair names outside of its descriptors
@@ -10,7 +10,7 @@
 //! is killed.
 //!
 //! An endpoint learns of the end of the other by the end of its descriptors.
-//! Nobody else may hold them: whoever starts the two processes lets them
+//! No other process may hold them: the one that starts the two processes lets them
 //! *inherit* their descriptors (those of io_uring cannot be sent over a
 //! socket) and closes its own copies.
 

@@ -10,7 +10,7 @@
 //! * a `mailbox`: messages lie in shared memory, and something else, the
 //!   *bell*, tells that one is there.
 //!
-//! The first kind is told by the kernel that the other endpoint is gone; the
+//! The first kind learns from the kernel that the other endpoint is gone; the
 //! others have a `lifeline` for it. Two are libraries, and there only where
 //! the features of their names are switched on.
 

@@ -168,7 +168,7 @@ pub fn main() -> Result<()> {
     Ok(())
 }
 
-/// A name that nobody can have taken before, not even on purpose.
+/// A name that no process can have taken before, not even on purpose.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

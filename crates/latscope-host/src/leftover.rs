@@ -104,7 +104,7 @@ impl<const N: usize> From<[Leftover; N]> for Leftovers {
 impl Drop for Leftovers {
     fn drop(&mut self) {
         for leftover in &self.0 {
-            // There is nobody to tell; a guardian that has it tries again.
+            // The error is not reported; a guardian that has it tries again.
             let _ = leftover.remove();
         }
     }

@@ -134,7 +134,7 @@ impl Common {
         let common = self.clone();
         let body = move || {
             let outcome = common.talk(&role).run(&mut common.buffer());
-            // Nobody listens any more when another one failed.
+            // No thread listens any more when another one failed.
             let _ = common.tell.send(outcome);
         };
         std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)

@@ -127,7 +127,7 @@ impl From<&Termios> for Modes {
 /// controls us, nor wait for a modem, and nothing we start shall have it.
 pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Puts the modes of a terminal back, unless somebody changed them since.
+/// Puts the modes of a terminal back, unless another process changed them since.
 ///
 /// # Errors
 /// It is there, and refuses.
@@ -152,7 +152,7 @@ mod tests {
     use crate::pseudo_terminal::Terminal;
 
     #[test]
-    fn modes_are_taken_and_put_back_unless_somebody_was_faster() {
+    fn modes_are_taken_and_put_back_unless_another_process_was_faster() {
         let terminal = Terminal::open().unwrap();
         let usual = Modes::of(&terminal.slave).unwrap().lines();
         usual.apply(&terminal.slave).unwrap();

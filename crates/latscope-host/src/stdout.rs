@@ -56,7 +56,7 @@ fn named(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write to stdout: {error}"))
 }
 
-/// Writes a text whose colours are left out where nobody sees them, or `NO_COLOR` is set.
+/// Writes a text whose colours are left out where stdout is no terminal, or `NO_COLOR` is set.
 ///
 /// # Errors
 /// It cannot be written.

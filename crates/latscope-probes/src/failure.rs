@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_mended_has_a_remedy() {
+    fn what_can_be_fixed_has_a_remedy() {
         for error in
             [Errno::PERM, Errno::NOSYS, Errno::NOSPC, Errno::ROFS, Errno::ACCESS, Errno::MFILE, Errno::NOMEM]
         {

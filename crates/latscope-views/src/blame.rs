@@ -44,7 +44,7 @@ fn share(ns: u64, of: u64) -> String {
 }
 
 /// A cause without its share: `thread hog (pid 123) held the CPU`. Names of
-/// threads are whatever somebody chose: no control character gets through.
+/// threads are chosen by their programs: no control character gets through.
 pub fn words(cause: &Cause) -> String {
     let name: String = cause.name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     let name = name.as_str();

@@ -527,7 +527,7 @@ fn parallelism_goes_to_the_probes_that_know_it() {
 }
 
 #[test]
-fn the_environment_places_the_parties() {
+fn the_environment_places_the_endpoints() {
     let placed = |scheduling: Option<&str>| {
         let call = Call { scheduling: scheduling.map(str::to_owned), ..Call::default() };
         (find("lat_pipe").unwrap().parse)(&call).map(|job| job.queries[0].params["placement"].clone())

@@ -60,7 +60,7 @@ impl Device {
     /// Opens it for this process, with so many bytes mapped.
     ///
     /// # Errors
-    /// It cannot be used, for a reason that is told.
+    /// It cannot be used, for the reason given.
     pub fn open(&self, bytes: usize) -> Result<Driver, Unavailable> {
         let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
         Driver::open(Path::new(&path), bytes).map_err(|refused| self.refused(refused, bytes))
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_tells_the_device_and_what_mends_it() {
+    fn every_refusal_names_the_device_and_the_remedy() {
         let told = |refused: Refused| null().refused(refused, 1 << 20);
         let version = told(Refused::Protocol(7));
         assert_eq!(version.reason, "/dev/null speaks version 7 of the binder protocol, this program 8");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manager_of_another_user_is_told_from_one_that_lives() {
+    fn a_manager_of_another_user_is_distinguished_from_a_live_one() {
         assert!(null().not_manager(Errno::PERM).reason.contains("of another user"));
         assert!(null().not_manager(Errno::BUSY).reason.contains("has a context manager: "));
     }

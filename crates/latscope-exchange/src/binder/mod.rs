@@ -3,7 +3,7 @@
 //! from where they are, as its HALs do. What is measured is the driver only: no
 //! libbinder is in between.
 //!
-//! Whoever opens an endpoint pair is the context manager of the device
+//! The process that opens an endpoint pair is the context manager of the device
 //! (`names`): it hands the server's node to the client and keeps nothing of
 //! it, so that the server learns from the driver itself when the client is
 //! gone. A side makes one system call for each transaction: the client writes
@@ -94,7 +94,7 @@ fn mapping(payload: usize) -> usize {
     (4 * payload + (64 << 10)).clamp(usual, 4 << 20)
 }
 
-/// Meets on a device of ours if the kernel lets us make one, else on the first
+/// Opens a pair on an own device if the kernel allows one, else on the first
 /// of those named that has no context manager.
 fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, Unavailable> {
     if payload > MAX_PAYLOAD {

@@ -32,7 +32,7 @@ const GET: u32 = 2;
 enum Status {
     /// Done; for a question, the handle follows.
     Done = 0,
-    /// Nobody has left that name yet.
+    /// No process has registered that name yet.
     NotYet = 1,
     /// Who left it has died.
     Gone = 2,
@@ -50,7 +50,7 @@ const FORGETTING: Duration = Duration::from_millis(500);
 /// The node's own words; a server has but one.
 const NODE: Node = Node { address: 1, cookie: 1 };
 
-/// A name that nobody else uses.
+/// A name that no other process uses.
 pub(super) fn fresh() -> String {
     format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
 }
@@ -108,7 +108,7 @@ fn foreign() -> Failure {
 /// The managers of this process.
 static MANAGERS: Mutex<Vec<Weak<Manager>>> = Mutex::new(Vec::new());
 
-/// The manager of a device of our own if the kernel lets us make one, else of
+/// The manager of an own device if the kernel allows one, else of
 /// the first of those named that can have one.
 pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
     let mut managers = MANAGERS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
     Ok(manager)
 }
 
-/// A device in an instance of binderfs that nobody else sees.
+/// A device in an instance of binderfs that no other process sees.
 fn own_device() -> Option<(Device, Instance)> {
     let instance = Instance::create().ok()?;
     let descriptor = instance.add("latscope").ok()?;
@@ -217,7 +217,7 @@ fn serve(driver: Driver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     let stopped = stop.try_clone()?;
     let mut clerk = Clerk { port: Port::new(Arc::new(driver)), book: Book::default() };
     let thread = thread::Builder::new().name("binder-names".to_owned()).spawn(move || {
-        // It fails when the driver does; then those who ask are told by it.
+        // It fails when the driver does; then the callers get that error.
         let _ = clerk.serve(&stopped);
     })?;
     Ok((stop, thread))

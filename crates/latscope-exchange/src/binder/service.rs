@@ -1,5 +1,5 @@
 //! Pings what others serve: the context manager of a device, or a service that
-//! is registered with it. Needs no context manager of ours, and so works on a
+//! is registered with it. Needs no own context manager, and so works on a
 //! running Android.
 //!
 //! Source: `IBinder::PING_TRANSACTION`, and the request of

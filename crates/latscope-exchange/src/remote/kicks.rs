@@ -37,7 +37,7 @@ pub trait Kicks {
 /// Spin time of an endpoint that never sleeps and needs no kicks.
 pub const FOREVER: u64 = u64::MAX;
 
-/// Looks until something is there; nobody is kicked.
+/// Looks until something is there; no kick is sent.
 #[derive(Debug)]
 pub struct Spin;
 

@@ -78,7 +78,7 @@ impl Rings {
     /// other side announced the service.
     ///
     /// # Errors
-    /// The memory is too small, or nobody announced the service in time.
+    /// The memory is too small, or the service was not announced in time.
     pub fn connect(
         window: &Window,
         memory: Memory,
@@ -155,7 +155,7 @@ impl Rings {
         }
     }
 
-    /// The next message of anybody. Announcements are heard as well. What is no
+    /// The next message from any endpoint. Announcements are heard as well. What is no
     /// message is counted.
     #[inline]
     fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
@@ -197,7 +197,7 @@ impl Rings {
         Ok(())
     }
 
-    /// Kicks if the other side asked for it. Where nobody sleeps nobody asks.
+    /// Kicks if the other side asked for it. Where no side sleeps no side asks.
     #[inline]
     fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
         if self.spin_ns != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {

@@ -1,4 +1,4 @@
-//! `shm`: a process of our own stands for the remote, in memory that both map.
+//! `shm`: an echo process stands for the remote, in memory that both map.
 
 use super::kicks::{Bells, Eventfd, Futex, Kicks, Spin};
 use super::mailbox::{self, Mailbox};
@@ -152,7 +152,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Somebody who never ends.
+    /// A far side that never ends.
     struct Nobody;
 
     impl Far for Nobody {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_a_timeout() {
+    fn no_far_side_is_a_timeout() {
         for wait in WAITS {
             let (window, memory, [ours, _]) = pair(wait, 48);
             let until = monotonic_ns() + 20_000_000;
@@ -389,7 +389,7 @@ mod tests {
     fn a_flood_to_another_address_does_not_outlast_the_wait() {
         let (window, memory, [ours, _]) = pair("spin", 48);
         let there = memory.clone();
-        // Announces itself as a remote does, then sends to nobody until the ring is broken.
+        // Announces itself as a remote does, then sends to no endpoint until the ring is broken.
         std::thread::spawn(move || {
             let mut link = loop {
                 if let Ok(Some(link)) = window.remote(&there) {

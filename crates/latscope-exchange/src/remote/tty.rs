@@ -83,7 +83,7 @@ fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
     Ok(Box::new(Tty::open(Path::new(path), framing, order.journal)?))
 }
 
-/// A terminal in modes of ours.
+/// A terminal in raw modes or in lines.
 #[derive(Debug)]
 struct Tty {
     /// Puts its modes back. First of the fields, so that nobody else can be
@@ -156,7 +156,7 @@ impl Tty {
     fn fetch(&mut self, wait: bool) -> Result<usize, Failure> {
         let terminal = if wait { &self.waiting } else { &self.terminal };
         let length = match read(terminal, self.input.room()) {
-            // The end of a file: Ctrl-D of a line, or nobody has the other end.
+            // The end of a file: Ctrl-D of a line, or the other end is closed.
             Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
             found => self.no_wait(found)?,
         };

@@ -162,7 +162,7 @@ fn what_is_sent_ahead_arrives(mut pair: Pair) {
     assert_eq!(pair.end(), "600");
 }
 
-fn a_sender_is_told_of_the_end(mut pair: Pair) {
+fn a_sender_learns_of_the_end(mut pair: Pair) {
     if pair.client().send(&request(HANG, 0, 4)).is_none() {
         return;
     }
@@ -172,7 +172,7 @@ fn a_sender_is_told_of_the_end(mut pair: Pair) {
         let full = (0..).find_map(|turn| client.send(&request(ONE_WAY, turn, 512))?.err());
         tell.send(full)
     });
-    // Most likely the queue is full by now; the end is told in any case.
+    // Most likely the queue is full by now; the end is reported in any case.
     thread::sleep(std::time::Duration::from_millis(50));
     pair.server.kill();
     assert_eq!(told.recv_timeout(TIMEOUT).expect("it hangs"), Some(Failure::Gone));
@@ -244,7 +244,7 @@ fn conforms(name: &str) {
         a_server_killed_in_a_call_is_gone,
         a_server_killed_between_calls_is_gone,
         what_is_sent_ahead_arrives,
-        a_sender_is_told_of_the_end,
+        a_sender_learns_of_the_end,
     ];
     for check in checks {
         let pair = Pair::start(transport, 4096).expect("a endpoint pair that was possible a moment ago");

@@ -39,7 +39,7 @@ impl<T: TokenCounter> Counted<T> {
         let lanes = Lanes::<T>::open(memory).map_err(broken)?;
         let watched = lanes.clone();
         let wake = move || {
-            // Full of tokens: nobody sleeps for want of one.
+            // Full of tokens: no thread sleeps for want of one.
             let _ = watched[side.other()].signal.give();
         };
         Ok(Counted { lanes, side, lifeline: Lifeline::watch(lifeline, wake)? })

@@ -166,7 +166,7 @@ pub(super) fn broken(error: impl Display) -> Failure {
     Failure::Broken(error.to_string())
 }
 
-/// A name that nobody can have taken before.
+/// A name that no process can have taken before.
 pub(super) fn random_name() -> String {
     format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
 }

@@ -53,7 +53,7 @@ impl Events {
         };
         let own = input.try_clone().map_err(broken)?;
         let wake = move || {
-            // It fails only for a count that is at its maximum: nobody sleeps then.
+            // It fails only for a count that is at its maximum: no thread sleeps then.
             let _ = ring(&own);
         };
         Ok(Events { input, output, lifeline: Lifeline::watch(lifeline, wake)? })

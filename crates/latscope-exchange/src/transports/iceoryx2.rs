@@ -58,7 +58,7 @@ fn node(handle: &EndpointHandle) -> Result<Node<Shared>, Failure> {
     config.global.set_root_path(&Path::new(directory.as_bytes()).map_err(debug)?);
     config.global.prefix = FileName::new(prefix.as_bytes()).map_err(debug)?;
     config.global.creation_timeout = CREATION;
-    // What goes wrong is told here. The signals of this process are none of the library's business.
+    // Errors are reported here. The signals of this process are none of the library's business.
     set_log_level(LogLevel::Fatal);
     opened(|| {
         let node = NodeBuilder::new().config(&config);
@@ -116,7 +116,7 @@ fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
     let listener = events_in.listener_builder().create().map_err(debug)?;
     let alarm = events_in.notifier_builder().create().map_err(debug)?;
     let wake = move || {
-        // It fails only where nobody listens.
+        // It fails only where no process listens.
         let _ = alarm.notify();
     };
     let peer = Peer {
@@ -143,7 +143,7 @@ fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
 }
 
 impl Peer {
-    /// Nobody was told of a sample: a signal came between, or the library gave the
+    /// No listener was notified of a sample: a signal came between, or the library gave the
     /// way to the listener up, which only a new notifier looks for again.
     #[cold]
     fn tell_anew(&mut self) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ pub(super) trait Bell: Send + 'static {
     /// Tells it.
     fn ring(&mut self) -> Result<(), Failure>;
 
-    /// Waits to be told, or until the other endpoint is gone; may return early.
+    /// Waits for a notification, or until the other endpoint is gone; may return early.
     /// `arrived` tells whether a message is there.
     fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure>;
 

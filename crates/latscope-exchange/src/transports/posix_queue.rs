@@ -22,7 +22,7 @@ pub(super) static TRANSPORT: Transport = Transport {
     client: |handle| client(handle, join),
 };
 
-/// Messages a queue holds, where they are not large: as many as anybody may have.
+/// Messages a queue holds, where they are not large: as many as any user may have.
 const MESSAGES: usize = 10;
 
 /// Bytes of all messages of a queue. Its owner may have 800 KiB in all queues together.

@@ -43,7 +43,7 @@ impl<Q: Queues> Queued<Q> {
         let mut watched = queues.again().map_err(super::endpoint::broken)?;
         let wake = move || {
             // Who sleeps for want of a message gets an empty one; if there is
-            // no room for it, nobody does. Who sleeps for want of room gets
+            // no room for it, no thread does. Who sleeps for want of room gets
             // some: what is taken away would not be read any more.
             watched.empty();
             watched.nudge();

@@ -29,7 +29,7 @@ pub(super) static TRANSPORT: Transport = Transport {
     client: |handle| client(handle, join),
 };
 
-/// Who waits, on each side: 0 before anybody does.
+/// Who waits, on each side: 0 before one does.
 type Waiting = SharedCell<[Lane<AtomicU64>; 2]>;
 
 fn open(payload: usize) -> Result<EndpointPair, Unavailable> {

@@ -15,7 +15,7 @@ pub(super) const COPIES: u32 = 2;
 /// Bytes of the length before each message.
 pub(super) const PREFIX: usize = size_of::<u32>();
 
-/// Up to this many bytes a copy of our own, behind the length, costs less than
+/// Up to this many bytes a copy behind the length costs less than
 /// that the kernel looks at two pieces of memory.
 const SMALL: usize = 512;
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_and_lost_alone() {
+    fn what_does_not_fit_is_reported_and_lost_alone() {
         let (mut sender, mut stream) = stream(600);
         sender.write_all(&wire(&[&[1; 600], &[2; 5], &[3; 600], &[4; 8]])).unwrap();
         let mut buffer = [0; 8];

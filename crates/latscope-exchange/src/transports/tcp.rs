@@ -30,7 +30,7 @@ fn pair() -> io::Result<(TcpStream, TcpStream)> {
     let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let client = TcpStream::connect(listening.local_addr()?)?;
     let own = client.local_addr()?;
-    // Anybody on this machine could have been faster.
+    // Any process on this machine could have been faster.
     let server = loop {
         let (server, from) = listening.accept()?;
         if from == own {

@@ -6,7 +6,7 @@ use crate::transaction::{EndpointPair, Transport, Unavailable};
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-/// A packet must fit into the buffer of a socket, 208 KiB where nobody changed it.
+/// A packet must fit into the buffer of a socket, 208 KiB by default.
 const LARGEST_PACKET: usize = 128 << 10;
 
 pub(super) static STREAM: Transport = Transport {

@@ -88,7 +88,7 @@ pub enum Holder {
     Manager(Process),
     /// One of these, who have the device open.
     OneOf(Vec<Process>),
-    /// Somebody.
+    /// An unknown process.
     Unknown,
 }
 

@@ -1,5 +1,5 @@
-//! A name of the machine by which its results are found again, and from which
-//! nobody learns what the machine is called elsewhere.
+//! A name of the machine by which its results are found again. It does not
+//! reveal what the machine is called elsewhere.
 
 use super::root::Root;
 use hmac_sha256::HMAC;

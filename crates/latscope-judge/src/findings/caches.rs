@@ -326,9 +326,7 @@ impl<'a> Chase<'a> {
         let start = format!("{} is declared as {}; ", level.name, format_size(declared));
         Some(told.say(match doubts.is_empty() {
             true => start + &claimed(&seen),
-            false => {
-                start + &format!("{}. The size is uncertain: {}.", doubtful(&seen), listed(&doubts))
-            }
+            false => start + &format!("{}. The size is uncertain: {}.", doubtful(&seen), listed(&doubts)),
         }))
     }
 

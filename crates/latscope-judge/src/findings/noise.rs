@@ -86,7 +86,7 @@ fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
     (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({})", format_percent(most)))
 }
 
-/// Whether there were interrupts enough to explain the gaps that nobody else
+/// Whether there were interrupts enough to explain the gaps that no other source
 /// does.
 fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>) -> Option<String> {
     let gaps = value(all, "gaps-interrupt").filter(|gaps| *gaps > 0.0)?;

@@ -29,7 +29,7 @@ pub struct Rules {
     pub clock: AnyClock,
     /// How long its ticks are.
     pub timebase: Timebase,
-    /// First calls of each caller that are told in full.
+    /// First calls of each caller that are reported in full.
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
     pub watched: bool,
@@ -61,7 +61,7 @@ struct Carried<'a> {
 
 /// A caller and what it has seen.
 pub struct CallLoop {
-    /// What it was told.
+    /// Its orders.
     pub order: CallerOrder,
     /// What it counted.
     pub tally: Tally,

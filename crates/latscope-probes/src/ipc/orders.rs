@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// Descriptors before those of the endpoint pair: this socket, the histograms, the bell.
 pub const OWN_DESCRIPTORS: u32 = 3;
 
-/// What a process is told.
+/// The orders of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Order {
     /// Be a server.
@@ -59,7 +59,7 @@ pub struct Common {
     pub warm_up: u64,
 }
 
-/// What a server is told.
+/// The orders of a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServerOrder {
     /// What both need.
@@ -68,7 +68,7 @@ pub struct ServerOrder {
     pub point: Option<usize>,
 }
 
-/// What a client is told.
+/// The orders of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClientOrder {
     /// What both need.
@@ -83,7 +83,7 @@ pub struct ClientOrder {
     pub duration: u64,
     /// Turns a second, where they are paced.
     pub rate: Option<u64>,
-    /// First calls of each caller that are told in full.
+    /// First calls of each caller that are reported in full.
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
     pub watched: bool,
@@ -117,7 +117,7 @@ pub struct CallerOrder {
 pub enum Word {
     /// It is set up.
     Ready,
-    /// It cannot do what it was told.
+    /// It cannot carry out its orders.
     Failed(String),
     /// A client is done.
     Called(Box<Called>),
@@ -251,7 +251,7 @@ impl Common {
 /// The share of the endpoint pair that this process inherited.
 ///
 /// # Errors
-/// There are fewer descriptors than it was told.
+/// There are fewer descriptors than its orders say.
 pub fn handle(common: &Common) -> Result<EndpointHandle> {
     let range = OWN_DESCRIPTORS..OWN_DESCRIPTORS + common.descriptors as u32;
     let descriptors: Vec<OwnedFd> = range.map(inherited).collect::<std::io::Result<_>>()?;

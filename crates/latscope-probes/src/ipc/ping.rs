@@ -13,7 +13,7 @@ impl Ping {
     /// The service of this name, or [`MANAGER`], on the first device there is.
     ///
     /// # Errors
-    /// There is no binder, or nobody of this name.
+    /// There is no binder, or no service of this name.
     pub fn of(service: &str) -> Result<Ping, Unavailable> {
         let named = Some(service).filter(|service| *service != MANAGER);
         Pinger::find(None, named).map(Ping)
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_nobody_answers_the_reason_is_said() {
+    fn without_an_answer_the_reason_is_given() {
         let refused = Ping::of("no.such.service").err().expect("there is no such service");
         assert!(!refused.reason.is_empty());
     }

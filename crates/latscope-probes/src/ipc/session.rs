@@ -111,7 +111,7 @@ impl EndpointProcess {
     }
 }
 
-/// A pair: its processes, and what it is told and tells.
+/// A pair: its processes, their orders and their results.
 struct Pair {
     number: u64,
     /// Kept for what dies with it.

@@ -34,7 +34,7 @@ pub struct Setup {
     pub rate: Option<u64>,
     /// A call that takes longer misses, ns.
     pub deadline: u64,
-    /// First calls of each caller that are told in full.
+    /// First calls of each caller that are reported in full.
     pub hops: u64,
     /// Whether the server looks up its scheduling in each call.
     pub watched: bool,

@@ -191,7 +191,7 @@ pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) -> Result<()> {
     let mut cursor = map.walk(map.start(), warm);
     // The walk goes on from batch to batch: a large working set is not walked
     // in full, but no line of it is seen again before all the others were.
-    // A larger set is not brought back, but what finds its pages is: whoever ran took the page tables out of
+    // A larger set is not brought back, but its page tables are: another process evicted them from
     // the caches, in a virtual machine those of the host as well, and each load would pay for that.
     let warm = if elements <= PRIVATE_LINES { elements } else { PAGE_WALKS }.div_ceil(UNROLL);
     let batch = Batch { ops: UNROLL, cycles: true, warm, ..Batch::default() };
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_no_memory_for_is_told_and_the_rest_measured() {
+    fn what_there_is_no_memory_for_is_reported_and_the_rest_measured() {
         let mut input = input(Profile::Quick, false);
         input.values.insert("size".into(), [4 * KIB, 1 << 50].map(ParamValue::Number).to_vec());
         input.values.insert("order".into(), vec!["random".into()]);

@@ -144,7 +144,7 @@ fn watch_all(
 ) -> Result<(Vec<(usize, u32, Result<GapsSeen>)>, Counters, Counters)> {
     let shared = Shared::new(bell);
     std::thread::scope(|scope| {
-        // Nobody watches while others are being started, or if one does not start.
+        // No thread watches while others are being started, or if one does not start.
         let mut started = shared.started.write().expect("no thread panics while it holds this");
         let threads: Vec<_> = tasks
             .into_iter()
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_nobody_finds_is_a_result() {
+    fn a_gap_that_is_not_found_is_a_result() {
         let mut points = harness::points(&BUSY);
         for point in &mut points {
             point.params.insert("gap".to_owned(), 3_600_000_000_000.into());

@@ -142,7 +142,7 @@ intr 14844211 0 0
     }
 
     #[test]
-    fn what_a_cpu_saw_is_told_by_name_most_first() {
+    fn what_a_cpu_saw_is_listed_by_name_most_first() {
         let before = Counters::parse(INTERRUPTS, SOFTIRQS, STAT);
         let later = advanced(INTERRUPTS, "2722459", "2722709");
         let later = advanced(&later, "2366114", "2366117");

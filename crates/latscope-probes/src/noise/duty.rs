@@ -13,7 +13,7 @@ pub struct Duty {
     pub rest: Duration,
 }
 
-/// One turn, ns: nobody else waits for longer.
+/// One turn, ns: no other thread waits for longer.
 const TURN_NS: u64 = 100_000_000;
 
 /// The share of what the kernel grants that is taken.

@@ -88,7 +88,7 @@ impl Class {
     }
 }
 
-/// Gaps put down to somebody.
+/// Gaps with a known cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Share {
     /// How many.

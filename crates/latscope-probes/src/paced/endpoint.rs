@@ -26,7 +26,7 @@ pub(super) struct PacedEndpoint<'a> {
     pub(super) index: usize,
     pub(super) rules: &'a Rules,
     pub(super) channel: &'a Channel,
-    /// Tells whoever started it that the run is over.
+    /// Tells its starter that the run is over.
     pub(super) bell: BorrowedFd<'a>,
 }
 
@@ -127,7 +127,7 @@ impl PacedEndpoint<'_> {
         }
     }
 
-    /// The receiver's wait, which may be told to give up now and then.
+    /// The receiver's wait, which may time out.
     #[inline]
     fn wait(&self) -> io::Result<()> {
         if self.rules.timeout == 0 {
@@ -272,7 +272,7 @@ pub fn main(arguments: &[String]) -> Result<()> {
         Means::Signals => Channel::Signals,
         Means::Queues => anyhow::bail!("queues are for threads"),
     };
-    // That it cannot be locked has been told by whoever started this.
+    // That it cannot be locked was reported by the process that started this.
     let _held = hold(&MEMORY);
     PacedEndpoint { board: &board, index, rules: &rules, channel: &channel, bell: bell.as_fd() }.live();
     board.failure().map_or(Ok(()), |error| Err(error).context("an endpoint failed"))

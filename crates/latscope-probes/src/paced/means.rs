@@ -29,7 +29,7 @@ pub(super) enum Channel {
 const MESSAGE: usize = 8;
 
 impl Channel {
-    /// A new one, and what it leaves if nobody removes it.
+    /// A new one, and what it leaves if it is not removed.
     pub(super) fn create(means: Means, scope: Scope) -> std::io::Result<(Channel, Leftovers)> {
         let channel = match means {
             Means::Queues => Channel::Queues([nameless()?, nameless()?]),
@@ -44,7 +44,7 @@ impl Channel {
         Ok((channel, left))
     }
 
-    /// Wakes whoever waits on a lane.
+    /// Wakes the thread that waits on a lane.
     #[inline]
     pub(super) fn wake(&self, lane: usize, waiting: Address) -> Result<()> {
         match self {
@@ -78,7 +78,7 @@ impl Channel {
         }
     }
 
-    /// [`wait`](Channel::wait) for some seconds at the most, where that can be told: else `ETIMEDOUT`.
+    /// [`wait`](Channel::wait) for some seconds at the most, where a timeout is possible: else `ETIMEDOUT`.
     pub(super) fn wait_for(&self, lane: usize, seconds: u64) -> Result<()> {
         let Channel::Queues(queues) = self else { return self.wait(lane) };
         let now = clock_gettime(ClockId::Realtime);

@@ -19,7 +19,7 @@ use latscope_core::plan::Conditions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What whoever has endpoints in its process does first: memory is locked.
+/// What a process with endpoints does first: memory is locked.
 pub const MEMORY: Conditions = Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None };
 
 /// What wakes the other.

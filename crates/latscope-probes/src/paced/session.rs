@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_means_wakes_as_often_as_it_is_told() {
+    fn every_means_wakes_as_often_as_ordered() {
         // Semaphores need the guardian, which is our own binary.
         for means in [Means::Queues, Means::Futexes, Means::Signals] {
             let session = finished(vec![rules(means, Form::Pairs); 2]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_party_that_cannot_be_set_up_is_told() {
+    fn an_endpoint_that_cannot_be_set_up_is_reported() {
         let nowhere = Rules { cpu: Some(8191), ..rules(Means::Futexes, Form::Pairs) };
         let text = format!("{:#}", Session::begin(vec![nowhere; 2], false).err().unwrap());
         assert!(text.starts_with("an endpoint failed: "), "{text}");

@@ -3,7 +3,7 @@
 use crate::wake::waiter::{Monotonic, sleep_until};
 use latscope_os::clock::monotonic_ns;
 
-/// A sleep is cut into pieces, so that whoever asks for an end does not wait for long, ns.
+/// A sleep is cut into pieces, so that a request to end does not wait for long, ns.
 const PIECE: u64 = 250_000_000;
 
 /// Instants, the first of which is now; without an interval, every instant.
@@ -19,7 +19,7 @@ impl Deadlines {
         Deadlines { interval, due: monotonic_ns() }
     }
 
-    /// Sleeps until the next instant, or until somebody wants an end; how many
+    /// Sleeps until the next instant, or until an end is asked for; how many
     /// instants had passed meanwhile and are left out.
     pub fn wait(&mut self, ending: impl Fn() -> bool) -> u64 {
         if self.interval == 0 {

@@ -59,7 +59,7 @@ impl Ledger {
         self.next += 1;
     }
 
-    /// The next message was sent, and somebody else keeps the books.
+    /// The next message was sent, and another ledger counts it.
     #[inline]
     pub fn pass(&mut self) {
         self.next += 1;

@@ -24,7 +24,7 @@ pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH,
 static EXPERIMENT: Experiment =
     Experiment { name: "remote", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run: measure::run };
 
-/// Outside of a survey somebody may watch, and end it before its time.
+/// Outside of a survey a user may watch, and end it before its time.
 pub fn adapt(step: &mut Step, input: &PlanInput) {
     // What warms up is not counted in activations of a thread.
     let rules = || Periodic { warm_up: 0, ..super::ipc::setup::usual_rules() };

@@ -129,7 +129,7 @@ fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport)
     let usual = if input.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
     let mut points = Vec::new();
     let mut waits = input.choices("wait", usual, transport.waits);
-    // A single word has no way to say that nobody sleeps.
+    // A single word cannot say that no side sleeps.
     waits.retain(|wait| !(bare && wait == "spin-then-park"));
     for wait in waits {
         for shape in shapes(probe, input, transport) {

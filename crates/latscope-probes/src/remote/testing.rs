@@ -1,4 +1,4 @@
-//! A remote for tests that keeps, loses and changes messages as it is told.
+//! A remote for tests that keeps, loses and changes messages as ordered.
 
 use latscope_exchange::remote::{Channel, Failure};
 use latscope_rpmsg::link::Unsent;

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_has_each_operation_alone_and_the_crowds() {
+    fn a_survey_has_each_operation_alone_and_contended() {
         let points = plan(&harness::input(), &machine("0-5"));
         let counts: Vec<_> = points
             .iter()

@@ -223,7 +223,7 @@ fn rounds(
     }
     bench.splits(&[point], gate, |splits| {
         let from = splits.now();
-        // After a failure the rest fails at once, and the caller is told.
+        // After a failure the rest fails at once, and the caller gets the error.
         went = went && lap();
         let to = splits.now();
         let hop = ((to - from) / hops).saturating_sub(alone.ticks);

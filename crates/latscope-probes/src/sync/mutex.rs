@@ -9,7 +9,7 @@ use latscope_os::monitor::Mutex;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::mpsc;
 
-/// A lock nobody else wants: no thread is blocked or woken. This is what lists
+/// A lock no other thread wants: no thread is blocked or woken. This is what lists
 /// of latency numbers call "mutex"; a hand-off is another thing.
 pub static MUTEX: Probe = Probe {
     id: "sync.mutex",

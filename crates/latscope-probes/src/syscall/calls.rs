@@ -123,7 +123,7 @@ fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> any
     Ok(Ok(()))
 }
 
-/// Under SCHED_FIFO whoever is of the normal class does not count as waiting,
+/// Under SCHED_FIFO a thread of the normal class does not count as waiting,
 /// so that a busy machine and an idle one give the same figure: under
 /// SCHED_OTHER the scheduler weighs those who wait also in the batches in which
 /// it decides against them.

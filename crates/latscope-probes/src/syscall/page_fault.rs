@@ -123,7 +123,7 @@ impl Pages {
     }
 
     /// Makes a page of a file fault once, untimed, and takes it away again: each has a mapping of its own,
-    /// and what the kernel has to look up for it would be in no cache after somebody else ran.
+    /// and what the kernel has to look up for it would be in no cache after another process ran.
     fn prepare(&mut self, offset: usize) -> Result<()> {
         if self.backing == Backing::File {
             self.memory.read(offset);

@@ -77,7 +77,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-/// Whether the tasks of a pool that nobody asked for leave half of the free
+/// Whether the tasks of a pool of the default size leave half of the free
 /// memory alone, as far as it is known.
 fn fits(threads: u64, machine: &Machine) -> bool {
     machine.memory_available == 0 || threads * TASK <= machine.memory_available / 2

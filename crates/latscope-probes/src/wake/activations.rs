@@ -22,7 +22,7 @@ pub struct Woken {
 
 /// What becomes of activations.
 pub trait Sink {
-    /// Whether somebody asked to end.
+    /// Whether an end was asked for.
     fn stopping(&self) -> bool;
     /// An activation, the activations it swallowed, and whether it was before its time.
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool);

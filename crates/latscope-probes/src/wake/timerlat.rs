@@ -163,7 +163,7 @@ fn settings(cpus: &[u32], interval: u64, user: bool) -> Vec<(String, String)> {
     settings.into_iter().map(|(file, value)| (format!("osnoise/{file}"), value)).collect()
 }
 
-/// The file whose reading is a wake-up of a thread of ours.
+/// The file whose reading is a wake-up of a measuring thread.
 fn descriptor(tracefs: &Path, cpu: u32) -> PathBuf {
     tracefs.join(format!("osnoise/per_cpu/cpu{cpu}/timerlat_fd"))
 }
@@ -264,7 +264,7 @@ fn note(
     let (Some(turn), Some((_, writer))) = (turn, seat.writers.get_mut(told.context)) else { return false };
     let sample = Exceedance { turn, at: line.at, value: told.latency };
     writer.record_event(sample, epoch_ns, 0, interval);
-    // The thread comes after the interrupt; its return is told with the next one.
+    // The thread comes after the interrupt; its return is reported with the next one.
     if told.context == "thread" {
         seat.recorded = turn + 1;
     }
@@ -277,7 +277,7 @@ fn note(
 
 /// Runs `body` while a thread on each CPU waits for the kernel's timer; `body`
 /// gets what ends the threads. That has to come before the tracer stops, which
-/// kills whoever still waits for it.
+/// kills the threads that still wait for it.
 fn with_user_threads(
     tracefs: &Path,
     cpus: &[u32],

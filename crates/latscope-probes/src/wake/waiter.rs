@@ -165,7 +165,7 @@ impl<C: KernelClock> Waiter for ByPosixTimer<C> {
 }
 
 /// `sched_yield` of a SCHED_DEADLINE thread, which ends the runtime of this
-/// period and sleeps until the next begins. The kernel tells nobody when that
+/// period and sleeps until the next begins. The kernel does not report when that
 /// is: the first wake-up sets the grid.
 pub struct Yield<C> {
     interval: u64,

@@ -148,7 +148,7 @@ fn a_sink_gives_a_receipt_when_asked() {
 }
 
 #[test]
-fn messages_to_nobody_are_counted() {
+fn messages_to_no_endpoint_are_counted() {
     let window = Window::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);

@@ -195,8 +195,8 @@ fn files_that_cannot_be_written_are_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_refused() {
-    if !root("a_directory_of_somebody_else_is_refused") {
+fn a_directory_of_another_user_is_refused() {
+    if !root("a_directory_of_another_user_is_refused") {
         return;
     }
     let place = Place::new();

@@ -226,8 +226,8 @@ fn what_cannot_be_is_refused_in_a_line() {
 }
 
 #[test]
-fn a_trace_that_nobody_records_cannot_be_stopped() {
-    if !root("a_trace_that_nobody_records_cannot_be_stopped") {
+fn a_trace_that_is_not_recorded_cannot_be_stopped() {
+    if !root("a_trace_that_is_not_recorded_cannot_be_stopped") {
         return;
     }
     let ran = end(&mut with_mounts("mount -t tmpfs none /sys; exec \"$@\"", &["as", "schd-dbg", "-trace"]));

@@ -98,7 +98,7 @@ fn keys_that_would_stop_it_do_not() {
 }
 
 #[test]
-fn colours_are_not_forced_on_anybody() {
+fn colours_are_not_forced() {
     let colored = |terminal: &Terminal| {
         let written = terminal.written();
         (0..8).any(|color| written.contains(&format!("\x1b[3{color}m")))

@@ -91,7 +91,7 @@ fn sound(found: &Value, count: u64) {
 }
 
 #[test]
-fn every_ping_comes_back_whole_from_another_process_whoever_is_restarted() {
+fn every_ping_comes_back_whole_from_another_process_whichever_is_restarted() {
     let setup = Setup::new();
     let mut server = setup.serve();
     for _ in 0..2 {

@@ -197,7 +197,7 @@ fn modes_are_raw_while_it_runs_and_as_before_however_it_ends() {
 }
 
 #[test]
-fn modes_that_somebody_else_set_meanwhile_stay() {
+fn modes_that_another_process_set_meanwhile_stay() {
     let pty = Pty::new();
     let mut command = ping(&pty.path, "--duration 60s", "/dev/null");
     let child = start(&mut command);
@@ -212,7 +212,7 @@ fn modes_that_somebody_else_set_meanwhile_stay() {
 }
 
 #[test]
-fn a_terminal_where_nobody_answers_costs_losses_and_ends_the_row() {
+fn a_terminal_without_answers_costs_losses_and_ends_the_row() {
     let pty = Pty::new();
     let place = Place::new();
     let result = place.at("result.json");
@@ -370,7 +370,7 @@ fn pty_test_is_ended_by_a_signal_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn pty_test_counts_what_nobody_answers() {
+fn pty_test_counts_what_is_not_answered() {
     let pty = Pty::new();
     let ran = run(&["as", "pty_test", &pty.path, "--loop", "2", "--pace", "0ms"]).has_code(1);
     assert_eq!(ran.out, "ping test over!\n");

@@ -265,7 +265,7 @@ fn the_first_outlier_ends_the_run_and_its_trace_is_saved() {
 }
 
 #[test]
-fn commands_and_signals_are_carried_out_and_write_to_nobodys_screen() {
+fn commands_and_signals_are_carried_out_and_write_to_no_screen() {
     let place = Place::new();
     let (told, caught) = (place.at("told"), place.at("caught"));
     // Loops until the signal that it waits for.

@@ -238,7 +238,7 @@ fn queues_have_no_name_while_they_are_used() {
 }
 
 #[test]
-fn a_party_that_is_killed_ends_the_run_with_a_reason() {
+fn an_endpoint_that_is_killed_ends_the_run_with_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = dropin(directory.path(), "sigwaittest");
     let child = command.args(["-f", "-q"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_has_one_priority_and_one_party_a_thread() {
+    fn a_circle_has_one_priority_and_one_endpoint_a_thread() {
         assert_eq!(told(&SIGNALTEST, "-p 5 -t3").iter().map(|told| told.0).collect::<Vec<_>>(), [5; 3]);
         assert_eq!(told(&SIGNALTEST, "").len(), 2);
         assert_eq!(told(&SIGNALTEST, "-S -a 1"), [(0, 1000, Some(1)), (0, 1500, Some(1))]);

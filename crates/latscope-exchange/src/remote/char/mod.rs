@@ -238,7 +238,7 @@ impl Channel for Device {
         PAYLOAD
     }
 
-    /// The kernel checks what comes, and tells nobody but its log.
+    /// The kernel checks what comes and reports it in its log only.
     fn faults(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! What the kernel tells of RPMsg in sysfs, and is told there.
+//! What the kernel tells of RPMsg in sysfs, and what is written there.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;

@@ -170,7 +170,7 @@ impl Drop for Machine {
     }
 }
 
-/// What QEMU's option for the accelerator is told.
+/// The value of QEMU's option for the accelerator.
 fn accelerator<'a>(setup: &Setup<'a>) -> Result<&'a str> {
     match setup.accelerator {
         "kvm" => Ok("kvm"),

@@ -1,4 +1,4 @@
-//! `ivshmem`: an operating system of our own on another virtual CPU. QEMU runs the
+//! `ivshmem`: latscope's image on another virtual CPU. QEMU runs the
 //! image (`responders/image`), and the window is the memory of an ivshmem device.
 
 mod machine;

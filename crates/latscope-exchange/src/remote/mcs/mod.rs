@@ -195,7 +195,7 @@ fn within(reserved: &Reserved, from: usize, to: usize, what: &str) -> Result<()>
     Ok(())
 }
 
-/// Interrupts in both directions. The first is the start: nobody was there to be interrupted.
+/// Interrupts in both directions. The first is the start: no client ran before.
 struct Interrupts {
     board: Rc<dyn Board>,
     cpu: u32,

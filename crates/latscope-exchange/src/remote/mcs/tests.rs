@@ -97,7 +97,7 @@ impl Board for Fake {
     }
 }
 
-/// The client OS: what its own driver is told is in no table, but in its code.
+/// The client OS: its own driver's settings are in no table, but in its code.
 fn client(memory: &Mapped, interrupt: &OwnedFd, to_host: &OwnedFd, end: &AtomicBool) {
     assert_eq!(memory.load_u8(BASE), Ok(7), "the host is ready before the client starts");
     let rings = [0x7002_C000, 0x7002_8000].map(|address| Ring { address, align: 4, num: 16, notify: 0 });

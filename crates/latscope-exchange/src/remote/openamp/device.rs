@@ -32,9 +32,9 @@ impl Device {
     /// Makes the memory ready. It is to look so many ns before it sleeps.
     ///
     /// # Errors
-    /// It is not ours, or somebody is at the socket.
+    /// It belongs to another user, or a process is at the socket.
     pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<Device> {
-        // Whoever is there uses that memory.
+        // That process uses the memory.
         socket::unused(socket)?;
         let (memory, name) = files::made(memory, LAYOUT.size)?;
         Ok(Device { memory, socket: socket.to_owned(), spin_ns, names: Mutex::new(vec![name]) })
@@ -102,7 +102,7 @@ fn announce_demo(remote: &mut Remote<Memory>, kicks: &Socket) -> io::Result<()> 
     }
 }
 
-/// Whether the driver is gone: what is no error of ours.
+/// Whether the driver is gone: which is no error here.
 fn is_end(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(kind, Some(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))

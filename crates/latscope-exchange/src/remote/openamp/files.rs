@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A name of ours; removed with this value, unless another file has it by then.
+/// A name that was made here; removed with this value, unless another file has it by then.
 #[derive(Debug)]
 pub struct Own {
     path: PathBuf,

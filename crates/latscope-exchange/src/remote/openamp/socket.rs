@@ -121,7 +121,7 @@ fn is_absence(error: &io::Error) -> bool {
 /// Listens, in place of what an earlier run left, if that is all that is there.
 ///
 /// # Errors
-/// The path is somebody else's, or somebody is there.
+/// The path belongs to another user, or a process listens there.
 pub fn listen(path: &Path) -> Result<(UnixListener, Own)> {
     unused(path)?;
     match std::fs::symlink_metadata(path) {

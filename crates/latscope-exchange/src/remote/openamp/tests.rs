@@ -99,7 +99,7 @@ fn a_driver_may_be_there_first() {
 #[test]
 fn what_an_earlier_run_left_is_taken_over() {
     let room = Room::new();
-    // A killed pair: rings in the middle of something, a ready driver, a socket where nobody listens.
+    // A killed pair: rings in the middle of something, a ready driver, a socket without a listener.
     drop(UnixListener::bind(room.socket()).unwrap());
     let (memory, name) = files::made(&room.memory(), LAYOUT.size).unwrap();
     std::mem::forget(name);
@@ -115,7 +115,7 @@ fn what_an_earlier_run_left_is_taken_over() {
 }
 
 #[test]
-fn a_device_that_goes_before_it_answers_is_told() {
+fn a_device_that_ends_before_it_answers_is_reported() {
     let room = Room::new();
     let (memory, _own) = files::made(&room.memory(), LAYOUT.size).unwrap();
     LAYOUT.reset(&memory).unwrap();
@@ -145,7 +145,7 @@ fn serve_until(room: &Room, end: &AtomicBool) {
 }
 
 #[test]
-fn a_device_that_goes_later_is_told() {
+fn a_device_that_ends_later_is_reported() {
     let (room, end) = (Room::new(), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| serve_until(&room, &end));
@@ -313,7 +313,7 @@ fn a_table_that_is_not_openamps_is_refused() {
 }
 
 #[test]
-fn a_long_wait_for_a_server_is_told_with_its_end_and_its_remedy() {
+fn a_long_wait_for_a_server_is_reported_with_its_end_and_its_remedy() {
     let room = Room::new();
     let told = RefCell::new(Vec::new());
     let waiting = |text: &str| told.borrow_mut().push(text.to_owned());

@@ -137,7 +137,7 @@ fn the_relay_outlives_those_who_open_and_close_the_terminal() {
 }
 
 #[test]
-fn what_is_left_is_told() {
+fn what_is_left_is_reported() {
     let (tally, _, longest) = relayed(0, 2, |slave| {
         assert_eq!(write(slave, b"never sent").unwrap(), 10);
     });

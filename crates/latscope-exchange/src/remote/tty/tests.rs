@@ -53,7 +53,7 @@ fn echo(terminal: &Terminal, bytes: usize) {
 #[test]
 fn every_byte_goes_through_unharmed() {
     let terminal = Terminal::open().unwrap();
-    // As a terminal is that nobody has touched.
+    // As a terminal is by default.
     Modes::of(&terminal.slave).unwrap().lines().apply(&terminal.slave).unwrap();
     let mut channel = channel(&terminal, Framing::Lengths);
     let all: Vec<u8> = (0..=255).collect();
@@ -139,7 +139,7 @@ fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
     let mut channel = channel(&terminal, Framing::Lengths);
     let block = |number: u32| [&number.to_le_bytes()[..], &[0x13; 1020]].concat();
     let mut sent = 0;
-    // Nobody reads: it fills, and does not wait. Parts of the last block are in it.
+    // There is no reader: it fills, and does not wait. Parts of the last block are in it.
     while channel.send(&block(sent)).is_ok() {
         sent += 1;
         assert!(sent < 10_000, "a terminal has an end");
@@ -160,7 +160,7 @@ fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
 }
 
 #[test]
-fn an_end_that_closes_is_told() {
+fn an_end_that_closes_is_reported() {
     let terminal = Terminal::open().unwrap();
     let path = terminal.path.display().to_string();
     let mut channel = channel(&terminal, Framing::Lengths);

@@ -100,7 +100,7 @@ impl Device {
     /// Answers the guest; whether there is more to do at once.
     ///
     /// # Errors
-    /// The guest cannot be told.
+    /// The guest cannot be notified.
     pub fn work(&mut self) -> Result<bool> {
         let Some(echo) = self.echo.as_mut().filter(|_| self.awake) else { return Ok(false) };
         let calls = self.queues.each_ref().map(|queue| queue.call.as_ref());

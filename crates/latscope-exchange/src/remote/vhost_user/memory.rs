@@ -124,7 +124,7 @@ impl Memory for Guest {
         fence(Ordering::SeqCst);
     }
 
-    /// In one region wholly: what is between two is nobody's.
+    /// In one region wholly: what is between two belongs to none.
     fn locate(&self, address: u64, length: u32) -> Result<usize, Fault> {
         let address = usize::try_from(address).map_err(|_| Fault::OutOfWindow)?;
         let (window, at) = self.at(address)?;

@@ -42,7 +42,7 @@ pub fn serve(path: &Path) -> Result<()> {
         return Ok(());
     }
     let (monitor, _) = place.listener.accept()?;
-    // Whoever comes second finds nobody, and not a socket that never answers.
+    // A second monitor finds no listener, not a socket that never answers.
     drop(place);
     eprintln!("a virtual machine is connected");
     let told = attend(monitor, &signals)?;
@@ -88,7 +88,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Listens at a path where nothing is, or a socket that nobody listens at any more.
+    /// Listens at a path where nothing is, or a socket without a listener.
     fn bind(path: &Path) -> Result<Place<'_>> {
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {

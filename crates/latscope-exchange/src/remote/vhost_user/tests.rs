@@ -1,4 +1,4 @@
-//! A monitor and a guest's driver, both of ours, as QEMU and Linux behave.
+//! A monitor and a guest's driver, both in this process, as QEMU and Linux behave.
 
 use super::memory::Guest;
 use super::wire::Region;
@@ -212,7 +212,7 @@ fn a_guest_that_writes_garbage_costs_faults_and_nothing_else() {
 }
 
 #[test]
-fn a_monitor_that_asks_nonsense_is_told_in_one_line() {
+fn invalid_requests_of_a_monitor_are_reported_in_one_line() {
     let wrong: [(u32, u32, Vec<u8>, &str); 9] = [
         (1, 2, vec![], "not vhost-user"),
         (1, 1 | 4, vec![], "not vhost-user"),

@@ -58,7 +58,7 @@ fn all_is_the_sum_and_knows_whose_maximum_it_has() {
 }
 
 #[test]
-fn a_thread_that_has_not_begun_disturbs_nobody() {
+fn a_thread_that_has_not_begun_disturbs_no_other() {
     let step = step(&[0, 1]);
     let mut model = begun(&step);
     // Its slot does not know its tick yet.
