@@ -155,7 +155,7 @@ pub struct Transport {
     /// Largest payload, bytes.
     pub max_payload: usize,
     /// Makes an endpoint pair for payloads up to this many bytes; called through
-    /// [`endpoint_pair`](Transport::meet), which knows the limit.
+    /// [`endpoint_pair`](Transport::endpoint_pair), which knows the limit.
     pub open: fn(usize) -> Result<EndpointPair, Unavailable>,
     /// Makes the server's end, in its process.
     pub server: fn(EndpointHandle) -> Result<Box<dyn Server>, Failure>,
