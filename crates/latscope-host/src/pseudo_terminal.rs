@@ -13,8 +13,8 @@ use std::path::PathBuf;
 pub struct Terminal {
     /// Our end.
     pub master: OwnedFd,
-    /// The other end. As long as one has it, nobody else who closes theirs
-    /// makes reads of the master fail.
+    /// The other end. While it is open, reads of the master do not fail when another process closes
+    /// its own.
     pub slave: OwnedFd,
     /// Its name for others.
     pub path: PathBuf,

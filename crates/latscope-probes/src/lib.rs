@@ -136,7 +136,7 @@ pub fn find(id: &str) -> Option<&'static Probe> {
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;
-    use latscope_core::plan::ParamValue;
+    use latscope_core::plan::{ParamValue, Point};
     use latscope_engine::planner::{Request, plan};
     use std::collections::BTreeSet;
 
@@ -196,6 +196,33 @@ mod tests {
         let check = |name: &str, value: ParamValue| sync::PROBES[1].check(&[(name.to_owned(), value)].into());
         assert!(check("mode", "read".into()).is_ok() && check("other", 1.into()).is_ok());
         assert!(check("mode", "reed".into()).is_err() && check("mode", 1.into()).is_err());
+    }
+
+    #[test]
+    fn a_word_of_one_probe_plans_no_point_that_another_of_its_family_refuses() {
+        let machine = latscope_engine::harness::machine();
+        let mut wrong = Vec::new();
+        for family in FAMILIES {
+            for param in family.probes.iter().flat_map(|probe| probe.params) {
+                let Kind::Choice(words) = param.kind else { continue };
+                for word in words {
+                    let mut input = latscope_engine::harness::input();
+                    input.values.insert(param.name.to_owned(), vec![(*word).into()]);
+                    input.directories = vec![Directory {
+                        path: "/data".into(),
+                        filesystem: "ext4".to_owned(),
+                        device: "/dev/vda".to_owned(),
+                        free: 1 << 40,
+                    }];
+                    let points = family.probes.iter().flat_map(|probe| (probe.plan)(&input, &machine));
+                    let refused = |point: Point| REGISTRY.find(&point.probe)?.check(&point.params).err();
+                    wrong.extend(points.filter_map(refused).map(|error| error.to_string()));
+                }
+            }
+        }
+        wrong.sort();
+        wrong.dedup();
+        assert_eq!(wrong, [""; 0]);
     }
 
     #[test]

@@ -207,7 +207,7 @@ mod tests {
     impl Drop for OtherSide {
         fn drop(&mut self) {
             self.over.store(true, Ordering::Relaxed);
-            // Nothing is there any more: the other side sleeps, or answers, and is told.
+            // The memory is empty now: the other side sleeps or kicks next, and both fail.
             self.memory.write(0, &vec![0; self.size]).unwrap();
         }
     }
