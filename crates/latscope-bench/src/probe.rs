@@ -84,11 +84,12 @@ pub enum Cpus {
 }
 
 /// How much time a run may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
     /// The whole survey within 10 s.
     Quick,
     /// The whole survey within 60 s.
+    #[default]
     Normal,
     /// As long as it takes: more points, more samples.
     Full,
@@ -108,7 +109,7 @@ pub struct Directory {
 }
 
 /// What was asked, for the planning of probes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct PlanInput {
     /// How much time there is.
     pub profile: Profile,

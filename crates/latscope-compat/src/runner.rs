@@ -16,7 +16,7 @@ use latscope_host::machine::{self, Root};
 use latscope_host::stdout;
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
-use latscope_probes::{Directory, PlanInput, Profile};
+use latscope_probes::{Directory, PlanInput};
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -212,7 +212,7 @@ fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) ->
         query.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
     });
     let directories = environment.directories.clone();
-    Request::new(name, PlanInput { profile: Profile::Normal, survey: false, values, directories })
+    Request::new(name, PlanInput { values, directories, ..PlanInput::default() })
 }
 
 /// Points of one experiment are measured by one worker.
@@ -243,6 +243,7 @@ fn scaled(stop: Stop, repetitions: Option<u64>) -> Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_probes::Profile;
     use std::ffi::OsString;
 
     fn words(words: &[&str]) -> Vec<OsString> {

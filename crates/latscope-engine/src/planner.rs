@@ -96,6 +96,16 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
         })
         .collect();
     steps.iter_mut().for_each(|step| (registry.adapt)(step, &request.input));
+    let plan = of_steps(steps, request, machine);
+    if request.input.survey && !request.rounds_asked {
+        with_fewer_rounds(plan, |step| (registry.fewer_rounds)(step, request.input.profile))
+    } else {
+        plan
+    }
+}
+
+/// The plan of these steps: their order is kept, and of `request` only what concerns the run as a whole matters.
+pub fn of_steps(steps: Vec<Step>, request: &Request, machine: &Machine) -> Plan {
     let plan = Plan {
         rounds: 1,
         job: request.job.clone(),
@@ -105,13 +115,8 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
         on_threshold: request.on_threshold.clone(),
         cpus: machine.allowed.clone(),
         notes: request.notes.clone(),
-    }
-    .in_rounds(request.rounds);
-    if request.input.survey && !request.rounds_asked {
-        with_fewer_rounds(plan, |step| (registry.fewer_rounds)(step, request.input.profile))
-    } else {
-        plan
-    }
+    };
+    plan.in_rounds(request.rounds)
 }
 
 /// A survey's plan in which steps that are dear to set up have fewer rounds, with a note of them.
@@ -173,16 +178,9 @@ fn stop(request: &Request) -> latscope_core::plan::Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_bench::probe::Profile;
 
     fn request() -> Request {
-        let input = PlanInput {
-            profile: Profile::Normal,
-            survey: true,
-            values: Default::default(),
-            directories: vec![],
-        };
-        Request::new("survey", input)
+        Request::new("survey", PlanInput { survey: true, ..PlanInput::default() })
     }
 
     #[test]

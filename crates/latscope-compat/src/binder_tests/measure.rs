@@ -6,14 +6,16 @@ use crate::rt::environment;
 use anyhow::{Context, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{OnThreshold, Plan, Step};
+use latscope_core::plan::{OnThreshold, Step};
 use latscope_core::report::{Measurement, Report, Support};
 use latscope_engine::observers::Observer;
+use latscope_engine::planner::{self, Request};
 use latscope_engine::runner::Run;
 use latscope_engine::saver;
 use latscope_exchange::transaction::Transport;
 use latscope_host::eprintln;
 use latscope_judge::transactions::number;
+use latscope_probes::PlanInput;
 use latscope_probes::REGISTRY;
 use latscope_probes::ipc;
 
@@ -65,16 +67,8 @@ impl Environment {
         let Environment { machine, timebase, .. } = self;
         let warnings = ipc::warnings(&steps, machine);
         warnings.iter().for_each(|warning| note(self.name, &warning.text));
-        let plan = Plan {
-            rounds: 1,
-            job: self.name.to_owned(),
-            steps,
-            load: None,
-            timeline: None,
-            on_threshold,
-            cpus: machine.allowed.clone(),
-            notes: Vec::new(),
-        };
+        let request = Request { on_threshold, ..Request::new(self.name, PlanInput::default()) };
+        let plan = planner::of_steps(steps, &request, machine);
         let observers = observer.into_iter().collect();
         let mut report = names::run(Run {
             registry: &REGISTRY,

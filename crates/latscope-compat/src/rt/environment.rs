@@ -4,11 +4,14 @@ use super::Refusal;
 use crate::page;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
+use latscope_core::plan::{Action, OnThreshold, Plan, Step};
 use latscope_core::report::{LinearRecord, Measurement, Report, Status, Support};
 use latscope_core::units::fold_cpus;
+use latscope_engine::planner::{self, Request};
 use latscope_host::machine::{self, Root};
 use latscope_judge::verdict;
 use latscope_os::sched;
+use latscope_probes::PlanInput;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +58,16 @@ pub fn trace_directory() -> Result<PathBuf, Refusal> {
             "FATAL: the trace cannot be marked, for there is none to be written: {remedy}"
         ))
     })
+}
+
+/// The plan of one step under the name of the program; with a limit the first event above it ends the run, and marks
+/// the user's trace.
+pub(super) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, machine: &Machine) -> Plan {
+    let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
+    let actions = mark.into_iter().chain([Action::Stop]).collect();
+    let on_threshold = limited.then(|| OnThreshold { actions, ..OnThreshold::default() });
+    let request = Request { on_threshold, ..Request::new(name, PlanInput::default()) };
+    planner::of_steps(vec![step], &request, machine)
 }
 
 /// Whether the machine will be kept from deep sleep, which costs a right.

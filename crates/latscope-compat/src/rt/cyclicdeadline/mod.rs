@@ -12,7 +12,7 @@ use super::{Refusal, cpuset, environment};
 use crate::names;
 use anyhow::Result;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan};
+use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
 use latscope_engine::observers::{Event, Observer};
 use latscope_engine::runner::Run;
@@ -132,20 +132,7 @@ fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Pl
         conditions: Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None },
         seed: 1,
     };
-    let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
-    Ok(Plan {
-        rounds: 1,
-        job: VOICE.name.to_owned(),
-        steps: vec![setup.step()],
-        load: None,
-        timeline: None,
-        on_threshold: options.break_above.map(|_| OnThreshold {
-            actions: mark.into_iter().chain([Action::Stop]).collect(),
-            ..OnThreshold::default()
-        }),
-        cpus: machine.allowed.clone(),
-        notes: Vec::new(),
-    })
+    Ok(environment::plan(setup.step(), VOICE.name, options.break_above.is_some(), trace, machine))
 }
 
 fn rules(options: &Options) -> Periodic {

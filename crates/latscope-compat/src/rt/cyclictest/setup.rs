@@ -2,9 +2,9 @@
 
 use super::options::{Affinity, Options, Policy};
 use crate::rt::row::Unit;
-use crate::rt::{Refusal, cpuset};
+use crate::rt::{Refusal, cpuset, environment};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, Conditions, End, Linear, OnThreshold, Periodic, Phase, Plan};
+use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{self, ClockName, Method, Thread};
 use latscope_probes::wake::timer;
@@ -127,24 +127,9 @@ pub fn above(limit: u64, unit: Unit) -> u64 {
 /// # Errors
 /// As [`setup`].
 pub fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
-    let on_threshold = options.break_above.map(|_| OnThreshold {
-        actions: trace
-            .map(|path| Action::MarkTrace(path.to_owned()))
-            .into_iter()
-            .chain([Action::Stop])
-            .collect(),
-        ..OnThreshold::default()
-    });
-    Ok(Plan {
-        rounds: 1,
-        job: "cyclictest".to_owned(),
-        steps: vec![setup(options, machine)?.step()],
-        load: None,
-        timeline: options.timeline.clone(),
-        on_threshold,
-        cpus: machine.allowed.clone(),
-        notes: Vec::new(),
-    })
+    let step = setup(options, machine)?.step();
+    let plan = environment::plan(step, "cyclictest", options.break_above.is_some(), trace, machine);
+    Ok(Plan { timeline: options.timeline.clone(), ..plan })
 }
 
 #[cfg(test)]

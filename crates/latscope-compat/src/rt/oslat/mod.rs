@@ -19,9 +19,9 @@ use latscope_engine::saver;
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use latscope_os::sched;
+use latscope_probes::PlanInput;
 use latscope_probes::REGISTRY;
 use latscope_probes::noise::BUSY;
-use latscope_probes::{PlanInput, Profile};
 use options::{Options, SPECS};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -93,10 +93,13 @@ fn plan(options: &Options, machine: &Machine) -> Result<Plan, Refusal> {
     if let Some(priority) = options.priority {
         values.insert("priority".to_owned(), vec![u64::from(priority).into()]);
     }
-    let input = PlanInput { profile: Profile::Normal, survey: false, values, directories: Vec::new() };
+    let input = PlanInput { values, ..PlanInput::default() };
     let request = Request {
         cpus: cpus.unwrap_or_default(),
         duration: Some(options.duration),
+        on_threshold: options
+            .trace_threshold
+            .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() }),
         ..Request::new(VOICE.name, input)
     };
     let mut plan = planner::plan(&REGISTRY, &[&BUSY], &request, machine);
@@ -108,9 +111,6 @@ fn plan(options: &Options, machine: &Machine) -> Result<Plan, Refusal> {
             rules.stop_at_threshold = options.trace_threshold.is_some();
         }
     }
-    plan.on_threshold = options
-        .trace_threshold
-        .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() });
     Ok(plan)
 }
 
