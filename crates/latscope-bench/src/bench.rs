@@ -5,6 +5,7 @@ use crate::hold::Shortfall;
 use crate::protocol::{Assignment, Message, PointResult};
 use crate::recorder::{Slots, Writer};
 use crate::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
+use crate::settings::Settings;
 use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
 use anyhow::Result;
@@ -178,6 +179,14 @@ impl<'a> Bench<'a> {
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
         let waits = Waits::start();
         Bench { assignment, points, slots, marker, results, bell: None, memory: None, waits, tell }
+    }
+
+    /// The parameters of all points, in their order, where these are of one kind.
+    ///
+    /// # Errors
+    /// Those of a point are invalid.
+    pub fn settings<S: Settings>(&self) -> anyhow::Result<Vec<S>> {
+        self.points().iter().map(S::read).collect()
     }
 
     /// The points of the step.

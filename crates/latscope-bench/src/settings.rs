@@ -1,21 +1,20 @@
 //! The parameters of a point as one type: planned, sent to the worker and read there.
 
+use crate::probe::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
-use latscope_core::plan::{Params, Point};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use latscope_core::plan::{ParamValue, Params, Point};
 
-/// The parameters of a point. A struct of numbers and [`words!`](crate::words), whose fields are
-/// named as the parameters in results.
-pub trait Settings: Serialize + DeserializeOwned {
+/// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
+/// makes it of a struct.
+pub trait Settings: Sized {
+    /// The parameters, in the order in which they are documented.
+    const PARAMS: &'static [Param];
+
     /// As they are planned and stand in the result.
-    ///
-    /// # Panics
-    /// A field is neither a number nor a word.
-    fn params(&self) -> Params {
-        let value = serde_json::to_value(self).expect("numbers and words have a JSON form");
-        serde_json::from_value(value).expect("a parameter is a number or a word")
-    }
+    fn params(&self) -> Params;
+
+    /// Those of `params`; `None` if one that is needed is missing or has a value that it cannot have.
+    fn from_params(params: &Params) -> Option<Self>;
 
     /// As the worker reads them: what was read is all that was sent.
     ///
@@ -24,19 +23,246 @@ pub trait Settings: Serialize + DeserializeOwned {
     fn read(point: &Point) -> Result<Self> {
         let invalid =
             || format!("the parameters of a point of {} are invalid: {:?}", point.probe, point.params);
-        let value = serde_json::to_value(&point.params).with_context(invalid)?;
-        let settings: Self = serde_json::from_value(value).with_context(invalid)?;
+        let settings = Self::from_params(&point.params).with_context(invalid)?;
         ensure!(settings.params() == point.params, invalid());
         Ok(settings)
     }
 }
 
-impl<T: Serialize + DeserializeOwned> Settings for T {}
+/// Parameters by name, of probes whose points are no type yet.
+impl Settings for Params {
+    const PARAMS: &'static [Param] = &[];
+
+    fn params(&self) -> Params {
+        self.clone()
+    }
+
+    fn from_params(params: &Params) -> Option<Params> {
+        Some(params.clone())
+    }
+}
+
+/// A type that a field of [`settings!`](crate::settings!) may have: `u64`, `u32`, `String`, one of
+/// [`words!`](crate::words), or an `Option` of these for a parameter that not every point has.
+pub trait Value: Sized {
+    /// What values can be asked for on the command line.
+    const KIND: Kind;
+    /// A single value: for an `Option`, what is in it.
+    type One;
+
+    /// As it stands in results; `None` for a parameter that the point does not have.
+    fn to_param(&self) -> Option<ParamValue>;
+
+    /// The value of a parameter; `None` if it cannot have this one.
+    fn from_param(param: Option<&ParamValue>) -> Option<Self>;
+
+    /// A value that was asked for; `None` if it is none of this parameter's.
+    fn one(asked: &ParamValue) -> Option<Self::One>;
+}
+
+impl Value for u64 {
+    const KIND: Kind = Kind::Number;
+    type One = u64;
+
+    fn to_param(&self) -> Option<ParamValue> {
+        Some((*self).into())
+    }
+
+    fn from_param(param: Option<&ParamValue>) -> Option<u64> {
+        Self::one(param?)
+    }
+
+    fn one(asked: &ParamValue) -> Option<u64> {
+        if let ParamValue::Number(number) = asked { Some(*number) } else { None }
+    }
+}
+
+impl Value for u32 {
+    const KIND: Kind = Kind::Number;
+    type One = u32;
+
+    fn to_param(&self) -> Option<ParamValue> {
+        u64::from(*self).to_param()
+    }
+
+    fn from_param(param: Option<&ParamValue>) -> Option<u32> {
+        Self::one(param?)
+    }
+
+    fn one(asked: &ParamValue) -> Option<u32> {
+        u64::one(asked)?.try_into().ok()
+    }
+}
+
+impl Value for String {
+    const KIND: Kind = Kind::Stated;
+    type One = String;
+
+    fn to_param(&self) -> Option<ParamValue> {
+        Some(self.as_str().into())
+    }
+
+    fn from_param(param: Option<&ParamValue>) -> Option<String> {
+        Self::one(param?)
+    }
+
+    fn one(asked: &ParamValue) -> Option<String> {
+        if let ParamValue::Text(text) = asked { Some(text.clone()) } else { None }
+    }
+}
+
+impl<W: Word> Value for W {
+    const KIND: Kind = Kind::Choice(W::WORDS);
+    type One = W;
+
+    fn to_param(&self) -> Option<ParamValue> {
+        Some(self.word().into())
+    }
+
+    fn from_param(param: Option<&ParamValue>) -> Option<W> {
+        Self::one(param?)
+    }
+
+    fn one(asked: &ParamValue) -> Option<W> {
+        if let ParamValue::Text(word) = asked { W::named(word) } else { None }
+    }
+}
+
+impl<T: Value<One = T>> Value for Option<T> {
+    const KIND: Kind = T::KIND;
+    type One = T;
+
+    fn to_param(&self) -> Option<ParamValue> {
+        self.as_ref()?.to_param()
+    }
+
+    fn from_param(param: Option<&ParamValue>) -> Option<Option<T>> {
+        match param {
+            None => Some(None),
+            Some(value) => T::one(value).map(Some),
+        }
+    }
+
+    fn one(asked: &ParamValue) -> Option<T> {
+        T::one(asked)
+    }
+}
+
+/// The values that were asked for of one parameter. A parameter that several probes of a family
+/// have may take words that others know: those are left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked<T>(Option<Vec<T>>);
+
+impl<T: Clone> Asked<T> {
+    /// Those of the parameter `name` of a field of type `V`.
+    pub fn of<V: Value<One = T>>(input: &PlanInput, name: &str) -> Asked<T> {
+        Asked(input.values.get(name).map(|values| values.iter().filter_map(V::one).collect()))
+    }
+
+    /// Whether the parameter was given.
+    pub fn given(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The values asked for, or the usual ones.
+    pub fn or(&self, usual: &[T]) -> Vec<T> {
+        self.0.clone().unwrap_or_else(|| usual.to_vec())
+    }
+
+    /// The first value asked for.
+    pub fn first(&self) -> Option<T> {
+        self.0.as_ref()?.first().cloned()
+    }
+}
+
+/// The parameters of a point as a struct, and as a second one what was asked for of each:
+///
+/// ```
+/// latscope_bench::settings! {
+///     /// A pool and its tasks.
+///     struct Tasks, asked for as TasksAsked {
+///         /// Threads in the pool, with a task each.
+///         threads: u64, axis;
+///         /// Memory of its own that each thread sums.
+///         size: u64 as Size;
+///     }
+/// }
+/// ```
+///
+/// The comment of a field is its help, its name that of the parameter (`caller_thread("caller-thread")`
+/// where it is no identifier). `as` states the [`Kind`](crate::probe::Kind) where the type does not;
+/// points that differ only in an `axis` make up a curve. `TasksAsked::of(input)` has an
+/// [`Asked`](crate::settings::Asked) a field.
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident, asked for as $asked:ident {
+            $($(#[doc = $help:literal])+ $field:ident $(($named:literal))? : $type:ty $(as $kind:ident)? $(, $axis:ident)?;)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        $visibility struct $name {
+            $($(#[doc = $help])+ pub $field: $type),+
+        }
+
+        impl $crate::settings::Settings for $name {
+            const PARAMS: &'static [$crate::probe::Param] = &[$($crate::probe::Param {
+                name: $crate::settings!(@name $field $($named)?),
+                help: concat!($($help),+).trim_ascii_start(),
+                kind: $crate::settings!(@kind $type $(as $kind)?),
+                axis: $crate::settings!(@axis $($axis)?),
+            }),+];
+
+            fn params(&self) -> latscope_core::plan::Params {
+                let fields = [$((
+                    $crate::settings!(@name $field $($named)?),
+                    <$type as $crate::settings::Value>::to_param(&self.$field),
+                )),+];
+                fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+            }
+
+            fn from_params(params: &latscope_core::plan::Params) -> Option<Self> {
+                Some($name {
+                    $($field: <$type as $crate::settings::Value>::from_param(
+                        params.get($crate::settings!(@name $field $($named)?)),
+                    )?),+
+                })
+            }
+        }
+
+        /// What was asked for of each parameter.
+        #[allow(dead_code, reason = "not every parameter can be asked for")]
+        $visibility struct $asked {
+            $($field: $crate::settings::Asked<<$type as $crate::settings::Value>::One>),+
+        }
+
+        impl $asked {
+            $visibility fn of(input: &$crate::probe::PlanInput) -> Self {
+                $asked {
+                    $($field: $crate::settings::Asked::of::<$type>(
+                        input,
+                        $crate::settings!(@name $field $($named)?),
+                    )),+
+                }
+            }
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $named:literal) => { $named };
+    (@kind $type:ty) => { <$type as $crate::settings::Value>::KIND };
+    (@kind $type:ty as $kind:ident) => { $crate::probe::Kind::$kind };
+    (@axis) => { false };
+    (@axis axis) => { true };
+}
 
 /// A value of a parameter that is one of some words.
 pub trait Word: Copy + PartialEq + 'static {
     /// All values, in the order in which they are planned.
     const ALL: &'static [Self];
+    /// Their words.
+    const WORDS: &'static [&'static str];
 
     /// As it stands in results and on the command line.
     fn word(self) -> &'static str;
@@ -47,26 +273,21 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
-/// An enum of the words of a parameter: its values, their words, and how they are serialised,
-/// in one place.
+/// An enum of the words of a parameter: its values and their words in one place.
 #[macro_export]
 macro_rules! words {
     ($(#[$about:meta])* $visibility:vis enum $name:ident {
         $($(#[$what:meta])* $value:ident = $word:literal),+ $(,)?
     }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         $visibility enum $name {
-            $($(#[$what])* #[serde(rename = $word)] $value),+
-        }
-
-        impl $name {
-            /// The words of all values.
-            $visibility const WORDS: &'static [&'static str] = &[$($word),+];
+            $($(#[$what])* $value),+
         }
 
         impl $crate::settings::Word for $name {
             const ALL: &'static [$name] = &[$($name::$value),+];
+            const WORDS: &'static [&'static str] = &[$($word),+];
 
             fn word(self) -> &'static str {
                 match self {
@@ -81,7 +302,6 @@ macro_rules! words {
 mod tests {
     use super::*;
     use latscope_core::plan::params;
-    use serde::Deserialize;
 
     crate::words! {
         /// An order of accesses.
@@ -93,12 +313,17 @@ mod tests {
         }
     }
 
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct Walk {
-        size: u64,
-        order: Order,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        threads: Option<u64>,
+    crate::settings! {
+        /// A walk.
+        struct Walk, asked for as WalkAsked {
+            /// Bytes
+            /// walked over.
+            size: u64 as Size, axis;
+            /// The order.
+            order: Order;
+            /// Threads at once.
+            threads_at_once("threads"): Option<u32>;
+        }
     }
 
     fn point(params: Params) -> Point {
@@ -107,11 +332,46 @@ mod tests {
 
     #[test]
     fn what_is_planned_is_read() {
-        let walk = Walk { size: 4096, order: Order::RandomWalk, threads: None };
+        let walk = Walk { size: 4096, order: Order::RandomWalk, threads_at_once: None };
         assert_eq!(walk.params(), params([("size", 4096.into()), ("order", "random-walk".into())]));
-        assert_eq!(Walk::read(&point(walk.params())).unwrap(), walk);
-        assert_eq!(Order::WORDS, ["forward", "random-walk"]);
+        let beside = Walk { threads_at_once: Some(2), ..walk.clone() };
+        assert_eq!(beside.params()["threads"], 2.into());
+        for walk in [walk, beside] {
+            assert_eq!(Walk::read(&point(walk.params())).unwrap(), walk);
+        }
         assert_eq!((Order::named("forward"), Order::named("back")), (Some(Order::Forward), None));
+    }
+
+    #[test]
+    fn a_field_says_what_can_be_asked_for() {
+        let known: Vec<_> = Walk::PARAMS.iter().map(|p| (p.name, p.help, p.kind, p.axis)).collect();
+        let order = Kind::Choice(&["forward", "random-walk"]);
+        assert_eq!(
+            known,
+            [
+                ("size", "Bytes walked over.", Kind::Size, true),
+                ("order", "The order.", order, false),
+                ("threads", "Threads at once.", Kind::Number, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_asked_for_is_typed_and_words_of_others_are_left_out() {
+        let values = [
+            ("size".to_owned(), vec![1.into(), 2.into()]),
+            ("order".to_owned(), vec!["forward".into(), "sideways".into()]),
+        ];
+        let input = PlanInput {
+            profile: crate::probe::Profile::Normal,
+            survey: false,
+            values: values.into(),
+            directories: Vec::new(),
+        };
+        let asked = WalkAsked::of(&input);
+        assert_eq!((asked.size.or(&[7]), asked.order.or(Order::ALL)), (vec![1, 2], vec![Order::Forward]));
+        assert_eq!((asked.threads_at_once.given(), asked.threads_at_once.or(&[7])), (false, vec![7]));
+        assert_eq!(asked.order.first(), Some(Order::Forward));
     }
 
     #[test]

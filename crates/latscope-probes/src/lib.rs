@@ -23,7 +23,7 @@ pub use latscope_bench::probe::{
     Cpus, Directory, Experiment, Family, Kind, Param, PlanInput, Probe, Profile, Registry,
 };
 pub use latscope_bench::settings::{Settings, Word};
-pub use latscope_bench::words;
+pub use latscope_bench::{settings, words};
 use latscope_core::plan::Step;
 
 /// All families, in the order in which a survey measures them.

@@ -1,13 +1,13 @@
 //! The latency of a load, by the size of the working set: a chain of pointers,
 //! each load waiting for the address from the one before.
 
-use super::regions::{self, PAGES};
+use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::kernels::chase::growing::GrowingChase;
@@ -20,32 +20,44 @@ pub static LATENCY: Probe = Probe {
     timed: "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order.",
     times: Semantics::Operation,
     source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
-    params: &[
-        Param { name: "size", help: "Bytes of the working set.", kind: Kind::Size, axis: true },
-        Param {
-            name: "order",
-            help: "`random`: lines in random order; `window`: random inside of 256 KiB, one window after the other, without TLB misses; `page`: one line of each page, TLB misses only; `stride`: upwards, as prefetchers like it.",
-            kind: Kind::Choice(&ORDERS),
-            axis: false,
-        },
-        Param {
-            name: "stride",
-            help: "Bytes from one load to the next, for the order `stride`.",
-            kind: Kind::Size,
-            axis: false,
-        },
-        PAGES,
-    ],
+    params: Walk::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
+settings! {
+    /// A walk along a chain.
+    struct Walk, asked for as WalkAsked {
+        /// Bytes of the working set.
+        size: u64 as Size, axis;
+        /// `random`: lines in random order; `window`: random inside of 256 KiB, one window after the
+        /// other, without TLB misses; `page`: one line of each page, TLB misses only; `stride`:
+        /// upwards, as prefetchers like it.
+        order: Order;
+        /// Bytes from one load to the next, for the order `stride`.
+        stride: Option<u64> as Size;
+        /// Size of the pages; those of 2 MiB are verified.
+        pages: PageSize;
+    }
+}
+
+words! {
+    /// In which order the working set is visited.
+    enum Order {
+        /// Lines in random order.
+        Random = "random",
+        /// Random inside of a window, one window after the other.
+        Window = "window",
+        /// One line of each page.
+        Page = "page",
+        /// Upwards.
+        Stride = "stride",
+    }
+}
+
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.latency", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
-
-const ORDERS: [&str; 4] = ["random", "window", "page", "stride"];
-const ALL_PAGES: [&str; 2] = ["2MiB", "4KiB"];
 
 /// The smallest working set.
 const SMALLEST: u64 = 2 * KIB;
@@ -62,15 +74,18 @@ const WARM_SIZE: u64 = 64 * MIB;
 const WARM_STEPS: u64 = 128 << 10;
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let asked = WalkAsked::of(input);
     let mut points = Vec::new();
-    for pages in input.texts("pages", &ALL_PAGES) {
-        for order in input.texts("order", &ORDERS) {
-            let stride = order == "stride";
-            let steps = if stride { input.numbers("stride", &[STRIDE]) } else { vec![LINE] };
+    for pages in asked.pages.or(&[PageSize::Huge, PageSize::Base]) {
+        for order in asked.order.or(Order::ALL) {
+            let strides = order == Order::Stride;
+            let steps = if strides { asked.stride.or(&[STRIDE]) } else { vec![LINE] };
             for step in steps.into_iter().map(|step| (step / 8).max(1) * 8) {
-                let step = if order == "page" { page_bytes(&pages) } else { step };
-                for size in sizes_for(input, machine, &order, &pages, step) {
-                    points.push(point(input, machine, size, &order, &pages, stride.then_some(step)));
+                let step = if order == Order::Page { pages.bytes() } else { step };
+                let usual = usual_sizes(input, machine, (order, pages), step);
+                for size in sizes::rounded(asked.size.or(&usual), step) {
+                    let walk = Walk { size, order, stride: strides.then_some(step), pages };
+                    points.push(point(input, machine, walk));
                 }
             }
         }
@@ -78,21 +93,19 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-fn page_bytes(pages: &str) -> u64 {
-    if pages == "2MiB" { 2 * MIB } else { 4 * KIB }
-}
+/// What a curve is of.
+type Curve = (Order, PageSize);
 
-/// The sizes of a curve, in whole steps of the chain.
-fn sizes_for(input: &PlanInput, machine: &Machine, order: &str, pages: &str, step: u64) -> Vec<u64> {
+/// The sizes of a curve.
+fn usual_sizes(input: &PlanInput, machine: &Machine, curve: Curve, step: u64) -> Vec<u64> {
     let beyond = sizes::beyond_caches(machine);
     let largest = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
-    let default = match density(input, order, pages) {
+    let usual = match density(input, curve) {
         Density::None => Vec::new(),
         Density::Few => vec![32 * KIB, 512 * KIB, 8 * MIB, largest],
         Density::PerOctave(points) => sizes::sweep(SMALLEST.max(4 * step.min(4 * KIB)), largest, points),
     };
-    let default: Vec<u64> = default.into_iter().filter(|size| *size >= step && *size <= largest).collect();
-    sizes::rounded(input.numbers("size", &default), step)
+    usual.into_iter().filter(|size| *size >= step && *size <= largest).collect()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,12 +117,16 @@ enum Density {
 
 /// How close the points of a curve are. Levels are found on the random curve on
 /// large pages; a survey shows the others beside it.
-fn density(input: &PlanInput, order: &str, pages: &str) -> Density {
-    let main = (order, pages) == ("random", "2MiB");
-    let beside = matches!((order, pages), ("random" | "window" | "page", "4KiB") | ("stride", "2MiB"));
+fn density(input: &PlanInput, curve: Curve) -> Density {
+    let main = curve == (Order::Random, PageSize::Huge);
+    let few = curve == (Order::Random, PageSize::Base);
+    let beside = match curve.1 {
+        PageSize::Base => curve.0 != Order::Stride,
+        PageSize::Huge => curve.0 == Order::Stride,
+    };
     match (input.survey, input.profile) {
         (true, Profile::Quick) if main => Density::PerOctave(2),
-        (true, Profile::Quick) if (order, pages) == ("random", "4KiB") => Density::Few,
+        (true, Profile::Quick) if few => Density::Few,
         (true, Profile::Quick) => Density::None,
         (true, _) if main => Density::PerOctave(4),
         (true, Profile::Normal) if beside => Density::PerOctave(1),
@@ -120,60 +137,47 @@ fn density(input: &PlanInput, order: &str, pages: &str) -> Density {
     }
 }
 
-fn point(
-    input: &PlanInput,
-    machine: &Machine,
-    size: u64,
-    order: &str,
-    pages: &str,
-    stride: Option<u64>,
-) -> Point {
-    let mut params = params([("size", size.into()), ("order", order.into()), ("pages", pages.into())]);
-    let mut title = format!("load, {order}");
-    if let Some(stride) = stride {
-        params.insert("stride".to_owned(), ParamValue::Number(stride));
-        title += &format!(" {stride} B");
-    }
-    title += &format!(", {}, pages of {}", format_size(size), format_size(page_bytes(pages)));
-    if input.survey && size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
+fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
+    let stride = walk.stride.map_or(String::new(), |stride| format!(" {stride} B"));
+    let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
+    let mut title = format!("load, {}{stride}, {size}, pages of {pages}", walk.order.word());
+    if input.survey && walk.size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
         title += " (a survey ends here; latscope memory goes on)";
     }
-    LATENCY.point(params, title, false)
+    LATENCY.point(walk, title, false)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    for pages in ALL_PAGES {
-        let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == pages).collect();
-        let size = |point: &Point| point.number("size");
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(pages), size)
-        else {
+    let walks: Vec<Walk> = bench.settings()?;
+    for pages in [PageSize::Huge, PageSize::Base] {
+        let indices: Vec<usize> = (0..walks.len()).filter(|i| walks[*i].pages == pages).collect();
+        let size = |index: usize| walks[index].size;
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
             continue;
         };
-        let of = |order: &str| {
-            fitting.iter().copied().filter(|i| points[*i].text("order") == order).collect::<Vec<_>>()
-        };
+        let of =
+            |order: Order| fitting.iter().copied().filter(|i| walks[*i].order == order).collect::<Vec<_>>();
         // Ascending sizes: the random chain grows from one to the next.
         let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
-        for index in of("random") {
-            let map = chase.grow(points[index].number("size") as usize);
+        for index in of(Order::Random) {
+            let map = chase.grow(walks[index].size as usize);
             measure(bench, index, &map)?;
         }
-        for index in ORDERS[1..].iter().flat_map(|order| of(order)) {
-            let map = ordered(&points[index], region.links(), bench.seed());
+        for index in Order::ALL[1..].iter().flat_map(|order| of(*order)) {
+            let map = ordered(&walks[index], region.links(), bench.seed());
             measure(bench, index, &map)?;
         }
     }
     Ok(())
 }
 
-/// The chain of a point whose order is not `random`.
-fn ordered<'a>(point: &Point, links: &'a mut [usize], seed: u64) -> ChaseMap<'a> {
-    let links = &mut links[..point.number("size") as usize / size_of::<usize>()];
-    match point.text("order") {
-        "window" => ChaseMap::window(links, LINE as usize, WINDOW as usize, seed),
-        "page" => ChaseMap::page(links, page_bytes(point.text("pages")) as usize, LINE as usize, seed),
-        _ => ChaseMap::stride(links, point.number("stride") as usize),
+/// The chain of a walk whose order is not random.
+fn ordered<'a>(walk: &Walk, links: &'a mut [usize], seed: u64) -> ChaseMap<'a> {
+    let links = &mut links[..walk.size as usize / size_of::<usize>()];
+    match walk.order {
+        Order::Window => ChaseMap::window(links, LINE as usize, WINDOW as usize, seed),
+        Order::Page => ChaseMap::page(links, walk.pages.bytes() as usize, LINE as usize, seed),
+        Order::Random | Order::Stride => ChaseMap::stride(links, walk.stride.unwrap_or(STRIDE) as usize),
     }
 }
 
@@ -203,6 +207,7 @@ mod tests {
     use super::super::sizes::tests::machine;
     use super::*;
     use latscope_core::machine::Cache;
+    use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
     use std::collections::BTreeMap;
 

@@ -2,12 +2,12 @@
 
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_size, format_time};
 use latscope_os::clock::Clock;
@@ -26,25 +26,23 @@ pub static LOADED: Probe = Probe {
     timed: "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile.",
     times: Semantics::Operation,
     source: "loaded latency, as Intel's Memory Latency Checker plots it",
-    params: &[
-        Param {
-            name: "threads",
-            help: "Copying threads, one on each other CPU.",
-            kind: Kind::Number,
-            axis: true,
-        },
-        Param {
-            name: "delay",
-            help: "Pause of the copying threads after each 4 KiB.",
-            kind: Kind::Time,
-            axis: true,
-        },
-        Param { name: "size", help: "Bytes that the chain leads through.", kind: Kind::Stated, axis: false },
-    ],
+    params: Loaded::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
+
+settings! {
+    /// A load beside copying threads.
+    struct Loaded, asked for as LoadedAsked {
+        /// Copying threads, one on each other CPU.
+        threads: u64, axis;
+        /// Pause of the copying threads after each 4 KiB.
+        delay: u64 as Time, axis;
+        /// Bytes that the chain leads through.
+        size: u64 as Stated;
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.loaded", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
@@ -63,21 +61,21 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let size = sizes::beyond_caches(machine).min(CAP);
+    let asked = LoadedAsked::of(input);
     let mut points = Vec::new();
     // First nothing beside it, to compare with.
-    if !input.gave("threads") {
+    if !asked.threads.given() {
         points.push(point(size, 0, 0));
     }
-    for threads in input.numbers("threads", &[others]) {
+    for threads in asked.threads.or(&[others]) {
         let delays: &[u64] = if quick { &DELAYS[..1] } else { &DELAYS };
-        let delays = if threads == 0 { vec![0] } else { input.numbers("delay", delays) };
+        let delays = if threads == 0 { vec![0] } else { asked.delay.or(delays) };
         points.extend(delays.into_iter().map(|delay| point(size, threads, delay)));
     }
     points
 }
 
 fn point(size: u64, threads: u64, delay: u64) -> Point {
-    let params = params([("threads", threads.into()), ("delay", delay.into()), ("size", size.into())]);
     let title = match (threads, delay) {
         (0, _) => format!("load, memory idle, {}", format_size(size)),
         (threads, 0) => format!("load, {} copying without pause", counted(threads, "thread")),
@@ -86,30 +84,30 @@ fn point(size: u64, threads: u64, delay: u64) -> Point {
             format!("load, {threads} copying 4 KiB every {delay} and its time")
         }
     };
-    LOADED.point(params, title, false)
+    LOADED.point(Loaded { threads, delay, size }, title, false)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
+    let wanted: Vec<Loaded> = bench.settings()?;
     let cpus = bench.cpus().to_vec();
     let others = cpus.len() as u64 - 1;
     let (possible, impossible): (Vec<usize>, Vec<usize>) =
-        (0..points.len()).partition(|index| points[*index].number("threads") <= others);
+        (0..wanted.len()).partition(|index| wanted[*index].threads <= others);
     for index in impossible {
-        let wanted = points[index].number("threads");
+        let threads = wanted[index].threads;
         let reason = format!(
-            "{wanted} copying threads want a CPU each, and {others} are left beside the measuring one"
+            "{threads} copying threads want a CPU each, and {others} are left beside the measuring one"
         );
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
     let Some((mut region, possible)) =
-        regions::for_points(bench, possible, Pages::Huge, |point| point.number("size"))
+        regions::for_points(bench, possible, Pages::Huge, |index| wanted[index].size)
     else {
         return Ok(());
     };
     let Some(last) = possible.last() else { return Ok(()) };
-    let size = points[*last].number("size") as usize;
-    let threads = possible.iter().map(|index| points[*index].number("threads")).max().unwrap_or(0) as usize;
+    let size = wanted[*last].size as usize;
+    let threads = possible.iter().map(|index| wanted[*index].threads).max().unwrap_or(0) as usize;
     let copies = regions::for_threads(&cpus[1..], &vec![size.min(COPY_CAP as usize); threads]);
     let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
     let map = chase.grow(size);
@@ -117,7 +115,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         Ok(copies) => copies,
         Err(error) => {
             let (alone, loaded): (Vec<usize>, Vec<usize>) =
-                possible.iter().partition(|index| points[**index].number("threads") == 0);
+                possible.iter().partition(|index| wanted[**index].threads == 0);
             for index in loaded {
                 bench.unsupported(index, format!("{error:#}"), "free memory");
             }
@@ -144,8 +142,8 @@ fn measure(
     cpus: &[u32],
     copies: &mut [Region],
 ) -> Result<()> {
-    let point = &bench.points()[index];
-    let (threads, delay) = (point.number("threads") as usize, point.number("delay"));
+    let Loaded { threads, delay, .. } = Loaded::read(&bench.points()[index])?;
+    let threads = threads as usize;
     let (over, bytes, begun) = (AtomicBool::new(false), AtomicU64::new(0), AtomicUsize::new(0));
     let timebase = bench.timebase();
     std::thread::scope(|scope| {

@@ -1,12 +1,12 @@
 //! How many loads from memory are under way at once.
 
-use super::regions::{self, PAGES};
+use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_size};
 use latscope_os::kernels::chase::growing::GrowingChase;
@@ -19,15 +19,23 @@ pub static PARALLELISM: Probe = Probe {
     timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",
     times: Semantics::Operation,
     source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
-    params: &[
-        Param { name: "chains", help: "Chains followed at once, 1 to 32.", kind: Kind::Number, axis: true },
-        Param { name: "size", help: "Bytes of the working set.", kind: Kind::Size, axis: false },
-        PAGES,
-    ],
+    params: Loads::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
+
+settings! {
+    /// Chains that are followed at once.
+    struct Loads, asked for as LoadsAsked {
+        /// Chains followed at once, 1 to 32.
+        chains: u64, axis;
+        /// Bytes of the working set.
+        size: u64 as Size;
+        /// Size of the pages; those of 2 MiB are verified.
+        pages: PageSize;
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.parallelism", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -42,17 +50,13 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         if input.survey && input.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
     let size = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let asked = LoadsAsked::of(input);
     let mut points = Vec::new();
-    for pages in input.texts("pages", &["2MiB"]) {
-        for size in sizes::rounded(input.numbers("size", &[size]), LINE) {
-            for chains in input.numbers("chains", chains) {
-                let params = params([
-                    ("chains", chains.into()),
-                    ("size", size.into()),
-                    ("pages", pages.as_str().into()),
-                ]);
+    for pages in asked.pages.or(&[PageSize::Huge]) {
+        for size in sizes::rounded(asked.size.or(&[size]), LINE) {
+            for chains in asked.chains.or(chains) {
                 let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
-                points.push(PARALLELISM.point(params, title, false));
+                points.push(PARALLELISM.point(Loads { chains, size, pages }, title, false));
             }
         }
     }
@@ -60,29 +64,27 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    for pages in ["2MiB", "4KiB"] {
-        let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == pages).collect();
-        let size = |point: &Point| point.number("size");
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(pages), size)
-        else {
+    let loads: Vec<Loads> = bench.settings()?;
+    for pages in [PageSize::Huge, PageSize::Base] {
+        let indices: Vec<usize> = (0..loads.len()).filter(|i| loads[*i].pages == pages).collect();
+        let size = |index: usize| loads[index].size;
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
             continue;
         };
         let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
-        for of_one_size in fitting.chunk_by(|a, b| points[*a].number("size") == points[*b].number("size")) {
-            let map = chase.grow(points[of_one_size[0]].number("size") as usize);
+        for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {
+            let map = chase.grow(loads[of_one_size[0]].size as usize);
             // One walk around finds the places for all numbers of chains.
-            measure(bench, of_one_size, &map.spread(MAX_CHAINS))?;
+            measure(bench, &loads, of_one_size, &map.spread(MAX_CHAINS))?;
         }
     }
     Ok(())
 }
 
 /// Measures the points of one size, and compares them with a single chain.
-fn measure(bench: &mut Bench, indices: &[usize], all: &Chains) -> Result<()> {
-    let points = bench.points();
+fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) -> Result<()> {
     for index in indices {
-        let chains = points[*index].number("chains");
+        let chains = loads[*index].chains;
         if !(1..=MAX_CHAINS as u64).contains(&chains) {
             bench.unsupported(
                 *index,
@@ -97,7 +99,7 @@ fn measure(bench: &mut Bench, indices: &[usize], all: &Chains) -> Result<()> {
             chains.walk(n * UNROLL);
         })?;
     }
-    let single = indices.iter().find(|index| points[**index].number("chains") == 1);
+    let single = indices.iter().find(|index| loads[**index].chains == 1);
     let Some(alone) = single.and_then(|index| bench.median(*index)) else { return Ok(()) };
     for index in indices {
         if let Some(together) = bench.median(*index).filter(|ns| *ns > 0.0) {

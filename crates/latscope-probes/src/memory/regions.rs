@@ -1,31 +1,45 @@
 //! The memory that the probes of this family measure in, and what there is to
 //! say about it.
 
-use crate::{Kind, Param};
+use crate::words;
 use anyhow::Context;
 use latscope_bench::bench::Bench;
-use latscope_core::plan::Point;
 use latscope_core::units::format_share;
 use latscope_os::memory::{self, Pages, Region};
 use latscope_os::sched;
 
-/// The parameter of probes that let the user choose.
-pub const PAGES: Param = Param {
-    name: "pages",
-    help: "Size of the pages; those of 2 MiB are verified.",
-    kind: Kind::Choice(&["4KiB", "2MiB"]),
-    axis: false,
-};
+words! {
+    /// Size of the pages that a probe measures in.
+    pub enum PageSize {
+        /// The base page of the architecture.
+        Base = "4KiB",
+        /// A huge page.
+        Huge = "2MiB",
+    }
+}
+
+impl PageSize {
+    /// Its bytes.
+    pub fn bytes(self) -> u64 {
+        match self {
+            PageSize::Base => 4 << 10,
+            PageSize::Huge => 2 << 20,
+        }
+    }
+
+    /// As memory is asked for.
+    pub fn pages(self) -> Pages {
+        match self {
+            PageSize::Base => Pages::Base,
+            PageSize::Huge => Pages::Huge,
+        }
+    }
+}
 
 /// The part of a region that has to be in huge pages for its figures to be theirs.
 const ENOUGH: f64 = 0.95;
 
 const SMALLER: &str = "choose a smaller --size, or free memory";
-
-/// The pages that a parameter names.
-pub fn pages(name: &str) -> Pages {
-    if name == "2MiB" { Pages::Huge } else { Pages::Base }
-}
 
 /// A region for the largest of the points at `indices` that there is memory
 /// for, and the points that fit; those that do not are closed.
@@ -33,13 +47,12 @@ pub fn for_points(
     bench: &mut Bench,
     indices: Vec<usize>,
     pages: Pages,
-    bytes: impl Fn(&Point) -> u64,
+    bytes: impl Fn(usize) -> u64,
 ) -> Option<(Region, Vec<usize>)> {
-    let points = bench.points();
     let mut fitting = indices;
-    fitting.sort_by_key(|index| bytes(&points[*index]));
+    fitting.sort_by_key(|index| bytes(*index));
     while let Some(largest) = fitting.last() {
-        let wanted = usize::try_from(bytes(&points[*largest])).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(bytes(*largest)).unwrap_or(usize::MAX);
         match Region::new(wanted, pages) {
             Ok(region) => {
                 doubt(&region, pages).into_iter().for_each(|doubt| doubt.tell(bench, &fitting));

@@ -2,11 +2,11 @@
 //! memory, and where the caches hardly show, since prefetchers run ahead.
 
 use super::regions;
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
@@ -20,21 +20,31 @@ pub static SEQUENTIAL_SUM: Probe = Probe {
     timed: "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.",
     times: Semantics::Operation,
     source: "the processor's optimisation manual: hardware prefetching",
-    params: &[
-        Param { name: "size", help: "Bytes of the array.", kind: Kind::Size, axis: true },
-        Param {
-            name: "mode",
-            help: "What is done with the elements.",
-            kind: Kind::Choice(&MODES),
-            axis: false,
-        },
-    ],
+    params: Summing::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
-const MODES: [&str; 2] = ["sum", "xor"];
+settings! {
+    /// An array and what is done with it.
+    struct Summing, asked for as SummingAsked {
+        /// Bytes of the array.
+        size: u64 as Size, axis;
+        /// What is done with the elements.
+        mode: Mode;
+    }
+}
+
+words! {
+    /// How the elements are combined.
+    enum Mode {
+        /// Added up.
+        Sum = "sum",
+        /// By exclusive or.
+        Xor = "xor",
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.sequential-sum", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -49,13 +59,13 @@ const BLOCK: u64 = 512;
 const ELEMENT: u64 = size_of::<u64>() as u64;
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let asked = SummingAsked::of(input);
     let mut points = Vec::new();
-    for mode in input.choices("mode", &MODES, &MODES) {
-        for size in input.numbers("size", &SIZES) {
+    for mode in asked.mode.or(Mode::ALL) {
+        for size in asked.size.or(&SIZES) {
             let size = size.max(BLOCK);
-            let params = params([("size", size.into()), ("mode", mode.as_str().into())]);
-            let title = format!("{mode} of {}, an element", decimal(size));
-            points.push(SEQUENTIAL_SUM.point(params, title, mode == "sum"));
+            let title = format!("{} of {}, an element", mode.word(), decimal(size));
+            points.push(SEQUENTIAL_SUM.point(Summing { size, mode }, title, mode == Mode::Sum));
         }
     }
     points
@@ -72,17 +82,16 @@ fn decimal(bytes: u64) -> String {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    let all = (0..points.len()).collect();
-    let Some((mut region, fitting)) = regions::for_points(bench, all, Pages::Base, |p| p.number("size"))
-    else {
+    let wanted: Vec<Summing> = bench.settings()?;
+    let all = (0..wanted.len()).collect();
+    let Some((mut region, fitting)) = regions::for_points(bench, all, Pages::Base, |i| wanted[i].size) else {
         return Ok(());
     };
     for index in fitting {
-        let point = &points[index];
-        let blocks = point.number("size") / BLOCK;
+        let Summing { size, mode } = wanted[index];
+        let blocks = size / BLOCK;
         let array = &region.words()[..(blocks * BLOCK / ELEMENT) as usize];
-        let kernel = if point.text("mode") == "sum" { sequential_sum } else { sequential_xor };
+        let kernel = if mode == Mode::Sum { sequential_sum } else { sequential_xor };
         let work = Some(Work { ops: 1, bytes_touched: ELEMENT, bytes_moved: ELEMENT });
         let batch = Batch { ops: array.len() as u64, work, cycles: true, warm: 1, ..Batch::default() };
         bench.batch(index, batch, |n| {

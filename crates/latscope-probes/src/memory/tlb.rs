@@ -2,14 +2,14 @@
 //! against the same number of lines side by side.
 
 use super::latency;
-use super::regions::{self, PAGES};
-use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use super::regions::{self, PageSize};
+use super::sizes::{self, LINE, MIB};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_size;
 use latscope_os::clock::Clock;
@@ -23,14 +23,21 @@ pub static TLB: Probe = Probe {
     timed: "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side.",
     times: Semantics::Operation,
     source: "the processor's manual: translation look-aside buffers and page walks",
-    params: &[
-        Param { name: "size", help: "Bytes of all the pages visited.", kind: Kind::Size, axis: true },
-        PAGES,
-    ],
+    params: Visits::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
+
+settings! {
+    /// A visit of pages.
+    struct Visits, asked for as VisitsAsked {
+        /// Bytes of all the pages visited.
+        size: u64 as Size, axis;
+        /// Size of the pages; those of 2 MiB are verified.
+        pages: PageSize;
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.tlb", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -44,39 +51,36 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let largest = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
-    let kinds: &[&str] = if quick { &["4KiB"] } else { &["4KiB", "2MiB"] };
+    let usual = if quick { &PageSize::ALL[..1] } else { PageSize::ALL };
+    let asked = VisitsAsked::of(input);
     let mut points = Vec::new();
-    for pages in input.texts("pages", kinds) {
-        let (page, per_octave) = match (regions::pages(&pages), quick) {
-            (Pages::Base, false) => (4 * KIB, 2),
-            (Pages::Base, true) => (4 * KIB, 1),
-            (Pages::Huge, _) => (2 * MIB, 1),
-        };
+    for pages in asked.pages.or(usual) {
+        let page = pages.bytes();
+        let per_octave = if pages == PageSize::Base && !quick { 2 } else { 1 };
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
-        for size in sizes::rounded(input.numbers("size", &default), page) {
-            let params = params([("size", size.into()), ("pages", pages.as_str().into())]);
+        for size in sizes::rounded(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
-            points.push(TLB.point(params, title, false));
+            points.push(TLB.point(Visits { size, pages }, title, false));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    for (name, page) in [("4KiB", 4 * KIB), ("2MiB", 2 * MIB)] {
-        let indices: Vec<usize> = (0..points.len()).filter(|i| points[*i].text("pages") == name).collect();
-        let size = |point: &Point| point.number("size");
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, regions::pages(name), size)
-        else {
+    let visits: Vec<Visits> = bench.settings()?;
+    for pages in PageSize::ALL {
+        let page = pages.bytes();
+        let indices: Vec<usize> = (0..visits.len()).filter(|i| visits[*i].pages == *pages).collect();
+        let size = |index: usize| visits[index].size;
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
             continue;
         };
         // The lines side by side stand on large pages, so that they miss no TLB.
-        let lines = |index: &usize| points[*index].number("size") / page;
+        let lines = |index: &usize| visits[*index].size / page;
         let most = fitting.iter().map(lines).max().unwrap_or(1);
         let mut packed = Region::new((most * LINE) as usize, Pages::Huge)?;
         for index in fitting {
-            let words = points[index].number("size") as usize / size_of::<usize>();
+            let words = visits[index].size as usize / size_of::<usize>();
             let map =
                 ChaseMap::page(&mut region.links()[..words], page as usize, LINE as usize, bench.seed());
             latency::measure(bench, index, &map)?;

@@ -3,7 +3,7 @@
 
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
@@ -11,7 +11,6 @@ use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::counted;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,26 +23,7 @@ pub static ATOMIC: Probe = Probe {
     timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",
     times: Semantics::Operation,
     source: "C++ memory model, sequentially consistent operations (std::sync::atomic)",
-    params: &[
-        Param {
-            name: "operation",
-            help: "What is done: fetch-add, compare-exchange, swap and store are sequentially consistent, load is an acquire load, fence a full one after a plain store.",
-            kind: Kind::Choice(Operation::WORDS),
-            axis: false,
-        },
-        Param {
-            name: "threads",
-            help: "Threads that do it at once, each on its own CPU.",
-            kind: Kind::Number,
-            axis: true,
-        },
-        Param {
-            name: "sharing",
-            help: "Each thread on a line of its own; all on one word; or each on its own word of one line.",
-            kind: Kind::Choice(Sharing::WORDS),
-            axis: false,
-        },
-    ],
+    params: Setting::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
@@ -82,26 +62,33 @@ words! {
     }
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
-struct Setting {
-    operation: Operation,
-    threads: u64,
-    sharing: Sharing,
+settings! {
+    /// Threads and what they do.
+    struct Setting, asked for as Asked {
+        /// What is done: fetch-add, compare-exchange, swap and store are sequentially consistent,
+        /// load is an acquire load, fence a full one after a plain store.
+        operation: Operation;
+        /// Threads that do it at once, each on its own CPU.
+        threads: u64, axis;
+        /// Each thread on a line of its own; all on one word; or each on its own word of one line.
+        sharing: Sharing;
+    }
 }
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let chosen = ["operation", "threads", "sharing"].iter().any(|name| input.gave(name));
-    let combinations = if chosen { asked(input) } else { usual(input, machine.allowed.0.len() as u64) };
+    let given = Asked::of(input);
+    let chosen = given.operation.given() || given.threads.given() || given.sharing.given();
+    let combinations = if chosen { asked(&given) } else { usual(input, machine.allowed.0.len() as u64) };
     combinations.into_iter().map(point).collect()
 }
 
 /// Every combination of the values given; the rest at their plainest.
-fn asked(input: &PlanInput) -> Vec<Setting> {
+fn asked(given: &Asked) -> Vec<Setting> {
     let mut all = Vec::new();
-    for sharing in input.words("sharing", &[Sharing::Private]) {
+    for sharing in given.sharing.or(&[Sharing::Private]) {
         let threads = if sharing == Sharing::Private { 1 } else { 2 };
-        for threads in input.numbers("threads", &[threads]) {
-            for operation in input.words("operation", Operation::ALL) {
+        for threads in given.threads.or(&[threads]) {
+            for operation in given.operation.or(Operation::ALL) {
                 all.push(Setting { operation, threads: threads.max(1), sharing });
             }
         }
@@ -142,7 +129,8 @@ fn point(setting: Setting) -> Point {
         (Sharing::Private, threads) => format!("{operation} by {threads}, own lines"),
         (sharing, threads) => format!("{operation} by {threads}, {}", sharing.word().replace('-', " ")),
     };
-    ATOMIC.point(setting, title, setting.threads <= 2)
+    let row = setting.threads <= 2;
+    ATOMIC.point(setting, title, row)
 }
 
 /// The words the threads work on: eight to a line, lines of their own.

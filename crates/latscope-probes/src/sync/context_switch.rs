@@ -3,7 +3,7 @@
 
 use super::pipes;
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
@@ -21,7 +21,6 @@ use latscope_exchange::wait::Block;
 use latscope_os::child::{self, Child, sum};
 use latscope_os::clock::Clock;
 use rustix::fd::{AsFd, OwnedFd};
-use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -32,12 +31,7 @@ pub static CONTEXT_SWITCH: Probe = Probe {
     timed: "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off.",
     times: Semantics::Operation,
     source: "pipe(7); the method of LMbench's lat_ctx",
-    params: &[Param {
-        name: "mode",
-        help: "Whether the two share their memory or the switch changes the address space as well.",
-        kind: Kind::Choice(Mode::WORDS),
-        axis: false,
-    }],
+    params: Switch::PARAMS,
     experiment: &EXPERIMENT,
     revision: 2,
     plan,
@@ -50,15 +44,7 @@ pub static RING: Probe = Probe {
     timed: "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process.",
     times: Semantics::Operation,
     source: "pipe(7); the method of LMbench's lat_ctx",
-    params: &[
-        Param {
-            name: "processes",
-            help: "Processes in the ring, at least 2.",
-            kind: Kind::Number,
-            axis: true,
-        },
-        Param { name: "size", help: "Memory each process sums.", kind: Kind::Size, axis: true },
-    ],
+    params: Ring::PARAMS,
     experiment: &RING_EXPERIMENT,
     revision: 2,
     plan: plan_ring,
@@ -80,15 +66,22 @@ words! {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Switch {
-    mode: Mode,
+settings! {
+    /// A switch between two.
+    struct Switch, asked for as SwitchAsked {
+        /// Whether the two share their memory or the switch changes the address space as well.
+        mode: Mode;
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Ring {
-    processes: u64,
-    size: u64,
+settings! {
+    /// A ring of processes.
+    struct Ring, asked for as RingAsked {
+        /// Processes in the ring, at least 2.
+        processes: u64, axis;
+        /// Memory each process sums.
+        size: u64 as Size, axis;
+    }
 }
 
 /// Processes a ring may have: a limit on what a slip of the pen can start.
@@ -99,13 +92,14 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
         let title = format!("context switch between {}", mode.word());
         CONTEXT_SWITCH.point(Switch { mode }, title, true)
     };
-    input.words("mode", Mode::ALL).into_iter().map(point).collect()
+    SwitchAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
 fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let asked = RingAsked::of(input);
     let mut points = Vec::new();
-    for size in input.numbers("size", &[0, 16 << 10, 64 << 10]) {
-        for processes in input.numbers("processes", &[2, 4, 8, 16]) {
+    for size in asked.size.or(&[0, 16 << 10, 64 << 10]) {
+        for processes in asked.processes.or(&[2, 4, 8, 16]) {
             let processes = processes.clamp(2, MOST_PROCESSES);
             let title = format!("ring of {processes}, {} each, a switch", format_size(size));
             let row = (processes, size) == (16, 64 << 10);

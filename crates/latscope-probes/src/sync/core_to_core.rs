@@ -2,7 +2,7 @@
 
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
@@ -10,7 +10,6 @@ use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_os::sched;
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
-use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The matrix of round trips between all pairs of CPUs.
@@ -20,15 +19,7 @@ pub static CORE_TO_CORE: Probe = Probe {
     timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",
     times: Semantics::RoundTrip,
     source: "the processor's cache coherence protocol",
-    params: &[
-        Param { name: "pair", help: "The two CPUs.", kind: Kind::Stated, axis: true },
-        Param {
-            name: "mode",
-            help: "One line that both change by compare-and-exchange, or a line for each direction.",
-            kind: Kind::Choice(Mode::WORDS),
-            axis: false,
-        },
-    ],
+    params: Travel::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
@@ -47,11 +38,14 @@ words! {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Travel {
-    /// Two CPUs: `0-1`.
-    pair: String,
-    mode: Mode,
+settings! {
+    /// What travels between whom.
+    struct Travel, asked for as TravelAsked {
+        /// The two CPUs.
+        pair: String, axis;
+        /// One line that both change by compare-and-exchange, or a line for each direction.
+        mode: Mode;
+    }
 }
 
 /// Pairs in a survey: all pairs of eight CPUs.
@@ -71,7 +65,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         _ => String::new(),
     };
     let mut points = Vec::new();
-    for mode in input.words("mode", Mode::ALL) {
+    for mode in TravelAsked::of(input).mode.or(Mode::ALL) {
         for (a, b) in &pairs {
             let pair = format!("{a}-{b}");
             let named = if a == b { String::new() } else { format!(" {pair}") };

@@ -1,7 +1,7 @@
 //! The read-write lock: uncontended, and a writer that waits for readers.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Settings, Word, words};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::timebase::AnyClock;
@@ -13,7 +13,6 @@ use latscope_os::clock::Clock;
 use latscope_os::rwlock::RwLock;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Scope, SharedCell};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -25,12 +24,7 @@ pub static RWLOCK: Probe = Probe {
     timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",
     times: Semantics::Operation,
     source: "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
-    params: &[Param {
-        name: "mode",
-        help: "Uncontended for reading or for writing, or a writer that waits for a reader.",
-        kind: Kind::Choice(Mode::WORDS),
-        axis: false,
-    }],
+    params: Lock::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
@@ -51,9 +45,12 @@ words! {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-struct Lock {
-    mode: Mode,
+settings! {
+    /// A use of the lock.
+    struct Lock, asked for as LockAsked {
+        /// Uncontended for reading or for writing, or a writer that waits for a reader.
+        mode: Mode;
+    }
 }
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
@@ -62,7 +59,7 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
         mode => format!("read-write lock, {} lock + unlock, uncontended", mode.word()),
     };
     let point = |mode| RWLOCK.point(Lock { mode }, title(mode), false);
-    input.words("mode", Mode::ALL).into_iter().map(point).collect()
+    LockAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

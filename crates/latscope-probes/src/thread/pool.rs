@@ -1,13 +1,13 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
 use super::place;
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics, Work};
 use latscope_core::statistics::quantile;
 use latscope_core::units::{counted, format_size};
@@ -29,24 +29,21 @@ pub static POOL: Probe = Probe {
     timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
     times: Semantics::Operation,
     source: "sem_post(3), sem_wait(3), sched(7)",
-    params: &[
-        Param {
-            name: "threads",
-            help: "Threads in the pool, with a task each.",
-            kind: Kind::Number,
-            axis: true,
-        },
-        Param {
-            name: "size",
-            help: "Memory of its own that each thread sums.",
-            kind: Kind::Size,
-            axis: false,
-        },
-    ],
+    params: Tasks::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
+
+settings! {
+    /// A pool and its tasks.
+    struct Tasks, asked for as TasksAsked {
+        /// Threads in the pool, with a task each.
+        threads: u64, axis;
+        /// Memory of its own that each thread sums.
+        size: u64 as Size;
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "thread.pool", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
@@ -65,13 +62,13 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         usual.extend([2 * cores, 3 * cores, 4 * cores]);
     }
     let usual: Vec<u64> = usual.into_iter().filter(|threads| fits(*threads, machine)).collect();
+    let asked = TasksAsked::of(input);
     let mut points = Vec::new();
-    for size in input.numbers("size", &[TASK]) {
-        for threads in input.numbers("threads", &usual) {
+    for size in asked.size.or(&[TASK]) {
+        for threads in asked.threads.or(&usual) {
             let threads = threads.clamp(1, MOST_THREADS);
             let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
-            let params = params([("threads", threads.into()), ("size", size.into())]);
-            points.push(POOL.point(params, title, threads == 16));
+            points.push(POOL.point(Tasks { threads, size }, title, threads == 16));
         }
     }
     points
@@ -88,8 +85,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let cores = bench.cpus().len() as f64;
     // What one task takes on one thread, by size: the measure of a slowdown.
     let mut alone: BTreeMap<u64, f64> = BTreeMap::new();
-    for (index, point) in bench.points().iter().enumerate() {
-        let (threads, size) = (point.number("threads"), point.number("size"));
+    for (index, Tasks { threads, size }) in bench.settings()?.into_iter().enumerate() {
         if let Err(error) = measure(bench, index, threads as usize, size as usize) {
             bench.unsupported(
                 index,
