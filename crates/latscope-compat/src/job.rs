@@ -3,7 +3,7 @@
 
 use super::arguments::Options;
 use super::page::{self, NotMeasured, Page};
-use latscope_core::plan::{ParamValue, Params, params};
+use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::report::{Measurement, Report, Semantics, Support};
 use std::fmt;
 use std::path::PathBuf;
@@ -24,27 +24,17 @@ impl PointQuery {
         PointQuery { probe, params: params(pairs) }
     }
 
-    /// How far a point or measurement is from what was asked for: `None` if it
-    /// is another thing, else the bytes by which its size differs, for probes
-    /// round sizes to whole blocks.
-    fn distance(&self, probe: &str, found: &Params) -> Option<u64> {
-        let differs = |(name, value): (&String, &ParamValue)| match (name.as_str(), value, found.get(name)) {
-            ("size", ParamValue::Number(wanted), Some(ParamValue::Number(found))) => {
-                Some(wanted.abs_diff(*found)).filter(|bytes| *bytes <= ROUNDING.max(wanted / 2))
-            }
-            (_, value, found) => (found == Some(value)).then_some(0),
-        };
-        let same = self.probe == probe;
-        same.then(|| self.params.iter().map(differs).sum()).flatten()
-    }
-
-    /// The one of `all` that is nearest to what was asked for.
-    pub fn nearest<T>(&self, all: impl Iterator<Item = T>, of: impl Fn(&T) -> (&str, &Params)) -> Option<T> {
-        let near = all.filter_map(|one| {
-            let (probe, params) = of(&one);
-            Some((self.distance(probe, params)?, one))
-        });
-        near.min_by_key(|(distance, _)| *distance).map(|(_, one)| one)
+    /// How far a planned point is from what was asked for: `None` if it is another thing, else the bytes by which its
+    /// size differs, for probes round sizes to whole blocks.
+    pub(crate) fn distance(&self, point: &Point) -> Option<u64> {
+        let differs =
+            |(name, value): (&String, &ParamValue)| match (name.as_str(), value, point.params.get(name)) {
+                ("size", ParamValue::Number(wanted), Some(ParamValue::Number(found))) => {
+                    Some(wanted.abs_diff(*found)).filter(|bytes| *bytes <= ROUNDING.max(wanted / 2))
+                }
+                (_, value, found) => (found == Some(value)).then_some(0),
+            };
+        (self.probe == point.probe).then(|| self.params.iter().map(differs).sum()).flatten()
     }
 }
 
@@ -76,6 +66,8 @@ type Print = Box<dyn Fn(&Figures<'_>, &mut Page) + Send + Sync>;
 pub struct Job {
     /// The points.
     pub queries: Vec<PointQuery>,
+    /// For each query the planned point that answers it: the index of its step, and its own in the step.
+    pub planned: Vec<Option<(usize, usize)>>,
     /// Directory for the files of file probes.
     pub directory: Option<PathBuf>,
     /// A file the old program would fail without.
@@ -98,6 +90,7 @@ impl Job {
     ) -> Job {
         Job {
             queries,
+            planned: Vec::new(),
             directory: None,
             source: None,
             repetitions: options.repetitions,
@@ -110,11 +103,10 @@ impl Job {
     /// The old program's text for a report: a pure function of both.
     pub fn print(&self, report: &Report) -> Page {
         let mut page = Page::default();
-        (self.print)(&Figures(report), &mut page);
-        page.degraded(self.queries.iter().filter_map(|query| {
-            let found = Figures(report).find(query)?;
-            (found.support == Support::Degraded).then_some(found)
-        }));
+        let figures = Figures { job: self, report };
+        (self.print)(&figures, &mut page);
+        let found = self.planned.iter().flatten().filter_map(|(step, point)| report.of_point(*step, *point));
+        page.degraded(found.filter(|m| m.support == Support::Degraded));
         page
     }
 }
@@ -129,32 +121,25 @@ impl fmt::Debug for Job {
 }
 
 /// A report, asked for figures.
-#[derive(Debug, Clone, Copy)]
-pub struct Figures<'a>(
-    /// The report.
-    pub &'a Report,
-);
+pub struct Figures<'a> {
+    job: &'a Job,
+    report: &'a Report,
+}
+
+const NOT_OFFERED: &str = "it is not offered on this machine; `latscope list` shows what is";
 
 impl<'a> Figures<'a> {
-    fn find(&self, query: &PointQuery) -> Option<&'a Measurement> {
-        query.nearest(self.0.measurements.iter(), |m| (&m.probe, &m.params))
-    }
-
-    fn why_absent(&self, query: &PointQuery) -> String {
-        let points = self.0.plan.steps.iter().flat_map(|step| &step.points);
-        match query.nearest(points, |point| (&point.probe, &point.params)) {
-            Some(_) => "the run ended before it".to_owned(),
-            None => "it is not offered on this machine; `latscope list` shows what is".to_owned(),
-        }
-    }
-
     /// The measurement that answers a query.
     ///
     /// # Errors
     /// There is none, or it has no numbers.
     pub fn measurement(&self, query: &PointQuery) -> Result<&'a Measurement, NotMeasured> {
         let failed = |reason: String| NotMeasured { query: query.to_string(), reason };
-        let found = self.find(query).ok_or_else(|| failed(self.why_absent(query)))?;
+        let index = self.job.queries.iter().position(|known| known == query);
+        let planned = index.and_then(|index| *self.job.planned.get(index)?);
+        let (step, point) = planned.ok_or_else(|| failed(NOT_OFFERED.to_owned()))?;
+        let found = self.report.of_point(step, point);
+        let found = found.ok_or_else(|| failed("the run ended before it".to_owned()))?;
         if found.support != Support::Unsupported && found.typical().is_some() {
             return Ok(found);
         }

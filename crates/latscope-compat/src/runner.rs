@@ -6,7 +6,7 @@ use crate::usage::did_you_mean;
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Step, Stop};
+use latscope_core::plan::{Plan, Point, Step, Stop};
 use latscope_core::report::Report;
 use latscope_engine::observers::{Observer, Progress};
 use latscope_engine::planner::{self, Request};
@@ -124,7 +124,7 @@ fn carry_out(
     json: Option<&Path>,
     environment: impl FnOnce(Option<&Path>) -> Result<Environment>,
 ) -> Result<(Output, Option<anyhow::Error>)> {
-    let job = (personality.parse)(call)?;
+    let mut job = (personality.parse)(call)?;
     job.source.as_ref().map_or(Ok(()), check)?;
     let notes = notes(&job);
     if job.queries.is_empty() {
@@ -132,7 +132,7 @@ fn carry_out(
         return Ok((page.output(personality.name), None));
     }
     let environment = environment(job.directory.as_deref())?;
-    let plan = plan(personality.name, &job, &environment);
+    let plan = plan(personality.name, &mut job, &environment);
     let report = measure(plan, environment)?;
     let mut page = job.print(&report);
     page.notes.splice(0..0, notes);
@@ -186,25 +186,23 @@ fn notes(job: &Job) -> Vec<String> {
     notes
 }
 
-/// The plan for a job: the points asked for, and no others.
-fn plan(name: &str, job: &Job, environment: &Environment) -> Plan {
-    let mut whole = planner::plan(&REGISTRY, &[], &request(name, None, environment), &environment.machine);
-    for query in &job.queries {
-        let Some(probe) = REGISTRY.find(query.probe) else { continue };
-        let planned = planner::plan(
-            &REGISTRY,
-            &[probe],
-            &request(name, Some(query), environment),
-            &environment.machine,
-        );
-        for mut step in planned.steps {
-            let points = std::mem::take(&mut step.points).into_iter();
-            step.points = query.nearest(points, |point| (&point.probe, &point.params)).into_iter().collect();
+/// The plan for a job: the points asked for, and no others; the job keeps which of them answers which query.
+fn plan(name: &str, job: &mut Job, environment: &Environment) -> Plan {
+    let machine = &environment.machine;
+    let mut steps = Vec::new();
+    let mut planned = |query: &PointQuery| {
+        let request = request(name, Some(query), environment);
+        let offered = planner::plan(&REGISTRY, &[REGISTRY.find(query.probe)?], &request, machine).steps;
+        let near = offered.into_iter().flat_map(|mut step| {
             step.stop = scaled(step.stop, job.repetitions);
-            add(&mut whole.steps, step);
-        }
-    }
-    whole
+            let points = std::mem::take(&mut step.points).into_iter();
+            points.filter_map(move |point| Some((query.distance(&point)?, step.clone(), point)))
+        });
+        let (_, step, point) = near.min_by_key(|(distance, ..)| *distance)?;
+        Some(add(&mut steps, step, point))
+    };
+    job.planned = job.queries.iter().map(&mut planned).collect();
+    planner::of_steps(steps, &request(name, None, environment), machine)
 }
 
 fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) -> Request {
@@ -215,16 +213,21 @@ fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) ->
     Request::new(name, PlanInput { values, directories, ..PlanInput::default() })
 }
 
-/// Points of one experiment are measured by one worker.
-fn add(steps: &mut Vec<Step>, step: Step) {
-    let same = |other: &&mut Step| other.name == step.name && other.conditions == step.conditions;
-    match steps.iter_mut().find(same) {
-        _ if step.points.is_empty() => {}
-        Some(known) => known.points.extend(
-            step.points.into_iter().filter(|point| !known.points.contains(point)).collect::<Vec<_>>(),
-        ),
-        None => steps.push(step),
-    }
+/// Adds a point of a step, unless it is there: points of one experiment are measured by one worker. Returns the index
+/// of the step, and that of the point in it.
+fn add(steps: &mut Vec<Step>, step: Step, point: Point) -> (usize, usize) {
+    let same = |other: &Step| other.name == step.name && other.conditions == step.conditions;
+    let index = steps.iter().position(same).unwrap_or_else(|| {
+        steps.push(step);
+        steps.len() - 1
+    });
+    let points = &mut steps[index].points;
+    let known = points.iter().position(|known| *known == point);
+    let place = known.unwrap_or_else(|| {
+        points.push(point);
+        points.len() - 1
+    });
+    (index, place)
 }
 
 /// More repetitions than usual: as many times more samples, and time.

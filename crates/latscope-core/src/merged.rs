@@ -1,7 +1,7 @@
 //! Rows that are sums of others: over all CPUs, or over all pairs.
 
 use crate::plan::ParamValue;
-use crate::report::Measurement;
+use crate::report::{Measurement, Report};
 
 /// The parameters over which there are sums, `all` being their value there.
 pub const MERGED: [&str; 2] = ["cpu", "pair"];
@@ -18,4 +18,49 @@ pub fn is_part_of(one: &Measurement, all: &Measurement) -> bool {
         name == "thread" || MERGED.contains(&name.as_str()) || one.params.get(name) == Some(value)
     };
     !is_merged(one) && all.probe == one.probe && all.params.iter().all(same)
+}
+
+impl Report {
+    /// The measurement of a point of the plan, by the index of its step and its own in the step. `None` where the run
+    /// ended before that step: measurements are in the order of the plan, and a step has those of all of its points
+    /// or none.
+    pub fn of_point(&self, step: usize, point: usize) -> Option<&Measurement> {
+        let mut measured = self.measurements.iter().filter(|m| !is_merged(m)).peekable();
+        for (index, planned) in self.plan.steps.iter().enumerate().take(step + 1) {
+            let first = planned.points.first()?;
+            let entered = measured.peek().is_some_and(|m| m.probe == first.probe && m.params == first.params);
+            match entered {
+                _ if index == step => {
+                    return measured.nth(point).filter(|_| entered && point < planned.points.len());
+                }
+                true => drop(measured.nth(planned.points.len() - 1)),
+                false => {}
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture;
+
+    #[test]
+    fn a_point_has_its_measurement_also_behind_sums_and_steps_that_were_not_reached() {
+        let mut report = fixture::report();
+        let steps = report.plan.steps.clone();
+        let behind = |step: usize| steps[..=step].iter().map(|step| step.points.len()).sum::<usize>();
+        let mut sum = report.measurements[0].clone();
+        sum.params.insert("cpu".to_owned(), "all".into());
+        report.measurements.truncate(behind(2));
+        report.measurements.splice(behind(0)..behind(1), [sum]);
+        for (index, step) in steps.iter().enumerate() {
+            for (place, point) in step.points.iter().enumerate() {
+                let expected = [0, 2].contains(&index).then_some(&point.params);
+                assert_eq!(report.of_point(index, place).map(|m| &m.params), expected, "{}", point.title);
+            }
+            assert!(report.of_point(index, step.points.len()).is_none());
+        }
+        assert!(report.of_point(steps.len(), 0).is_none());
+    }
 }

@@ -6,14 +6,17 @@
 //! the golden files anew.
 #![forbid(unsafe_code)]
 
-use latscope_compat::{Call, CallError, Job, Output, PERSONALITIES, PointQuery, REFUSED, by_name, find};
+use latscope_compat::{
+    Call, CallError, Job, Output, PERSONALITIES, Page, PointQuery, REFUSED, by_name, find,
+};
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Plan};
+use latscope_core::plan::{Conditions, ParamValue, Point, Policy, Step};
 use latscope_core::report::{
     Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool, Value, Work,
 };
-use latscope_core::units::CpuList;
+use latscope_engine::planner::{self, Request};
+use latscope_probes::{PlanInput, Profile};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -169,22 +172,35 @@ fn measured(query: &PointQuery) -> Measurement {
     }
 }
 
-fn report(measurements: Vec<Measurement>) -> Report {
-    Report {
+/// What a job prints if each of its queries is a planned point, and these have been measured.
+fn printed(mut job: Job, measurements: Vec<Measurement>) -> Page {
+    job.planned = (0..job.queries.len()).map(|point| Some((0, point))).collect();
+    let point = |query: &PointQuery| Point {
+        probe: query.probe.to_owned(),
+        revision: 1,
+        params: query.params.clone(),
+        title: String::new(),
+        row: false,
+    };
+    let step = Step {
+        name: String::new(),
+        points: job.queries.iter().map(point).collect(),
+        cpus: Vec::new(),
+        policy: Policy::Other,
+        stop: Profile::Normal.stop(),
+        conditions: Conditions::default(),
+        periodic: None,
+        seed: 1,
+        rounds: 1,
+    };
+    let request = Request::new("", PlanInput::default());
+    let plan = planner::of_steps(vec![step], &request, &Machine::default());
+    job.print(&Report {
         schema: SCHEMA.to_owned(),
         tool: Tool::default(),
         started: String::new(),
         finished: None,
-        plan: Plan {
-            rounds: 1,
-            job: String::new(),
-            steps: Vec::new(),
-            load: None,
-            timeline: None,
-            on_threshold: None,
-            cpus: CpuList::default(),
-            notes: Vec::new(),
-        },
+        plan,
         machine: Machine::default(),
         warnings: Vec::new(),
         run_id: String::new(),
@@ -193,7 +209,7 @@ fn report(measurements: Vec<Measurement>) -> Report {
         findings: Vec::new(),
         interrupted: None,
         measurements,
-    }
+    })
 }
 
 fn job(words: &[&str]) -> Job {
@@ -204,7 +220,8 @@ fn job(words: &[&str]) -> Job {
 
 fn output(words: &[&str]) -> Output {
     let job = job(words);
-    job.print(&report(job.queries.iter().map(measured).collect())).output(words[0])
+    let measurements = job.queries.iter().map(measured).collect();
+    printed(job, measurements).output(words[0])
 }
 
 /// The file of a case: the command, then each stream under its name.
@@ -297,7 +314,7 @@ fn a_one_way_measurement_is_not_halved_again() {
     let job = job(&["lat_sem"]);
     let mut one_way = measured(&job.queries[0]);
     one_way.times = Semantics::OneWay;
-    let text = job.print(&report(vec![one_way])).stderr;
+    let text = printed(job, vec![one_way]).stderr;
     assert_eq!(labelled(&text)[0].1, 2.135);
 }
 
@@ -424,9 +441,10 @@ fn a_point_without_a_number_is_named_and_fails_the_call() {
     measurements[3].support = Support::Unsupported;
     measurements[3].reason = Some("no memory".to_owned());
     measurements[3].remedy = Some("raise the limit".to_owned());
-    let output = job.print(&report(measurements)).output("lat_mem_rd");
+    let points = measurements.len();
+    let output = printed(job, measurements).output("lat_mem_rd");
     assert_eq!(output.exit_code, 1);
-    assert_eq!(columns(&output.stderr).len(), job.queries.len() - 1);
+    assert_eq!(columns(&output.stderr).len(), points - 1);
     let last = output.stderr.lines().last().unwrap();
     assert!(
         last.starts_with("latscope: lat_mem_rd: memory.latency")
@@ -442,7 +460,7 @@ fn doubtful_numbers_are_printed_and_noted() {
         measurement.support = Support::Degraded;
         measurement.reason = Some("the clock drifted".to_owned());
     }
-    let output = job.print(&report(measurements)).output("lat_ops");
+    let output = printed(job, measurements).output("lat_ops");
     assert_eq!(output.exit_code, 0);
     assert_eq!(output.stderr.matches("latscope: note: degraded: the clock drifted").count(), 1);
     assert_eq!(labelled(&output.stderr).iter().filter(|(_, _, unit)| unit == "nanoseconds").count(), 16);
@@ -452,9 +470,10 @@ fn doubtful_numbers_are_printed_and_noted() {
 fn an_empty_report_gives_no_numbers_and_no_panic() {
     for (name, words) in CASES {
         let job = job(words);
-        let page = job.print(&report(Vec::new()));
+        let nothing = job.queries.is_empty();
+        let page = printed(job, Vec::new());
         // What starts or stops a server measures nothing, and misses nothing.
-        assert_eq!(page.missing.is_empty(), job.queries.is_empty(), "{name}");
+        assert_eq!(page.missing.is_empty(), nothing, "{name}");
         assert!(page.stdout.is_empty(), "{name}");
         assert!(labelled(&page.stderr).is_empty() && columns(&page.stderr).is_empty(), "{name}");
     }
