@@ -19,135 +19,70 @@
 //!   multiplications and divisions go to and fro between two values, the fused multiplication and addition
 //!   (chained through a factor) approaches a fixed point.
 
-use std::fmt;
-
-#[cfg(target_arch = "aarch64")]
-mod aarch64;
+#[macro_use]
+mod operations;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod assembly;
 #[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable;
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
 
-#[cfg(target_arch = "aarch64")]
-use aarch64 as machine;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use assembly as machine;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use portable as machine;
-#[cfg(target_arch = "x86_64")]
-use x86_64 as machine;
 
-/// What the operands are.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Number {
-    /// Integers of 32 bits.
-    I32,
-    /// Integers of 64 bits.
-    I64,
-    /// Binary floating point of 32 bits.
-    F32,
-    /// Binary floating point of 64 bits.
-    F64,
+named! {
+    /// What the operands are.
+    Number {
+        /// Integers of 32 bits.
+        I32 = "i32",
+        /// Integers of 64 bits.
+        I64 = "i64",
+        /// Binary floating point of 32 bits.
+        F32 = "f32",
+        /// Binary floating point of 64 bits.
+        F64 = "f64",
+    }
 }
 
 impl Number {
-    /// All kinds of numbers.
-    pub const ALL: [Self; 4] = [Self::I32, Self::I64, Self::F32, Self::F64];
-
-    /// Returns the name in lower case, as Rust spells the type.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
-    /// Returns the number with this [name](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|number| number.name() == name)
-    }
-
     /// Returns whether these are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 }
 
-impl fmt::Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// An operation.
+    Op {
+        /// Addition.
+        Add = "add",
+        /// Subtraction.
+        Sub = "sub",
+        /// Multiplication; for integers its lower half.
+        Mul = "mul",
+        /// Division.
+        Div = "div",
+        /// Remainder of the division, integers only.
+        Mod = "mod",
+        /// Bitwise and, integers only.
+        And = "and",
+        /// Bitwise or, integers only.
+        Or = "or",
+        /// Bitwise exclusive or, integers only.
+        Xor = "xor",
+        /// Shift to the left by a constant, integers only.
+        Shift = "shift",
+        /// Rotation by a constant, integers only.
+        Rotate = "rotate",
+        /// Number of bits that are set, integers only.
+        PopCount = "popcount",
+        /// Multiplication and addition with one rounding, floating point only.
+        Fma = "fma",
     }
-}
-
-/// An operation.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Op {
-    /// Addition.
-    Add,
-    /// Subtraction.
-    Sub,
-    /// Multiplication; for integers its lower half.
-    Mul,
-    /// Division.
-    Div,
-    /// Remainder of the division, integers only.
-    Mod,
-    /// Bitwise and, integers only.
-    And,
-    /// Bitwise or, integers only.
-    Or,
-    /// Bitwise exclusive or, integers only.
-    Xor,
-    /// Shift to the left by a constant, integers only.
-    Shift,
-    /// Rotation by a constant, integers only.
-    Rotate,
-    /// Number of bits that are set, integers only.
-    PopCount,
-    /// Multiplication and addition with one rounding, floating point only.
-    Fma,
 }
 
 impl Op {
-    /// All operations.
-    pub const ALL: [Self; 12] = [
-        Self::Add,
-        Self::Sub,
-        Self::Mul,
-        Self::Div,
-        Self::Mod,
-        Self::And,
-        Self::Or,
-        Self::Xor,
-        Self::Shift,
-        Self::Rotate,
-        Self::PopCount,
-        Self::Fma,
-    ];
-
-    /// Returns the name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Sub => "sub",
-            Self::Mul => "mul",
-            Self::Div => "div",
-            Self::Mod => "mod",
-            Self::And => "and",
-            Self::Or => "or",
-            Self::Xor => "xor",
-            Self::Shift => "shift",
-            Self::Rotate => "rotate",
-            Self::PopCount => "popcount",
-            Self::Fma => "fma",
-        }
-    }
-
-    /// Returns the operation with this [name](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.name() == name)
-    }
-
     /// Returns whether the operation has a meaning for such numbers.
     pub const fn applies_to(self, number: Number) -> bool {
         match self {
@@ -157,12 +92,6 @@ impl Op {
             }
             Self::Fma => number.is_float(),
         }
-    }
-}
-
-impl fmt::Display for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -191,7 +120,7 @@ impl Kernel {
     }
 }
 
-/// What an architecture's table holds for a kernel.
+/// What an architecture has for a kernel.
 struct Entry {
     run: fn(u64) -> u64,
     ops: u64,
@@ -199,22 +128,28 @@ struct Entry {
     extra_adds_per_op: f64,
 }
 
+#[derive(Clone, Copy)]
+enum Mode {
+    Latency,
+    Throughput,
+}
+
+/// Returns an architecture's kernel of an operation that applies to the numbers, if this processor has it.
+type Table = fn(Mode, Op, Number) -> Option<Entry>;
+
 /// Returns the kernel in which each operation waits for the one before; none where the operation has no
 /// meaning for such numbers, or this processor does not have it (`fma` and `popcount` on old x86-64).
 pub fn latency(op: Op, number: Number) -> Option<Kernel> {
-    kernel(op, number, machine::latency)
+    kernel(machine::entry, Mode::Latency, op, number)
 }
 
 /// Returns the kernel of independent operations; none where [`latency`] has none.
 pub fn throughput(op: Op, number: Number) -> Option<Kernel> {
-    kernel(op, number, machine::throughput)
+    kernel(machine::entry, Mode::Throughput, op, number)
 }
 
-fn kernel(op: Op, number: Number, table: fn(Op, Number) -> Option<Entry>) -> Option<Kernel> {
-    if !op.applies_to(number) {
-        return None;
-    }
-    let Entry { run, ops, chains, extra_adds_per_op } = table(op, number)?;
+fn kernel(table: Table, mode: Mode, op: Op, number: Number) -> Option<Kernel> {
+    let Entry { run, ops, chains, extra_adds_per_op } = table(mode, op, number)?;
     Some(Kernel { op, number, ops, chains, extra_adds_per_op, run })
 }
 
@@ -253,22 +188,19 @@ mod operand {
 mod tests {
     use super::*;
 
-    type Table = fn(Op, Number) -> Option<Entry>;
-
-    fn tables() -> Vec<(&'static str, Table)> {
-        vec![
-            ("latency", machine::latency),
-            ("throughput", machine::throughput),
-            ("portable latency", portable::latency),
-            ("portable throughput", portable::throughput),
-        ]
-    }
-
-    fn all(table: Table) -> Vec<Kernel> {
-        Op::ALL
-            .into_iter()
-            .flat_map(|op| Number::ALL.into_iter().filter_map(move |number| kernel(op, number, table)))
-            .collect()
+    /// The kernels of both tables, each with a name that tells them apart.
+    fn all() -> Vec<(String, Kernel)> {
+        let tables: [(_, Table); 2] = [("machine", machine::entry), ("portable", portable::entry)];
+        let mut all = Vec::new();
+        for (name, table) in tables {
+            for (mode, mode_name) in [(Mode::Latency, "latency"), (Mode::Throughput, "throughput")] {
+                for op in Op::ALL {
+                    let kernels = Number::ALL.into_iter().filter_map(|n| kernel(table, mode, op, n));
+                    all.extend(kernels.map(|k| (format!("{name} {mode_name} {op} {}", k.number), k)));
+                }
+            }
+        }
+        all
     }
 
     fn float(number: Number, bits: u64) -> f64 {
@@ -334,21 +266,13 @@ mod tests {
 
     #[test]
     fn integer_chains_compute_what_they_say() {
-        for (name, table) in tables() {
-            for kernel in all(table) {
-                for iterations in [0, 1, 3] {
-                    let each = iterations * kernel.ops / kernel.chains;
-                    let Some(one) = expected(kernel.op, kernel.number, each) else {
-                        continue;
-                    };
-                    assert_eq!(
-                        kernel.run(iterations),
-                        one.wrapping_mul(kernel.chains),
-                        "{name} {} {} × {iterations}",
-                        kernel.op,
-                        kernel.number
-                    );
-                }
+        for (name, kernel) in all() {
+            for iterations in [0, 1, 3] {
+                let each = iterations * kernel.ops / kernel.chains;
+                let Some(one) = expected(kernel.op, kernel.number, each) else {
+                    continue;
+                };
+                assert_eq!(kernel.run(iterations), one.wrapping_mul(kernel.chains), "{name} × {iterations}");
             }
         }
     }
@@ -361,8 +285,8 @@ mod tests {
         {
             let limit = if number == Number::I32 { 1 << 31 } else { 1 << 63 };
             for op in [Op::Div, Op::Mod] {
-                for table in [machine::latency, portable::latency] {
-                    let kernel = kernel(op, number, table).unwrap();
+                for table in [machine::entry as Table, portable::entry] {
+                    let kernel = kernel(table, Mode::Latency, op, number).unwrap();
                     let mut value = 0;
                     for _ in 0..kernel.ops {
                         let dividend = value + large;
@@ -377,13 +301,11 @@ mod tests {
 
     #[test]
     fn float_values_stay_normal() {
-        for (name, table) in tables() {
-            for kernel in all(table).into_iter().filter(|kernel| kernel.number.is_float()) {
-                for iterations in [0, 1, 2, 1_000] {
-                    let value = float(kernel.number, kernel.run(iterations));
-                    assert!(value.is_normal(), "{name} {} {}: {value}", kernel.op, kernel.number);
-                    assert!(value.abs() < 1e6, "{name} {} {}: {value}", kernel.op, kernel.number);
-                }
+        for (name, kernel) in all().into_iter().filter(|(_, kernel)| kernel.number.is_float()) {
+            for iterations in [0, 1, 2, 1_000] {
+                let value = float(kernel.number, kernel.run(iterations));
+                assert!(value.is_normal(), "{name}: {value}");
+                assert!(value.abs() < 1e6, "{name}: {value}");
             }
         }
     }
@@ -391,25 +313,23 @@ mod tests {
     #[test]
     fn float_chains_compute_what_they_say() {
         use operand::*;
-        for (name, table) in tables() {
-            for kernel in all(table).into_iter().filter(|kernel| kernel.number.is_float()) {
-                let each = (kernel.ops / kernel.chains) as f64;
-                let one = match kernel.op {
-                    Op::Add => SUM_START + each * ADDEND,
-                    Op::Sub => -SUM_START - each * ADDEND,
-                    // Two operations lead back to the start, so that no number of them leads away.
-                    Op::Mul | Op::Div => {
-                        assert_eq!(kernel.run(1), kernel.run(0), "{name} {} {}", kernel.op, kernel.number);
-                        FLOAT_START
-                    }
-                    _ => {
-                        let fixed = FUSED_ADDEND / (1.0 - FUSED_FACTOR);
-                        fixed + (FLOAT_START - fixed) * FUSED_FACTOR.powf(each)
-                    }
-                };
-                let value = float(kernel.number, kernel.run(1)) / kernel.chains as f64;
-                assert!((value / one - 1.0).abs() < 1e-5, "{name} {} {}: {value}", kernel.op, kernel.number);
-            }
+        for (name, kernel) in all().into_iter().filter(|(_, kernel)| kernel.number.is_float()) {
+            let each = (kernel.ops / kernel.chains) as f64;
+            let one = match kernel.op {
+                Op::Add => SUM_START + each * ADDEND,
+                Op::Sub => -SUM_START - each * ADDEND,
+                // Two operations lead back to the start, so that no number of them leads away.
+                Op::Mul | Op::Div => {
+                    assert_eq!(kernel.run(1), kernel.run(0), "{name}");
+                    FLOAT_START
+                }
+                _ => {
+                    let fixed = FUSED_ADDEND / (1.0 - FUSED_FACTOR);
+                    fixed + (FLOAT_START - fixed) * FUSED_FACTOR.powf(each)
+                }
+            };
+            let value = float(kernel.number, kernel.run(1)) / kernel.chains as f64;
+            assert!((value / one - 1.0).abs() < 1e-5, "{name}: {value}");
         }
     }
 }

@@ -4,112 +4,81 @@
 use std::hint::black_box;
 
 use super::operand::*;
-use super::{Entry, Number, Op};
+use super::{Entry, Mode, Number, Op};
 
 /// One chain of 16 operations per iteration, or as many chains of 16.
 const OPS: u64 = 16;
-const CHAINS: u64 = 4;
+const CHAINS: usize = 4;
+
+/// Runs chains of the step, which is also given whether its turn is an even one.
+fn chains<T: Copy, const CHAINS: usize>(n: u64, start: T, step: impl Fn(T, bool) -> T) -> [T; CHAINS] {
+    let mut chains = [start; CHAINS];
+    for turn in 0..n * OPS {
+        for value in &mut chains {
+            *value = black_box(step(*value, turn % 2 == 0));
+        }
+    }
+    chains
+}
+
+macro_rules! integer {
+    ($int:ident, $step:expr) => {
+        |n| {
+            let step: fn($int, $int) -> $int = $step;
+            let values = chains::<_, CHAINS>(n, START as $int, |v, _| step(v, OTHER as $int));
+            values.into_iter().fold(0, |sum: u64, value| sum.wrapping_add(value as u64))
+        }
+    };
+}
+
+macro_rules! division {
+    ($int:ident, $large:expr, $divisor:expr, $step:expr) => {
+        |n| {
+            let step: fn($int, $int, $int) -> $int = $step;
+            let values = chains::<_, CHAINS>(n, 0, |v, _| step(v, $large as $int, $divisor as $int));
+            values.into_iter().fold(0, |sum: u64, value| sum.wrapping_add(value as u64))
+        }
+    };
+}
+
+macro_rules! float {
+    ($float:ident, [$start:expr, $a:expr, $b:expr], $step:expr) => {
+        |n| {
+            let step: fn($float, $float, $float, $float) -> $float = $step;
+            let (a, b) = ($a as $float, $b as $float);
+            let values =
+                chains::<_, CHAINS>(n, $start as $float, |v, even| step(v, if even { a } else { b }, a, b));
+            values.into_iter().sum::<$float>().to_bits() as u64
+        }
+    };
+}
 
 macro_rules! kernels {
-    ($chains:expr, $op:expr, $number:expr) => {{
-        fn integer<T: Copy>(n: u64, start: T, step: impl Fn(T) -> T, end: impl Fn(T) -> u64) -> u64 {
-            let mut chains = [start; $chains as usize];
-            for _ in 0..n * OPS {
-                for value in &mut chains {
-                    *value = black_box(step(*value));
-                }
-            }
-            chains.into_iter().fold(0, |sum: u64, value| sum.wrapping_add(end(value)))
+    (integer { $($op:ident $name:literal $x86:literal $arm:literal $step:expr;)+ }
+     division { $($div:ident $div_name:literal $result:ident $div_x86:tt $div_arm:tt $div_step:expr;)+ }
+     float { $($float:ident $float_name:literal $operands:tt $float_x86:literal $float_arm:literal
+               $float_step:expr;)+ }) => {
+        fn run<const CHAINS: usize>(op: Op, number: Number) -> Option<fn(u64) -> u64> {
+            Some(match (op, number) {
+                $((Op::$op, Number::I32) => integer!(u32, $step),
+                (Op::$op, Number::I64) => integer!(u64, $step),)+
+                $((Op::$div, Number::I32) => division!(i32, LARGE_I32, DIVISOR_I32, $div_step),
+                (Op::$div, Number::I64) => division!(i64, LARGE_I64, DIVISOR_I64, $div_step),)+
+                $((Op::$float, Number::F32) => float!(f32, $operands, $float_step),
+                (Op::$float, Number::F64) => float!(f64, $operands, $float_step),)+
+                _ => return None,
+            })
         }
-        fn i32(n: u64, step: impl Fn(u32) -> u32) -> u64 {
-            integer(n, START as u32, step, u64::from)
-        }
-        fn i64(n: u64, step: impl Fn(u64) -> u64) -> u64 {
-            integer(n, START, step, |v| v)
-        }
-        fn i32_from_zero(n: u64, step: impl Fn(i32) -> i32) -> u64 {
-            integer(n, 0, step, |v| v as u64)
-        }
-        fn i64_from_zero(n: u64, step: impl Fn(i64) -> i64) -> u64 {
-            integer(n, 0, step, |v| v as u64)
-        }
-        fn f32(n: u64, start: f32, step: impl Fn(f32, bool) -> f32) -> u64 {
-            let mut chains = [start; $chains as usize];
-            for turn in 0..n * OPS {
-                for value in &mut chains {
-                    *value = black_box(step(*value, turn % 2 == 0));
-                }
-            }
-            u64::from(chains.into_iter().sum::<f32>().to_bits())
-        }
-        fn f64(n: u64, start: f64, step: impl Fn(f64, bool) -> f64) -> u64 {
-            let mut chains = [start; $chains as usize];
-            for turn in 0..n * OPS {
-                for value in &mut chains {
-                    *value = black_box(step(*value, turn % 2 == 0));
-                }
-            }
-            u64::from(chains.into_iter().sum::<f64>().to_bits())
-        }
-        const OTHER_I32: u32 = OTHER as u32;
-        let run: fn(u64) -> u64 = match ($op, $number) {
-            (Op::Add, Number::I32) => |n| i32(n, |v| v.wrapping_add(OTHER_I32)),
-            (Op::Add, Number::I64) => |n| i64(n, |v| v.wrapping_add(OTHER)),
-            (Op::Sub, Number::I32) => |n| i32(n, |v| v.wrapping_sub(OTHER_I32)),
-            (Op::Sub, Number::I64) => |n| i64(n, |v| v.wrapping_sub(OTHER)),
-            (Op::Mul, Number::I32) => |n| i32(n, |v| v.wrapping_mul(OTHER_I32)),
-            (Op::Mul, Number::I64) => |n| i64(n, |v| v.wrapping_mul(OTHER)),
-            (Op::And, Number::I32) => |n| i32(n, |v| v & OTHER_I32),
-            (Op::And, Number::I64) => |n| i64(n, |v| v & OTHER),
-            (Op::Or, Number::I32) => |n| i32(n, |v| v | OTHER_I32),
-            (Op::Or, Number::I64) => |n| i64(n, |v| v | OTHER),
-            (Op::Xor, Number::I32) => |n| i32(n, |v| v ^ OTHER_I32),
-            (Op::Xor, Number::I64) => |n| i64(n, |v| v ^ OTHER),
-            (Op::Shift, Number::I32) => |n| i32(n, |v| v << 3),
-            (Op::Shift, Number::I64) => |n| i64(n, |v| v << 3),
-            (Op::Rotate, Number::I32) => |n| i32(n, |v| v.rotate_right(5)),
-            (Op::Rotate, Number::I64) => |n| i64(n, |v| v.rotate_right(5)),
-            (Op::PopCount, Number::I32) => |n| i32(n, |v| v.count_ones()),
-            (Op::PopCount, Number::I64) => |n| i64(n, |v| v.count_ones().into()),
-            (Op::Div, Number::I32) => |n| i32_from_zero(n, |v| (v + LARGE_I32 as i32) / DIVISOR_I32 as i32),
-            (Op::Div, Number::I64) => |n| i64_from_zero(n, |v| (v + LARGE_I64 as i64) / DIVISOR_I64 as i64),
-            (Op::Mod, Number::I32) => |n| i32_from_zero(n, |v| (v + LARGE_I32 as i32) % DIVISOR_I32 as i32),
-            (Op::Mod, Number::I64) => |n| i64_from_zero(n, |v| (v + LARGE_I64 as i64) % DIVISOR_I64 as i64),
-            (Op::Add, Number::F32) => |n| f32(n, SUM_START as f32, |v, _| v + ADDEND as f32),
-            (Op::Sub, Number::F32) => |n| f32(n, -SUM_START as f32, |v, _| v - ADDEND as f32),
-            (Op::Mul, Number::F32) => {
-                |n| f32(n, FLOAT_START as f32, |v, first| v * (if first { FACTOR } else { INVERSE }) as f32)
-            }
-            (Op::Div, Number::F32) => {
-                |n| f32(n, FLOAT_START as f32, |v, first| v / (if first { FACTOR } else { INVERSE }) as f32)
-            }
-            (Op::Fma, Number::F32) => {
-                |n| f32(n, FLOAT_START as f32, |v, _| v.mul_add(FUSED_FACTOR as f32, FUSED_ADDEND as f32))
-            }
-            (Op::Add, Number::F64) => |n| f64(n, SUM_START as f64, |v, _| v + ADDEND as f64),
-            (Op::Sub, Number::F64) => |n| f64(n, -SUM_START as f64, |v, _| v - ADDEND as f64),
-            (Op::Mul, Number::F64) => {
-                |n| f64(n, FLOAT_START as f64, |v, first| v * (if first { FACTOR } else { INVERSE }) as f64)
-            }
-            (Op::Div, Number::F64) => {
-                |n| f64(n, FLOAT_START as f64, |v, first| v / (if first { FACTOR } else { INVERSE }) as f64)
-            }
-            (Op::Fma, Number::F64) => {
-                |n| f64(n, FLOAT_START as f64, |v, _| v.mul_add(FUSED_FACTOR as f64, FUSED_ADDEND as f64))
-            }
-            _ => return None,
-        };
-        run
-    }};
+    };
 }
 
-pub(super) fn latency(op: Op, number: Number) -> Option<Entry> {
-    let run = kernels!(1, op, number);
-    let extra_adds_per_op = if matches!(op, Op::Div | Op::Mod) && !number.is_float() { 1.0 } else { 0.0 };
-    Some(Entry { run, ops: OPS, chains: 1, extra_adds_per_op })
-}
+operations!(kernels);
 
-pub(super) fn throughput(op: Op, number: Number) -> Option<Entry> {
-    let run = kernels!(CHAINS, op, number);
-    Some(Entry { run, ops: OPS * CHAINS, chains: CHAINS, extra_adds_per_op: 0.0 })
+pub(super) fn entry(mode: Mode, op: Op, number: Number) -> Option<Entry> {
+    let on_chain = if matches!(op, Op::Div | Op::Mod) && !number.is_float() { 1.0 } else { 0.0 };
+    let (run, chains, extra_adds_per_op) = match mode {
+        Mode::Latency => (run::<1>(op, number)?, 1, on_chain),
+        Mode::Throughput => (run::<CHAINS>(op, number)?, CHAINS as u64, 0.0),
+    };
+    Some(Entry { run, ops: OPS * chains, chains, extra_adds_per_op })
 }
