@@ -3,6 +3,7 @@
 use crate::probe::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::{ParamValue, Params, Point};
+use latscope_os::kernels::{arith, bandwidth, stream};
 
 /// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
 /// makes it of a struct.
@@ -273,6 +274,29 @@ pub trait Word: Copy + PartialEq + 'static {
     }
 }
 
+/// Enums of the timed kernels, whose names are the words.
+macro_rules! named {
+    ($($kind:ty),+) => {
+        $(impl Word for $kind {
+            const ALL: &'static [Self] = &<$kind>::ALL;
+            const WORDS: &'static [&'static str] = &{
+                let mut words = [""; <$kind>::ALL.len()];
+                let mut at = 0;
+                while at < words.len() {
+                    words[at] = <$kind>::ALL[at].name();
+                    at += 1;
+                }
+                words
+            };
+
+            fn word(self) -> &'static str {
+                self.name()
+            }
+        })+
+    };
+}
+named!(bandwidth::Operation, bandwidth::Step, stream::Stream, arith::Number);
+
 /// An enum of the words of a parameter: its values and their words in one place.
 #[macro_export]
 macro_rules! words {
@@ -340,6 +364,7 @@ mod tests {
             assert_eq!(Walk::read(&point(walk.params())).unwrap(), walk);
         }
         assert_eq!((Order::named("forward"), Order::named("back")), (Some(Order::Forward), None));
+        assert_eq!((bandwidth::Step::WORDS, arith::Number::F64.word()), (&["every", "fourth"][..], "f64"));
     }
 
     #[test]

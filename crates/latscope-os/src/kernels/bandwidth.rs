@@ -86,7 +86,7 @@ impl Step {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Every => "every",
-            Self::EveryFourth => "every-fourth",
+            Self::EveryFourth => "fourth",
         }
     }
 

@@ -2,12 +2,12 @@
 //! number of threads.
 
 use super::sizes::{self, KIB, LINE, MIB};
-use super::{regions, thread_group};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use super::thread_group;
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
@@ -21,36 +21,25 @@ pub static BANDWIDTH: Probe = Probe {
     timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
     times: Semantics::Operation,
     source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
-    params: &[
-        Param {
-            name: "size",
-            help: "Bytes that all threads together work on; a copy is from one half to the other.",
-            kind: Kind::Size,
-            axis: true,
-        },
-        Param {
-            name: "operation",
-            help: "`modify` doubles each element in place; `non-temporal-write` goes past the caches.",
-            kind: Kind::Choice(&OPERATIONS),
-            axis: false,
-        },
-        Param {
-            name: "step",
-            help: "Every element, or every fourth integer of 32 bits, which fetches just as many lines.",
-            kind: Kind::Choice(&STEPS),
-            axis: false,
-        },
-        Param {
-            name: "threads",
-            help: "Threads, one on each CPU, each with memory of its own.",
-            kind: Kind::Number,
-            axis: true,
-        },
-    ],
+    params: Transfer::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
+
+settings! {
+    /// What is done with how much memory.
+    struct Transfer, asked for as TransferAsked {
+        /// Bytes that all threads together work on; a copy is from one half to the other.
+        size: u64 as Size, axis;
+        /// `modify` doubles each element in place; `non-temporal-write` goes past the caches.
+        operation: Operation;
+        /// Every element, or every fourth integer of 32 bits, which fetches just as many lines.
+        step: Step;
+        /// Threads, one on each CPU, each with memory of its own.
+        threads: u64, axis;
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.bandwidth", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
@@ -66,22 +55,22 @@ const PIECE: u64 = 256 * KIB;
 /// like one of the stores just before it.
 const GAP: usize = 2048 / size_of::<u64>();
 
-const OPERATIONS: [&str; 5] = ["read", "write", "modify", "copy", "non-temporal-write"];
-const STEPS: [&str; 2] = ["every", "fourth"];
+/// Operations of a quick survey, and of the survey's rows.
+const QUICK: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Copy];
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
-    let (operations, steps): (&[&str], &[&str]) =
-        if quick { (&["read", "write", "copy"], &["every"]) } else { (&OPERATIONS, &STEPS) };
+    let operations: &[Operation] = if quick { &QUICK } else { &Operation::ALL };
+    let asked = TransferAsked::of(input);
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let mut points = Vec::new();
-    for threads in input.numbers("threads", &threads) {
-        for operation in input.choices("operation", operations, &OPERATIONS) {
+    for threads in asked.threads.or(&threads) {
+        for operation in asked.operation.or(operations) {
             // In a survey one thread shows what the steps cost.
-            let steps = if input.survey && threads > 1 { &STEPS[..1] } else { steps };
-            for step in input.choices("step", steps, &STEPS) {
+            let only_every = quick || input.survey && threads > 1;
+            for step in asked.step.or(&Step::ALL[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
-                    points.push(point(size, &place, &operation, &step, threads));
+                    points.push(point(&place, Transfer { size, operation, step, threads }));
                 }
             }
         }
@@ -93,8 +82,9 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
 /// in whole pieces for each thread.
 fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let beyond = sizes::beyond_caches(machine);
-    let mut sizes = if input.gave("size") {
-        input.numbers("size", &[]).into_iter().map(|size| (size, String::new())).collect()
+    let asked = TransferAsked::of(input).size;
+    let mut sizes = if asked.given() {
+        asked.or(&[]).into_iter().map(|size| (size, String::new())).collect()
     } else if input.survey {
         let mut levels = sizes::inside_caches(machine, threads);
         levels.push((beyond.min(SURVEY_CAP), "memory".to_owned()));
@@ -117,87 +107,57 @@ fn share(size: u64, threads: u64) -> u64 {
     (size / threads / unit).max(1) * unit
 }
 
-fn point(size: u64, place: &str, operation: &str, step: &str, threads: u64) -> Point {
-    let params = params([
-        ("size", size.into()),
-        ("operation", operation.into()),
-        ("step", step.into()),
-        ("threads", threads.into()),
-    ]);
-    let row = place == "memory"
-        && step == "every"
-        && threads == 1
-        && matches!(operation, "read" | "write" | "copy");
-    let mut title = format!("{} 64 B", operation.replace('-', " "));
+fn point(place: &str, transfer: Transfer) -> Point {
+    let Transfer { size, operation, step, threads } = transfer;
+    let row = place == "memory" && step == Step::Every && threads == 1 && QUICK.contains(&operation);
+    let mut title = format!("{} 64 B", operation.word().replace('-', " "));
     title += &match place {
         "" => format!(", {}", format_size(size)),
         place => format!(", {place}, {}", format_size(size)),
     };
-    if step != "every" {
+    if step != Step::Every {
         title += ", every fourth integer";
     }
     if threads != 1 {
         title += &format!(", {threads} threads");
     }
-    BANDWIDTH.point(params, title, row)
+    BANDWIDTH.point(transfer, title, row)
 }
 
-fn operation(point: &Point) -> Operation {
-    Operation::from_name(point.text("operation")).unwrap_or(Operation::Read)
-}
-
-fn step(point: &Point) -> Step {
-    if point.text("step") == "every" { Step::Every } else { Step::EveryFourth }
-}
-
-/// The bytes behind one line.
-fn work(point: &Point) -> Work {
-    let (operation, step) = (operation(point), step(point));
-    Work {
-        ops: 1,
-        bytes_touched: bandwidth::bytes_touched(operation, step, LINE),
-        bytes_moved: bandwidth::bytes_moved(operation, step, LINE),
+impl Transfer {
+    /// The bytes behind one line.
+    fn work(&self) -> Work {
+        Work {
+            ops: 1,
+            bytes_touched: bandwidth::bytes_touched(self.operation, self.step, LINE),
+            bytes_moved: bandwidth::bytes_moved(self.operation, self.step, LINE),
+        }
     }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    let cpus = bench.cpus().to_vec();
-    let affordable = thread_group::affordable(bench);
-    let part = |index: &usize| points[*index].number("size") / points[*index].number("threads");
-    // Thread i is wanted by the points with more than i threads.
-    let bytes: Vec<usize> = (0..cpus.len() as u64)
-        .map_while(|i| affordable.iter().filter(|p| points[**p].number("threads") > i).map(part).max())
-        .map(|bytes| bytes as usize + 2 * GAP * size_of::<u64>())
-        .collect();
-    let mut regions = match regions::for_threads(&cpus, &bytes) {
-        Ok(regions) => regions,
-        Err(error) => {
-            for index in affordable {
-                bench.unsupported(index, format!("{error:#}"), "choose a smaller --size, or free memory");
-            }
-            return Ok(());
-        }
-    };
-    regions::doubts(&regions).into_iter().for_each(|doubt| doubt.tell(bench, &affordable));
-    for index in affordable {
-        measure(bench, index, &cpus, &mut regions)?;
+    let transfers: Vec<Transfer> = bench.settings()?;
+    let wanted: Vec<(u64, u64)> = transfers.iter().map(|asked| (asked.threads, asked.size)).collect();
+    let (mut regions, possible) =
+        thread_group::regions(bench, &wanted, |part| part + 2 * GAP * size_of::<u64>());
+    for index in possible {
+        measure(bench, index, &transfers[index], &mut regions)?;
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, cpus: &[u32], regions: &mut [Region]) -> Result<()> {
-    let point = &bench.points()[index];
-    let threads = point.number("threads") as usize;
-    let words = point.number("size") as usize / threads / size_of::<u64>();
+fn measure(bench: &mut Bench, index: usize, transfer: &Transfer, regions: &mut [Region]) -> Result<()> {
+    let threads = transfer.threads as usize;
+    let words = transfer.size as usize / threads / size_of::<u64>();
     let passes: Vec<Pass> =
-        regions[..threads].iter_mut().map(|region| Pass::new(point, region.words(), words)).collect();
+        regions[..threads].iter_mut().map(|region| Pass::new(transfer, region.words(), words)).collect();
     let lines = passes[0].lines() * threads as u64;
     // Once through all of it, as far as caches can hold it.
     let warm = passes[0].pieces().min(64);
-    let batch = Batch { ops: lines, work: Some(work(point)), cycles: threads == 1, warm, ..Batch::default() };
+    let batch =
+        Batch { ops: lines, work: Some(transfer.work()), cycles: threads == 1, warm, ..Batch::default() };
     let events = passes.into_iter().map(|mut pass| move |n| (0..n).for_each(|_| pass.piece())).collect();
-    thread_group::measure(bench, index, batch, cpus, events)
+    thread_group::measure(bench, index, batch, events)
 }
 
 /// A walk through a thread's memory, piece by piece, over and over.
@@ -219,8 +179,8 @@ struct Pass<'a> {
 impl<'a> Pass<'a> {
     /// A walk through the first `words` words of `memory`, for a copy with a gap
     /// between the halves.
-    fn new(point: &Point, memory: &'a mut [u64], words: usize) -> Pass<'a> {
-        let operation = operation(point);
+    fn new(transfer: &Transfer, memory: &'a mut [u64], words: usize) -> Pass<'a> {
+        let Transfer { operation, step, .. } = *transfer;
         let halves = if operation == Operation::Copy { 2 } else { 1 };
         let whole = words / halves;
         let full = PIECE as usize / halves / size_of::<u64>();
@@ -230,8 +190,7 @@ impl<'a> Pass<'a> {
         let (source, rest) = memory.split_at_mut(if halves == 2 { whole } else { 0 });
         let gap = if halves == 2 { GAP } else { 0 };
         let destination = &mut rest[gap..gap + whole];
-        let (step, width) = (step(point), Width::widest());
-        Pass { operation, step, destination, source, piece, passes, width, next: 0 }
+        Pass { operation, step, destination, source, piece, passes, width: Width::widest(), next: 0 }
     }
 
     fn lines(&self) -> u64 {
@@ -306,18 +265,22 @@ mod tests {
 
     #[test]
     fn both_ways_to_count_bytes_are_stated() {
-        let work = |operation, step| work(&point(MIB, "", operation, step, 1));
-        assert_eq!(work("read", "every"), Work { ops: 1, bytes_touched: 64, bytes_moved: 64 });
-        assert_eq!(work("copy", "every"), Work { ops: 1, bytes_touched: 64, bytes_moved: 192 });
-        assert_eq!(work("write", "fourth"), Work { ops: 1, bytes_touched: 16, bytes_moved: 128 });
-        assert_eq!(work("non-temporal-write", "every").bytes_moved, 64);
+        let work = |operation, step| Transfer { size: MIB, operation, step, threads: 1 }.work();
+        let read = work(Operation::Read, Step::Every);
+        assert_eq!(read, Work { ops: 1, bytes_touched: 64, bytes_moved: 64 });
+        let copy = work(Operation::Copy, Step::Every);
+        assert_eq!(copy, Work { ops: 1, bytes_touched: 64, bytes_moved: 192 });
+        let write = work(Operation::Write, Step::EveryFourth);
+        assert_eq!(write, Work { ops: 1, bytes_touched: 16, bytes_moved: 128 });
+        assert_eq!(work(Operation::NonTemporalWrite, Step::Every).bytes_moved, 64);
     }
 
     #[test]
     fn a_pass_covers_all_of_its_memory_again_and_again() {
         let mut memory = vec![7; 96 * 1024];
-        let point = point(768 * KIB, "", "write", "every", 1);
-        let mut pass = Pass::new(&point, &mut memory, 96 * 1024);
+        let operation = Operation::Write;
+        let transfer = Transfer { size: 768 * KIB, operation, step: Step::Every, threads: 1 };
+        let mut pass = Pass::new(&transfer, &mut memory, 96 * 1024);
         assert_eq!((pass.pieces(), pass.lines()), (3, 4096));
         (0..4).for_each(|_| pass.piece());
         assert_eq!(pass.next, 32 * 1024);

@@ -39,7 +39,7 @@ impl PageSize {
 /// The part of a region that has to be in huge pages for its figures to be theirs.
 const ENOUGH: f64 = 0.95;
 
-const SMALLER: &str = "choose a smaller --size, or free memory";
+pub(crate) const SMALLER: &str = "choose a smaller --size, or free memory";
 
 /// A region for the largest of the points at `indices` that there is memory
 /// for, and the points that fit; those that do not are closed.

@@ -1,12 +1,12 @@
 //! STREAM: what memory carries in loops over arrays of floating-point numbers.
 
 use super::sizes::{self, KIB, MIB};
-use super::{regions, thread_group};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use super::thread_group;
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::kernels::stream::{self, Stream};
@@ -20,35 +20,26 @@ pub static STREAM: Probe = Probe {
     timed: "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all.",
     times: Semantics::Operation,
     source: "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
-    params: &[
-        Param {
-            name: "operation",
-            help: "Which of the loops.",
-            kind: Kind::Choice(&OPERATIONS),
-            axis: false,
-        },
-        Param {
-            name: "size",
-            help: "Bytes of each array, of all threads together.",
-            kind: Kind::Size,
-            axis: false,
-        },
-        Param {
-            name: "threads",
-            help: "Threads, one on each CPU, each with its part of the arrays.",
-            kind: Kind::Number,
-            axis: false,
-        },
-    ],
+    params: Loop::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
+settings! {
+    /// A loop over how much memory.
+    struct Loop, asked for as LoopAsked {
+        /// Which of the loops.
+        operation: Stream;
+        /// Bytes of each array, of all threads together.
+        size: u64 as Size;
+        /// Threads, one on each CPU, each with its part of the arrays.
+        threads: u64;
+    }
+}
+
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.stream", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
-
-const OPERATIONS: [&str; 4] = ["copy", "scale", "add", "triad"];
 
 /// The largest array in a survey: three of them have to be made.
 const SURVEY_CAP: u64 = 128 * MIB;
@@ -69,62 +60,43 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         (false, _) => beyond,
     };
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
-    let operations: &[&str] = if quick { &["triad"] } else { &OPERATIONS };
+    let operations: &[Stream] = if quick { &[Stream::Triad] } else { &Stream::ALL };
+    let asked = LoopAsked::of(input);
     let mut points = Vec::new();
-    for threads in input.numbers("threads", &threads) {
-        for operation in input.choices("operation", operations, &OPERATIONS) {
-            for size in input.numbers("size", &[size]) {
+    for threads in asked.threads.or(&threads) {
+        for operation in asked.operation.or(operations) {
+            for size in asked.size.or(&[size]) {
                 let unit = PIECE * threads.max(1);
-                points.push(point((size / unit).max(1) * unit, &operation, threads));
+                points.push(point(Loop { operation, size: (size / unit).max(1) * unit, threads }));
             }
         }
     }
     points
 }
 
-fn point(size: u64, operation: &str, threads: u64) -> Point {
-    let params =
-        params([("operation", operation.into()), ("size", size.into()), ("threads", threads.into())]);
-    let threads = if threads == 1 { String::new() } else { format!(", {threads} threads") };
-    let title = format!("STREAM {operation}, {}{threads}", format_size(size));
-    STREAM.point(params, title, operation == "triad" && threads.is_empty())
-}
-
-fn kind(point: &Point) -> Stream {
-    Stream::from_name(point.text("operation")).unwrap_or(Stream::Triad)
+fn point(asked: Loop) -> Point {
+    let Loop { operation, size, threads } = asked;
+    let together = if threads == 1 { String::new() } else { format!(", {threads} threads") };
+    let title = format!("STREAM {operation}, {}{together}", format_size(size));
+    STREAM.point(asked, title, operation == Stream::Triad && threads == 1)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    let cpus = bench.cpus().to_vec();
-    let affordable = thread_group::affordable(bench);
-    let part = |index: &usize| points[*index].number("size") / points[*index].number("threads");
-    let bytes: Vec<usize> = (0..cpus.len() as u64)
-        .map_while(|i| affordable.iter().filter(|p| points[**p].number("threads") > i).map(part).max())
-        .map(|bytes| 3 * (bytes as usize + GAP * size_of::<f64>()))
-        .collect();
-    let mut regions = match regions::for_threads(&cpus, &bytes) {
-        Ok(regions) => regions,
-        Err(error) => {
-            for index in affordable {
-                bench.unsupported(index, format!("{error:#}"), "choose a smaller --size, or free memory");
-            }
-            return Ok(());
-        }
-    };
+    let loops: Vec<Loop> = bench.settings()?;
+    let wanted: Vec<(u64, u64)> = loops.iter().map(|asked| (asked.threads, asked.size)).collect();
+    let (mut regions, possible) =
+        thread_group::regions(bench, &wanted, |part| 3 * (part + GAP * size_of::<f64>()));
     // Words that a region was touched with are tiny numbers, slow to compute with.
     regions.iter_mut().for_each(|region| region.floats().fill(1.0));
-    regions::doubts(&regions).into_iter().for_each(|doubt| doubt.tell(bench, &affordable));
-    for index in affordable {
-        measure(bench, index, &cpus, &mut regions)?;
+    for index in possible {
+        measure(bench, index, &loops[index], &mut regions)?;
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, cpus: &[u32], regions: &mut [Region]) -> Result<()> {
-    let point = &bench.points()[index];
-    let (kind, threads) = (kind(point), point.number("threads") as usize);
-    let elements = (point.number("size") / threads as u64 / ELEMENT) as usize;
+fn measure(bench: &mut Bench, index: usize, asked: &Loop, regions: &mut [Region]) -> Result<()> {
+    let (kind, threads) = (asked.operation, asked.threads as usize);
+    let elements = (asked.size / threads as u64 / ELEMENT) as usize;
     let events = regions[..threads].iter_mut().map(|region| {
         let mut arrays = Arrays::new(region.floats(), elements);
         move |n| (0..n).for_each(|_| arrays.piece(kind))
@@ -134,7 +106,7 @@ fn measure(bench: &mut Bench, index: usize, cpus: &[u32], regions: &mut [Region]
     let ops = PIECE / ELEMENT * threads as u64;
     let batch = Batch { ops, work: Some(work), cycles: threads == 1, ..Batch::default() };
     let events = events.collect();
-    thread_group::measure(bench, index, batch, cpus, events)
+    thread_group::measure(bench, index, batch, events)
 }
 
 /// A thread's part of the three arrays, worked through piece by piece.

@@ -1,11 +1,13 @@
 //! A thread group of pinned threads that do the same work at the same time, timed from
 //! the common start to the end of the slowest.
 
+use super::regions;
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::{Gate, Watch};
 use latscope_bench::timebase::Timebase;
 use latscope_os::clock::Clock;
+use latscope_os::memory::Region;
 use latscope_os::sched;
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -37,22 +39,17 @@ impl Drop for Over<'_> {
 }
 
 /// Measures a point with one thread for each event, the first of them the
-/// calling one, on `cpus` in this order. `batch.ops` are the operations of all
+/// calling one, on the CPUs of the step in this order. `batch.ops` are the operations of all
 /// threads together in one iteration; its gate is replaced.
 ///
 /// # Errors
 /// A CPU cannot be used.
-pub fn measure<E>(
-    bench: &mut Bench,
-    point: usize,
-    mut batch: Batch,
-    cpus: &[u32],
-    events: Vec<E>,
-) -> Result<()>
+pub fn measure<E>(bench: &mut Bench, point: usize, mut batch: Batch, events: Vec<E>) -> Result<()>
 where
     E: FnMut(u64) + Send,
 {
     let signals = Signals::default();
+    let cpus = bench.cpus().to_vec();
     let timebase = bench.timebase();
     let mut events = events.into_iter();
     let Some(mut own) = events.next() else { return Ok(()) };
@@ -124,18 +121,37 @@ pub fn thread_counts(cpus: usize) -> Vec<u64> {
     if cpus > 1 { vec![1, cpus as u64] } else { vec![1] }
 }
 
-/// Closes the points that want more threads than there are CPUs, and returns
-/// the others.
-pub fn affordable(bench: &mut Bench) -> Vec<usize> {
-    let (points, cpus) = (bench.points(), bench.cpus().len() as u64);
+/// A region for each thread, and the points that can be measured in them, of which each has some
+/// threads for some bytes: the region has `bytes` of the largest part that the thread has in any of
+/// them. Points for which there are too few CPUs, or too little memory, are closed.
+pub(crate) fn regions(
+    bench: &mut Bench,
+    wanted: &[(u64, u64)],
+    bytes: impl Fn(usize) -> usize,
+) -> (Vec<Region>, Vec<usize>) {
+    let cpus = bench.cpus().to_vec();
+    let count = cpus.len() as u64;
     let (few, many): (Vec<usize>, Vec<usize>) =
-        (0..points.len()).partition(|i| (1..=cpus).contains(&points[*i].number("threads")));
+        (0..wanted.len()).partition(|index| (1..=count).contains(&wanted[*index].0));
     for index in many {
-        let wanted = points[index].number("threads");
-        let reason = format!("{wanted} threads want a CPU each, and there are {cpus}");
+        let reason = format!("{} threads want a CPU each, and there are {count}", wanted[index].0);
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
-    few
+    // Thread i is wanted by the points with more than i threads.
+    let users = |i: u64| few.iter().map(|index| wanted[*index]).filter(move |(threads, _)| *threads > i);
+    let largest = (0..count).map_while(|i| users(i).map(|(threads, all)| all / threads).max());
+    let bytes: Vec<usize> = largest.map(|part| bytes(part as usize)).collect();
+    match regions::for_threads(&cpus, &bytes) {
+        Ok(regions) => {
+            regions::doubts(&regions).into_iter().for_each(|doubt| doubt.tell(bench, &few));
+            (regions, few)
+        }
+        Err(error) => {
+            let reason = format!("{error:#}");
+            few.iter().for_each(|point| bench.unsupported(*point, reason.as_str(), regions::SMALLER));
+            (Vec::new(), Vec::new())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -175,7 +191,7 @@ mod tests {
                 }
             })
             .collect();
-        measure(bench, 0, Batch { ops: cpus.len() as u64, ..Batch::default() }, &cpus, events)?;
+        measure(bench, 0, Batch { ops: cpus.len() as u64, ..Batch::default() }, events)?;
         let first = counts[0].load(Ordering::Relaxed);
         assert!(first > 0);
         assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == first));
