@@ -57,7 +57,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* Maps the window between two pages that nobody may touch, so that an access outside is seen. */
+/* Maps the window between two pages that must not be touched, so that an access outside is seen. */
 static void *map(int file, uint32_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -143,7 +143,7 @@ static void accept_host(struct machine *m)
     kick(m, 0, 0);
 }
 
-/* The host hung up, or was killed. The next one can connect when the status says that nobody is there. */
+/* The host hung up, or was killed. The next one can connect when the status says that there is no host. */
 static void hang_up(struct machine *m)
 {
     if (!m->path)

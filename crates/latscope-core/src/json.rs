@@ -69,7 +69,7 @@ pub mod limit {
     ///
     /// # Errors
     /// The serializer's.
-    pub fn serialize<S: Serializer>(limit: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(limit: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         (*limit != u64::MAX).then_some(*limit).serialize(serializer)
     }
 

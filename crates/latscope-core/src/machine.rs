@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Which machine it is: derived from its machine-id, from which nobody finds that, or what the user
+    /// Which machine it is: derived from its machine-id, which cannot be found from it, or what the user
     /// calls it; `None` where it has none.
     pub id: Option<String>,
     /// Host name, as `uname -n`.

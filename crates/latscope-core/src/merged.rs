@@ -4,7 +4,7 @@ use crate::plan::ParamValue;
 use crate::report::{Measurement, Report};
 
 /// The parameters over which there are sums, `all` being their value there.
-pub const MERGED: [&str; 2] = ["cpu", "pair"];
+pub(crate) const MERGED: [&str; 2] = ["cpu", "pair"];
 
 /// Whether a measurement is the sum over all CPUs, or over all pairs.
 pub fn is_merged(m: &Measurement) -> bool {

@@ -453,7 +453,7 @@ impl Contention {
     }
 
     /// Whether others explain a part of the figure that matters.
-    pub fn explains(&self) -> bool {
+    pub(crate) fn explains(&self) -> bool {
         let over = |share: Option<f64>, limit: f64| share.is_some_and(|share| share >= limit);
         self.distorts && over(self.waited(), WAITING_MATTERS) && over(self.others, OTHERS_MATTER)
     }
@@ -583,7 +583,7 @@ impl Measurement {
     }
 
     /// The figures of a point that was measured in one round.
-    pub fn as_round(&self) -> Round {
+    pub(crate) fn as_round(&self) -> Round {
         let s = &self.summary;
         Round {
             count: s.count,

@@ -50,7 +50,7 @@ fn sorted_quantile(sorted: &[f64], q: f64) -> Option<f64> {
 ///
 /// From the binomial distribution: the number of samples below the median is
 /// that of heads in `count` throws of a coin.
-pub fn median_ranks(count: u64) -> Option<(u64, u64)> {
+pub(crate) fn median_ranks(count: u64) -> Option<(u64, u64)> {
     if count < 6 {
         return None;
     }

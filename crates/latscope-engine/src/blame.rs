@@ -51,7 +51,7 @@ impl Blame {
     }
 
     /// Whether it should be called once a second ([`Blame::look`]).
-    pub fn is_watching(&self) -> bool {
+    pub(crate) fn is_watching(&self) -> bool {
         self.virtual_machine
     }
 

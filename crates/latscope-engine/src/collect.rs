@@ -34,7 +34,7 @@ pub fn begun(result: &mut Option<PointResult>, mut known: PointResult) {
 }
 
 /// Notes what all points are degraded for, until their worker closes them: it may not come to that.
-pub fn forewarned(results: &mut [Option<PointResult>], reason: &str, remedy: &str) {
+pub(crate) fn forewarned(results: &mut [Option<PointResult>], reason: &str, remedy: &str) {
     for result in results {
         let known = result.get_or_insert_with(|| PointResult { cut_short: true, ..PointResult::default() });
         known.quality.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
@@ -108,7 +108,7 @@ fn recordings(slots: &Slots, point: usize) -> Option<Recordings> {
 }
 
 /// Adds to measurements what was found of their outliers.
-pub fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
+pub(crate) fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
     for (point, measurement) in measured.iter_mut().enumerate() {
         let (worst, first) = outliers.of_point(point);
         measurement.outliers.extend(worst);

@@ -14,7 +14,7 @@ use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched;
 
 /// A registry without probes: what is measured inside of a test comes with its probe.
-pub static NOTHING: Registry =
+pub(crate) static NOTHING: Registry =
     Registry { families: &[], hidden: &[], adapt: |_, _| {}, fewer_rounds: |_, _| None };
 
 /// Enough to see that a probe works; says nothing about time.

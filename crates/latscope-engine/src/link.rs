@@ -69,7 +69,7 @@ impl Link {
     ///
     /// # Errors
     /// It has ended; the text says how.
-    pub fn assign(&mut self, assignment: &Assignment) -> Result<()> {
+    pub(crate) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
         let line = serde_json::to_string(assignment)? + "\n";
         self.socket.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
     }

@@ -64,7 +64,7 @@ struct Watched {
 }
 
 /// The files of a trace instance that measuring threads write to.
-pub struct TraceFiles {
+pub(crate) struct TraceFiles {
     /// `trace_marker`.
     pub marker: PathBuf,
     /// `tracing_on`, to be switched off at the first exceedance, if that ends the run.
@@ -132,7 +132,7 @@ impl Outliers {
     }
 
     /// What the measuring threads write to, where there is a trace.
-    pub fn trace_files(&self) -> Option<TraceFiles> {
+    pub(crate) fn trace_files(&self) -> Option<TraceFiles> {
         let own = self.blame.as_ref().map(|blame| (blame.marker(), blame.switch()));
         let foreign = self.plan.actions.iter().find_map(|action| match action {
             Action::MarkTrace(directory) => {
@@ -301,7 +301,7 @@ impl Outliers {
     }
 
     /// The outliers of a point in order of time, and its first exceedances.
-    pub fn of_point(&self, point: usize) -> (Vec<Outlier>, Vec<Exceedance>) {
+    pub(crate) fn of_point(&self, point: usize) -> (Vec<Outlier>, Vec<Exceedance>) {
         let watched = &self.points[point];
         (watched.worst.clone(), watched.first.clone())
     }

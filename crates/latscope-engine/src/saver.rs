@@ -1,6 +1,6 @@
 //! Saves the report as results come in, at most once a second, and every now and
-//! then while a step lasts, so that a crash loses little; whoever shows the
-//! finished report saves that.
+//! then while a step lasts, so that a crash loses little. The
+//! finished report is saved where it is shown.
 
 use crate::observers::{Event, Observer};
 use anyhow::{Context, Result, anyhow, bail};

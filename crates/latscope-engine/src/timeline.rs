@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A trace instance of our own and the file that grows with each step.
-pub struct Recorder {
+pub(crate) struct Recorder {
     trace: Instance,
     ticket: Ticket,
     export: Export,
@@ -82,7 +82,7 @@ impl Recorder {
 
 /// Adds to a measurement what its threads did while it was taken: the share of
 /// each state, and switches.
-pub fn add_shares(measurement: &mut Measurement, timeline: &Timeline) {
+pub(crate) fn add_shares(measurement: &mut Measurement, timeline: &Timeline) {
     let name = signpost(&measurement.probe, &measurement.title);
     if let Some((_, post)) = timeline.signposts().find(|(_, post)| post.name == name) {
         measurement.values.extend(timeline::values(timeline, post.from..post.until));

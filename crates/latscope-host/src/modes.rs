@@ -131,7 +131,7 @@ pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLO
 ///
 /// # Errors
 /// It is there, and refuses.
-pub fn restore(path: &Path, before: &Modes, ours: &Modes) -> io::Result<()> {
+pub(crate) fn restore(path: &Path, before: &Modes, ours: &Modes) -> io::Result<()> {
     let restored = fs::open(path, OPEN, Mode::empty())
         .map_err(io::Error::from)
         .and_then(|terminal| if Modes::of(&terminal)? == *ours { before.apply(&terminal) } else { Ok(()) });

@@ -1,5 +1,5 @@
-//! Standard output. What cannot be written there is an error of the whole run,
-//! whoever wrote it; but that a reader went away is none.
+//! Standard output. What cannot be written there is an error of the whole run, from whichever part;
+//! but that a reader went away is none.
 
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Write};

@@ -115,7 +115,7 @@ impl Terminal {
         self.0.before
     }
 
-    /// Whether it belongs to whoever types at the moment: a job in the
+    /// Whether it is the terminal of the foreground job: a job in the
     /// background must not touch it.
     pub fn in_foreground(&self) -> bool {
         // Not the terminal of our session: no jobs are controlled there.
@@ -229,7 +229,7 @@ mod tests {
     use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
     use std::io::Read;
 
-    /// The two ends of a pseudo-terminal: whoever types and sees, and ours.
+    /// The two ends of a pseudo-terminal: the user's and ours.
     fn pair() -> (File, OwnedFd) {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();

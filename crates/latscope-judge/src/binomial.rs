@@ -65,7 +65,7 @@ fn sum(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
 /// What `k` of `n` samples above a limit say about the share of all that is:
 /// with 95 % confidence it is not below `low`, and with 95 % confidence it is
 /// not above `high` (one-sided each). All is possible after no sample.
-pub fn share_bounds(k: u64, n: u64) -> Interval {
+pub(crate) fn share_bounds(k: u64, n: u64) -> Interval {
     if n == 0 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -87,19 +87,19 @@ fn solve(holds: impl Fn(f64) -> bool) -> f64 {
 
 /// Whether `k` of `n` prove, with 95 % confidence, that at most the share `p`
 /// of all is above the limit.
-pub fn proves_at_most(k: u64, n: u64, p: f64) -> bool {
+pub(crate) fn proves_at_most(k: u64, n: u64, p: f64) -> bool {
     n > 0 && at_most(k, n, p) <= 1.0 - CONFIDENCE
 }
 
 /// Whether `k` of `n` prove, with 95 % confidence, that more than the share
 /// `p` of all is above the limit.
-pub fn proves_more(k: u64, n: u64, p: f64) -> bool {
+pub(crate) fn proves_more(k: u64, n: u64, p: f64) -> bool {
     n > 0 && at_least(k, n, p) <= 1.0 - CONFIDENCE
 }
 
 /// The least number of samples of which `k` above the limit prove that at most
 /// the share `p` of all is.
-pub fn samples_needed(k: u64, p: f64) -> u64 {
+pub(crate) fn samples_needed(k: u64, p: f64) -> u64 {
     let mut high = (3.0 / p).ceil().max(k as f64 + 1.0) as u64;
     while !proves_at_most(k, high, p) {
         high *= 2;

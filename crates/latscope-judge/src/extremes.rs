@@ -62,7 +62,7 @@ pub struct Tail {
 
 /// A value that is expected to be exceeded once in so many activations.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReturnLevel {
+pub(crate) struct ReturnLevel {
     /// The activations.
     pub activations: u64,
     /// The value, ns.
@@ -101,7 +101,7 @@ pub struct Refusal {
 ///
 /// # Errors
 /// The measurement does not allow it; the reason is in words.
-pub fn return_level(m: &Measurement, activations: u64, seed: u64) -> Result<ReturnLevel, Refusal> {
+pub(crate) fn return_level(m: &Measurement, activations: u64, seed: u64) -> Result<ReturnLevel, Refusal> {
     let mut diagnostics = Diagnostics::default();
     match extrapolate(m, activations, seed, &mut diagnostics) {
         Ok((level, interval)) => Ok(ReturnLevel { activations, level, interval, diagnostics }),

@@ -66,7 +66,7 @@ pub struct Level {
 }
 
 /// The levels alone, without the ramps between them.
-pub fn plateaus(levels: &[Level]) -> impl DoubleEndedIterator<Item = &Level> {
+pub(crate) fn plateaus(levels: &[Level]) -> impl DoubleEndedIterator<Item = &Level> {
     levels.iter().filter(|level| !level.ramp)
 }
 
@@ -77,7 +77,7 @@ pub fn plateaus(levels: &[Level]) -> impl DoubleEndedIterator<Item = &Level> {
 /// The levels come in ascending size, edge and latency, ramps in between.
 /// A curve that ends while still rising ends in a ramp, and then no level has
 /// `edge: None`: memory was not reached. Empty only without usable points.
-pub fn detect(curve: &[(u64, f64)]) -> Vec<Level> {
+pub(crate) fn detect(curve: &[(u64, f64)]) -> Vec<Level> {
     let points = usable(curve);
     if points.is_empty() {
         return Vec::new();

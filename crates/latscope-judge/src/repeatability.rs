@@ -52,7 +52,7 @@ pub fn rows(reports: &[Report]) -> Rows {
 }
 
 /// A row whose figure moves by more than this ratio between surveys moves.
-pub const MOVES: f64 = 1.25;
+pub(crate) const MOVES: f64 = 1.25;
 
 /// What surveys say of each other.
 #[derive(Debug, Clone, PartialEq)]

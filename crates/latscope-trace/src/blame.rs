@@ -68,7 +68,7 @@ fn places(events: &[Event], window: &Window) -> Vec<(u32, u64, u64)> {
     }
 }
 
-/// Whoever owns a stretch.
+/// The owner of a stretch of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
     kind: &'static str,

@@ -157,7 +157,7 @@ pub enum Kind {
         /// The latency, ns.
         ns: u64,
     },
-    /// Somebody wrote to `trace_marker`.
+    /// A process wrote to `trace_marker`.
     Mark {
         /// What.
         text: Name,
@@ -177,7 +177,7 @@ pub enum Kind {
 }
 
 /// The name of a soft interrupt (`linux/interrupt.h`).
-pub fn softirq_name(vector: u32) -> &'static str {
+pub(crate) fn softirq_name(vector: u32) -> &'static str {
     const NAMES: [&str; 10] =
         ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
     NAMES.get(vector as usize).copied().unwrap_or("unknown")

@@ -100,7 +100,7 @@ impl Instance {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn follow_threads(&mut self, threads: &[u32]) -> io::Result<()> {
+    pub(crate) fn follow_threads(&mut self, threads: &[u32]) -> io::Result<()> {
         let path = self.directory().join("set_event_pid");
         let list: String = threads.iter().map(|tid| format!("{tid} ")).collect();
         // Opened for appending, the file keeps those it has.
@@ -110,7 +110,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Begins to record. Follow somebody first: else the whole system is recorded.
+    /// Begins to record. Choose what to follow first: else the whole system is recorded.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -207,7 +207,7 @@ impl Marker {
     }
 
     fn put(&self, line: &[u8]) {
-        // Fails when nothing records: then nobody misses the signpost.
+        // Fails when nothing records: then no reader misses the marker.
         let _ = (&self.file).write(line);
     }
 }

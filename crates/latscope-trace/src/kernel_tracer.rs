@@ -4,7 +4,7 @@
 //! The lines of a tracer go to the instance alone, but its settings
 //! (`osnoise/`, `hwlat_detector/`) are there once for the whole machine
 //! (Documentation/trace/osnoise-tracer.rst, hwlat_detector.rst). So nothing is
-//! done while anybody else uses such a tracer, and every setting is journalled
+//! done while another process uses such a tracer, and every setting is journalled
 //! before it is changed, so that it returns whatever happens to this process.
 
 use super::instance;
@@ -115,7 +115,7 @@ impl Tracer {
     /// Sets a tracer up in an instance of ours, not yet recording.
     ///
     /// # Errors
-    /// The tracer is not there, not permitted, or in use by somebody else; then
+    /// The tracer is not there, not permitted, or in use by another process; then
     /// nothing is changed any more.
     pub fn prepare(wanted: &Wanted) -> Result<Tracer, Unavailable> {
         let tracefs = tracefs_with(wanted.tracer)?;
@@ -223,7 +223,7 @@ impl Pipe {
     }
 }
 
-/// Whether nobody uses the tracer, or one that shares its settings.
+/// Whether no process uses the tracer, or one that shares its settings.
 fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
     let rivals = if OSNOISE.contains(&tracer) { &OSNOISE[..] } else { std::slice::from_ref(&tracer) };
     let instances = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();

@@ -70,7 +70,7 @@ impl Instance {
     ///
     /// # Errors
     /// The kernel refuses one.
-    pub fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), Unavailable> {
+    pub(crate) fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), Unavailable> {
         settings
             .iter()
             .try_for_each(|(file, value)| self.set(file, value))
@@ -82,7 +82,7 @@ impl Instance {
     ///
     /// # Errors
     /// There is no memory.
-    pub fn set_buffers(&self, sum: usize, most: usize) -> Result<usize, Unavailable> {
+    pub(crate) fn set_buffers(&self, sum: usize, most: usize) -> Result<usize, Unavailable> {
         let size = (sum / self.cpus().max(1)).clamp(64.min(most), most);
         self.set("buffer_size_kb", &size.to_string()).map_err(|error| self.refused(&error))?;
         Ok(size)
@@ -136,7 +136,7 @@ impl Drop for Instance {
     }
 }
 
-/// Where it is mounted where nobody has done so.
+/// Where latscope mounts it, if it is not mounted.
 const USUAL: &str = "/sys/kernel/tracing";
 
 /// Mounts tracefs for this process and those that it will start, if it is not
@@ -161,7 +161,7 @@ pub fn provide() {
 
 /// Where tracefs is mounted, by a `/proc/mounts`: on its own, or as a part of
 /// debugfs, which older kernels mount it in.
-pub fn mount_point(mounts: &str) -> Option<PathBuf> {
+pub(crate) fn mount_point(mounts: &str) -> Option<PathBuf> {
     let of_type = |kind: &str| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ');
@@ -231,7 +231,7 @@ pub mod testing {
     use super::*;
 
     /// The settings that everybody on the machine shares.
-    pub fn shared_settings() -> Vec<String> {
+    pub(crate) fn shared_settings() -> Vec<String> {
         let files =
             ["tracing_on", "current_tracer", "set_event", "trace_clock", "set_event_pid", "trace_options"];
         let root = mount_point(&fs::read_to_string("/proc/mounts").unwrap()).unwrap();

@@ -14,7 +14,7 @@ pub fn line(outlier: &Outlier) -> String {
 }
 
 /// Who took the time of an outlier, with µs and share of each; empty where
-/// nobody looked.
+/// it was not traced.
 pub fn shares(outlier: &Outlier) -> String {
     let (named, others) = outlier.cause.split_at(outlier.cause.len().min(NAMED));
     let mut shares: Vec<String> =

@@ -44,7 +44,7 @@ pub(super) struct Cells<'a> {
 
 impl Cells<'_> {
     /// Numbers the notes of the columns shown from the top row down.
-    pub fn number_notes(&mut self, slots: &[Slot]) {
+    pub(crate) fn number_notes(&mut self, slots: &[Slot]) {
         let shown = self.shown(slots);
         for row in self.rows {
             if let Some(doubt) = doubt(row) {
@@ -66,7 +66,7 @@ impl Cells<'_> {
     }
 
     /// Width of the longest name with what belongs to it.
-    pub fn longest_label(&self) -> usize {
+    pub(crate) fn longest_label(&self) -> usize {
         let width = |row: &Row| {
             let aside = aside(row);
             let gap = if aside.is_empty() { 0 } else { 2 };

@@ -91,7 +91,7 @@ impl Wanted {
 impl Device {
     /// Its number for a cache level or memory, by the name the findings give
     /// it: `L1`, `L2`, …, `memory`.
-    pub fn for_level(&self, name: &str) -> Option<&'static Reference> {
+    pub(crate) fn for_level(&self, name: &str) -> Option<&'static Reference> {
         let key = match name.strip_prefix('L').and_then(|rest| rest.parse().ok()) {
             Some(level) => RowKey::Cache(level),
             None if ["memory", "dram"].contains(&name.to_lowercase().as_str()) => RowKey::Memory,
@@ -101,7 +101,7 @@ impl Device {
     }
 
     /// Its number for a measurement of `probe` with `params`.
-    pub fn for_probe(&self, probe: &str, params: &Params) -> Option<&'static Reference> {
+    pub(crate) fn for_probe(&self, probe: &str, params: &Params) -> Option<&'static Reference> {
         self.rows.iter().find(|row| match row.key {
             RowKey::Probe(id, wanted) => {
                 id == probe
@@ -167,7 +167,7 @@ const SSD_MEGABYTE: &str = "a sequential read from an SSD; the row is a read out
 const CREATE_AND_CLOSE: &str = "creating and closing an empty file, timed as one";
 
 /// The list of 2012.
-pub const CLASSIC_2012: Device = Device {
+pub(crate) const CLASSIC_2012: Device = Device {
     name: "classic 2012",
     short: "2012",
     source: LIST_OF_2012,
@@ -192,7 +192,7 @@ pub const CLASSIC_2012: Device = Device {
 };
 
 /// iPhone 5s (2013).
-pub const IPHONE_5S: Device = Device {
+pub(crate) const IPHONE_5S: Device = Device {
     name: "iPhone 5s",
     short: "5s",
     source: TALK,
@@ -213,7 +213,7 @@ pub const IPHONE_5S: Device = Device {
 };
 
 /// iPhone 6s Plus (2015).
-pub const IPHONE_6S_PLUS: Device = Device {
+pub(crate) const IPHONE_6S_PLUS: Device = Device {
     name: "iPhone 6s Plus",
     short: "6s+",
     source: TALK,
@@ -231,7 +231,7 @@ pub const IPHONE_6S_PLUS: Device = Device {
 };
 
 /// iPhone X (2017).
-pub const IPHONE_X: Device = Device {
+pub(crate) const IPHONE_X: Device = Device {
     name: "iPhone X",
     short: "X",
     source: TALK,
@@ -239,7 +239,7 @@ pub const IPHONE_X: Device = Device {
 };
 
 /// All of them, in the order of their columns.
-pub const DEVICES: [&Device; 4] = [&CLASSIC_2012, &IPHONE_5S, &IPHONE_6S_PLUS, &IPHONE_X];
+pub(crate) const DEVICES: [&Device; 4] = [&CLASSIC_2012, &IPHONE_5S, &IPHONE_6S_PLUS, &IPHONE_X];
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ pub enum Picture {
 
 /// These pictures of the events of a report as one SVG document, one below the
 /// other for each probe. `None` without single events.
-pub fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<String> {
+pub(crate) fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<String> {
     let groups = groups(report);
     let draw = |group, picture: &Picture| match picture {
         Picture::Distribution => distribution_figure(report, group),

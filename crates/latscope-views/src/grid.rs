@@ -16,7 +16,7 @@ impl Text {
     }
 
     /// Text in one style.
-    pub fn styled(style: Style, text: impl AsRef<str>) -> Text {
+    pub(crate) fn styled(style: Style, text: impl AsRef<str>) -> Text {
         Text::default().with(style, text)
     }
 

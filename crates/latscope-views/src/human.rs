@@ -48,7 +48,7 @@ pub fn human(seconds: f64) -> String {
 
 /// Writes how many operations of `ns` fit into a frame: `17 million`, `8170`,
 /// `0.4`.
-pub fn per_frame(ns: f64) -> String {
+pub(crate) fn per_frame(ns: f64) -> String {
     if ns <= 0.0 {
         return "-".to_owned();
     }

@@ -80,7 +80,7 @@ pub struct ReferenceCell {
 /// The headings of the reference columns: short and full name of each device,
 /// then of each report beside, with a sign and the reason where that is not a complete
 /// run of a quiet machine.
-pub fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, String)> {
+pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, String)> {
     let mut names: Vec<(String, String)> =
         DEVICES.iter().map(|d| (d.short.to_owned(), d.name.to_owned())).collect();
     for other in beside {
@@ -109,7 +109,7 @@ fn doubts(other: &Report) -> (&'static str, String) {
 }
 
 /// What is said of each report beside that has nothing in common with these rows.
-pub fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String> {
+pub(crate) fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String> {
     let empty = |at: usize| rows.iter().all(|row| row.references[DEVICES.len() + at].is_none());
     let others = beside.iter().enumerate().filter(|(at, _)| empty(*at));
     let said = |(_, other): (usize, &&Report)| {

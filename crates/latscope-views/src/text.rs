@@ -42,7 +42,7 @@ pub fn all(report: &Report, options: &Options) -> String {
 
 /// Every point of a family: a list, then the sweeps as matrices, then which
 /// points are missing or degraded and why.
-pub fn details(report: &Report, family: &str, options: &Options) -> String {
+pub(crate) fn details(report: &Report, family: &str, options: &Options) -> String {
     let measured =
         report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.typical().is_some());
     let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();

@@ -22,7 +22,7 @@ impl Bar {
     /// The memory at `span`.
     ///
     /// # Safety
-    /// It is memory, mapped, aligned to a page, nobody's but the device's, and stays so.
+    /// It is memory, mapped, aligned to a page, used by the device only, and stays so.
     pub unsafe fn new(span: Span) -> Bar {
         Bar { base: span.at as usize as *mut u8, size: span.size as usize }
     }

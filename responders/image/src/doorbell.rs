@@ -38,10 +38,10 @@ impl Doorbell {
     /// Lets the device wake the processor.
     ///
     /// # Safety
-    /// The spans are the registers and the table of an ivshmem device, mapped, and nobody else's.
+    /// The spans are the registers and the table of an ivshmem device, mapped, and used here only.
     pub unsafe fn new([registers, vectors]: [Span; 2]) -> Doorbell {
         OLD_CONTROLLERS.iter().for_each(|port| ports::write_u8(*port, 0xFF));
-        // SAFETY: it writes the table of gates, which nobody else uses, and loads it.
+        // SAFETY: it writes the table of gates, which is used here only, and loads it.
         unsafe { prepare_interrupts() };
         store(CONTROLLER + SPURIOUS, ON | u32::from(SPURIOUS_VECTOR));
         // The first entry: the address of the controller, the vector, and no mask.

@@ -26,6 +26,6 @@ pub fn read_u32(port: u16) -> u32 {
 
 /// Writes 32 bits.
 pub fn write_u32(port: u16, value: u32) {
-    // SAFETY: a write to PCI's ports may move a BAR. That is memory which nobody uses yet: see `pci`.
+    // SAFETY: a write to PCI's ports may move a BAR. That is memory that is not used yet: see `pci`.
     unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nostack, preserves_flags)) };
 }

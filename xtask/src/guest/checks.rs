@@ -57,7 +57,7 @@ const CHECKS: &[Check] = &[
         ran.says("ping to a remote")
     })
     .takes(120),
-    Check::new("a name that nobody announces is told", &[], NOBODY, |ran| {
+    Check::new("a name that no remote announces is reported", &[], NOBODY, |ran| {
         let said = ran.said();
         ensure!(said.contains("no remote announces nobody"), "{said}");
         Ok(())

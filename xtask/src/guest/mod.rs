@@ -3,7 +3,7 @@
 //! An unmodified Debian kernel for ARM boots in QEMU. Its remote processor is
 //! `latscope remote serve --vhost-user` on this machine; what pings it is
 //! latscope, built for ARM, in the guest. Only Debian's kernels for armhf have
-//! the drivers, and only new QEMUs lend a device to somebody else; the compiler
+//! the drivers, and only new QEMUs lend a device to another process; the compiler
 //! is Debian's, too, since it comes with a standard library for ARM.
 
 mod checks;

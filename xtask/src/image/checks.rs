@@ -227,7 +227,7 @@ fn scatter(machine: &Machine, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// Numbers without an order that is of use to anybody (xorshift).
+/// Pseudo-random numbers (xorshift).
 struct Random(u64);
 
 impl Random {

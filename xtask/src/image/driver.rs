@@ -30,7 +30,7 @@ impl<'a> Driver<'a> {
         Driver::begin_with(machine, LAYOUT)
     }
 
-    /// Begins anew, whatever was in the window and whoever used it before: not
+    /// Begins anew, whatever was in the window before: not
     /// before the image has left that.
     pub fn begin_with(machine: &'a mut Machine, layout: Layout) -> Result<Driver<'a>> {
         let window = machine.window();
@@ -68,7 +68,7 @@ impl<'a> Driver<'a> {
     /// Receives the next reply.
     pub fn reply(&mut self) -> Result<Vec<u8>> {
         let (to, payload) = self.receive()?;
-        ensure!(to == OURS, "a message to {to:#x}, where nobody is");
+        ensure!(to == OURS, "a message to {to:#x}, where there is no endpoint");
         Ok(payload)
     }
 

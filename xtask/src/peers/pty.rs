@@ -138,7 +138,7 @@ fn echo(master: &OwnedFd) -> rustix::io::Result<()> {
     let mut room = [0; 4096];
     loop {
         let length = match read(master, &mut room) {
-            // Nobody has the other end.
+            // No process has the other end.
             Err(Errno::IO) => return Ok(()),
             read => read?,
         };

@@ -41,7 +41,7 @@ enum Kind {
 struct Seen {
     ns: f64,
     cycles: Option<f64>,
-    /// Share of the samples that were disturbed; NaN where nobody looks.
+    /// Share of the samples that were disturbed; NaN where it is not checked.
     rejected: f64,
 }
 

@@ -61,7 +61,7 @@ pub static TABLE: &[Comparison] = &[
     },
     Comparison {
         name: "mutex",
-        what: "lock and unlock of a pthread mutex that nobody else wants, in a process with two threads",
+        what: "lock and unlock of a pthread mutex that no other thread wants, in a process with two threads",
         ours: "sync mutex --cpus {cpu}",
         tool: &SYSBENCH,
         theirs: "taskset -c {cpu} sysbench mutex --threads=1 --mutex-num=1 --mutex-locks=5000000 --mutex-loops=0 run",

@@ -213,7 +213,7 @@ fn to_its_end(mut emulator: Command, timeouts: Timeouts, scratch: &Path) -> Resu
 }
 
 impl Timeouts {
-    /// Waits for the emulator to end; ends it when time is over or nobody reads its output.
+    /// Waits for the emulator to end; ends it when time is over or its output has no reader.
     fn wait(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
         let start = Instant::now();
         let mut heard = (start, 0);
@@ -248,7 +248,7 @@ fn said_by_the_job(console: &Path) -> usize {
 }
 
 /// Copies to the end. Not by `io::copy`: that asks the kernel to splice, and while it waits for the socket
-/// it holds the pipe that our output may be, so that nobody else can write to it, nor read what is in it.
+/// it holds the pipe that our output may be, so that no other process can write to it or read what is in it.
 fn hand_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 16];
     loop {

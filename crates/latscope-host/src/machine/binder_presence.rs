@@ -22,7 +22,7 @@ pub enum Module {
 const MODULE: &str = "binder_linux";
 
 /// What loads it with the devices of Android, where they are no file system.
-pub const MODPROBE: &str = "modprobe binder_linux devices=binder,hwbinder,vndbinder";
+pub(crate) const MODPROBE: &str = "modprobe binder_linux devices=binder,hwbinder,vndbinder";
 
 impl Module {
     /// What brings devices; empty where nothing does.
@@ -135,7 +135,7 @@ pub fn manager_of(root: &Path, device: &str) -> Holder {
 }
 
 /// Who has a device open, as far as this user may see.
-pub fn openers(root: &Path, device: &str) -> Vec<u32> {
+pub(crate) fn openers(root: &Path, device: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(root.join("proc")) else { return Vec::new() };
     let mut found: Vec<u32> = (entries.flatten())
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -28,7 +28,7 @@ impl Root {
 
     /// Whether this is the machine the program runs on, so that system calls
     /// and processor instructions speak of it too.
-    pub fn is_real(&self) -> bool {
+    pub(crate) fn is_real(&self) -> bool {
         self.prefix == Path::new("/")
     }
 

@@ -44,7 +44,7 @@ impl Pareto {
     }
 
     /// The value that one of `count` is expected to exceed; `count` at least 1.
-    pub fn exceeded_once_in(&self, count: f64) -> f64 {
+    pub(crate) fn exceeded_once_in(&self, count: f64) -> f64 {
         let logarithm = count.ln();
         match self.shape.abs() < 1e-9 {
             true => self.scale * logarithm,

@@ -296,7 +296,7 @@ impl Told {
     }
 
     /// With how many rounds show it.
-    pub fn agreeing(mut self, agree: usize, of: usize) -> Told {
+    pub(crate) fn agreeing(mut self, agree: usize, of: usize) -> Told {
         self.rounds = Some(Agreeing { agree: agree as u64, of: of as u64 });
         self
     }

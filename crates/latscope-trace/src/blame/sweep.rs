@@ -39,7 +39,7 @@ enum Thread {
     Blocked,
 }
 
-pub struct Sweep<'a> {
+pub(crate) struct Sweep<'a> {
     cpu: u32,
     /// The part of the window that is judged.
     span: (u64, u64),
@@ -151,7 +151,7 @@ impl<'a> Sweep<'a> {
     /// Another thread is on the CPU than was known: the first event, or one
     /// after a switch that is not in the trace (Linux 6.18 leaves out one of
     /// ten). Who of the two had a short time hardly matters; a long one is
-    /// nobody's, unless the wake-up is known with which the other got the CPU.
+    /// without an owner, unless the wake-up is known with which the other got the CPU.
     fn unseen_switch(&mut self, event: &Event, shares: &mut Shares) {
         let takeover = self.takeover(event.thread);
         if let Some((at, _)) = takeover {
@@ -177,7 +177,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// When a thread got the CPU, and its priority, if that is certain without
-    /// the switch: it had been woken, and whoever had the CPU must give way.
+    /// the switch: it had been woken, and the thread that had the CPU must give way.
     fn takeover(&self, thread: u32) -> Option<(u64, i32)> {
         let (at, priority) = *self.ready.get(&thread)?;
         let urgent = priority < REAL_TIME && self.priority.is_some_and(|other| priority < other);

@@ -100,7 +100,7 @@ fn an_interrupt_already_in_progress_counts_from_the_programmed_instant() {
 }
 
 #[test]
-fn a_timer_that_does_not_come_is_nobodys_on_metal_and_the_hypervisors_in_a_guest() {
+fn a_late_timer_has_no_owner_on_metal_and_the_hypervisor_in_a_guest() {
     let events =
         [switch(900, 50, 1, 7), timer(1380, 7), waking(1381, 7), timer_end(1382, 7), switch(1390, 7, 0, 50)];
     assert_eq!(told(&events, &METAL)[0], "unknown \"interrupts off in hog, or firmware\" 0 380");

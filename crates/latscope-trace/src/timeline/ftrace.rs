@@ -185,7 +185,7 @@ fn short_stamp(ns: u64) -> String {
 }
 
 /// A time as a `trace` file would write it, with all nine digits.
-pub fn stamp_text(ns: u64) -> String {
+pub(crate) fn stamp_text(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 

@@ -18,7 +18,7 @@ pub const CHECKS: &[Check] = &[
     Check::new("a missed deadline over binder is traced", ALL, TRACE, traced).exits(3),
     Check::new("every transport is measured beside binder", ALL, EVERY, every),
     Check::new("the context manager is pinged", ALL, PING, |ran| ran.measured("ipc.binder")),
-    Check::new("without a context manager nobody is pinged", ALL, NOBODY, |ran| {
+    Check::new("without a context manager there is none to ping", ALL, NOBODY, |ran| {
         ran.says("/dev/binder has no context manager, so nothing is registered")
     })
     .exits(1),
