@@ -65,7 +65,7 @@ pub struct Assessment {
     pub width: f64,
     /// The width that nine of ten intervals stay below.
     pub wide: f64,
-    /// Rows that move by more than [`MOVES`] between surveys.
+    /// Rows that move by more than `MOVES` between surveys.
     pub moving: usize,
     /// Share of their pairs that are told: the survey marks the row, or the other's figure lies in its interval.
     pub told: f64,

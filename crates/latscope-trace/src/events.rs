@@ -99,12 +99,12 @@ pub enum Kind {
     },
     /// A soft interrupt was asked for (`softirq_raise`).
     SoftirqRaise {
-        /// Its number; [`softirq_name`] names it.
+        /// Its number; `softirq_name` names it.
         vector: u32,
     },
     /// A soft interrupt begins (`softirq_entry`).
     SoftirqEntry {
-        /// Its number; [`softirq_name`] names it.
+        /// Its number; `softirq_name` names it.
         vector: u32,
     },
     /// It ended.

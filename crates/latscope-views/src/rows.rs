@@ -36,7 +36,7 @@ pub struct Row {
     pub remedy: Option<String>,
     /// The run ended before the row was measured in full.
     pub incomplete: bool,
-    /// What the references have, one for each of [`reference_names`].
+    /// What the references have, one for each of `reference_names`.
     pub references: Vec<Option<ReferenceCell>>,
     /// Bytes touched per second.
     pub rate: Option<f64>,

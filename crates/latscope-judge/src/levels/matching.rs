@@ -50,7 +50,7 @@ pub struct LevelMatch {
     pub agreement: Agreement,
 }
 
-/// Names the levels found by [`detect`](super::detect) after the machine's
+/// Names the levels found by `detect` after the machine's
 /// declared caches, and compares the capacities. In order of level; declared
 /// caches of which the curve shows nothing stand among them.
 pub fn match_declared(levels: &[Level], machine: &Machine) -> Vec<LevelMatch> {
