@@ -10,7 +10,6 @@ use latscope_core::plan::{Plan, Point, Step, Stop};
 use latscope_core::report::Report;
 use latscope_engine::observers::{Observer, Progress};
 use latscope_engine::planner::{self, Request};
-use latscope_engine::runner::Run;
 use latscope_engine::saver;
 use latscope_host::machine::{self, Root};
 use latscope_host::stdout;
@@ -127,12 +126,15 @@ fn carry_out(
     let mut job = (personality.parse)(call)?;
     job.source.as_ref().map_or(Ok(()), check)?;
     let notes = notes(&job);
-    if job.queries.is_empty() {
+    if job.queries.is_empty() && !names::is_dry_run() {
         let page = super::Page { notes, ..Default::default() };
         return Ok((page.output(personality.name), None));
     }
     let environment = environment(job.directory.as_deref())?;
     let plan = plan(personality.name, &mut job, &environment);
+    if names::shows(&plan) {
+        return Ok((Output::default(), None));
+    }
     let report = measure(plan, environment)?;
     let mut page = job.print(&report);
     page.notes.splice(0..0, notes);
@@ -152,14 +154,7 @@ fn measure(plan: Plan, environment: Environment) -> Result<Report> {
     if std::io::stderr().is_terminal() {
         observers.push(&mut progress);
     }
-    names::run(Run {
-        registry: &REGISTRY,
-        plan,
-        machine: environment.machine,
-        timebase: environment.timebase,
-        labels: Default::default(),
-        observers,
-    })
+    names::measure(plan, environment.machine, environment.timebase, observers)
 }
 
 /// The file that the old program would have read has to be there, though the

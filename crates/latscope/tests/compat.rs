@@ -624,3 +624,53 @@ fn a_link_with_the_old_name_is_the_old_program() {
     );
     assert_eq!(executed(&link, &["--strict-exit"]).status.code(), Some(1));
 }
+
+/// Calls of the programs that are not LMbench's.
+const OTHERS: &[&[&str]] = &[
+    &["cyclicdeadline", "-D", "60"],
+    &["cyclictest", "-t2", "-l", "1000", "operand"],
+    &["hackbench", "-g", "2"],
+    &["oslat", "-D", "60"],
+    &["pmqtest", "-t2", "-p", "80"],
+    &["ptsematest"],
+    &["signaltest", "-t3"],
+    &["sigwaittest", "-S"],
+    &["svsematest"],
+    &["binderThroughputTest", "-t", "-p"],
+    &["libbinder_benchmark"],
+    &["libhwbinder_benchmark", "--benchmark_repetitions=2"],
+    &["libhwbinder_latency", "-pair", "2"],
+    &["schd-dbg"],
+    &["mica_main", "--ping"],
+    &["pty_test", "/dev/pts/no-such", "--bandwidth"],
+];
+
+#[test]
+fn a_dry_run_of_every_program_prints_its_plan_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("XXX");
+    std::fs::File::create(&file).unwrap().set_len(1 << 30).unwrap();
+    for (name, _) in latscope_compat::all() {
+        let cases = CASES.iter().map(|(_, words)| words).chain(OTHERS);
+        let words = cases.into_iter().find(|words| words[0] == name).unwrap_or_else(|| panic!("{name}"));
+        let named = |word: &&str| word.replace("/var/tmp/XXX", file.to_str().unwrap());
+        let words: Vec<String> = words.iter().map(named).collect();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_latscope"));
+        command
+            .arg("as")
+            .args(&words)
+            .arg("--dry-run")
+            .current_dir(&directory)
+            .env("TMPDIR", directory.path());
+        let output = command.env_remove("LMBENCH_SCHED").output().unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{words:?}");
+        let head = stdout.lines().next().unwrap();
+        assert!(head.starts_with(&format!("{name}: ")) && head.contains(", CPUs "), "{head}");
+        let points = stdout.lines().filter(|line| line.starts_with("    ")).count();
+        assert!(head.contains(&format!(", {points} point")) && points > 0, "{stdout}");
+        let left: Vec<_> = directory.path().read_dir().unwrap().collect();
+        assert_eq!(left.len(), 1, "{words:?}: {left:?}");
+    }
+}

@@ -6,17 +6,15 @@ use crate::rt::environment;
 use anyhow::{Context, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{OnThreshold, Step};
+use latscope_core::plan::{OnThreshold, Plan, Step};
 use latscope_core::report::{Measurement, Report, Support};
 use latscope_engine::observers::Observer;
 use latscope_engine::planner::{self, Request};
-use latscope_engine::runner::Run;
 use latscope_engine::saver;
 use latscope_exchange::transaction::Transport;
 use latscope_host::eprintln;
 use latscope_judge::transactions::number;
 use latscope_probes::PlanInput;
-use latscope_probes::REGISTRY;
 use latscope_probes::ipc;
 
 /// What a run stands on.
@@ -51,33 +49,27 @@ impl Environment {
         Environment { name, machine, timebase }
     }
 
-    /// Carries out steps, says what is doubtful of them, and saves the result
-    /// where that is asked for.
+    /// The plan of these steps.
+    pub fn plan(&self, steps: Vec<Step>, on_threshold: Option<OnThreshold>) -> Plan {
+        let request = Request { on_threshold, ..Request::new(self.name, PlanInput::default()) };
+        planner::of_steps(steps, &request, &self.machine)
+    }
+
+    /// Carries out a plan, says what is doubtful of it, and saves the result where that is asked for.
     ///
     /// # Errors
     /// Nothing could be measured: the reason, and what mends it.
     pub fn carry_out(
         &self,
-        steps: Vec<Step>,
-        on_threshold: Option<OnThreshold>,
+        plan: Plan,
         observer: Option<&mut dyn Observer>,
         common: &Common,
     ) -> Result<Report> {
         common.result.as_ref().map_or(Ok(()), |path| saver::check(path))?;
         let Environment { machine, timebase, .. } = self;
-        let warnings = ipc::warnings(&steps, machine);
+        let warnings = ipc::warnings(&plan.steps, machine);
         warnings.iter().for_each(|warning| note(self.name, &warning.text));
-        let request = Request { on_threshold, ..Request::new(self.name, PlanInput::default()) };
-        let plan = planner::of_steps(steps, &request, machine);
-        let observers = observer.into_iter().collect();
-        let mut report = names::run(Run {
-            registry: &REGISTRY,
-            plan,
-            machine: machine.clone(),
-            timebase: *timebase,
-            labels: Default::default(),
-            observers,
-        })?;
+        let mut report = names::measure(plan, machine.clone(), *timebase, observer.into_iter().collect())?;
         report.warnings.extend(warnings);
         common.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
         if report.measurements.iter().all(|m| m.support == Support::Unsupported) {

@@ -1,9 +1,9 @@
 //! `mica_main`: pings to a client operating system, or a terminal that leads to it.
 
-use super::super::rt::Refusal;
 use super::super::rt::arguments::{self, Given, Spec};
+use super::super::rt::{Refusal, environment};
 use super::pings::{Message, Pinger};
-use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text};
+use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text, times};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
@@ -49,6 +49,16 @@ pub enum Task {
     LongPing,
     /// `--pty`.
     Pty,
+}
+
+impl Task {
+    fn service(self) -> Service {
+        match self {
+            Task::Ping => Service::Ping,
+            Task::LongPing => Service::LongPing,
+            Task::Pty => Service::Pty,
+        }
+    }
 }
 
 /// What a call asks for.
@@ -126,6 +136,13 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options) -> Result<u8> {
+    let what = match options.task {
+        Task::Pty => "a terminal".to_owned(),
+        task => format!("{}, {}", name_of(task.service()), times(options.loops, options.pace)),
+    };
+    if environment::shows(NAME, "remote", what, None) {
+        return Ok(0);
+    }
     let signals = signals()?;
     let guardian = OnDemand::default();
     let journal = |leftover: &Leftover| guardian.journal(leftover);
@@ -157,11 +174,7 @@ fn carry_out(options: &Options) -> Result<u8> {
 
 /// Connects to all endpoints, as the original does, and keeps the one that is used.
 fn connect(options: &Options, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
-    let wanted = match options.task {
-        Task::Ping => Service::Ping,
-        Task::LongPing => Service::LongPing,
-        Task::Pty => Service::Pty,
-    };
+    let wanted = options.task.service();
     let board = Path::new(BOARD.0).exists();
     let transport = match board {
         true => remote::transport(BOARD.1).context("no way to /dev/mcs")?,

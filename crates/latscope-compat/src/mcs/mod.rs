@@ -13,7 +13,7 @@ mod pings;
 use super::rt::arguments::{Given, Spec, number};
 use super::rt::{Refusal, Tool};
 use anyhow::{Context, Result};
-use latscope_core::units::parse_duration;
+use latscope_core::units::{counted, format_time, parse_duration};
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use latscope_os::signal::{Signals, TERMINATION};
@@ -81,6 +81,12 @@ fn usage(name: &str, specs: &[Spec]) -> String {
 /// Says what the figures do not.
 fn note(name: &str, text: &str) {
     eprintln!("latscope: {name}: note: {text}");
+}
+
+/// How many pings there are, and how far apart.
+fn times(loops: u64, pace: Duration) -> String {
+    let count = if loops == 0 { "without end".to_owned() } else { counted(loops, "time") };
+    format!("{count}, {} apart", format_time(pace.as_nanos() as f64))
 }
 
 fn signals() -> Result<Signals> {

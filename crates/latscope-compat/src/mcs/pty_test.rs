@@ -1,10 +1,10 @@
 //! `pty_test`: ping and bandwidth over a terminal that leads to an echo.
 
-use super::super::rt::Refusal;
 use super::super::rt::arguments::{self, Given, Spec};
+use super::super::rt::{Refusal, environment};
 use super::pings::{Message, Pinger};
 use super::text::Rates;
-use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text};
+use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text, times};
 use anyhow::Result;
 use latscope_core::plan::Params;
 use latscope_exchange::remote::{Channel, Failure, Order, tty};
@@ -110,6 +110,13 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options) -> Result<u8> {
+    let (what, time) = match options.bandwidth {
+        true => ("bandwidth".to_owned(), Some(options.time.as_nanos() as u64)),
+        false => (format!("ping, {}", times(options.loops, options.pace)), None),
+    };
+    if environment::shows(NAME, "remote", format!("{what}, {}", options.path), time) {
+        return Ok(0);
+    }
     let signals = signals()?;
     let guardian = OnDemand::default();
     let journal = |leftover: &Leftover| guardian.journal(leftover);

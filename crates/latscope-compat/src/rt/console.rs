@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::arguments::{self, Spec};
+use crate::names;
 use anyhow::Result;
 use latscope_core::report::{Measurement, Support};
 use latscope_host::eprintln;
@@ -42,6 +43,11 @@ impl Voice {
     /// Any but a [`Refusal`].
     pub fn settle(&self, outcome: Result<u8>) -> Result<u8> {
         outcome.or_else(|error| error.downcast::<Refusal>().map(|refusal| self.answer(&refusal)))
+    }
+
+    /// Says what of the arguments has no effect, unless only the plan is shown.
+    pub fn introduce(&self, notes: &[String]) {
+        notes.iter().filter(|_| !names::is_dry_run()).for_each(|note| self.note(note));
     }
 
     /// Says what the figures do not.

@@ -1,17 +1,17 @@
 //! What a run stands on, and what it may do.
 
 use super::Refusal;
-use crate::page;
+use crate::{names, page};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, OnThreshold, Plan, Step};
+use latscope_core::plan::{Action, Conditions, OnThreshold, Params, Plan, Point, Policy, Step, Stop};
 use latscope_core::report::{LinearRecord, Measurement, Report, Status, Support};
 use latscope_core::units::fold_cpus;
 use latscope_engine::planner::{self, Request};
 use latscope_host::machine::{self, Root};
 use latscope_judge::verdict;
 use latscope_os::sched;
-use latscope_probes::PlanInput;
+use latscope_probes::{PlanInput, Profile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::{Path, PathBuf};
 
@@ -68,6 +68,35 @@ pub(super) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, 
     let on_threshold = limited.then(|| OnThreshold { actions, ..OnThreshold::default() });
     let request = Request { on_threshold, ..Request::new(name, PlanInput::default()) };
     planner::of_steps(vec![step], &request, machine)
+}
+
+/// [`outline`] of one point, if a plan is to be shown; whether that was so.
+pub(crate) fn shows(name: &str, probe: &str, title: String, duration: Option<u64>) -> bool {
+    names::is_dry_run() && names::shows(&outline(name, probe, vec![title], duration, &here().0))
+}
+
+/// The plan of a program whose threads and processes are its own, for those who want to see it: a point for each title.
+pub(crate) fn outline(
+    name: &str,
+    probe: &str,
+    titles: Vec<String>,
+    duration: Option<u64>,
+    machine: &Machine,
+) -> Plan {
+    let (revision, params, row) = (1, Params::new(), false);
+    let point = |title| Point { probe: probe.to_owned(), revision, params: params.clone(), title, row };
+    let step = Step {
+        name: name.to_owned(),
+        points: titles.into_iter().map(point).collect(),
+        cpus: machine.allowed.0.clone(),
+        policy: Policy::Other,
+        stop: Stop { limit_ns: duration.unwrap_or(u64::MAX), ..Profile::Normal.stop() },
+        conditions: Conditions::default(),
+        periodic: None,
+        seed: 1,
+        rounds: 1,
+    };
+    plan(step, name, false, None, machine)
 }
 
 /// Whether the machine will be kept from deep sleep, which costs a right.

@@ -104,6 +104,13 @@ pub fn before(message_groups: &MessageGroups) -> String {
     )
 }
 
+fn title(message_groups: &MessageGroups) -> String {
+    let MessageGroups { groups, size, messages, bytes, wire, threads } = message_groups;
+    let tasks = if *threads { "threads" } else { "processes" };
+    let wire = format!("{wire:?}").to_lowercase();
+    format!("{groups} groups of {} {tasks}, {messages} messages of {bytes} bytes, {wire}", 2 * size)
+}
+
 /// The last line.
 pub fn after(time: Duration) -> String {
     format!("Time: {}.{:03}\n", time.as_secs(), time.subsec_millis())
@@ -116,12 +123,15 @@ pub fn after(time: Duration) -> String {
 pub fn run(arguments: &[OsString]) -> Result<u8> {
     let read = Options::read(arguments).map_err(Into::into);
     VOICE.settle(read.and_then(|options| {
-        options.notes.iter().for_each(|note| VOICE.note(note));
+        VOICE.introduce(&options.notes);
         carry_out(&options)
     }))
 }
 
 fn carry_out(options: &Options) -> Result<u8> {
+    if environment::shows(VOICE.name, "messages", title(&options.message_groups), None) {
+        return Ok(0);
+    }
     if options.fifo {
         environment::may_be_real_time(1)?;
     }

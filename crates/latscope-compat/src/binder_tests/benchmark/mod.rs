@@ -11,6 +11,7 @@ pub mod runs;
 
 use super::measure::{self, Environment, lost, note, of_pairs, value};
 use super::words;
+use crate::names;
 use anyhow::{Context as _, Result, ensure};
 use context::Context;
 use latscope_core::report::{Measurement, Report};
@@ -83,7 +84,11 @@ fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
     let payloads: Vec<u64> = chosen.iter().map(|(_, payload)| *payload).collect();
     let setup = setup(&options, payloads, Setup::usual(transport, &environment.machine));
     let steps = (0..options.repetitions).map(|_| setup.step()).collect();
-    let report = environment.carry_out(steps, None, None, &options.common)?;
+    let plan = environment.plan(steps, None);
+    if names::shows(&plan) {
+        return Ok(0);
+    }
+    let report = environment.carry_out(plan, None, &options.common)?;
     let samples: Vec<Vec<Sample>> = chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
     let runs = runs::all(&chosen, &samples);
     let context = Context::here(bench.name, &environment.machine);

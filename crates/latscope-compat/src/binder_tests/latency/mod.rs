@@ -7,6 +7,7 @@ pub mod text;
 
 use super::measure::{self, Environment, lost, note, of_pairs, value};
 use super::words;
+use crate::names;
 use crate::rt::environment;
 use anyhow::{Context, Result};
 use hops::Main;
@@ -73,9 +74,12 @@ fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
     let setup = setup(&options, Setup::usual(transport, &environment.machine));
     let mut raw = Raw { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
     let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
-    let on_threshold = trace.as_deref().map(stop);
+    let plan = environment.plan(vec![setup.step()], trace.as_deref().map(stop));
+    if names::shows(&plan) {
+        return Ok(0);
+    }
     let main = Main::here();
-    let report = environment.carry_out(vec![setup.step()], on_threshold, observer, &options.common)?;
+    let report = environment.carry_out(plan, observer, &options.common)?;
     if options.verbose {
         tell(test, &options, &main, &report);
     }

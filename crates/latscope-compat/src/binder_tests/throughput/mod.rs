@@ -5,6 +5,7 @@ pub mod text;
 
 use super::measure::{self, Environment, lost, note, of_pairs, value};
 use super::words;
+use crate::names;
 use anyhow::{Context, Result};
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Periodic;
@@ -36,11 +37,15 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
     }
     let transport = measure::transport(&options.common, "binder")?;
     let environment = Environment::survey(NAME);
-    let round = |most: u64| -> Result<Report> {
+    let plan = |most: u64| {
         let setup = setup(&options, most, Setup::usual(transport, &environment.machine));
-        environment.carry_out(vec![setup.step()], None, None, &options.common)
+        environment.plan(vec![setup.step()], None)
     };
+    let round = |most: u64| environment.carry_out(plan(most), None, &options.common);
     let mut most = options.most_us * 1000;
+    if names::shows(&plan(most)) {
+        return Ok(0);
+    }
     if options.training {
         print("Start training round\n");
         let figures = figures(&round(most)?);

@@ -15,11 +15,9 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
 use latscope_engine::observers::{Event, Observer};
-use latscope_engine::runner::Run;
 use latscope_engine::saver;
 use latscope_host::eprintln;
 use latscope_host::stdout::{Stdout, print};
-use latscope_probes::REGISTRY;
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{Method, Policy, Thread};
 use latscope_probes::wake::timer;
@@ -42,24 +40,19 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
-    options.notes.iter().for_each(|note| VOICE.note(note));
+    VOICE.introduce(&options.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let marked = options.trace_mark && options.break_above.is_some();
     let trace = marked.then(environment::trace_directory).transpose()?;
     let plan = plan(options, &machine, trace.as_deref())?;
+    if names::shows(&plan) {
+        return Ok(0);
+    }
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
     let mut screen = Screen::new(options, &reserved, Stdout);
-    let observers: Vec<&mut dyn Observer> = vec![&mut screen];
-    let report = names::run(Run {
-        registry: &REGISTRY,
-        plan,
-        machine,
-        timebase,
-        labels: Default::default(),
-        observers,
-    })?;
+    let report = names::measure(plan, machine, timebase, vec![&mut screen])?;
     let measured = &report.measurements[..reserved.len()];
     if !VOICE.doubt(measured) {
         return Ok(1);

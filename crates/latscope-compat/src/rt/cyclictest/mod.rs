@@ -21,15 +21,12 @@ use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
-use latscope_engine::observers::Observer;
-use latscope_engine::runner::Run;
 use latscope_engine::saver;
 use latscope_host::eprintln;
 use latscope_host::guardian::{Guardian, OnDemand};
 use latscope_host::leftover::Leftover;
 use latscope_host::stdout::{Stdout, print};
 use latscope_os::clock::monotonic_ns;
-use latscope_probes::REGISTRY;
 use options::{Options, SPECS};
 use page::Outcome;
 use places::{Board, Fifo};
@@ -55,13 +52,18 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
-    options.notes.iter().for_each(|note| eprintln!("{note}"));
+    if !names::is_dry_run() {
+        options.notes.iter().for_each(|note| eprintln!("{note}"));
+    }
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let trace = (options.trace_mark && options.break_above.is_some())
         .then(environment::trace_directory)
         .transpose()?;
     let plan = setup::plan(options, &machine, trace.as_deref())?;
+    if names::shows(&plan) {
+        return Ok(0);
+    }
     let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
     let highest = fixed.iter().map(|fixed| fixed.priority).max().filter(|priority| *priority > 0);
     highest.map(environment::may_be_real_time).transpose()?;
@@ -70,15 +72,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let _restricted = restricted(options, &plan)?;
     begin(options, &fixed, &machine);
     let mut screen = Screen::new(options, &fixed, places, Stdout);
-    let observers: Vec<&mut dyn Observer> = vec![&mut screen];
-    let report = names::run(Run {
-        registry: &REGISTRY,
-        plan,
-        machine,
-        timebase,
-        labels: Default::default(),
-        observers,
-    })?;
+    let report = names::measure(plan, machine, timebase, vec![&mut screen])?;
     screen.finish();
     let lost = screen.samples.lost;
     let outcome = outcome(options, screen, &report);

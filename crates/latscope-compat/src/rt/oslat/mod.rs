@@ -14,7 +14,6 @@ use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::{Event, Observer};
 use latscope_engine::planner::{self, Request};
-use latscope_engine::runner::Run;
 use latscope_engine::saver;
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
@@ -41,30 +40,30 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
-    print(&format!("oslat V {}\n", VOICE.version));
+    if options.version || !names::is_dry_run() {
+        print(&format!("oslat V {}\n", VOICE.version));
+    }
     if options.version {
         return Ok(0);
     }
-    options.notes.iter().for_each(|note| VOICE.note(note));
+    VOICE.introduce(&options.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
+    let planned = plan(options, &machine);
+    if let Ok(plan) = &planned
+        && names::shows(plan)
+    {
+        return Ok(0);
+    }
     options.priority.map(environment::may_be_real_time).transpose()?;
     let main = cpuset::parse(&options.main_cpu.to_string(), &machine)?;
-    let plan = plan(options, &machine)?;
+    let plan = planned?;
     let watched = plan.steps[0].points.len();
     print(&text::before(options, watched));
     // A trace that cannot be written is not there to be stopped.
     let trace = options.trace_threshold.and_then(|_| environment::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
-    let observers: Vec<&mut dyn Observer> = vec![&mut stopper];
-    let report = names::run(Run {
-        registry: &REGISTRY,
-        plan,
-        machine,
-        timebase,
-        labels: Default::default(),
-        observers,
-    })?;
+    let report = names::measure(plan, machine, timebase, vec![&mut stopper])?;
     let measured = &report.measurements[..watched];
     let there = VOICE.doubt(measured);
     let code = match environment::first_exceedance(measured) {

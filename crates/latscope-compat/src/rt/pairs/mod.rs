@@ -7,6 +7,7 @@ pub mod text;
 use super::console::Voice;
 use super::json::{self, Head};
 use super::{Refusal, cpuset, environment};
+use crate::names;
 use crate::rt::arguments::Spec;
 use anyhow::Result;
 use latscope_bench::hold::hold;
@@ -100,10 +101,15 @@ impl Program {
     }
 
     fn carry_out(&self, options: &Options, arguments: &[OsString]) -> Result<u8> {
-        options.notes.iter().for_each(|note| self.voice.note(note));
+        self.voice.introduce(&options.notes);
         let started = SystemTime::now();
         let (machine, _) = environment::here();
         let mut rules = self.rules(options, &machine)?;
+        let of_each = if self.form == Form::Pairs { 2 } else { 1 };
+        let titles = rules.iter().step_by(of_each).map(text::title).collect();
+        if names::shows(&environment::outline(self.voice.name, "paced", titles, options.duration, &machine)) {
+            return Ok(0);
+        }
         if options.priority > 0 {
             environment::may_be_real_time(options.priority)?;
         }

@@ -1,6 +1,7 @@
 //! Their output: pure.
 
 use crate::rt::row::NO_MIN;
+use latscope_core::units::format_time;
 use latscope_probes::paced::{Figures, Rules};
 use std::fmt::Write;
 
@@ -150,4 +151,16 @@ pub fn up(lines: usize) -> String {
 /// Moves the cursor down.
 pub fn down(lines: usize) -> String {
     format!("\x1b[{lines}B")
+}
+
+/// What a pair, or a thread of the circle, will do.
+pub(super) fn title(rules: &Rules) -> String {
+    let means = format!("{:?}", rules.means).to_lowercase();
+    let every = format_time(rules.interval as f64);
+    let policy = match rules.priority {
+        0 => "SCHED_OTHER".to_owned(),
+        priority => format!("SCHED_FIFO {priority}"),
+    };
+    let place = rules.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+    format!("{means} every {every}, {policy}, {place}")
 }
