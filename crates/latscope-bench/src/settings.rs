@@ -30,6 +30,19 @@ pub trait Settings: Sized {
     }
 }
 
+/// The parameters of a point that has none.
+impl Settings for () {
+    const PARAMS: &'static [Param] = &[];
+
+    fn params(&self) -> Params {
+        Params::new()
+    }
+
+    fn from_params(_: &Params) -> Option<()> {
+        Some(())
+    }
+}
+
 /// Parameters by name, of probes whose points are no type yet.
 impl Settings for Params {
     const PARAMS: &'static [Param] = &[];

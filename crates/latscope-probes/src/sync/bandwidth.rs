@@ -1,12 +1,12 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::sched;
@@ -14,18 +14,25 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-static PARAMS: &[Param] = &[
-    Param { name: "size", help: "Bytes of a message: of each write.", kind: Kind::Size, axis: false },
-    Param {
-        name: "placement",
-        help: "Where asked for: both threads on one CPU, or each on one of its own, as usual.",
-        kind: Kind::Choice(&[SAME_CORE, "two-cores"]),
-        axis: false,
-    },
-];
+settings! {
+    /// Messages from a writer to a reader.
+    struct Messages, asked for as MessagesAsked {
+        /// Bytes of a message: of each write.
+        size: u64 as Size;
+        /// Where asked for: both threads on one CPU, or each on one of its own, as usual.
+        placement: Option<Placement>;
+    }
+}
 
-/// Reader and writer take turns on one CPU.
-const SAME_CORE: &str = "same-core";
+words! {
+    /// Where reader and writer run.
+    enum Placement {
+        /// They take turns on one CPU.
+        SameCore = "same-core",
+        /// Each on its own.
+        TwoCores = "two-cores",
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "sync.bandwidth", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
@@ -39,7 +46,7 @@ macro_rules! bandwidth {
             timed: "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.",
             times: Semantics::Operation,
             source: $source,
-            params: PARAMS,
+            params: Messages::PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
             plan: |input, _: &Machine| plan(&$name, $what, input),
@@ -64,31 +71,32 @@ bandwidth! {
 const LARGEST: u64 = 64 << 20;
 
 fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
-    let placements = input.choices("placement", &[], &[SAME_CORE, "two-cores"]);
-    let point = |size: u64, placement: Option<&String>| {
+    let asked = MessagesAsked::of(input);
+    let mut placements: Vec<_> = asked.placement.or(&[]).into_iter().map(Some).collect();
+    if placements.is_empty() {
+        placements.push(None);
+    }
+    let point = |size: u64, placement| {
         let size = size.clamp(1, LARGEST);
-        let mut title = format!("{what}, {} messages", format_size(size));
-        let mut params = params([("size", size.into())]);
-        if let Some(placement) = placement {
-            title += if placement == SAME_CORE { ", same core" } else { ", two cores" };
-            params.insert("placement".to_owned(), placement.as_str().into());
-        }
-        probe.point(params, title, true)
+        let place = match placement {
+            None => "",
+            Some(Placement::SameCore) => ", same core",
+            Some(Placement::TwoCores) => ", two cores",
+        };
+        let title = format!("{what}, {} messages{place}", format_size(size));
+        probe.point(Messages { size, placement }, title, true)
     };
-    let sizes = input.numbers("size", &[64 << 10]);
-    let of_size = |size: u64| match placements.is_empty() {
-        true => vec![point(size, None)],
-        false => placements.iter().map(|placement| point(size, Some(placement))).collect(),
-    };
-    sizes.into_iter().flat_map(of_size).collect()
+    let of_size = |size| placements.iter().map(move |placement| point(size, *placement));
+    asked.size.or(&[64 << 10]).into_iter().flat_map(of_size).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
+        let messages = Messages::read(point)?;
         let measured = match point.probe.as_str() {
-            "sync.pipe-bandwidth" => measure(bench, index, point, io::pipe()),
-            "sync.unix-bandwidth" => measure(bench, index, point, UnixStream::pair()),
-            _ => measure(bench, index, point, tcp_pair()),
+            "sync.pipe-bandwidth" => measure(bench, index, messages, io::pipe()),
+            "sync.unix-bandwidth" => measure(bench, index, messages, UnixStream::pair()),
+            _ => measure(bench, index, messages, tcp_pair()),
         };
         if let Err(error) = measured {
             bench.unsupported(index, format!("{error:#}"), "");
@@ -107,12 +115,11 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
 fn measure<R: Read, W: Write + Send + 'static>(
     bench: &mut Bench,
     index: usize,
-    point: &Point,
+    Messages { size, placement }: Messages,
     ends: io::Result<(R, W)>,
 ) -> Result<()> {
     let (mut reader, mut writer) = ends.context("the two ends cannot be connected")?;
-    let size = point.number("size");
-    let shared = point.params.get("placement") == Some(&SAME_CORE.into());
+    let shared = placement == Some(Placement::SameCore);
     let cpu = *bench.cpus().get(usize::from(!shared)).unwrap_or(&bench.cpus()[0]);
     if bench.cpus().len() < 2 && !shared {
         let reason = "reader and writer share the only CPU";
@@ -154,9 +161,9 @@ mod tests {
         assert_eq!(measured.len(), 3);
         assert!(measured.iter().all(|m| !m.params.contains_key("placement")));
         let mut input = harness::input();
-        input.values.insert("placement".to_owned(), vec![SAME_CORE.into()]);
+        input.values.insert("placement".to_owned(), vec!["same-core".into()]);
         let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &input));
-        assert_eq!((shared.len(), &shared[0].params["placement"]), (1, &SAME_CORE.into()));
+        assert_eq!((shared.len(), &shared[0].params["placement"]), (1, &"same-core".into()));
         let measured: Vec<_> = measured.into_iter().chain(shared).collect();
         for m in measured {
             harness::check(&m);

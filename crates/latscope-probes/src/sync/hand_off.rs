@@ -1,12 +1,12 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
-use super::placement::{self, PLACEMENTS, Placement};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use super::placement::{self, Placement};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, Stop, params};
+use latscope_core::plan::{Point, Policy, Stop};
 use latscope_core::report::{Better, Semantics};
 use latscope_exchange::Call;
 use latscope_exchange::Link;
@@ -22,13 +22,14 @@ use latscope_os::shared_cell::Scope;
 use latscope_os::usage::thread_counts;
 use std::time::{Duration, Instant};
 
-static PARAMS: &[Param] = &[Param {
-    name: "placement",
-    help: "Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then \
-           contains two exits from idle); on two that are kept from idling.",
-    kind: Kind::Choice(PLACEMENTS),
-    axis: false,
-}];
+settings! {
+    /// Two threads.
+    struct Threads, asked for as ThreadsAsked {
+        /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
+        /// contains two exits from idle); on two that are kept from idling.
+        placement: Placement;
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "sync.hand-off", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
@@ -42,7 +43,7 @@ macro_rules! hand_off {
             timed: $timed,
             times: Semantics::RoundTrip,
             source: $source,
-            params: PARAMS,
+            params: Threads::PARAMS,
             experiment: &EXPERIMENT,
             revision: 2,
             plan: |input, _: &Machine| plan(&$name, $what, input),
@@ -88,25 +89,23 @@ hand_off! {
 }
 
 fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
-    let placements = input.texts("placement", PLACEMENTS);
-    let point = |placement: &String| {
-        let place = match placement.as_str() {
-            "same-core" => "same core",
-            "two-cores" => "two cores",
-            _ => "two awake",
+    let point = |placement| {
+        let place = match placement {
+            Placement::SameCore => "same core",
+            Placement::TwoCores => "two cores",
+            Placement::TwoCoresAwake => "two awake",
         };
-        let title = format!("{what}, {place}");
-        probe.point(params([("placement", placement.as_str().into())]), title, true)
+        probe.point(Threads { placement }, format!("{what}, {place}"), true)
     };
-    placements.iter().map(point).collect()
+    ThreadsAsked::of(input).placement.or(Placement::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
+    let threads: Vec<Threads> = bench.settings()?;
+    let all = threads.iter().enumerate().map(|(index, threads)| (index, threads.placement));
     // Those whose CPUs are kept awake come last, for that heats up the machine.
-    let awake =
-        |index: &usize| Placement::named(points[*index].text("placement")) == Placement::TwoCoresAwake;
-    let (last, first): (Vec<usize>, Vec<usize>) = (0..points.len()).partition(awake);
+    let (last, first): (Vec<_>, Vec<_>) =
+        all.partition(|(_, placement)| *placement == Placement::TwoCoresAwake);
     measure_all(bench, &first)?;
     if !last.is_empty() {
         placement::heat(bench.cpus());
@@ -114,15 +113,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     measure_all(bench, &last)
 }
 
-fn measure_all(bench: &mut Bench, indices: &[usize]) -> Result<()> {
+fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
     let points = bench.points();
-    for (index, point) in indices.iter().map(|index| (*index, &points[*index])) {
-        let placement = Placement::named(point.text("placement"));
+    for (index, placement) in placed.iter().copied() {
         let Some(cpus) = placement.cpus(bench.cpus()) else {
             placement::lacks_a_cpu(bench, index);
             continue;
         };
-        let measured = match point.probe.as_str() {
+        let measured = match points[index].probe.as_str() {
             "sync.semaphore" => {
                 measure(bench, index, placement, cpus, semaphore::pair::<Block>(Scope::Threads))
             }

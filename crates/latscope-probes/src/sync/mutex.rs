@@ -1,9 +1,9 @@
 //! The uncontended mutex.
 
-use crate::{Cpus, Experiment, Probe};
+use crate::{Cpus, Experiment, Probe, Settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::{Params, Policy};
+use latscope_core::plan::Policy;
 use latscope_core::report::Semantics;
 use latscope_os::monitor::Mutex;
 use latscope_os::shared_cell::{Scope, SharedCell};
@@ -17,10 +17,10 @@ pub static MUTEX: Probe = Probe {
     timed: "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads.",
     times: Semantics::Operation,
     source: "pthread_mutex_lock(3)",
-    params: &[],
+    params: <()>::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
-    plan: |_, _| vec![MUTEX.point(Params::new(), MUTEX.title, true)],
+    plan: |_, _| vec![MUTEX.point((), MUTEX.title, true)],
 };
 
 static EXPERIMENT: Experiment =

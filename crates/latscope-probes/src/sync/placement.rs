@@ -16,6 +16,7 @@
 //! None of it takes a privilege. SCHED_FIFO gives the same figures, but only
 //! to those who may.
 
+use crate::words;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_os::child::{self, Child};
@@ -23,37 +24,22 @@ use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::sched::{self, Policy};
 use std::time::{Duration, Instant};
 
-/// Where the two threads run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// Both on one CPU.
-    SameCore,
-    /// Each on its own, which idles while its thread waits.
-    TwoCores,
-    /// Each on its own, both kept from idling.
-    TwoCoresAwake,
+words! {
+    /// Where the two threads run.
+    pub enum Placement {
+        /// Both on one CPU.
+        SameCore = "same-core",
+        /// Each on its own, which idles while its thread waits.
+        TwoCores = "two-cores",
+        /// Each on its own, both kept from idling.
+        TwoCoresAwake = "two-cores-awake",
+    }
 }
-
-/// The names of the placements in results and on the command line.
-pub const PLACEMENTS: &[&str] = &["same-core", "two-cores", "two-cores-awake"];
 
 /// A slice as short as the kernel grants.
 const SLICE_NS: u64 = 100_000;
 
 impl Placement {
-    /// The placement of this name.
-    ///
-    /// # Panics
-    /// There is none: names are checked before they come here.
-    pub fn named(name: &str) -> Placement {
-        match name {
-            "same-core" => Placement::SameCore,
-            "two-cores" => Placement::TwoCores,
-            "two-cores-awake" => Placement::TwoCoresAwake,
-            other => panic!("no placement is called {other:?}"),
-        }
-    }
-
     /// CPUs of the two threads; `None` where there are not enough.
     pub fn cpus(self, granted: &[u32]) -> Option<[u32; 2]> {
         match (self, granted) {
@@ -186,15 +172,15 @@ pub fn lacks_a_cpu(bench: &mut Bench, point: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Word;
 
     #[test]
     fn a_placement_takes_the_cpus_it_needs() {
-        let cpus = |name, granted: &[u32]| Placement::named(name).cpus(granted);
-        assert_eq!(cpus("same-core", &[3, 5]), Some([3, 3]));
-        assert_eq!(cpus("two-cores", &[3, 5]), Some([3, 5]));
-        assert_eq!(cpus("two-cores-awake", &[3]), None);
-        assert_eq!(cpus("same-core", &[]), None);
-        assert!(PLACEMENTS.iter().all(|name| cpus(name, &[0, 1]).is_some()));
+        assert_eq!(Placement::SameCore.cpus(&[3, 5]), Some([3, 3]));
+        assert_eq!(Placement::TwoCores.cpus(&[3, 5]), Some([3, 5]));
+        assert_eq!(Placement::TwoCoresAwake.cpus(&[3]), None);
+        assert_eq!(Placement::SameCore.cpus(&[]), None);
+        assert!(Placement::ALL.iter().all(|placement| placement.cpus(&[0, 1]).is_some()));
     }
 
     #[test]
