@@ -1,36 +1,48 @@
 //! The life of a thread that does nothing, in parts.
 
-use super::{PLACEMENT, place};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use super::{Placement, place};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::AnyClock;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Params, Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::Semantics;
 use latscope_os::clock::Clock;
 use latscope_os::thread::{self, Attributes};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-static PARAMS: &[Param] = &[
-    Param {
-        name: "mode",
-        help: "warm: a stack that libc kept from a thread before (musl keeps none). cold: a stack of 64 MiB, more \
-               than libc keeps, so that it is mapped by the creation and unmapped by the join.",
-        kind: Kind::Choice(MODES),
-        axis: false,
-    },
-    PLACEMENT,
-];
+settings! {
+    /// A thread that does nothing.
+    struct Life, asked for as LifeAsked {
+        /// warm: a stack that libc kept from a thread before (musl keeps none). cold: a stack of 64 MiB, more
+        /// than libc keeps, so that it is mapped by the creation and unmapped by the join.
+        mode: Mode;
+        /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
+        placement: Placement;
+    }
+}
 
-const MODES: &[&str] = &["warm", "cold"];
+words! {
+    /// The stack that a thread gets.
+    enum Mode {
+        /// One that libc keeps and gives again.
+        Warm = "warm",
+        /// One that libc does not keep.
+        Cold = "cold",
+    }
+}
 
-/// glibc keeps up to 40 MiB of stacks (glibc.pthread.stack_cache_size).
-const COLD_STACK: usize = 64 << 20;
-
-/// A stack that libc keeps and gives again.
-const WARM_STACK: usize = 256 << 10;
+impl Mode {
+    /// Bytes of the stack. glibc keeps up to 40 MiB of stacks (glibc.pthread.stack_cache_size).
+    fn stack(self) -> usize {
+        match self {
+            Mode::Warm => 256 << 10,
+            Mode::Cold => 64 << 20,
+        }
+    }
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "thread.life", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
@@ -47,7 +59,7 @@ macro_rules! part {
             timed: $timed,
             times: $times,
             source: $source,
-            params: PARAMS,
+            params: Life::PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
             plan: |input, _: &Machine| plan(&$name, input),
@@ -87,28 +99,25 @@ part! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let asked = LifeAsked::of(input);
     let mut points = Vec::new();
-    for placement in input.texts("placement", &["free"]) {
-        for mode in input.texts("mode", MODES) {
-            let place = if placement == "free" { "" } else { ", same core" };
-            let title = format!("{}, {mode} stack{place}", probe.title);
-            let params = params([("mode", mode.as_str().into()), ("placement", placement.as_str().into())]);
-            points.push(probe.point(params, title, mode == "warm"));
+    for placement in asked.placement.or(&[Placement::Free]) {
+        for mode in asked.mode.or(Mode::ALL) {
+            let title = format!("{}, {} stack{}", probe.title, mode.word(), placement.suffix());
+            points.push(probe.point(Life { mode, placement }, title, mode == Mode::Warm));
         }
     }
     points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    let mut done: Vec<&Params> = Vec::new();
-    for point in points.iter() {
-        if done.contains(&&point.params) {
+    let lives: Vec<Life> = bench.settings()?;
+    for (first, life) in lives.iter().enumerate() {
+        if lives[..first].contains(life) {
             continue;
         }
-        done.push(&point.params);
-        let together: Vec<usize> = (0..points.len()).filter(|i| points[*i].params == point.params).collect();
-        if let Err(error) = measure(bench, &points, &together) {
+        let together: Vec<usize> = (first..lives.len()).filter(|i| lives[*i] == *life).collect();
+        if let Err(error) = measure(bench, life, &together) {
             let reason = format!("{error:#}");
             together
                 .iter()
@@ -131,11 +140,10 @@ fn live(traces: &Traces, clock: AnyClock) {
     traces.last.store(clock.end(), Ordering::Relaxed);
 }
 
-fn measure(bench: &mut Bench, points: &[Point], together: &[usize]) -> Result<()> {
-    let point = &points[together[0]];
-    place(bench, point.text("placement")).context("the CPUs cannot be used")?;
-    let stack = if point.text("mode") == "cold" { COLD_STACK } else { WARM_STACK };
-    let attributes = Attributes::new(Some(stack)).context("no such stack")?;
+fn measure(bench: &mut Bench, life: &Life, together: &[usize]) -> Result<()> {
+    let points = bench.points();
+    place(bench, life.placement).context("the CPUs cannot be used")?;
+    let attributes = Attributes::new(Some(life.mode.stack())).context("no such stack")?;
     let clock = bench.timebase().clock();
     // The thread's body and what it writes to live for ever: neither side
     // allocates or frees while the stamps are taken.
@@ -191,7 +199,7 @@ mod tests {
     #[test]
     fn all_parts_are_measured_in_both_modes() {
         let measured = harness::measure(&EXPERIMENT, all());
-        assert_eq!(measured.len(), PARTS.len() * MODES.len());
+        assert_eq!(measured.len(), PARTS.len() * Mode::ALL.len());
         measured.iter().for_each(harness::check);
     }
 
@@ -212,7 +220,7 @@ mod tests {
             let of = measured.iter().find(|m| m.probe == id && m.params["mode"] == ParamValue::from(mode));
             of.unwrap().summary.min.unwrap()
         };
-        for mode in MODES {
+        for mode in Mode::WORDS {
             // The same stamps bound them: this holds however long they take.
             assert!(fastest("thread.total", mode) >= fastest("thread.create", mode));
             assert!(fastest("thread.total", mode) >= fastest("thread.join", mode));

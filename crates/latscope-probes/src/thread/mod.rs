@@ -5,7 +5,7 @@ mod life;
 mod overhead;
 mod pool;
 
-use super::{Kind, Param, Probe};
+use super::{Probe, words};
 use latscope_bench::bench::Bench;
 use latscope_os::sched;
 use std::io;
@@ -22,19 +22,28 @@ pub static PROBES: &[&Probe] = &[
     &pool::POOL,
 ];
 
-/// The parameter that says where the threads run.
-const PLACEMENT: Param = Param {
-    name: "placement",
-    help: "Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.",
-    kind: Kind::Choice(&["free", "same-core"]),
-    axis: false,
-};
+words! {
+    /// Where the threads run.
+    enum Placement {
+        /// On whichever allowed CPU the kernel chooses.
+        Free = "free",
+        /// All on one.
+        SameCore = "same-core",
+    }
+}
+
+impl Placement {
+    /// What a title ends with.
+    fn suffix(self) -> &'static str {
+        match self {
+            Placement::Free => "",
+            Placement::SameCore => ", same core",
+        }
+    }
+}
 
 /// Lets the calling thread, and those it creates, run where `placement` says.
-///
-/// # Errors
-/// The CPUs are refused.
-fn place(bench: &Bench, placement: &str) -> io::Result<()> {
+fn place(bench: &Bench, placement: Placement) -> io::Result<()> {
     let cpus = bench.cpus();
-    sched::pin(if placement == "same-core" { &cpus[..1] } else { cpus })
+    sched::pin(if placement == Placement::SameCore { &cpus[..1] } else { cpus })
 }

@@ -1,12 +1,12 @@
 //! Threads by the standard library, and what a thread adds to a small task.
 
-use super::{PLACEMENT, place};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use super::{Placement, place};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
@@ -22,7 +22,7 @@ pub static STD: Probe = Probe {
     timed: "std::thread::Builder::spawn of a thread that does nothing, and its join.",
     times: Semantics::Operation,
     source: "std::thread",
-    params: &[PLACEMENT],
+    params: Spawn::PARAMS,
     experiment: &STD_EXPERIMENT,
     revision: 1,
     plan: plan_std,
@@ -35,13 +35,29 @@ pub static OVERHEAD: Probe = Probe {
     timed: "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.",
     times: Semantics::Operation,
     source: "pthread_create(3), pthread_join(3)",
-    params: &[SIZE, PLACEMENT],
+    params: Sum::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
-const SIZE: Param = Param { name: "size", help: "Bytes that are summed.", kind: Kind::Size, axis: false };
+settings! {
+    /// A thread that does nothing.
+    struct Spawn, asked for as SpawnAsked {
+        /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
+        placement: Placement;
+    }
+}
+
+settings! {
+    /// A sum in a thread.
+    struct Sum, asked for as SumAsked {
+        /// Bytes that are summed.
+        size: u64 as Size;
+        /// Where the threads run: on whichever allowed CPU the kernel chooses, as in most programs, or all on one.
+        placement: Placement;
+    }
+}
 
 static STD_EXPERIMENT: Experiment =
     Experiment { name: "thread.std", cpus: Cpus::All, scratch: false, policy: Policy::Other, run: run_std };
@@ -50,32 +66,28 @@ static EXPERIMENT: Experiment =
     Experiment { name: "thread.overhead", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
 fn plan_std(input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let point = |placement: &String| {
-        let title = format!("std::thread spawn and join{}", suffix(placement));
-        STD.point(params([("placement", placement.as_str().into())]), title, true)
+    let point = |placement: Placement| {
+        let title = format!("std::thread spawn and join{}", placement.suffix());
+        STD.point(Spawn { placement }, title, true)
     };
-    input.texts("placement", &["free"]).iter().map(point).collect()
+    SpawnAsked::of(input).placement.or(&[Placement::Free]).into_iter().map(point).collect()
 }
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let asked = SumAsked::of(input);
     let mut points = Vec::new();
-    for placement in input.texts("placement", &["free"]) {
-        for size in input.numbers("size", &[1 << 20]) {
-            let title = format!("thread around {} sum, cost{}", format_size(size), suffix(&placement));
-            let params = params([("size", size.into()), ("placement", placement.as_str().into())]);
-            points.push(OVERHEAD.point(params, title, true));
+    for placement in asked.placement.or(&[Placement::Free]) {
+        for size in asked.size.or(&[1 << 20]) {
+            let title = format!("thread around {} sum, cost{}", format_size(size), placement.suffix());
+            points.push(OVERHEAD.point(Sum { size, placement }, title, true));
         }
     }
     points
 }
 
-fn suffix(placement: &str) -> &'static str {
-    if placement == "free" { "" } else { ", same core" }
-}
-
 fn run_std(bench: &mut Bench) -> Result<()> {
-    for (index, point) in bench.points().iter().enumerate() {
-        place(bench, point.text("placement")).context("the CPUs cannot be used")?;
+    for (index, Spawn { placement }) in bench.settings()?.into_iter().enumerate() {
+        place(bench, placement).context("the CPUs cannot be used")?;
         let mut failure = None;
         bench.each(index, Gate::Open, || {
             if failure.is_none() {
@@ -94,9 +106,9 @@ fn run_std(bench: &mut Bench) -> Result<()> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    for (index, point) in bench.points().iter().enumerate() {
-        place(bench, point.text("placement")).context("the CPUs cannot be used")?;
-        if let Err(error) = measure(bench, index, point.number("size") as usize / 8) {
+    for (index, Sum { size, placement }) in bench.settings()?.into_iter().enumerate() {
+        place(bench, placement).context("the CPUs cannot be used")?;
+        if let Err(error) = measure(bench, index, size as usize / 8) {
             bench.unsupported(index, format!("{error:#}"), "");
         }
     }

@@ -1,6 +1,6 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
-use super::place;
+use super::{Placement, place};
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
@@ -81,7 +81,7 @@ fn fits(threads: u64, machine: &Machine) -> bool {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    place(bench, "free").context("the CPUs cannot be used")?;
+    place(bench, Placement::Free).context("the CPUs cannot be used")?;
     let cores = bench.cpus().len() as f64;
     // What one task takes on one thread, by size: the measure of a slowdown.
     let mut alone: BTreeMap<u64, f64> = BTreeMap::new();
