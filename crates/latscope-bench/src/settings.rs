@@ -56,6 +56,11 @@ impl Settings for Params {
     }
 }
 
+/// The value of a parameter; `None` if it is missing or cannot have this one.
+pub fn get<V: Value>(params: &Params, name: &str) -> Option<V> {
+    V::from_param(params.get(name))
+}
+
 /// A type that a field of [`settings!`](crate::settings!) may have: `u64`, `u32`, `String`, one of
 /// [`words!`](crate::words), or an `Option` of these for a parameter that not every point has.
 pub trait Value: Sized {
@@ -206,12 +211,12 @@ impl<T: Clone> Asked<T> {
 /// The comment of a field is its help, its name that of the parameter (`caller_thread("caller-thread")`
 /// where it is no identifier). `as` states the [`Kind`](crate::probe::Kind) where the type does not;
 /// points that differ only in an `axis` make up a curve. `TasksAsked::of(input)` has an
-/// [`Asked`](crate::settings::Asked) a field.
+/// [`Asked`](crate::settings::Asked) a field; a struct of which nothing can be asked for goes without.
 #[macro_export]
 macro_rules! settings {
     (
         $(#[$about:meta])*
-        $visibility:vis struct $name:ident, asked for as $asked:ident {
+        $visibility:vis struct $name:ident $(, asked for as $asked:ident)? {
             $($(#[doc = $help:literal])+ $field:ident $(($named:literal))? : $type:ty $(as $kind:ident)? $(, $axis:ident)?;)+
         }
     ) => {
@@ -239,13 +244,15 @@ macro_rules! settings {
 
             fn from_params(params: &latscope_core::plan::Params) -> Option<Self> {
                 Some($name {
-                    $($field: <$type as $crate::settings::Value>::from_param(
-                        params.get($crate::settings!(@name $field $($named)?)),
-                    )?),+
+                    $($field: $crate::settings::get(params, $crate::settings!(@name $field $($named)?))?),+
                 })
             }
         }
 
+        $crate::settings!(@asked $visibility ($($asked)?) $($field $(($named))?: $type;)+);
+    };
+    (@asked $visibility:vis () $($field:tt)+) => {};
+    (@asked $visibility:vis ($asked:ident) $($field:ident $(($named:literal))?: $type:ty;)+) => {
         /// What was asked for of each parameter.
         #[allow(dead_code, reason = "not every parameter can be asked for")]
         $visibility struct $asked {

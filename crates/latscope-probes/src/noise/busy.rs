@@ -4,12 +4,12 @@
 use super::counters::{Counters, Seen};
 use super::duty::Duty;
 use super::gap_loop::{Class, GapsSeen, Order, Shared};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
-use anyhow::{Context, Result};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings, words};
+use anyhow::{Context, Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Point, Policy, params};
+use latscope_core::plan::{self, Point};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_time;
 use latscope_os::sched;
@@ -24,96 +24,94 @@ pub static BUSY: Probe = Probe {
             longer than `gap`.",
     times: Semantics::Operation,
     source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
-    params: &[
-        Param {
-            name: "gap",
-            help: "Shortest gap that counts; at least ten times the loop's own time.",
-            kind: Kind::Time,
-            axis: false,
-        },
-        Param {
-            name: "policy",
-            help: "Scheduling policy of the loops.",
-            kind: Kind::Choice(&["other", "fifo"]),
-            axis: false,
-        },
-        Param {
-            name: "priority",
-            help: "Priority under SCHED_FIFO, 1 to 99.",
-            kind: Kind::Number,
-            axis: false,
-        },
-        Param { name: "cpu", help: "CPU of the loop; `all` is their sum.", kind: Kind::Stated, axis: true },
-    ],
+    params: Loop::PARAMS,
     experiment: &EXPERIMENT,
     revision: 2,
     plan,
 };
 
+settings! {
+    /// A busy loop.
+    struct Loop, asked for as LoopAsked {
+        /// Shortest gap that counts; at least ten times the loop's own time.
+        gap: u64 as Time;
+        /// Scheduling policy of the loops.
+        policy: Policy;
+        /// Priority under SCHED_FIFO, 1 to 99.
+        priority: Option<u32>;
+        /// CPU of the loop; `all` is their sum.
+        cpu: u32 as Stated, axis;
+    }
+}
+
+words! {
+    /// The policy of a loop.
+    enum Policy {
+        /// SCHED_OTHER.
+        Other = "other",
+        /// SCHED_FIFO, with a priority.
+        Fifo = "fifo",
+    }
+}
+
 static EXPERIMENT: Experiment =
-    Experiment { name: "noise.busy", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment { name: "noise.busy", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
 
 /// Shortest gap that counts, unless the loop itself is slow, ns.
 const SHORTEST: u64 = 1_000;
 
 /// Above all normal threads, below those of interrupts (50 on PREEMPT_RT).
-const PRIORITY: u64 = 1;
+const PRIORITY: u32 = 1;
 
 /// Sources of interrupts and kinds of softirqs that are named.
 const NAMED: usize = 5;
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     // A priority means that a policy with priorities is wanted.
-    let usual = if input.gave("priority") { "fifo" } else { "other" };
+    let asked = LoopAsked::of(input);
+    let usual = if asked.priority.given() { Policy::Fifo } else { Policy::Other };
     let mut points = Vec::new();
-    for gap in input.numbers("gap", &[SHORTEST]) {
-        for policy in input.choices("policy", &[usual], &["other", "fifo"]) {
-            let priorities = if policy == "fifo" { input.numbers("priority", &[PRIORITY]) } else { vec![0] };
+    for gap in asked.gap.or(&[SHORTEST]) {
+        for policy in asked.policy.or(&[usual]) {
+            let priorities = match policy {
+                Policy::Other => vec![None],
+                Policy::Fifo => asked.priority.or(&[PRIORITY]).into_iter().map(Some).collect(),
+            };
             for priority in priorities {
-                points.extend(machine.allowed.0.iter().map(|cpu| point(gap, &policy, priority, *cpu)));
+                points.extend(machine.allowed.0.iter().map(|cpu| {
+                    let title = format!("gaps of {} or more on CPU {cpu}", format_time(gap as f64));
+                    BUSY.point(Loop { gap, policy, priority, cpu: *cpu }, title, false)
+                }));
             }
         }
     }
     points
 }
 
-fn point(gap: u64, policy: &str, priority: u64, cpu: u32) -> Point {
-    let mut params = params([("gap", gap.into()), ("policy", policy.into()), ("cpu", u64::from(cpu).into())]);
-    if policy == "fifo" {
-        params.insert("priority".to_owned(), priority.into());
-    }
-    let title = format!("gaps of {} or more on CPU {cpu}", format_time(gap as f64));
-    BUSY.point(params, title, false)
-}
-
-/// Points that differ only in the CPU are measured at once.
-type Group = (u64, sched::Policy);
-
-fn group(point: &Point) -> (u64, Option<u64>) {
-    let priority = match point.params.get("priority") {
-        Some(ParamValue::Number(priority)) => Some(*priority),
-        _ => None,
-    };
-    (point.number("gap"), priority)
-}
-
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    let groups: BTreeSet<_> = points.iter().map(group).collect();
-    for wanted in groups {
-        let chosen: Vec<usize> = (0..points.len()).filter(|i| group(&points[*i]) == wanted).collect();
-        let policy = wanted.1.map_or(sched::Policy::Other, |priority| sched::Policy::Fifo(priority as u32));
-        measure(bench, &chosen, (wanted.0, policy))?;
+    let loops: Vec<Loop> = bench.settings()?;
+    // Points that differ only in the CPU are measured at once.
+    let group = |of: &Loop| (of.gap, of.policy, of.priority);
+    for wanted in loops.iter().map(group).collect::<BTreeSet<_>>() {
+        let chosen = loops.iter().enumerate().filter(|(_, of)| group(of) == wanted);
+        let chosen: Vec<(usize, u32)> = chosen.map(|(index, of)| (index, of.cpu)).collect();
+        let (gap, policy, priority) = wanted;
+        let policy = match (policy, priority) {
+            (Policy::Other, None) => sched::Policy::Other,
+            (Policy::Fifo, Some(priority)) => sched::Policy::Fifo(priority),
+            _ => bail!("SCHED_FIFO alone has a priority"),
+        };
+        measure(bench, &chosen, gap, policy)?;
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, chosen: &[usize], (gap_ns, policy): Group) -> Result<()> {
+fn measure(bench: &mut Bench, chosen: &[(usize, u32)], gap_ns: u64, policy: sched::Policy) -> Result<()> {
     let duty = Duty::here();
     if policy != sched::Policy::Other && duty.is_none() {
         let reason = "the kernel grants real-time threads next to no time (sched_rt_runtime_us)";
         let remedy = "run `sysctl kernel.sched_rt_runtime_us=950000` as root, or use --policy other";
-        chosen.iter().for_each(|point| bench.unsupported(*point, reason, remedy));
+        chosen.iter().for_each(|(point, _)| bench.unsupported(*point, reason, remedy));
         return Ok(());
     }
     let order = Order {
@@ -125,9 +123,7 @@ fn measure(bench: &mut Bench, chosen: &[usize], (gap_ns, policy): Group) -> Resu
         epoch_ns: bench.epoch_ns(),
         ends: bench.periodic().is_some_and(|rules| rules.stop_at_threshold),
     };
-    let points = bench.points();
-    let tasks: Vec<(usize, u32, Writer)> =
-        chosen.iter().map(|i| (*i, points[*i].number("cpu") as u32, bench.writer(*i))).collect();
+    let tasks = chosen.iter().map(|(index, cpu)| (*index, *cpu, bench.writer(*index))).collect();
     let (outcomes, before, after) = watch_all(order, tasks, bench.bell())?;
     for (point, cpu, outcome) in outcomes {
         report(bench, point, &order, outcome?, &after.since(&before, cpu));
@@ -226,6 +222,7 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, see
 mod tests {
     use super::*;
     use crate::Profile;
+    use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
 
     fn asked(values: &[(&str, ParamValue)]) -> Vec<Point> {
@@ -244,7 +241,7 @@ mod tests {
         assert!(!points[0].params.contains_key("priority"));
         let real_time = &asked(&[("priority", 7.into()), ("gap", 9_000.into())])[1];
         assert_eq!((real_time.text("policy"), real_time.number("priority")), ("fifo", 7));
-        assert_eq!(group(real_time), (9_000, Some(7)));
+        assert_eq!(real_time.number("gap"), 9_000);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What takes a CPU from the kernel itself: firmware, hypervisor, NMIs.
 
 use super::kernel::{self, Seat};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_trace::kernel_tracer::{Line, Wanted};
 use std::time::Duration;
@@ -18,26 +18,26 @@ pub static HWLAT: Probe = Probe {
             its turns; only above the tracer's threshold.",
     times: Semantics::Operation,
     source: "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
-    params: &[Param {
-        name: "cpu",
-        help: "CPU the gap was seen on; `all` is their sum.",
-        kind: Kind::Stated,
-        axis: true,
-    }],
+    params: Watched::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
+settings! {
+    /// A CPU that is watched.
+    struct Watched {
+        /// CPU the gap was seen on; `all` is their sum.
+        cpu: u32 as Stated, axis;
+    }
+}
+
 static EXPERIMENT: Experiment =
     Experiment { name: "noise.hwlat", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
 fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let point = |cpu: &u32| {
-        let title = format!("hwlat on CPU {cpu}");
-        HWLAT.point(params([("cpu", u64::from(*cpu).into())]), title, false)
-    };
-    machine.allowed.0.iter().map(point).collect()
+    let point = |cpu| HWLAT.point(Watched { cpu }, format!("hwlat on CPU {cpu}"), false);
+    machine.allowed.0.iter().copied().map(point).collect()
 }
 
 /// Interrupts are off for so many µs of each window, on one CPU after another:
@@ -46,6 +46,7 @@ const WIDTH_US: u64 = 50_000;
 const WINDOW_US: u64 = 200_000;
 
 fn run(bench: &mut Bench) -> Result<()> {
+    let watched = bench.settings::<Watched>()?.into_iter().map(|of| of.cpu).collect();
     let mut cpus = bench.cpus().to_vec();
     cpus.sort_unstable();
     let setting = |file: &str, value: String| (format!("hwlat_detector/{file}"), value);
@@ -58,7 +59,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let wanted = Wanted { tracer: "hwlat", settings, events: &[], cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
-    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench));
+    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench, watched));
     let line = |line: Line| {
         if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
             note(seat, line, epoch_ns);

@@ -25,9 +25,8 @@ pub struct Seat<T> {
 /// Seats by CPU.
 pub type Seats<T> = BTreeMap<u32, Seat<T>>;
 
-/// A seat for the point of each CPU.
-pub fn seats<T: Default>(bench: &mut Bench) -> Seats<T> {
-    let cpus: Vec<u32> = bench.points().iter().map(|point| point.number("cpu") as u32).collect();
+/// A seat for each point, whose CPUs these are.
+pub fn seats<T: Default>(bench: &mut Bench, cpus: Vec<u32>) -> Seats<T> {
     let seat = |(point, cpu)| (cpu, Seat { point, writer: bench.writer(point), notes: T::default() });
     cpus.into_iter().enumerate().map(seat).collect()
 }

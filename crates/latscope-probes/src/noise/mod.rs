@@ -15,7 +15,8 @@ pub use hwlat::HWLAT;
 pub use osnoise::OSNOISE;
 
 use super::{PlanInput, Probe};
-use latscope_core::plan::{End, ParamValue, Periodic, Phase, Step};
+use latscope_bench::settings;
+use latscope_core::plan::{End, Periodic, Phase, Point, Step};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[&BUSY, &OSNOISE, &HWLAT];
@@ -43,8 +44,8 @@ pub fn for_a_time(step: &mut Step, input: &PlanInput) {
         // Neither a time nor a count was asked for: the profile's are for other things.
         (planned.limit_ns, planned.events) = (usual_time(input), u64::MAX);
     }
-    let on = |cpu: &ParamValue| step.cpus.iter().any(|known| *cpu == u64::from(*known).into());
-    step.points.retain(|point| point.params.get("cpu").is_none_or(on));
+    let cpu = |point: &Point| settings::get(&point.params, "cpu");
+    step.points.retain(|point| cpu(point).is_some_and(|cpu| step.cpus.contains(&cpu)));
     if !input.survey {
         step.periodic.get_or_insert_with(rules);
     }

@@ -2,11 +2,11 @@
 //! that comes between.
 
 use super::kernel::{self, Seat};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
@@ -21,26 +21,26 @@ pub static OSNOISE: Probe = Probe {
     timed: "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold.",
     times: Semantics::Operation,
     source: "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
-    params: &[Param {
-        name: "cpu",
-        help: "CPU of the kernel's thread; `all` is their sum.",
-        kind: Kind::Stated,
-        axis: true,
-    }],
+    params: Workload::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
+settings! {
+    /// A thread of the kernel.
+    struct Workload {
+        /// CPU of the kernel's thread; `all` is their sum.
+        cpu: u32 as Stated, axis;
+    }
+}
+
 static EXPERIMENT: Experiment =
     Experiment { name: "noise.osnoise", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
 fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let point = |cpu: &u32| {
-        let title = format!("osnoise on CPU {cpu}");
-        OSNOISE.point(params([("cpu", u64::from(*cpu).into())]), title, false)
-    };
-    machine.allowed.0.iter().map(point).collect()
+    let point = |cpu| OSNOISE.point(Workload { cpu }, format!("osnoise on CPU {cpu}"), false);
+    machine.allowed.0.iter().copied().map(point).collect()
 }
 
 /// The kernel's thread runs for so many µs of each period.
@@ -56,6 +56,7 @@ const EVENTS: [&str; 5] = [
 ];
 
 fn run(bench: &mut Bench) -> Result<()> {
+    let watched = bench.settings::<Workload>()?.into_iter().map(|of| of.cpu).collect();
     let mut cpus = bench.cpus().to_vec();
     cpus.sort_unstable();
     let setting = |file: &str, value: String| (format!("osnoise/{file}"), value);
@@ -75,7 +76,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let wanted = Wanted { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
-    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench));
+    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench, watched));
     let line = |line: Line| {
         if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
             note(seat, line, epoch_ns);
