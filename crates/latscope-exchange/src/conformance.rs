@@ -1,10 +1,12 @@
-//! What every mechanism must hold, under every way of waiting.
+//! What every link must hold.
 
-use super::wait::{Block, Spin, SpinThenPark};
-use super::{
-    Call, Closed, Link, SharedEnd, condvar, echo, eventfd, futex, pipe, semaphore, spin, unix_stream,
-};
-use latscope_os::shared_cell::{Lane, Scope, SharedCell};
+use super::links::{self, counter_end};
+use super::notify::counter::Lanes;
+use super::{Call, Closed, Link, echo};
+use latscope_os::futex::Tokens;
+use latscope_os::monitor::Monitor;
+use latscope_os::semaphore::Semaphore;
+use latscope_os::shared_cell::Scope;
 use latscope_os::usage::thread_counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -121,72 +123,48 @@ fn conforms<L: Link + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) {
     a_burst_is_counted(open().unwrap());
     a_waiting_endpoint_learns_of_the_end(open().unwrap());
     an_echo_ends_with_its_caller(open().unwrap());
-}
-
-fn conforms_and_blocks<L: Link + 'static>(open: impl Fn() -> std::io::Result<(L, L)>) {
-    conforms(&open);
     waiting_means_sleeping(open().unwrap());
 }
 
 #[test]
 fn semaphore() {
-    for scope in [Scope::Threads, Scope::Processes] {
-        conforms_and_blocks(|| semaphore::pair::<Block>(scope));
-        conforms_and_blocks(|| semaphore::pair::<SpinThenPark>(scope));
-        conforms(|| semaphore::pair::<Spin>(scope));
-    }
+    conforms(|| links::counters::<Semaphore>(Scope::Threads));
+    conforms(|| links::counters::<Semaphore>(Scope::Processes));
 }
 
 #[test]
 fn futex() {
-    for scope in [Scope::Threads, Scope::Processes] {
-        conforms_and_blocks(|| futex::pair::<Block>(scope));
-        conforms_and_blocks(|| futex::pair::<SpinThenPark>(scope));
-        conforms(|| futex::pair::<Spin>(scope));
-    }
+    conforms(|| links::counters::<Tokens>(Scope::Threads));
+    conforms(|| links::counters::<Tokens>(Scope::Processes));
 }
 
 #[test]
 fn condvar() {
-    for scope in [Scope::Threads, Scope::Processes] {
-        conforms_and_blocks(|| condvar::pair::<Block>(scope));
-        conforms_and_blocks(|| condvar::pair::<SpinThenPark>(scope));
-        conforms(|| condvar::pair::<Spin>(scope));
-    }
+    conforms(|| links::counters::<Monitor>(Scope::Threads));
+    conforms(|| links::counters::<Monitor>(Scope::Processes));
 }
 
 #[test]
 fn eventfd() {
-    conforms_and_blocks(eventfd::pair::<Block>);
-    conforms_and_blocks(eventfd::pair::<SpinThenPark>);
-    conforms(eventfd::pair::<Spin>);
+    conforms(links::eventfd);
 }
 
 #[test]
 fn pipe() {
-    conforms_and_blocks(pipe::pair::<Block>);
-    conforms_and_blocks(pipe::pair::<SpinThenPark>);
-    conforms(pipe::pair::<Spin>);
+    conforms(links::pipe);
 }
 
 #[test]
 fn unix_stream() {
-    conforms_and_blocks(unix_stream::pair::<Block>);
-    conforms_and_blocks(unix_stream::pair::<SpinThenPark>);
-    conforms(unix_stream::pair::<Spin>);
-}
-
-#[test]
-fn spin() {
-    conforms(|| spin::pair(Scope::Threads));
+    conforms(links::unix_stream);
 }
 
 /// Two processes meet the same way: over the descriptor of the memory.
 #[test]
 fn ends_can_be_made_from_a_descriptor() {
     conforms(|| {
-        let lanes = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Processes)?;
-        let again = SharedCell::open(lanes.descriptor().try_clone_to_owned()?)?;
-        Ok((SharedEnd::<_, Spin>::new(lanes, 0), SharedEnd::new(again, 1)))
+        let lanes = Lanes::<Tokens>::create(Scope::Processes)?;
+        let again = Lanes::open(lanes.descriptor().try_clone_to_owned()?)?;
+        Ok((counter_end(lanes, 0), counter_end(again, 1)))
     });
 }

@@ -1,40 +1,26 @@
-//! The mechanisms by which two endpoints hand over, one file each.
+//! The mechanisms by which two endpoints hand over.
 //!
-//! A mechanism offers two connected ends; each is a [`Link`] on which tokens
-//! are sent and received, and with an [`echo`] on the other side a [`Call`].
-//! How a receiver waits is a type parameter ([`wait`]). All of them hold what
-//! the conformance suite (`conformance`) asks: no token is lost, what was
-//! written before a `send` is seen after the `recv`, a blocking `recv` sleeps,
-//! and the end of one endpoint ends the waiting of the other.
+//! [`notify`] wakes a peer: a trait, with one file a means. Over it are [`links`]
+//! between threads, on which tokens are sent and received ([`Link`]) and, with an
+//! [`echo`] on the other side, calls are made ([`Call`]); [`transports`] between
+//! processes, which carry bytes; and ways to [`remote`] operating systems.
 //!
-//! Ends refer to descriptors only, or to a [`SharedCell`] behind a descriptor,
-//! so that the two can as well be in two processes.
-//!
-//! [`SharedCell`]: latscope_os::shared_cell::SharedCell
+//! Links hold what the conformance suite (`conformance`) asks: no token is lost, what
+//! was written before a `send` is seen after the `recv`, a `recv` sleeps, and the end
+//! of one endpoint ends the waiting of the other.
 #![forbid(unsafe_code)]
 
 pub mod binder;
-pub mod condvar;
 #[cfg(test)]
 mod conformance;
-pub mod eventfd;
-pub mod futex;
-pub mod pipe;
+pub mod links;
+pub mod notify;
 pub mod remote;
-pub mod semaphore;
-mod shared;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
-pub mod spin;
-mod stream;
 pub mod transaction;
 pub mod transports;
-pub mod unix_stream;
-pub mod wait;
-
-pub use shared::{Ends, Lanes, SharedEnd, TokenCounter};
-pub use stream::StreamEnd;
 
 /// The other endpoint is gone and everything it sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,5 @@
-//! The mechanisms that carry transactions between processes, one file each,
-//! and the suite that all of them hold (`conformance`).
-//!
-//! Many are alike in how messages lie in them:
+//! The mechanisms that carry transactions between processes, and the suite that
+//! all of them hold (`conformance`). Messages lie in them in four ways:
 //!
 //! * a `stream` of bytes: each message begins with its length, four bytes of
 //!   ours that travel with it in the same system call;
@@ -14,34 +12,23 @@
 //! others have a `lifeline` for it. Two are libraries, and there only where
 //! the features of their names are switched on.
 
+mod bells;
 #[cfg(test)]
 mod conformance;
-mod counted;
 mod datagram;
 #[cfg(feature = "dbus")]
 mod dbus;
 mod endpoint;
-mod eventfd;
-mod fifo;
-mod futex;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx2;
-mod io_uring;
 mod lifeline;
 mod mailbox;
-mod pipe;
+mod pipes;
 mod posix_queue;
-mod posix_semaphore;
 mod queue;
-mod signal;
-mod spin;
+mod sockets;
 mod stream;
 mod system_v_queue;
-mod system_v_semaphore;
-mod tcp;
-mod udp;
-mod unix;
-mod vsock;
 
 use super::transaction::Transport;
 
@@ -49,23 +36,23 @@ use super::transaction::Transport;
 pub static TRANSPORTS: &[&Transport] = &[
     &super::binder::BINDER,
     &super::binder::HWBINDER,
-    &spin::TRANSPORT,
-    &futex::TRANSPORT,
-    &posix_semaphore::TRANSPORT,
-    &system_v_semaphore::TRANSPORT,
-    &eventfd::TRANSPORT,
-    &signal::TRANSPORT,
-    &io_uring::TRANSPORT,
-    &pipe::TRANSPORT,
-    &fifo::TRANSPORT,
+    &bells::SPIN,
+    &bells::FUTEX,
+    &bells::POSIX_SEMAPHORE,
+    &bells::SYSTEM_V_SEMAPHORE,
+    &bells::EVENTFD,
+    &bells::SIGNAL,
+    &bells::IO_URING,
+    &pipes::PIPE,
+    &pipes::FIFO,
     &posix_queue::TRANSPORT,
     &system_v_queue::TRANSPORT,
-    &unix::DATAGRAM,
-    &unix::SEQPACKET,
-    &unix::STREAM,
-    &udp::TRANSPORT,
-    &tcp::TRANSPORT,
-    &vsock::TRANSPORT,
+    &sockets::UNIX_DATAGRAM,
+    &sockets::UNIX_SEQPACKET,
+    &sockets::UNIX_STREAM,
+    &sockets::UDP,
+    &sockets::TCP,
+    &sockets::VSOCK,
     #[cfg(feature = "dbus")]
     &dbus::TRANSPORT,
     #[cfg(feature = "iceoryx2")]

@@ -13,7 +13,7 @@ const MILLISECOND: u64 = 1_000_000;
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
+pub fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     loop {
         match window.remote(memory.clone()) {
             Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
@@ -29,8 +29,9 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &dyn Kicks) -> anyhow::Re
 ///
 /// # Errors
 /// A kick failed.
-pub fn serve(mut echo: Echo, kicks: &dyn Kicks) -> anyhow::Result<()> {
-    let waiting = || Wait::new(kicks.spin_ns(), u64::MAX);
+pub fn serve(mut echo: Echo, kicks: &mut Kicks) -> anyhow::Result<()> {
+    let spin_ns = kicks.spin_ns;
+    let waiting = || Wait::new(spin_ns, u64::MAX);
     let mut wait = waiting();
     echo.mute()?;
     loop {

@@ -1,132 +1,52 @@
 //! How the two sides of a link in shared memory wait for each other.
 
+use crate::notify::Notifier;
 use latscope_os::clock::monotonic_ns;
-use latscope_os::futex::Bell;
-use latscope_os::shared_cell::{Lane, SharedCell};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
-use std::cell::Cell;
+use rustix::fd::BorrowedFd;
 use std::hint::spin_loop;
 use std::io;
+use std::time::Duration;
 
-/// How a side waits for the other, and tells it.
-pub trait Kicks {
+/// How a side kicks the other, and how long it looks before it sleeps.
+pub struct Kicks {
+    /// `None` where both sides look until something is there, and no kick is sent.
+    notifier: Option<Box<dyn Notifier>>,
+    /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
+    pub(crate) spin_ns: u64,
+}
+
+/// Spin time of an endpoint that never sleeps and needs no kicks.
+pub(crate) const FOREVER: u64 = u64::MAX;
+
+impl Kicks {
+    /// Looks until something is there.
+    pub(crate) const SPIN: Kicks = Kicks { notifier: None, spin_ns: FOREVER };
+
+    /// Looks for so many ns, then sleeps until it is notified.
+    pub(crate) fn new(notifier: impl Notifier + 'static, spin_ns: u64) -> Kicks {
+        Kicks { notifier: Some(Box::new(notifier)), spin_ns }
+    }
+
     /// Tells the other side to look.
     ///
     /// # Errors
     /// The kernel refuses.
-    fn kick(&self) -> io::Result<()>;
+    pub(crate) fn kick(&mut self) -> io::Result<()> {
+        self.notifier.as_mut().map_or(Ok(()), |notifier| notifier.notify())
+    }
 
     /// Sleeps until the other side kicked, or at most so many ns; whether it
     /// did. A kick is a hint: it may come early, twice, or for nothing.
     ///
     /// # Errors
     /// The kernel refuses.
-    fn sleep(&self, ns: u64) -> io::Result<bool>;
-
-    /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
-    fn spin_ns(&self) -> u64;
+    pub(crate) fn sleep(&mut self, ns: u64) -> io::Result<bool> {
+        self.notifier.as_mut().map_or(Ok(false), |notifier| notifier.wait(Some(Duration::from_nanos(ns))))
+    }
 
     /// What becomes readable by a kick, where it is a descriptor.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-}
-
-/// Spin time of an endpoint that never sleeps and needs no kicks.
-pub const FOREVER: u64 = u64::MAX;
-
-/// Looks until something is there; no kick is sent.
-#[derive(Debug)]
-pub struct Spin;
-
-impl Kicks for Spin {
-    fn kick(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn sleep(&self, _: u64) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    fn spin_ns(&self) -> u64 {
-        FOREVER
-    }
-}
-
-/// Sleeps on an eventfd.
-#[derive(Debug)]
-pub struct Eventfd {
-    /// What the other side writes to.
-    pub ours: OwnedFd,
-    /// What this side writes to.
-    pub theirs: OwnedFd,
-}
-
-impl Kicks for Eventfd {
-    fn kick(&self) -> io::Result<()> {
-        match rustix::io::write(&self.theirs, &1u64.to_ne_bytes()) {
-            // A full counter is a kick, too.
-            Ok(_) | Err(Errno::AGAIN) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn sleep(&self, ns: u64) -> io::Result<bool> {
-        if !readable(self.ours.as_fd(), ns)? {
-            return Ok(false);
-        }
-        match rustix::io::read(&self.ours, &mut [0u8; 8]) {
-            Ok(_) => Ok(true),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn spin_ns(&self) -> u64 {
-        0
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(rustix::fd::AsFd::as_fd(&self.ours))
-    }
-}
-
-/// A word for each side, on which that side sleeps.
-pub type Bells = SharedCell<[Lane<Bell>; 2]>;
-
-/// Sleeps on a futex in memory that both map.
-#[derive(Debug)]
-pub struct Futex {
-    bells: Bells,
-    /// Which of them is ours.
-    ours: usize,
-    seen: Cell<u32>,
-    spin_ns: u64,
-}
-
-impl Futex {
-    /// One side, which sleeps on the bell of this number and looks for so many ns before.
-    pub fn new(bells: Bells, ours: usize, spin_ns: u64) -> Futex {
-        let seen = Cell::new(bells[ours].signal.rings());
-        Futex { bells, ours, seen, spin_ns }
-    }
-}
-
-impl Kicks for Futex {
-    fn kick(&self) -> io::Result<()> {
-        self.bells[1 - self.ours].signal.ring();
-        Ok(())
-    }
-
-    fn sleep(&self, ns: u64) -> io::Result<bool> {
-        let rings = self.bells[self.ours].signal.wait(self.seen.get(), ns);
-        Ok(self.seen.replace(rings) != rings)
-    }
-
-    fn spin_ns(&self) -> u64 {
-        self.spin_ns
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.notifier.as_ref()?.descriptor()
     }
 }
 
@@ -184,20 +104,6 @@ impl Wait {
             true => Next::Look,
             false => Next::Sleep(left.min(WATCHDOG)),
         }
-    }
-}
-
-/// Waits until a descriptor can be read or has ended, at most so many ns;
-/// whether it can.
-///
-/// # Errors
-/// The kernel refuses.
-pub fn readable(descriptor: BorrowedFd<'_>, ns: u64) -> io::Result<bool> {
-    let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-    match poll(&mut [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)], Some(&time)) {
-        Ok(count) => Ok(count > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }
 

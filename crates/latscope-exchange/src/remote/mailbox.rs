@@ -17,8 +17,7 @@ pub const SIZE: usize = 4096;
 /// The host's end.
 pub struct Mailbox {
     memory: Memory,
-    kicks: Box<dyn Kicks>,
-    spin_ns: u64,
+    kicks: Kicks,
     far: Box<dyn Far>,
     /// The last answer.
     last: u32,
@@ -26,8 +25,8 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Over memory of zeros.
-    pub fn new(memory: Memory, kicks: Box<dyn Kicks>, far: Box<dyn Far>) -> Mailbox {
-        Mailbox { memory, spin_ns: kicks.spin_ns(), kicks, far, last: 0 }
+    pub fn new(memory: Memory, kicks: Kicks, far: Box<dyn Far>) -> Mailbox {
+        Mailbox { memory, kicks, far, last: 0 }
     }
 }
 
@@ -41,7 +40,7 @@ impl Channel for Mailbox {
 
     #[inline]
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
-        let mut wait = Wait::new(self.spin_ns, until);
+        let mut wait = Wait::new(self.kicks.spin_ns, until);
         loop {
             let word = self.memory.load_u32(WORDS[1]).map_err(Failure::of)?;
             if word != self.last {
@@ -78,8 +77,9 @@ impl Channel for Mailbox {
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub fn answer(memory: &Memory, kicks: &dyn Kicks) -> anyhow::Result<()> {
-    let waiting = || Wait::new(kicks.spin_ns(), u64::MAX);
+pub fn answer(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
+    let spin_ns = kicks.spin_ns;
+    let waiting = || Wait::new(spin_ns, u64::MAX);
     let (mut last, mut wait) = (0, waiting());
     loop {
         let word = memory.load_u32(WORDS[0])?;

@@ -57,8 +57,7 @@ pub struct Rings {
     /// Where the status is that tells the other side whether we are there.
     table: Table,
     memory: Memory,
-    kicks: Box<dyn Kicks>,
-    spin_ns: u64,
+    kicks: Kicks,
     far: Box<dyn Far>,
     endpoints: Endpoints<8>,
     faults: Faults,
@@ -82,7 +81,7 @@ impl Rings {
     pub fn connect(
         window: &Window,
         memory: Memory,
-        kicks: Box<dyn Kicks>,
+        kicks: Kicks,
         far: Box<dyn Far>,
         service: Service,
         until: u64,
@@ -98,7 +97,7 @@ impl Rings {
     pub fn join(
         window: &Window,
         memory: Memory,
-        kicks: Box<dyn Kicks>,
+        kicks: Kicks,
         far: Box<dyn Far>,
         service: Name,
         until: u64,
@@ -115,7 +114,6 @@ impl Rings {
             host,
             table: window.table,
             memory,
-            spin_ns: kicks.spin_ns(),
             kicks,
             far,
             endpoints,
@@ -160,7 +158,7 @@ impl Rings {
     #[inline]
     fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
         self.release()?;
-        let mut wait = Wait::new(self.spin_ns, until);
+        let mut wait = Wait::new(self.kicks.spin_ns, until);
         loop {
             match self.host.take(into) {
                 Ok(Some(message)) => return self.taken(message, into),
@@ -200,7 +198,7 @@ impl Rings {
     /// Kicks if the other side asked for it. Where no side sleeps no side asks.
     #[inline]
     fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
-        if self.spin_ns != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
+        if self.kicks.spin_ns != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
             self.kicks.kick()?;
         }
         Ok(())
@@ -259,7 +257,7 @@ impl Channel for Rings {
     }
 
     fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
-        if self.kicks.spin_ns() == u64::MAX {
+        if self.kicks.spin_ns == FOREVER {
             return Ok(Alarm::Now);
         }
         // A kick of before is none for what comes.

@@ -1,16 +1,18 @@
 //! `shm`: an echo process stands for the remote, in memory that both map.
 
-use super::kicks::{Bells, Eventfd, Futex, Kicks, Spin};
+use super::kicks::Kicks;
 use super::mailbox::{self, Mailbox};
 use super::rings::{self, Far, LONGEST, Rings};
 use super::{Channel, Order, Transport, echo};
+use crate::notify::eventfd::{self, Eventfd};
+use crate::notify::futex::{Bells, Futex};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::shared_cell::Scope;
 use latscope_os::window::Window;
 use latscope_os::worker::{self, Lifetime, inherited};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
 use std::process::Child;
 use std::time::Duration;
@@ -53,18 +55,15 @@ pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
 }
 
 /// How a side of this wait kicks, the first or the second one, by what both sides have.
-fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Box<dyn Kicks>> {
-    let bell = |spin_ns| -> Result<Box<dyn Kicks>> {
-        let [cell] = shared else { bail!("two endpoints share one futex") };
-        Ok(Box::new(Futex::new(Bells::open(cell.try_clone()?)?, side, spin_ns)))
-    };
-    match (wait, shared) {
-        ("spin", _) => Ok(Box::new(Spin)),
-        ("futex", _) => bell(0),
-        ("spin-then-park", _) => bell(PARK_AFTER),
-        ("eventfd", [_, _]) => {
-            let [ours, theirs] = [side, 1 - side].map(|side| shared[side].try_clone());
-            Ok(Box::new(Eventfd { ours: ours?, theirs: theirs? }))
+fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Kicks> {
+    let shared = shared.iter().map(OwnedFd::try_clone).collect::<Result<Vec<_>, _>>()?;
+    match (wait, <[OwnedFd; 2]>::try_from(shared)) {
+        ("spin", _) => Ok(Kicks::SPIN),
+        ("eventfd", Ok(events)) => Ok(Kicks::new(Eventfd::new(events, side), 0)),
+        ("futex" | "spin-then-park", Err(mut cells)) => {
+            let cell = cells.pop().context("two endpoints share one futex")?;
+            let spin_ns = if wait == "futex" { 0 } else { PARK_AFTER };
+            Ok(Kicks::new(Futex::new(Bells::open(cell)?, side), spin_ns))
         }
         _ => bail!("no way to wait is called {wait}"),
     }
@@ -72,13 +71,12 @@ fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Box<dyn Kicks>> 
 
 /// What both sides of this wait have.
 fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
-    let kick = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     match wait {
         "futex" | "spin-then-park" => {
             let bells = Bells::create(Scope::Processes)?;
             Ok(vec![bells.descriptor().try_clone_to_owned()?])
         }
-        "eventfd" => Ok(vec![kick()?, kick()?]),
+        "eventfd" => Ok(eventfd::create(EventfdFlags::NONBLOCK)?.into()),
         _ => Ok(Vec::new()),
     }
 }
@@ -88,7 +86,7 @@ struct Process(Child);
 
 impl Process {
     /// Starts it on the second CPU, with the memory; returns how this side kicks it.
-    fn start(order: &Order, memory: &Window, what: &str) -> Result<(Process, Box<dyn Kicks>)> {
+    fn start(order: &Order, memory: &Window, what: &str) -> Result<(Process, Kicks)> {
         let wait = order.text("wait");
         let there = match order.cpus {
             [_, there, ..] => *there,
@@ -131,22 +129,24 @@ pub fn main(arguments: &[String]) -> Result<()> {
     sched::pin(&[cpu.parse()?]).with_context(|| format!("CPU {cpu} cannot be used"))?;
     let memory = Window::map(inherited(0)?)?;
     let shared: Vec<OwnedFd> = (1..=2).map_while(|index| inherited(index).ok()).collect();
-    let kicks = kicks(wait, 1, &shared)?;
+    let mut kicks = kicks(wait, 1, &shared)?;
     match what.as_str() {
-        BARE => mailbox::answer(&memory, &*kicks),
-        payload => echo::answer(&rings::layout(payload.parse()?)?, &memory, &*kicks),
+        BARE => mailbox::answer(&memory, &mut kicks),
+        payload => echo::answer(&rings::layout(payload.parse()?)?, &memory, &mut kicks),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notify::Notifier;
     use crate::remote::Failure;
     use latscope_rpmsg::echo::Service;
     use latscope_rpmsg::header::NAME_SERVICE;
     use latscope_rpmsg::link::Unsent;
     use latscope_rpmsg::name_service::Announcement;
     use latscope_rpmsg::{Link, Memory as _, Window as LinkWindow};
+    use std::io;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -162,19 +162,14 @@ mod tests {
     }
 
     /// A host and what the other side is made of, for payloads of up to so many bytes.
-    fn pair(wait: &str, payload: usize) -> (LinkWindow, Window, [Box<dyn Kicks>; 2]) {
+    fn pair(wait: &str, payload: usize) -> (LinkWindow, Window, [Kicks; 2]) {
         let window = rings::layout(payload).unwrap();
         let shared = shared(wait).unwrap();
         let kicks = [0, 1].map(|side| kicks(wait, side, &shared).unwrap());
         (window, Window::create(window.size).unwrap(), kicks)
     }
 
-    fn connect(
-        window: &LinkWindow,
-        memory: Window,
-        kicks: Box<dyn Kicks>,
-        service: Service,
-    ) -> Result<Rings> {
+    fn connect(window: &LinkWindow, memory: Window, kicks: Kicks, service: Service) -> Result<Rings> {
         Rings::connect(window, memory, kicks, Box::new(Nobody), service, monotonic_ns() + 20 * SECOND)
     }
 
@@ -191,15 +186,19 @@ mod tests {
         fn start<A>(
             memory: &Window,
             size: usize,
-            kicks: impl Fn() -> Box<dyn Kicks> + Send + 'static,
+            kicks: impl Fn() -> Kicks + Send + 'static,
             answer: A,
         ) -> OtherSide
         where
-            A: FnOnce(&Window, &dyn Kicks) -> Result<()> + Send + 'static,
+            A: FnOnce(&Window, &mut Kicks) -> Result<()> + Send + 'static,
         {
             let over = Arc::new(AtomicBool::new(false));
             let (there, until) = (memory.clone(), Arc::clone(&over));
-            std::thread::spawn(move || answer(&there, &Until { kicks: kicks(), over: until }));
+            std::thread::spawn(move || {
+                let kicks = kicks();
+                let spin_ns = kicks.spin_ns;
+                answer(&there, &mut Kicks::new(Until { kicks, over: until }, spin_ns))
+            });
             OtherSide { memory: memory.clone(), size, over }
         }
     }
@@ -214,12 +213,12 @@ mod tests {
 
     /// Kicks that fail once it is over.
     struct Until {
-        kicks: Box<dyn Kicks>,
+        kicks: Kicks,
         over: Arc<AtomicBool>,
     }
 
     impl Until {
-        fn check(&self) -> std::io::Result<()> {
+        fn check(&self) -> io::Result<()> {
             if self.over.load(Ordering::Relaxed) {
                 Err(std::io::ErrorKind::Interrupted.into())
             } else {
@@ -228,19 +227,15 @@ mod tests {
         }
     }
 
-    impl Kicks for Until {
-        fn kick(&self) -> std::io::Result<()> {
+    impl Notifier for Until {
+        fn notify(&mut self) -> io::Result<()> {
             self.check()?;
             self.kicks.kick()
         }
 
-        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
+        fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
             self.check()?;
-            self.kicks.sleep(ns)
-        }
-
-        fn spin_ns(&self) -> u64 {
-            self.kicks.spin_ns()
+            self.kicks.sleep(timeout.unwrap().as_nanos() as u64)
         }
     }
 
@@ -326,37 +321,16 @@ mod tests {
         }
     }
 
-    /// A side that sleeps at once, so that answers come meanwhile.
-    struct Impatient(Box<dyn Kicks>);
-
-    impl Kicks for Impatient {
-        fn kick(&self) -> std::io::Result<()> {
-            self.0.kick()
-        }
-
-        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
-            self.0.sleep(ns)
-        }
-
-        fn spin_ns(&self) -> u64 {
-            0
-        }
-    }
-
     /// A side whose kicks go nowhere.
-    struct Mute(Box<dyn Kicks>);
+    struct Mute(Kicks);
 
-    impl Kicks for Mute {
-        fn kick(&self) -> std::io::Result<()> {
+    impl Notifier for Mute {
+        fn notify(&mut self) -> io::Result<()> {
             Ok(())
         }
 
-        fn sleep(&self, ns: u64) -> std::io::Result<bool> {
-            self.0.sleep(ns)
-        }
-
-        fn spin_ns(&self) -> u64 {
-            self.0.spin_ns()
+        fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+            self.0.sleep(timeout.unwrap().as_nanos() as u64)
         }
     }
 
@@ -365,8 +339,10 @@ mod tests {
         for wait in ["futex", "eventfd"] {
             let (window, memory, _) = pair(wait, 48);
             let both = shared(wait).unwrap();
-            let ours = Box::new(Impatient(kicks(wait, 0, &both).unwrap()));
-            let theirs = move || -> Box<dyn Kicks> { Box::new(Mute(kicks(wait, 1, &both).unwrap())) };
+            // Sleeps at once, so that answers come meanwhile.
+            let mut ours = kicks(wait, 0, &both).unwrap();
+            ours.spin_ns = 0;
+            let theirs = move || Kicks::new(Mute(kicks(wait, 1, &both).unwrap()), 0);
             let _remote = OtherSide::start(&memory, window.size, theirs, move |memory, kicks| {
                 echo::answer(&window, memory, kicks)
             });

@@ -2,14 +2,11 @@
 //! packets.
 
 use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
-use super::lifeline::Lifeline;
+use super::lifeline::{self, Lifeline};
 use crate::transaction::{EndpointHandle, Failure};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
-
-/// How often a message is copied: into the kernel and out of it.
-pub(super) const COPIES: u32 = 2;
 
 /// One end of a connected socket. `QUEUES` says whether a sender that is
 /// faster than the receiver waits for it, so that nothing is lost.
@@ -18,31 +15,21 @@ pub(super) struct Datagrams<const QUEUES: bool> {
     lifeline: Option<Lifeline>,
 }
 
-/// An end whose socket itself tells that the other is gone.
-pub(super) fn connected<const QUEUES: bool>(
-    mut handle: EndpointHandle,
-    _: Side,
-) -> Result<Datagrams<QUEUES>, Failure> {
-    let [socket] = descriptors(&mut handle)?;
-    Ok(Datagrams { socket, lifeline: None })
-}
-
-/// An end with a lifeline.
-pub(super) fn watched<const QUEUES: bool>(
-    mut handle: EndpointHandle,
-    _: Side,
-) -> Result<Datagrams<QUEUES>, Failure> {
-    let [socket, lifeline] = descriptors(&mut handle)?;
-    let own = socket.try_clone().map_err(broken)?;
-    // What came before can still be received; then it is the end.
-    let wake = move || {
-        let _ = shutdown(&own, Shutdown::Both);
-    };
-    Ok(Datagrams { socket, lifeline: Some(Lifeline::watch(lifeline, wake)?) })
-}
-
 impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
     const QUEUES: bool = QUEUES;
+
+    /// With a lifeline, unless the socket itself tells that the other is gone.
+    fn join(mut handle: EndpointHandle, _: Side) -> Result<Self, Failure> {
+        let lifeline = if handle.descriptors.len() > 1 { Some(lifeline::of(&mut handle)?) } else { None };
+        let [socket] = descriptors(&mut handle)?;
+        let watch = |lifeline| {
+            let own = socket.try_clone().map_err(broken)?;
+            // What came before can still be received; then it is the end.
+            Lifeline::watch(lifeline, move || shutdown(&own, Shutdown::Both).unwrap_or(()))
+        };
+        let lifeline = lifeline.map(watch).transpose()?;
+        Ok(Datagrams { socket, lifeline })
+    }
 
     #[inline]
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {

@@ -1,9 +1,8 @@
 //! Method calls of D-Bus between two peers, without a bus between, by the
 //! library zbus. What is measured is the library, its threads included.
 
-use super::LARGEST;
 use super::endpoint::{
-    Endpoint, MORE_DESCRIPTORS, Side, broken, client, descriptors, endpoint_pair, server, unavailable,
+    Endpoint, MORE_DESCRIPTORS, Side, broken, descriptors, endpoint_pair, transport, unavailable,
 };
 use crate::transaction::{EndpointHandle, Failure, Transport};
 use serde_bytes::Bytes;
@@ -13,23 +12,12 @@ use zbus::blocking::{Connection, MessageIterator, connection::Builder};
 use zbus::message::Type;
 use zbus::{Guid, Message};
 
-pub(super) static TRANSPORT: Transport = Transport {
-    name: "dbus",
-    title: "D-Bus, peer to peer",
-    source: "D-Bus Specification, method calls, by zbus",
-    // Into a message, into the kernel, out of it, out of the message.
-    copies: 4,
-    spins: false,
-    inheritance: None,
-    max_payload: LARGEST,
-    open: |_| {
+pub(super) static TRANSPORT: Transport =
+    transport::<Peer>("dbus", "D-Bus, peer to peer", "D-Bus Specification, method calls, by zbus", |_| {
         let (server, client) =
             UnixStream::pair().map_err(|error| unavailable("no Unix sockets", error, MORE_DESCRIPTORS))?;
         Ok(endpoint_pair(vec![server.into()], vec![client.into()]))
-    },
-    server: |handle| server(handle, join),
-    client: |handle| client(handle, join),
-};
+    });
 
 /// One end of a connection between peers.
 struct Peer {
@@ -38,19 +26,6 @@ struct Peer {
     incoming: MessageIterator,
     /// What the server has to answer.
     asked: Option<Message>,
-}
-
-fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
-    let [socket] = descriptors(&mut handle)?;
-    let socket = UnixStream::from(socket);
-    let builder = Builder::async_io_unix_stream(socket.try_clone().map_err(broken)?).p2p();
-    let builder = match side {
-        Side::Client => builder,
-        Side::Server => builder.server(Guid::generate()).map_err(failed)?,
-    };
-    // Made later, the iterator would miss a message that comes at once.
-    let incoming = builder.build_message_iterator().map_err(failed)?;
-    Ok(Peer { socket, connection: Connection::from(&incoming), incoming, asked: None })
 }
 
 impl Drop for Peer {
@@ -62,6 +37,22 @@ impl Drop for Peer {
 
 impl Endpoint for Peer {
     const QUEUES: bool = true;
+
+    /// Into a message, into the kernel, out of it, out of the message.
+    const COPIES: u32 = 4;
+
+    fn join(mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let [socket] = descriptors(&mut handle)?;
+        let socket = UnixStream::from(socket);
+        let builder = Builder::async_io_unix_stream(socket.try_clone().map_err(broken)?).p2p();
+        let builder = match side {
+            Side::Client => builder,
+            Side::Server => builder.server(Guid::generate()).map_err(failed)?,
+        };
+        // Made later, the iterator would miss a message that comes at once.
+        let incoming = builder.build_message_iterator().map_err(failed)?;
+        Ok(Peer { socket, connection: Connection::from(&incoming), incoming, asked: None })
+    }
 
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
         let builder = match self.asked.take() {

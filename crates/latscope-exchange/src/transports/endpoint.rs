@@ -1,8 +1,9 @@
 //! What clients and servers of all mechanisms share: messages go both ways,
 //! and a transaction is one there and one back.
 
+use super::LARGEST;
 use crate::transaction::{
-    Answer, Client, EndpointHandle, EndpointPair, Failure, Server, Service, Unavailable,
+    Answer, Client, EndpointHandle, EndpointPair, Failure, Server, Service, Transport, Unavailable,
 };
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -10,9 +11,15 @@ use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// One process's end of a mechanism that carries messages both ways.
-pub(super) trait Endpoint: Send + 'static {
+pub(super) trait Endpoint: Send + Sized + 'static {
     /// Whether messages can be sent ahead of the receiver.
     const QUEUES: bool;
+
+    /// How often a message is copied: usually to where the other can have it, and from there.
+    const COPIES: u32 = 2;
+
+    /// Makes it of what was handed over.
+    fn join(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
 
     /// Hands a message to the other endpoint.
     fn put(&mut self, message: &[u8]) -> Result<(), Failure>;
@@ -112,22 +119,31 @@ impl Side {
     }
 }
 
-/// The client's end, made of an endpoint that `join` makes of what was handed over.
-pub(super) fn client<P: Endpoint>(
-    handle: EndpointHandle,
-    join: impl FnOnce(EndpointHandle, Side) -> Result<P, Failure>,
-) -> Result<Box<dyn Client>, Failure> {
-    let limit = handle.payload;
-    Ok(Box::new(Asking { endpoint: join(handle, Side::Client)?, limit }))
-}
-
-/// The server's end, likewise.
-pub(super) fn server<P: Endpoint>(
-    handle: EndpointHandle,
-    join: impl FnOnce(EndpointHandle, Side) -> Result<P, Failure>,
-) -> Result<Box<dyn Server>, Failure> {
-    let limit = handle.payload;
-    Ok(Box::new(Answering { endpoint: join(handle, Side::Server)?, limit, buffer: vec![0; limit] }))
+/// A transport whose two ends are such endpoints.
+pub(super) const fn transport<P: Endpoint>(
+    name: &'static str,
+    title: &'static str,
+    source: &'static str,
+    open: fn(usize) -> Result<EndpointPair, Unavailable>,
+) -> Transport {
+    Transport {
+        name,
+        title,
+        source,
+        copies: P::COPIES,
+        spins: false,
+        inheritance: None,
+        max_payload: LARGEST,
+        open,
+        server: |handle| {
+            let (limit, buffer) = (handle.payload, vec![0; handle.payload]);
+            Ok(Box::new(Answering { endpoint: P::join(handle, Side::Server)?, limit, buffer }))
+        },
+        client: |handle| {
+            let limit = handle.payload;
+            Ok(Box::new(Asking { endpoint: P::join(handle, Side::Client)?, limit }))
+        },
+    }
 }
 
 /// The descriptors that were handed over, as many as the mechanism has.
@@ -155,7 +171,9 @@ pub(super) fn endpoint_pair(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Endpo
 #[cold]
 pub(super) fn failed(error: Errno) -> Failure {
     match error {
-        Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED | Errno::NOTCONN | Errno::IDRM => Failure::Gone,
+        Errno::PIPE | Errno::CONNRESET | Errno::CONNREFUSED | Errno::NOTCONN | Errno::IDRM | Errno::SRCH => {
+            Failure::Gone
+        }
         Errno::MSGSIZE | Errno::NOBUFS => Failure::Refused(std::io::Error::from(error).to_string()),
         error => Failure::Broken(std::io::Error::from(error).to_string()),
     }

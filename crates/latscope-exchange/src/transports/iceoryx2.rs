@@ -2,11 +2,8 @@
 //! other, and events that tell of them, by the library iceoryx2. What is
 //! measured is the library.
 
-use super::LARGEST;
-use super::endpoint::{
-    Endpoint, Side, broken, client, descriptors, endpoint_pair, random_name, server, unavailable,
-};
-use super::lifeline::Lifeline;
+use super::endpoint::{Endpoint, Side, broken, random_name, transport, unavailable};
+use super::lifeline::{self, Lifeline};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use ::iceoryx2::port::listener::Listener;
 use ::iceoryx2::port::notifier::Notifier;
@@ -17,23 +14,15 @@ use ::iceoryx2::prelude::*;
 use ::iceoryx2::service::ipc_threadsafe::Service as Shared;
 use ::iceoryx2::service::port_factory::event::PortFactory as Events;
 use latscope_host::leftover::{Leftover, Leftovers};
-use rustix::fd::OwnedFd;
 use std::fmt::Debug;
 use std::time::Duration;
 
-pub(super) static TRANSPORT: Transport = Transport {
-    name: "iceoryx2",
-    title: "iceoryx2, samples and events",
-    source: "iceoryx2: publish_subscribe and event",
-    // Into the shared memory and out of it.
-    copies: 2,
-    spins: false,
-    inheritance: None,
-    max_payload: LARGEST,
+pub(super) static TRANSPORT: Transport = transport::<Peer>(
+    "iceoryx2",
+    "iceoryx2, samples and events",
+    "iceoryx2: publish_subscribe and event",
     open,
-    server: |handle| server(handle, join),
-    client: |handle| client(handle, join),
-};
+);
 
 fn open(_: usize) -> Result<EndpointPair, Unavailable> {
     let directory = tempfile::Builder::new().prefix(".latscope-").tempdir().map_err(|error| {
@@ -43,8 +32,7 @@ fn open(_: usize) -> Result<EndpointPair, Unavailable> {
     let prefix = random_name();
     let words = vec![directory.display().to_string(), prefix.clone()];
     let leftovers = Leftovers::from([Leftover::Directory(directory), Leftover::SharedMemory(prefix)]);
-    let (server, client) = super::lifeline::pair()?;
-    Ok(EndpointPair { words, leftovers, ..endpoint_pair(vec![server], vec![client]) })
+    Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(Vec::new(), Vec::new())? })
 }
 
 /// Time for what the other process is just making.
@@ -100,7 +88,7 @@ fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Fail
 
 fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
     let node = node(&handle)?;
-    let [lifeline]: [OwnedFd; 1] = descriptors(&mut handle)?;
+    let lifeline = lifeline::of(&mut handle)?;
     let name = |side: usize| ServiceName::new(SERVICES[side]).map_err(debug);
     let samples = |side| {
         let name = name(side)?;
@@ -164,6 +152,10 @@ impl Peer {
 impl Endpoint for Peer {
     /// What is published too fast is lost.
     const QUEUES: bool = false;
+
+    fn join(handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        join(handle, side)
+    }
 
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
         if self.lifeline.gone() {

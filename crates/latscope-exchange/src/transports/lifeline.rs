@@ -2,8 +2,8 @@
 //! when that was killed: a socket whose other end only the other process has,
 //! and a thread that sleeps on it. Transactions cost nothing more for it.
 
-use super::endpoint::{MORE_DESCRIPTORS, unavailable};
-use crate::transaction::{Failure, Unavailable};
+use super::endpoint::{self, MORE_DESCRIPTORS, broken, unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Unavailable};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
@@ -11,23 +11,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// The two ends of a lifeline, the server's and the client's.
-pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), Unavailable> {
+/// An endpoint pair with a lifeline behind the other descriptors.
+pub(super) fn endpoint_pair(
+    mut server: Vec<OwnedFd>,
+    mut client: Vec<OwnedFd>,
+) -> Result<EndpointPair, Unavailable> {
+    let (servers, clients) = pair()?;
+    server.push(servers);
+    client.push(clients);
+    Ok(endpoint::endpoint_pair(server, client))
+}
+
+fn pair() -> Result<(OwnedFd, OwnedFd), Unavailable> {
     socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
         .map_err(|error| unavailable("no sockets", error, MORE_DESCRIPTORS))
+}
+
+/// The lifeline of what was handed over.
+pub(super) fn of(handle: &mut EndpointHandle) -> Result<OwnedFd, Failure> {
+    handle.descriptors.pop().ok_or_else(|| broken("no lifeline was handed over"))
 }
 
 /// One end of a lifeline; the other endpoint's sees when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lifeline {
     state: Arc<State>,
+    gone: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 struct State {
     socket: OwnedFd,
-    gone: AtomicBool,
     closing: AtomicBool,
 }
 
@@ -38,13 +53,21 @@ const STACK: usize = 128 << 10;
 impl Lifeline {
     /// Watches `socket`; calls `wake` once when the other endpoint is gone, which
     /// must not sleep. From before that call on [`gone`](Self::gone) is true.
-    pub(super) fn watch(socket: OwnedFd, mut wake: impl FnMut() + Send + 'static) -> Result<Self, Failure> {
-        let (gone, closing) = (AtomicBool::new(false), AtomicBool::new(false));
-        let state = Arc::new(State { socket, gone, closing });
-        let watched = Arc::clone(&state);
+    pub(super) fn watch(socket: OwnedFd, wake: impl FnMut() + Send + 'static) -> Result<Self, Failure> {
+        Lifeline::report(socket, Arc::default(), wake)
+    }
+
+    /// [`watch`](Self::watch), which sets `gone` as well.
+    pub(super) fn report(
+        socket: OwnedFd,
+        gone: Arc<AtomicBool>,
+        mut wake: impl FnMut() + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let state = Arc::new(State { socket, closing: AtomicBool::new(false) });
+        let (watched, over) = (Arc::clone(&state), Arc::clone(&gone));
         let watching = move || {
             while let Ok(1) | Err(Errno::INTR) = read(&watched.socket, &mut [0]) {}
-            watched.gone.store(true, Ordering::SeqCst);
+            over.store(true, Ordering::SeqCst);
             if !watched.closing.load(Ordering::SeqCst) {
                 wake();
             }
@@ -53,13 +76,13 @@ impl Lifeline {
             thread::Builder::new().name(String::from("lifeline")).stack_size(STACK).spawn(watching).map_err(
                 |error| Failure::Broken(format!("no thread to watch the other endpoint: {error}")),
             )?;
-        Ok(Lifeline { state, thread: Some(thread) })
+        Ok(Lifeline { state, gone, thread: Some(thread) })
     }
 
     /// Whether the other endpoint is known to be gone.
     #[inline]
     pub(super) fn gone(&self) -> bool {
-        self.state.gone.load(Ordering::SeqCst)
+        self.gone.load(Ordering::SeqCst)
     }
 }
 

@@ -1,17 +1,21 @@
 //! Messages in shared memory, and a bell that tells that one is there.
 
-use super::endpoint::{Endpoint, MORE_DESCRIPTORS, Side, broken, unavailable};
+use super::endpoint::{Endpoint, MORE_DESCRIPTORS, Side, broken, transport, unavailable};
 use super::lifeline;
-use crate::transaction::{EndpointHandle, EndpointPair, Failure, Unavailable};
+use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_host::leftover::Leftovers;
 use latscope_os::mailbox::Mailbox;
 use rustix::fd::OwnedFd;
-
-/// How often a message is copied: into the memory and out of it.
-pub(super) const COPIES: u32 = 2;
+use std::io;
 
 /// What tells the other endpoint that a message is there.
-pub(super) trait Bell: Send + 'static {
+pub(super) trait Bell: Send + Sized + 'static {
+    /// Makes what it adds to the memory and the lifeline.
+    fn create() -> Result<Extra, Unavailable>;
+
+    /// Makes it of the lifeline and what was added.
+    fn open(lifeline: OwnedFd, handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
+
     /// Tells it.
     fn ring(&mut self) -> Result<(), Failure>;
 
@@ -23,50 +27,33 @@ pub(super) trait Bell: Send + 'static {
     fn gone(&self) -> bool;
 }
 
-/// What a mechanism adds to the memory and the lifeline of an endpoint pair.
+/// What a bell adds to the memory and the lifeline of an endpoint pair.
 #[derive(Default)]
 pub(super) struct Extra {
-    pub(super) server: Vec<OwnedFd>,
-    pub(super) client: Vec<OwnedFd>,
+    /// For both processes.
+    pub(super) descriptors: Vec<OwnedFd>,
     pub(super) words: Vec<String>,
     pub(super) leftovers: Leftovers,
 }
 
-impl Extra {
-    /// The same descriptors for both processes.
-    pub(super) fn shared(descriptors: Vec<OwnedFd>) -> std::io::Result<Extra> {
-        let client = descriptors.iter().map(OwnedFd::try_clone).collect::<std::io::Result<_>>()?;
-        Ok(Extra { server: descriptors, client, ..Extra::default() })
-    }
+/// A transport over shared memory and a bell.
+pub(super) const fn with<B: Bell>(
+    name: &'static str,
+    title: &'static str,
+    source: &'static str,
+) -> Transport {
+    transport::<MailboxEndpoint<B>>(name, title, source, open::<B>)
 }
 
-/// An endpoint pair over shared memory.
-pub(super) fn endpoint_pair(payload: usize, extra: Extra) -> Result<EndpointPair, Unavailable> {
-    let no_memory = |error| unavailable("no shared memory", error, MORE_DESCRIPTORS);
-    let mailbox = Mailbox::create(payload).map_err(no_memory)?;
-    let handle = || mailbox.descriptor().try_clone_to_owned().map_err(no_memory);
-    let (server_line, client_line) = lifeline::pair()?;
-    let (mut server, mut client) = (vec![handle()?, server_line], vec![handle()?, client_line]);
-    server.extend(extra.server);
-    client.extend(extra.client);
-    Ok(EndpointPair { server, client, words: extra.words, leftovers: extra.leftovers, kept: None })
-}
-
-/// One end over shared memory, with the bell that `bell` makes of the
-/// lifeline and what the mechanism added.
-pub(super) fn join<B: Bell>(
-    mut handle: EndpointHandle,
-    side: Side,
-    bell: impl FnOnce(OwnedFd, EndpointHandle, Side) -> Result<B, Failure>,
-) -> Result<MailboxEndpoint<B>, Failure> {
-    if handle.descriptors.len() < 2 {
-        return Err(broken("neither memory nor a lifeline was handed over"));
-    }
-    let memory = handle.descriptors.remove(0);
-    let lifeline = handle.descriptors.remove(0);
-    let mailbox = Mailbox::open(memory, handle.payload).map_err(broken)?;
-    let bell = bell(lifeline, handle, side)?;
-    Ok(MailboxEndpoint { mailbox, bell, side, last: 0 })
+fn open<B: Bell>(payload: usize) -> Result<EndpointPair, Unavailable> {
+    let Extra { mut descriptors, words, leftovers } = B::create()?;
+    let all = || -> io::Result<_> {
+        descriptors.insert(0, Mailbox::create(payload)?.descriptor().try_clone_to_owned()?);
+        let client = descriptors.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+        Ok((descriptors, client))
+    };
+    let (server, client) = all().map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
+    Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(server, client)? })
 }
 
 /// One endpoint that leaves messages for the other.
@@ -81,6 +68,16 @@ pub(super) struct MailboxEndpoint<B> {
 impl<B: Bell> Endpoint for MailboxEndpoint<B> {
     /// There is one slot, and the answer goes where the request was.
     const QUEUES: bool = false;
+
+    fn join(mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        if handle.descriptors.len() < 2 {
+            return Err(broken("neither memory nor a lifeline was handed over"));
+        }
+        let memory = handle.descriptors.remove(0);
+        let lifeline = lifeline::of(&mut handle)?;
+        let mailbox = Mailbox::open(memory, handle.payload).map_err(broken)?;
+        Ok(MailboxEndpoint { mailbox, bell: B::open(lifeline, handle, side)?, side, last: 0 })
+    }
 
     #[inline(always)]
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {

@@ -1,26 +1,16 @@
 //! Two POSIX message queues: mq_overview(7). Their names go before they are
 //! used: a queue is a descriptor on Linux.
 
-use super::endpoint::{Side, client, descriptors, endpoint_pair, failed, random_name, server, unavailable};
+use super::endpoint::{Side, descriptors, failed, random_name, transport, unavailable};
+use super::lifeline;
 use super::queue::{Queued, Queues};
-use super::{LARGEST, lifeline};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_os::message_queue::{self, Patience, create, receive, unlink};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-pub(super) static TRANSPORT: Transport = Transport {
-    name: "posix-mq",
-    title: "POSIX message queue",
-    source: "mq_overview(7)",
-    copies: 2,
-    spins: false,
-    inheritance: None,
-    max_payload: LARGEST,
-    open,
-    server: |handle| server(handle, join),
-    client: |handle| client(handle, join),
-};
+pub(super) static TRANSPORT: Transport =
+    transport::<Queued<PosixQueues>>("posix-mq", "POSIX message queue", "mq_overview(7)", open);
 
 /// Messages a queue holds, where they are not large: as many as any user may have.
 const MESSAGES: usize = 10;
@@ -37,9 +27,7 @@ fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
             .map_err(|error| unavailable("no descriptors", error, super::endpoint::MORE_DESCRIPTORS))
     };
     let (there, back) = (queue()?, queue()?);
-    let (server_line, client_line) = lifeline::pair()?;
-    let server = vec![again(&there)?, again(&back)?, server_line];
-    Ok(endpoint_pair(server, vec![back, there, client_line]))
+    lifeline::endpoint_pair(vec![again(&there)?, again(&back)?], vec![back, there])
 }
 
 fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
@@ -58,11 +46,6 @@ fn refused(error: Errno, payload: usize) -> Unavailable {
     unavailable(&format!("no POSIX message queue for {payload} bytes"), error, &remedy)
 }
 
-fn join(mut handle: EndpointHandle, _: Side) -> Result<Queued<PosixQueues>, Failure> {
-    let [input, output, lifeline] = descriptors(&mut handle)?;
-    Queued::new(PosixQueues { input, output, limit: handle.payload, whole: Vec::new() }, lifeline)
-}
-
 struct PosixQueues {
     input: OwnedFd,
     output: OwnedFd,
@@ -73,6 +56,11 @@ struct PosixQueues {
 
 impl Queues for PosixQueues {
     const EMPTY: Errno = Errno::TIMEDOUT;
+
+    fn open(mut handle: EndpointHandle, _: Side) -> Result<Self, Failure> {
+        let [input, output] = descriptors(&mut handle)?;
+        Ok(PosixQueues { input, output, limit: handle.payload, whole: Vec::new() })
+    }
 
     #[inline]
     fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno> {

@@ -1,17 +1,22 @@
 //! Messages in two queues of the kernel, one in each direction. A queue does
 //! not know that its other user is gone: see [`lifeline`](super::lifeline).
 
-use super::endpoint::Endpoint;
-use super::lifeline::Lifeline;
-use crate::transaction::Failure;
+use super::endpoint::{Endpoint, Side, broken};
+use super::lifeline::{self, Lifeline};
+use crate::transaction::{EndpointHandle, Failure};
 use latscope_os::message_queue::Patience;
-use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 /// One endpoint's view of two queues.
 pub(super) trait Queues: Send + Sized + 'static {
     /// What the kernel says of an empty queue to those who do not wait.
     const EMPTY: Errno;
+
+    /// How often a message is copied.
+    const COPIES: u32 = 2;
+
+    /// Makes it of what was handed over beside the lifeline.
+    fn open(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
 
     /// Puts a message into the other endpoint's queue.
     fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno>;
@@ -38,9 +43,15 @@ pub(super) struct Queued<Q> {
     lifeline: Lifeline,
 }
 
-impl<Q: Queues> Queued<Q> {
-    pub(super) fn new(queues: Q, lifeline: OwnedFd) -> Result<Self, Failure> {
-        let mut watched = queues.again().map_err(super::endpoint::broken)?;
+impl<Q: Queues> Endpoint for Queued<Q> {
+    const QUEUES: bool = true;
+
+    const COPIES: u32 = Q::COPIES;
+
+    fn join(mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let lifeline = lifeline::of(&mut handle)?;
+        let queues = Q::open(handle, side)?;
+        let mut watched = queues.again().map_err(broken)?;
         let wake = move || {
             // Who sleeps for want of a message gets an empty one; if there is
             // no room for it, no thread does. Who sleeps for want of room gets
@@ -50,10 +61,6 @@ impl<Q: Queues> Queued<Q> {
         };
         Ok(Queued { queues, lifeline: Lifeline::watch(lifeline, wake)? })
     }
-}
-
-impl<Q: Queues> Endpoint for Queued<Q> {
-    const QUEUES: bool = true;
 
     #[inline]
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {

@@ -2,15 +2,12 @@
 //! ours, and goes in one system call. So it comes, unless the kernel hands it
 //! over in pieces.
 
-use super::endpoint::{Endpoint, Side, descriptors, failed};
+use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
 use crate::transaction::{EndpointHandle, Failure};
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, read, readv, write, writev};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{IoSlice, IoSliceMut};
-
-/// How often a message is copied: into the kernel and out of it.
-pub(super) const COPIES: u32 = 2;
 
 /// Bytes of the length before each message.
 pub(super) const PREFIX: usize = size_of::<u32>();
@@ -34,19 +31,6 @@ pub(super) struct Stream {
     ahead: Vec<u8>,
     /// How much of it is taken.
     taken: usize,
-}
-
-/// The end over the one descriptor of a socket.
-pub(super) fn over_socket(mut handle: EndpointHandle, _: Side) -> Result<Stream, Failure> {
-    let [socket] = descriptors(&mut handle)?;
-    let again = socket.try_clone().map_err(super::endpoint::broken)?;
-    Ok(Stream::new(socket, again, true, handle.payload))
-}
-
-/// The end over the two descriptors of pipes, the one that is read first.
-pub(super) fn over_pipes(mut handle: EndpointHandle, _: Side) -> Result<Stream, Failure> {
-    let [input, output] = descriptors(&mut handle)?;
-    Ok(Stream::new(input, output, false, handle.payload))
 }
 
 impl Stream {
@@ -119,6 +103,16 @@ impl Stream {
 
 impl Endpoint for Stream {
     const QUEUES: bool = true;
+
+    /// Over the one descriptor of a socket, or those of two pipes, the one that is read first.
+    fn join(mut handle: EndpointHandle, _: Side) -> Result<Stream, Failure> {
+        let socket = handle.descriptors.len() == 1;
+        if socket {
+            handle.descriptors.push(handle.descriptors[0].try_clone().map_err(broken)?);
+        }
+        let [input, output] = descriptors(&mut handle)?;
+        Ok(Stream::new(input, output, socket, handle.payload))
+    }
 
     #[inline]
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {

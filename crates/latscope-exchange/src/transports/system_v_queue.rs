@@ -1,27 +1,16 @@
 //! Two System V message queues: msgop(2).
 
-use super::endpoint::{Side, client, descriptors, failed, numbers, server, unavailable};
+use super::endpoint::{Side, failed, numbers, transport, unavailable};
+use super::lifeline;
 use super::queue::{Queued, Queues};
-use super::{LARGEST, lifeline};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::system_v::{Message, Patience, create_queue};
 use rustix::io::Errno;
 use std::fs;
 
-pub(super) static TRANSPORT: Transport = Transport {
-    name: "sysv-mq",
-    title: "System V message queue",
-    source: "msgop(2)",
-    // Twice in the kernel, and behind the type of the message on both sides.
-    copies: 4,
-    spins: false,
-    inheritance: None,
-    max_payload: LARGEST,
-    open,
-    server: |handle| server(handle, join),
-    client: |handle| client(handle, join),
-};
+pub(super) static TRANSPORT: Transport =
+    transport::<Queued<SystemVQueues>>("sysv-mq", "System V message queue", "msgop(2)", open);
 
 fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     // A longer one is refused, or waits for room that never comes.
@@ -43,24 +32,14 @@ fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let first = Leftovers::from([Leftover::SystemVQueue(there)]);
     let back = queue()?;
     let leftovers = first.and(Leftover::SystemVQueue(back));
-    let (server_line, client_line) = lifeline::pair()?;
     let words = vec![there.to_string(), back.to_string()];
-    Ok(EndpointPair { server: vec![server_line], client: vec![client_line], words, leftovers, kept: None })
+    Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(Vec::new(), Vec::new())? })
 }
 
 /// A limit of the kernel, bytes; where it does not tell, what is usual.
 fn limit(name: &str) -> usize {
     let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(8192)
-}
-
-fn join(mut handle: EndpointHandle, side: Side) -> Result<Queued<SystemVQueues>, Failure> {
-    let queues: [i32; 2] = numbers(&handle)?;
-    let [lifeline] = descriptors(&mut handle)?;
-    // In the order of the sides that put into them.
-    let (input, output) = (queues[side.other()], queues[side.own()]);
-    let message = Message::with_capacity(handle.payload);
-    Queued::new(SystemVQueues { input, output, message }, lifeline)
 }
 
 struct SystemVQueues {
@@ -71,6 +50,16 @@ struct SystemVQueues {
 
 impl Queues for SystemVQueues {
     const EMPTY: Errno = Errno::NOMSG;
+
+    /// Twice in the kernel, and behind the type of the message on both sides.
+    const COPIES: u32 = 4;
+
+    fn open(handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let queues: [i32; 2] = numbers(&handle)?;
+        // In the order of the sides that put into them.
+        let (input, output) = (queues[side.other()], queues[side.own()]);
+        Ok(SystemVQueues { input, output, message: Message::with_capacity(handle.payload) })
+    }
 
     #[inline]
     fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno> {

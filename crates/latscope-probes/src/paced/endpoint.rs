@@ -6,7 +6,7 @@ use super::{Form, MEMORY, Means, Rules};
 use crate::wake::waiter::{Monotonic, sleep_until};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::hold::hold;
-use latscope_exchange::Lanes;
+use latscope_exchange::notify::counter::Lanes;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::worker::{die_with, inherited};

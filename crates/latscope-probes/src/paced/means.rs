@@ -2,7 +2,7 @@
 
 use super::Means;
 use super::board::{Board, Word};
-use latscope_exchange::Lanes;
+use latscope_exchange::notify::counter::Lanes;
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::futex::Tokens;
 use latscope_os::message_queue::{self, Patience};

@@ -16,8 +16,7 @@ use latscope_core::statistics::median;
 use latscope_core::units::format_size;
 use latscope_exchange::Call;
 use latscope_exchange::echo;
-use latscope_exchange::pipe;
-use latscope_exchange::wait::Block;
+use latscope_exchange::links;
 use latscope_os::child::{self, Child, sum};
 use latscope_os::clock::Clock;
 use rustix::fd::{AsFd, OwnedFd};
@@ -150,7 +149,7 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
 /// off each, ns.
 fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let alone = alone(&bench.timebase(), &[])?;
-    let (mut near, far) = pipe::pair::<Block>()?;
+    let (mut near, far) = links::pipe()?;
     let partner = std::thread::Builder::new().spawn(move || {
         let _measuring = Measuring::hold();
         let settled = placement::settle(Placement::SameCore, cpu);

@@ -10,14 +10,11 @@ use latscope_core::plan::{Point, Policy, Stop};
 use latscope_core::report::{Better, Semantics};
 use latscope_exchange::Call;
 use latscope_exchange::Link;
-use latscope_exchange::condvar;
 use latscope_exchange::echo;
-use latscope_exchange::eventfd;
-use latscope_exchange::futex;
-use latscope_exchange::pipe;
-use latscope_exchange::semaphore;
-use latscope_exchange::unix_stream;
-use latscope_exchange::wait::Block;
+use latscope_exchange::links;
+use latscope_os::futex::Tokens;
+use latscope_os::monitor::Monitor;
+use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::Scope;
 use latscope_os::usage::thread_counts;
 use std::time::{Duration, Instant};
@@ -122,13 +119,15 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
         };
         let measured = match points[index].probe.as_str() {
             "sync.semaphore" => {
-                measure(bench, index, placement, cpus, semaphore::pair::<Block>(Scope::Threads))
+                measure(bench, index, placement, cpus, links::counters::<Semaphore>(Scope::Threads))
             }
-            "sync.futex" => measure(bench, index, placement, cpus, futex::pair::<Block>(Scope::Threads)),
-            "sync.condvar" => measure(bench, index, placement, cpus, condvar::pair::<Block>(Scope::Threads)),
-            "sync.eventfd" => measure(bench, index, placement, cpus, eventfd::pair::<Block>()),
-            "sync.pipe" => measure(bench, index, placement, cpus, pipe::pair::<Block>()),
-            "sync.unix-stream" => measure(bench, index, placement, cpus, unix_stream::pair::<Block>()),
+            "sync.futex" => measure(bench, index, placement, cpus, links::counters::<Tokens>(Scope::Threads)),
+            "sync.condvar" => {
+                measure(bench, index, placement, cpus, links::counters::<Monitor>(Scope::Threads))
+            }
+            "sync.eventfd" => measure(bench, index, placement, cpus, links::eventfd()),
+            "sync.pipe" => measure(bench, index, placement, cpus, links::pipe()),
+            "sync.unix-stream" => measure(bench, index, placement, cpus, links::unix_stream()),
             other => anyhow::bail!("{other} is no hand-off"),
         };
         if let Err(error) = measured {

@@ -4,10 +4,8 @@ use super::activations::{Waiter, Woken};
 use super::thread::{ClockName, Method, Thread, Via};
 use anyhow::{Context, Result};
 use latscope_exchange::Link;
-use latscope_exchange::eventfd;
-use latscope_exchange::futex;
-use latscope_exchange::pipe;
-use latscope_exchange::wait::Block;
+use latscope_exchange::links;
+use latscope_os::futex::Tokens;
 use latscope_os::posix_timer::{PosixTimer, TimerClock};
 use latscope_os::shared_cell::Scope;
 use rustix::fd::OwnedFd;
@@ -249,9 +247,9 @@ impl Hopper {
 pub fn hop(thread: &Thread) -> Result<Option<(Hop, Hopper)>> {
     let (receiver, sender): (Box<dyn Link>, Box<dyn Link>) = match thread.via {
         Via::Direct => return Ok(None),
-        Via::Thread => boxed(futex::pair::<Block>(Scope::Threads).context("no futex for the hop")?),
-        Via::Eventfd => boxed(eventfd::pair::<Block>().context("no eventfd for the hop")?),
-        Via::Pipe => boxed(pipe::pair::<Block>().context("no pipe for the hop")?),
+        Via::Thread => boxed(links::counters::<Tokens>(Scope::Threads).context("no futex for the hop")?),
+        Via::Eventfd => boxed(links::eventfd().context("no eventfd for the hop")?),
+        Via::Pipe => boxed(links::pipe().context("no pipe for the hop")?),
     };
     let handed_over = Arc::new(HandedOver([const { [const { AtomicU64::new(0) }; 2] }; BACKLOG]));
     let now = match thread.clock {

@@ -4,11 +4,11 @@
 mod sysfs;
 
 use super::{Channel, Failure, Opt, Order, Transport};
+use crate::notify::readable;
 use anyhow::{Context, Result, bail, ensure};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::rpmsg_char::{self, ANY};
 use latscope_rpmsg::link::Unsent;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open as open_file};
 use rustix::io::Errno;
@@ -226,11 +226,7 @@ impl Channel for Device {
             if left == 0 {
                 return Err(Failure::Timeout);
             }
-            let time = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
-            match poll(&mut [PollFd::new(&self.endpoint.file, PollFlags::IN)], Some(&time)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(failure(error)),
-            }
+            readable(&self.endpoint.file, Duration::from_nanos(left))?;
         }
     }
 

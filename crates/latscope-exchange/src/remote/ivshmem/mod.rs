@@ -4,9 +4,10 @@
 mod machine;
 mod words;
 
-use super::kicks::{Kicks, Spin};
+use super::kicks::Kicks;
 use super::rings::{Far, Rings};
 use super::{Channel, Opt, Order, Transport};
+use crate::notify::Notifier;
 use anyhow::{Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::ivshmem::Doorbell;
@@ -70,10 +71,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let (window, doorbell) = (machine.window(), machine.doorbell());
     LAYOUT.reset(&window)?;
     machine.order(if doorbell.is_some() { Control::Doorbell } else { Control::Link })?;
-    let kicks: Box<dyn Kicks> = match doorbell {
-        Some(doorbell) => Box::new(Bell(doorbell)),
-        None => Box::new(Spin),
-    };
+    let kicks = doorbell.map_or(Kicks::SPIN, |doorbell| Kicks::new(Bell(doorbell), 0));
     let guest = Guest { machine, emulated: order.text(ACCEL.name) != "kvm" };
     let until = monotonic_ns() + CONNECT_TIMEOUT.as_nanos() as u64;
     let rings = Rings::join(&LAYOUT, window, kicks, Box::new(guest), order.service.name(), until)?;
@@ -113,16 +111,12 @@ impl Far for Guest {
 /// Kicks by the device's doorbell.
 struct Bell(Rc<Doorbell>);
 
-impl Kicks for Bell {
-    fn kick(&self) -> io::Result<()> {
+impl Notifier for Bell {
+    fn notify(&mut self) -> io::Result<()> {
         self.0.kick()
     }
 
-    fn sleep(&self, ns: u64) -> io::Result<bool> {
-        self.0.wait(Duration::from_nanos(ns))
-    }
-
-    fn spin_ns(&self) -> u64 {
-        0
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        self.0.wait(timeout.unwrap_or(Duration::MAX))
     }
 }

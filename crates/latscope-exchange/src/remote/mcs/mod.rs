@@ -8,6 +8,7 @@ mod tests;
 use super::kicks::Kicks;
 use super::rings::{Far, Rings};
 use super::{Channel, Opt, Order, Transport};
+use crate::notify::Notifier;
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::mcs::{Device, Reserved};
@@ -15,7 +16,6 @@ use latscope_os::window::Window as Mapped;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::table::{self, Ring, Table};
 use latscope_rpmsg::{Memory, Window, window::Pool};
-use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -180,9 +180,9 @@ fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, timeout: Durat
     let memory = board.map(shared, SIZE).context("the shared memory cannot be mapped")?;
     memory.clear(shared, SIZE)?;
     let entry = setup.entry.unwrap_or(image.entry);
-    let kicks = Interrupts { board, cpu, entry, started: Cell::new(false) };
+    let interrupts = Interrupts { board, cpu, entry, started: false };
     let until = monotonic_ns() + timeout.as_nanos() as u64;
-    Rings::join(&layout(shared), memory, Box::new(kicks), Box::new(Client), service.name(), until)
+    Rings::join(&layout(shared), memory, Kicks::new(interrupts, 0), Box::new(Client), service.name(), until)
 }
 
 /// That what begins in the first of the reserved memories ends there, which the module does not
@@ -200,23 +200,19 @@ struct Interrupts {
     board: Rc<dyn Board>,
     cpu: u32,
     entry: u64,
-    started: Cell<bool>,
+    started: bool,
 }
 
-impl Kicks for Interrupts {
-    fn kick(&self) -> io::Result<()> {
-        match self.started.replace(true) {
+impl Notifier for Interrupts {
+    fn notify(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.started, true) {
             true => self.board.notify(self.cpu),
             false => self.board.start(self.cpu, self.entry),
         }
     }
 
-    fn sleep(&self, ns: u64) -> io::Result<bool> {
-        self.board.wait(Duration::from_nanos(ns))
-    }
-
-    fn spin_ns(&self) -> u64 {
-        0
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        self.board.wait(timeout.unwrap_or(Duration::MAX))
     }
 }
 

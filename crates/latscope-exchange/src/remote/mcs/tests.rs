@@ -4,13 +4,13 @@ use super::*;
 use latscope_rpmsg::Remote;
 use latscope_rpmsg::echo::Echo;
 use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::remote::kicks::readable;
+use crate::notify::readable;
 use crate::remote::rings::PAYLOAD;
 
 const BASE: usize = 0x7000_0000;
@@ -89,7 +89,7 @@ impl Board for Fake {
     }
 
     fn wait(&self, timeout: Duration) -> io::Result<bool> {
-        let ready = readable(self.to_host.as_fd(), timeout.as_nanos() as u64)?;
+        let ready = readable(&self.to_host, timeout)?;
         if ready {
             rustix::io::read(&self.to_host, &mut [0; 8])?;
         }
@@ -110,7 +110,7 @@ fn client(memory: &Mapped, interrupt: &OwnedFd, to_host: &OwnedFd, end: &AtomicB
         }
         if progress.step.is_waiting()
             && !echo.listen().unwrap()
-            && readable(interrupt.as_fd(), 10_000_000).unwrap()
+            && readable(interrupt, Duration::from_millis(10)).unwrap()
         {
             rustix::io::read(interrupt, &mut [0; 8]).unwrap();
         }

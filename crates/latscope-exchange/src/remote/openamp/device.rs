@@ -57,12 +57,10 @@ impl Device {
         let (stream, _) = listener.accept()?;
         // A second driver is refused: there is one pair of rings.
         drop(listener);
-        let socket = Socket::new(stream, self.spin_ns)?;
-        match self.serve(&socket) {
+        match self.serve(Kicks::new(Socket::new(stream)?, self.spin_ns)) {
             Err(error) if is_end(&error) => {}
             other => other?,
         }
-        drop(socket);
         self.keep(1, None);
         Ok(())
     }
@@ -74,14 +72,14 @@ impl Device {
         names.extend(another);
     }
 
-    fn serve(&self, socket: &Socket) -> Result<()> {
+    fn serve(&self, mut kicks: Kicks) -> Result<()> {
         loop {
             match LAYOUT.remote(self.memory.clone()) {
                 Ok(Some(mut remote)) => {
-                    announce_demo(&mut remote, socket)?;
-                    echo::serve(Echo::new(remote), socket)?;
+                    announce_demo(&mut remote, &mut kicks)?;
+                    echo::serve(Echo::new(remote), &mut kicks)?;
                 }
-                Ok(None) | Err(Fault::Stale) => drop(socket.sleep(MILLISECOND)?),
+                Ok(None) | Err(Fault::Stale) => drop(kicks.sleep(MILLISECOND)?),
                 Err(fault) => return Err(fault.into()),
             }
         }
@@ -89,7 +87,7 @@ impl Device {
 }
 
 /// The name that OpenAMP's own ping looks for is that of an endpoint that echoes anything.
-fn announce_demo(remote: &mut Remote<Memory>, kicks: &Socket) -> io::Result<()> {
+fn announce_demo(remote: &mut Remote<Memory>, kicks: &mut Kicks) -> io::Result<()> {
     if !remote.names() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+use super::kicks::Kicks;
 use super::rings::Rings;
 use super::shm::PARK_AFTER;
 use super::{Channel, Opt, Order, Transport};
@@ -106,8 +107,8 @@ fn drive(
         bail!("another driver is at work in the shared memory: end it first");
     }
     let window = window(table, memory.size())?;
-    let far = Socket::new(stream.try_clone()?, spin_ns)?;
-    Rings::join(&window, memory, Box::new(Socket::new(stream, spin_ns)?), Box::new(far), name, until)
+    let far = Socket::new(stream.try_clone()?)?;
+    Rings::join(&window, memory, Kicks::new(Socket::new(stream)?, spin_ns), Box::new(far), name, until)
 }
 
 /// Bytes that a window may have: 32 buffers of each direction, to what 32 bits can address.

@@ -1,10 +1,9 @@
 //! The socket: a byte is a kick, whatever it is, and its end is that of the other side.
 
-use super::super::kicks::{Kicks, readable};
 use super::super::rings::Far;
 use super::files::Own;
+use crate::notify::{Notifier, readable};
 use anyhow::{Context, Result, bail};
-use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io;
@@ -15,46 +14,39 @@ use std::time::{Duration, Instant};
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Socket {
-    stream: UnixStream,
-    spin_ns: u64,
-}
+pub struct Socket(UnixStream);
 
 impl Socket {
-    /// Takes a connection, for a side that looks so many ns before it sleeps.
+    /// Takes a connection.
     ///
     /// # Errors
     /// None that is known.
-    pub fn new(stream: UnixStream, spin_ns: u64) -> io::Result<Socket> {
+    pub fn new(stream: UnixStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
-        Ok(Socket { stream, spin_ns })
+        Ok(Socket(stream))
     }
 }
 
-impl Kicks for Socket {
-    fn kick(&self) -> io::Result<()> {
-        match send(&self.stream, &[1], SendFlags::NOSIGNAL) {
+impl Notifier for Socket {
+    fn notify(&mut self) -> io::Result<()> {
+        match send(&self.0, &[1], SendFlags::NOSIGNAL) {
             // A full socket has kicks enough.
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn sleep(&self, ns: u64) -> io::Result<bool> {
-        if !readable(self.stream.as_fd(), ns)? {
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        if !readable(&self.0, timeout.unwrap_or(Duration::MAX))? {
             return Ok(false);
         }
         let mut kicks = [0; 64];
-        match recv(&self.stream, &mut kicks, RecvFlags::empty()) {
+        match recv(&self.0, &mut kicks, RecvFlags::empty()) {
             Ok((_, 0)) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, CLOSED)),
             Ok(_) => Ok(true),
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
-    }
-
-    fn spin_ns(&self) -> u64 {
-        self.spin_ns
     }
 }
 
@@ -62,7 +54,7 @@ const CLOSED: &str = "the other side closed the socket";
 
 impl Far for Socket {
     fn ended(&mut self) -> Option<String> {
-        match recv(&self.stream, &mut [0], RecvFlags::PEEK) {
+        match recv(&self.0, &mut [0], RecvFlags::PEEK) {
             Ok((_, 0)) | Err(Errno::CONNRESET) => Some(CLOSED.into()),
             _ => None,
         }

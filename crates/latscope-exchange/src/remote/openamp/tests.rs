@@ -2,8 +2,8 @@
 
 use super::device::Device;
 use super::*;
+use crate::notify::Notifier;
 use crate::remote::Failure;
-use crate::remote::kicks::Kicks;
 use crate::remote::rings::PAYLOAD;
 use latscope_rpmsg::echo::{Echo, Service};
 use latscope_rpmsg::header::NAME_SERVICE;
@@ -171,7 +171,7 @@ fn serve_as_openamp(room: &Room, offered: u32, config: &[u8], end: &AtomicBool) 
     memory.write(0x58, config).unwrap();
     let (listener, _name) = socket::listen(&room.socket()).unwrap();
     let (stream, _) = listener.accept().unwrap();
-    let kicks = Socket::new(stream, 0).unwrap();
+    let mut kicks = Socket::new(stream).unwrap();
     while memory.load_u8(0x2C).unwrap() & status::DRIVER_OK == 0 {
         thread::yield_now();
     }
@@ -180,7 +180,7 @@ fn serve_as_openamp(room: &Room, offered: u32, config: &[u8], end: &AtomicBool) 
     if memory.load_u32(0x20).unwrap() & seen.0 & 1 != 0 {
         let name = Announcement { name: DEMO, address: 0x400, destroyed: false };
         remote.send(0x400, NAME_SERVICE, &name.bytes()).unwrap();
-        kicks.kick().unwrap();
+        kicks.notify().unwrap();
     }
     let mut payload = [0; 8192];
     while !end.load(Ordering::Relaxed) {
@@ -188,7 +188,7 @@ fn serve_as_openamp(room: &Room, offered: u32, config: &[u8], end: &AtomicBool) 
         let (source, destination) = (message.header.source, message.header.destination);
         if destination == 0x400 {
             remote.send(0x400, source, &payload[..message.length]).unwrap();
-            kicks.kick().unwrap();
+            kicks.notify().unwrap();
         }
     }
     seen

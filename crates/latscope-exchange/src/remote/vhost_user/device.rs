@@ -2,12 +2,12 @@
 
 use super::memory::Guest;
 use super::wire::Message;
+use crate::notify::eventfd;
 use anyhow::{Context, Result, ensure};
 use latscope_rpmsg::Remote;
 use latscope_rpmsg::echo::{Echo, Service};
 use latscope_rpmsg::ring::Layout;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
 use std::os::unix::net::UnixStream;
 
 /// The longest payload of a buffer of Linux, bytes.
@@ -107,7 +107,12 @@ impl Device {
         for _ in 0..STEPS {
             let progress = echo.poll();
             let wanted = [progress.kick_transmit, progress.kick_receive];
-            calls.iter().zip(wanted).filter(|(_, wanted)| *wanted).try_for_each(|(call, _)| ring(*call))?;
+            calls
+                .iter()
+                .zip(wanted)
+                .filter(|(_, wanted)| *wanted)
+                .filter_map(|(call, _)| *call)
+                .try_for_each(eventfd::signal)?;
             if progress.step.is_waiting() {
                 return Ok(echo.listen().unwrap_or(false));
             }
@@ -230,14 +235,4 @@ fn accept(offered: u64, message: &Message) -> Result<u64> {
     let asked = message.number()?;
     ensure!(asked & !offered == 0, "features {asked:#x} were not offered");
     Ok(asked)
-}
-
-/// Interrupts the guest.
-fn ring(call: Option<&OwnedFd>) -> Result<()> {
-    let Some(call) = call else { return Ok(()) };
-    match rustix::io::write(call, &1u64.to_ne_bytes()) {
-        // A full counter is a kick, too.
-        Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }

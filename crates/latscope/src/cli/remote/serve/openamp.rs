@@ -5,18 +5,18 @@ use crate::cli::remote::options::check_used;
 use anyhow::{Context, Result, ensure};
 use clap::ArgMatches;
 use latscope_core::units::CpuList;
+use latscope_exchange::notify::readable;
 use latscope_exchange::remote::Opt;
-use latscope_exchange::remote::kicks::readable;
 use latscope_exchange::remote::openamp::device::Device;
 use latscope_exchange::remote::openamp::{PLACES, WAITS, spin_ns};
 use latscope_os::sched;
 use latscope_os::signal::{Signals, TERMINATION};
-use rustix::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Between two looks whether the thread that serves has failed, ns.
-const LOOK: u64 = 200_000_000;
+/// Between two looks whether the thread that serves has failed.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Serves until a signal comes.
 ///
@@ -49,7 +49,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         }
     });
     while !thread.is_finished() {
-        if readable(signals.as_fd(), LOOK)? {
+        if readable(&signals, LOOK)? {
             device.remove();
             return Ok(Exit::Done);
         }

@@ -1,0 +1,87 @@
+//! Notifications that are counts in shared memory: none is lost.
+
+use super::{Notifier, without};
+use latscope_os::futex::Tokens;
+use latscope_os::monitor::Monitor;
+use latscope_os::semaphore::Semaphore;
+use latscope_os::shared_cell::{Lane, Shareable, SharedCell};
+use std::io;
+use std::time::Duration;
+
+/// Something in shared memory that counts tokens, on which a thread can wait for one.
+pub trait TokenCounter: Shareable {
+    /// Adds a token and wakes the thread that waits for one.
+    ///
+    /// # Errors
+    /// There is no room for more tokens.
+    fn give(&self) -> io::Result<()>;
+
+    /// Takes a token, sleeping while there is none.
+    fn take(&self);
+}
+
+/// futex(2) without a library between.
+impl TokenCounter for Tokens {
+    #[inline]
+    fn give(&self) -> io::Result<()> {
+        Tokens::give(self);
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&self) {
+        Tokens::take(self);
+    }
+}
+
+/// A pthread mutex and condition variable: the giver locks, counts, unlocks and
+/// signals; the taker waits for the count under the mutex.
+impl TokenCounter for Monitor {
+    #[inline]
+    fn give(&self) -> io::Result<()> {
+        Monitor::give(self);
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&self) {
+        Monitor::take(self);
+    }
+}
+
+/// sem_post(3), sem_wait(3).
+impl TokenCounter for Semaphore {
+    #[inline]
+    fn give(&self) -> io::Result<()> {
+        self.post()
+    }
+
+    #[inline]
+    fn take(&self) {
+        self.wait();
+    }
+}
+
+/// The memory of both directions: a lane for what each side sends.
+pub type Lanes<T> = SharedCell<[Lane<T>; 2]>;
+
+/// Side 0 or 1 of two counts.
+#[derive(Debug)]
+pub struct Counters<T: TokenCounter> {
+    pub(crate) lanes: Lanes<T>,
+    pub(crate) side: usize,
+}
+
+impl<T: TokenCounter> Notifier for Counters<T> {
+    #[inline]
+    fn notify(&mut self) -> io::Result<()> {
+        self.lanes[self.side].signal.give()
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        without(timeout)?;
+        self.lanes[1 - self.side].signal.take();
+        Ok(true)
+    }
+}

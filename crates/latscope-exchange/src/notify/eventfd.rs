@@ -1,0 +1,75 @@
+//! Event descriptors: eventfd(2).
+
+use super::{Notifier, readable};
+use rustix::event::EventfdFlags;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, read, write};
+use std::io;
+use std::time::Duration;
+
+/// One side of two event descriptors.
+#[derive(Debug)]
+pub struct Eventfd {
+    pub(crate) input: OwnedFd,
+    output: OwnedFd,
+}
+
+/// Two descriptors, in the order of the sides that write to them.
+///
+/// # Errors
+/// No descriptors left.
+pub(crate) fn create(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
+    let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | flags);
+    Ok([eventfd()?, eventfd()?])
+}
+
+impl Eventfd {
+    /// Side 0 or 1 of what [`create`] made.
+    pub(crate) fn new([first, second]: [OwnedFd; 2], side: usize) -> Eventfd {
+        match side {
+            0 => Eventfd { output: first, input: second },
+            _ => Eventfd { output: second, input: first },
+        }
+    }
+}
+
+/// Adds one. A full counter wakes, too.
+#[inline]
+pub(crate) fn signal(event: &OwnedFd) -> io::Result<()> {
+    loop {
+        match write(event, &1u64.to_ne_bytes()) {
+            Ok(_) | Err(Errno::AGAIN) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+impl Notifier for Eventfd {
+    #[inline]
+    fn notify(&mut self) -> io::Result<()> {
+        signal(&self.output)
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        if let Some(timeout) = timeout
+            && !readable(&self.input, timeout)?
+        {
+            return Ok(false);
+        }
+        let mut count = [0; 8];
+        loop {
+            match read(&self.input, &mut count) {
+                Ok(_) => return Ok(true),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.input.as_fd())
+    }
+}

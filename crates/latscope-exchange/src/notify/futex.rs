@@ -1,0 +1,40 @@
+//! A futex on which a side sleeps: how often it was notified meanwhile does not matter.
+
+use super::Notifier;
+use latscope_os::futex::Bell;
+use latscope_os::shared_cell::{Lane, SharedCell};
+use std::io;
+use std::time::Duration;
+
+/// A word for each side, on which that side sleeps.
+pub(crate) type Bells = SharedCell<[Lane<Bell>; 2]>;
+
+/// One side of two words in memory that both map.
+#[derive(Debug)]
+pub struct Futex {
+    bells: Bells,
+    /// Which of them is ours.
+    ours: usize,
+    seen: u32,
+}
+
+impl Futex {
+    /// The side that sleeps on the word of this number.
+    pub(crate) fn new(bells: Bells, ours: usize) -> Futex {
+        let seen = bells[ours].signal.rings();
+        Futex { bells, ours, seen }
+    }
+}
+
+impl Notifier for Futex {
+    fn notify(&mut self) -> io::Result<()> {
+        self.bells[1 - self.ours].signal.ring();
+        Ok(())
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let ns = timeout.map_or(u64::MAX, |timeout| timeout.as_nanos() as u64);
+        let rings = self.bells[self.ours].signal.wait(self.seen, ns);
+        Ok(std::mem::replace(&mut self.seen, rings) != rings)
+    }
+}

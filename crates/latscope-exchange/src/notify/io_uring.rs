@@ -1,0 +1,78 @@
+//! Messages between io_uring instances: IORING_OP_MSG_RING.
+
+use super::{Notifier, without};
+use latscope_os::ring::{self, Completion, Layout, Ring};
+use rustix::fd::{AsFd, OwnedFd};
+use std::io;
+use std::time::Duration;
+
+/// What a message is marked with.
+const MARK: u64 = 1;
+
+/// One side of two instances.
+#[derive(Debug)]
+pub struct IoUring(Ring);
+
+/// Two instances, in the order of the sides whose they are.
+///
+/// # Errors
+/// The kernel has none, or one that knows no messages.
+pub(crate) fn create() -> io::Result<([OwnedFd; 2], Layout)> {
+    let (first, layout) = ring::create()?;
+    let (second, _) = ring::create()?;
+    check_messages(&first, layout)?;
+    Ok(([first, second], layout))
+}
+
+/// Has a ring send itself a message: an older kernel knows no such operation.
+fn check_messages(descriptor: &OwnedFd, layout: Layout) -> io::Result<()> {
+    let mut ring = Ring::open(descriptor.try_clone()?, layout, descriptor.try_clone()?)?;
+    ring.prepare_message(MARK)?;
+    ring.enter(1)?;
+    match ring.completion() {
+        Some(Completion { mark: MARK, result: 0 }) => Ok(()),
+        Some(completion) => Err(io::Error::from_raw_os_error(-completion.result)),
+        None => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+impl IoUring {
+    /// Side 0 or 1 of what [`create`] made.
+    ///
+    /// # Errors
+    /// They are not two such instances.
+    pub(crate) fn open([first, second]: [OwnedFd; 2], layout: Layout, side: usize) -> io::Result<IoUring> {
+        let (own, peer) = if side == 0 { (first, second) } else { (second, first) };
+        Ok(IoUring(Ring::open(own, layout, peer)?))
+    }
+
+    /// What wakes this side, from another thread: a ring of its own.
+    pub(crate) fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
+        let to = self.0.as_fd().try_clone_to_owned()?;
+        let (descriptor, layout) = ring::create()?;
+        let mut ring = Ring::open(descriptor, layout, to)?;
+        // It fails only where the ring does not work any more.
+        Ok(move || drop(ring.prepare_message(MARK).and_then(|()| ring.enter(0))))
+    }
+}
+
+impl Notifier for IoUring {
+    /// The message goes with the next wait: one system call for both.
+    #[inline]
+    fn notify(&mut self) -> io::Result<()> {
+        self.0.prepare_message(MARK)
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        without(timeout)?;
+        loop {
+            self.0.enter(1)?;
+            match self.0.completion() {
+                Some(Completion { mark: MARK, .. }) => return Ok(true),
+                Some(Completion { result, .. }) => return Err(io::Error::from_raw_os_error(-result)),
+                None => {}
+            }
+        }
+    }
+}

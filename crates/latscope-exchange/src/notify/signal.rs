@@ -1,0 +1,94 @@
+//! Queued signals to the thread that waits: sigqueue(3), sigwaitinfo(2).
+
+use super::{Notifier, without};
+use latscope_os::queued_signal::{self, Address, receiver};
+use latscope_os::shared_cell::{Lane, SharedCell};
+use rustix::io::Errno;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The waiting thread of each side: 0 before one waits.
+pub(crate) type Waiting = SharedCell<[Lane<AtomicU64>; 2]>;
+
+/// One side of two processes that signal each other.
+#[derive(Debug)]
+pub struct QueuedSignal {
+    waiting: Waiting,
+    side: usize,
+    told: Option<Address>,
+    /// Whether the peer is gone.
+    gone: Arc<AtomicBool>,
+}
+
+impl QueuedSignal {
+    /// Side 0 or 1; `gone` is true from before the call of its waker.
+    pub(crate) fn new(waiting: Waiting, side: usize, gone: Arc<AtomicBool>) -> QueuedSignal {
+        QueuedSignal { waiting, side, told: None, gone }
+    }
+
+    /// What wakes this side, from another thread.
+    pub(crate) fn waker(&self) -> impl FnMut() + Send + 'static {
+        let (waiting, side) = (self.waiting.clone(), self.side);
+        move || {
+            if let Some(address) = waiting_on(&waiting, side) {
+                // The thread is gone, or so many are queued that it does not sleep.
+                let _ = queued_signal::send(address);
+            }
+        }
+    }
+
+    /// Tells the peer which thread of this side waits, before it may have to.
+    #[inline]
+    fn tell(&mut self) -> io::Result<()> {
+        let own = receiver()?;
+        if self.told != Some(own) {
+            let packed = u64::from(own.process) << 32 | u64::from(own.thread);
+            self.waiting[self.side].signal.store(packed, Ordering::SeqCst);
+            self.told = Some(own);
+        }
+        Ok(())
+    }
+
+    /// The peer's waiting thread, which at the very beginning is awaited.
+    #[inline]
+    fn peer(&self) -> io::Result<Address> {
+        loop {
+            if let Some(address) = waiting_on(&self.waiting, 1 - self.side) {
+                return Ok(address);
+            }
+            if self.gone.load(Ordering::SeqCst) {
+                return Err(Errno::SRCH.into());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[inline]
+fn waiting_on(waiting: &Waiting, side: usize) -> Option<Address> {
+    match waiting[side].signal.load(Ordering::SeqCst) {
+        0 => None,
+        packed => Some(Address { process: (packed >> 32) as u32, thread: packed as u32 }),
+    }
+}
+
+impl Notifier for QueuedSignal {
+    #[inline]
+    fn notify(&mut self) -> io::Result<()> {
+        self.tell()?;
+        Ok(queued_signal::send(self.peer()?)?)
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        without(timeout)?;
+        self.tell()?;
+        // The peer's end may have been told to another thread that this one waited.
+        if !self.gone.load(Ordering::SeqCst) {
+            queued_signal::wait()?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,34 @@
+//! Two System V semaphores of a set: semop(2).
+
+use super::{Notifier, without};
+use latscope_os::system_v::change;
+use rustix::io::Errno;
+use std::io;
+use std::time::Duration;
+
+/// One side of a set of two: what side 0 posts and what side 1 posts.
+#[derive(Debug)]
+pub struct SystemVSemaphores {
+    pub(crate) set: i32,
+    pub(crate) side: u16,
+}
+
+/// A set that is not there any more was removed with the run.
+#[cold]
+fn removed(error: Errno) -> Errno {
+    if error == Errno::INVAL { Errno::IDRM } else { error }
+}
+
+impl Notifier for SystemVSemaphores {
+    #[inline]
+    fn notify(&mut self) -> io::Result<()> {
+        Ok(change(self.set, self.side, 1).map_err(removed)?)
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        without(timeout)?;
+        change(self.set, 1 - self.side, -1).map_err(removed)?;
+        Ok(true)
+    }
+}

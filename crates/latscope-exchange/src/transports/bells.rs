@@ -1,0 +1,268 @@
+//! What tells that a message is in shared memory: notifications, or a look at the memory.
+
+use super::endpoint::{MORE_DESCRIPTORS, Side, broken, descriptors, failed, numbers, unavailable};
+use super::lifeline::Lifeline;
+use super::mailbox::{Bell, Extra, with};
+use crate::notify::Notifier;
+use crate::notify::counter::{Counters, Lanes, TokenCounter};
+use crate::notify::eventfd::{self, Eventfd};
+use crate::notify::io_uring::{self, IoUring};
+use crate::notify::signal::{QueuedSignal, Waiting};
+use crate::notify::system_v::SystemVSemaphores;
+use crate::transaction::{EndpointHandle, Failure, Transport, Unavailable};
+use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_os::futex::Tokens;
+use latscope_os::ring::Layout;
+use latscope_os::semaphore::Semaphore;
+use latscope_os::shared_cell::{Lane, Scope, Shareable, SharedCell};
+use latscope_os::system_v::{change, create_semaphores};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use std::hint::spin_loop;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+pub(super) static SPIN: Transport = Transport {
+    spins: true,
+    ..with::<Watched>("spin", "shared memory, spinning", "memfd_create(2), mmap(2)")
+};
+
+pub(super) static FUTEX: Transport =
+    with::<Notified<Counters<Tokens>>>("futex", "shared memory, futex", "futex(2), memfd_create(2)");
+
+pub(super) static POSIX_SEMAPHORE: Transport = with::<Notified<Counters<Semaphore>>>(
+    "posix-semaphore",
+    "shared memory, POSIX semaphore",
+    "sem_overview(7), memfd_create(2)",
+);
+
+pub(super) static SYSTEM_V_SEMAPHORE: Transport = with::<Notified<SystemVSemaphores>>(
+    "sysv-semaphore",
+    "shared memory, System V semaphore",
+    "semop(2), memfd_create(2)",
+);
+
+pub(super) static EVENTFD: Transport =
+    with::<Notified<Eventfd>>("eventfd", "shared memory, eventfd", "eventfd(2), memfd_create(2)");
+
+pub(super) static SIGNAL: Transport =
+    with::<Notified<QueuedSignal>>("signal", "shared memory, queued signal", "sigqueue(3), sigwaitinfo(2)");
+
+pub(super) static IO_URING: Transport = with::<Notified<IoUring>>(
+    "io-uring",
+    "shared memory, io_uring message",
+    "io_uring_enter(2), IORING_OP_MSG_RING",
+);
+
+/// A means of notification between two processes.
+trait Means: Notifier + Send + Sized + 'static {
+    /// Makes what both processes are handed.
+    fn create() -> Result<Extra, Unavailable>;
+
+    /// Makes one side of it; `gone` tells whether the other is gone.
+    fn open(handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, Failure>;
+
+    /// What wakes this side, from another thread.
+    fn waker(&self) -> io::Result<impl FnMut() + Send + 'static>;
+}
+
+/// A bell that sleeps until it is notified.
+struct Notified<N> {
+    notifier: N,
+    lifeline: Lifeline,
+}
+
+impl<N: Means> Bell for Notified<N> {
+    fn create() -> Result<Extra, Unavailable> {
+        N::create()
+    }
+
+    fn open(lifeline: OwnedFd, handle: EndpointHandle, side: Side) -> Result<Self, Failure> {
+        let gone = Arc::default();
+        let notifier = N::open(handle, side.own(), Arc::clone(&gone))?;
+        let lifeline = Lifeline::report(lifeline, gone, notifier.waker().map_err(broken)?)?;
+        Ok(Notified { notifier, lifeline })
+    }
+
+    #[inline]
+    fn ring(&mut self) -> Result<(), Failure> {
+        self.notifier.notify().map_err(refused)
+    }
+
+    #[inline]
+    fn wait(&mut self, _: impl Fn() -> bool) -> Result<(), Failure> {
+        self.notifier.wait(None).map(drop).map_err(refused)
+    }
+
+    #[inline]
+    fn gone(&self) -> bool {
+        self.lifeline.gone()
+    }
+}
+
+#[cold]
+fn refused(error: io::Error) -> Failure {
+    failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// A value in shared memory.
+fn cell<T: Shareable>() -> Result<Extra, Unavailable> {
+    let made = || SharedCell::<T>::create(Scope::Processes)?.descriptor().try_clone_to_owned();
+    let memory = made().map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
+    Ok(Extra { descriptors: vec![memory], ..Extra::default() })
+}
+
+impl<T: TokenCounter> Means for Counters<T> {
+    fn create() -> Result<Extra, Unavailable> {
+        cell::<[Lane<T>; 2]>()
+    }
+
+    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let [memory] = descriptors(&mut handle)?;
+        Ok(Counters { lanes: Lanes::open(memory).map_err(broken)?, side })
+    }
+
+    fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
+        let (lanes, other) = (self.lanes.clone(), 1 - self.side);
+        // Full of tokens: no thread sleeps for want of one.
+        Ok(move || drop(lanes[other].signal.give()))
+    }
+}
+
+impl Means for SystemVSemaphores {
+    fn create() -> Result<Extra, Unavailable> {
+        let set = create_semaphores(2).map_err(|error| {
+            let remedy =
+                "remove unused ones (ipcs -s, ipcrm), raise kernel.sem, or use a kernel with CONFIG_SYSVIPC";
+            unavailable("no System V semaphores", error, remedy)
+        })?;
+        let leftovers = Leftovers::from([Leftover::SystemVSemaphores(set)]);
+        Ok(Extra { words: vec![set.to_string()], leftovers, ..Extra::default() })
+    }
+
+    fn open(handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let [set] = numbers(&handle)?;
+        Ok(SystemVSemaphores { set, side: side as u16 })
+    }
+
+    fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
+        let (set, other) = (self.set, 1 - self.side);
+        // It fails only where the set is removed, and with it all waiting.
+        Ok(move || change(set, other, 1).unwrap_or(()))
+    }
+}
+
+impl Means for Eventfd {
+    fn create() -> Result<Extra, Unavailable> {
+        let events = eventfd::create(EventfdFlags::empty())
+            .map_err(|error| unavailable("no eventfd", error, MORE_DESCRIPTORS))?;
+        Ok(Extra { descriptors: events.into(), ..Extra::default() })
+    }
+
+    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+        Ok(Eventfd::new(descriptors(&mut handle)?, side))
+    }
+
+    fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
+        let input = self.input.try_clone()?;
+        // It fails only for a count that is at its maximum: no thread sleeps then.
+        Ok(move || drop(eventfd::signal(&input)))
+    }
+}
+
+impl Means for QueuedSignal {
+    fn create() -> Result<Extra, Unavailable> {
+        cell::<[Lane<AtomicU64>; 2]>()
+    }
+
+    fn open(mut handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let [memory] = descriptors(&mut handle)?;
+        Ok(QueuedSignal::new(Waiting::open(memory).map_err(broken)?, side, gone))
+    }
+
+    fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
+        Ok(self.waker())
+    }
+}
+
+impl Means for IoUring {
+    fn create() -> Result<Extra, Unavailable> {
+        let (rings, layout) = io_uring::create().map_err(|error| {
+            let remedy =
+                "Linux 5.18 or newer, kernel.io_uring_disabled=0, no seccomp filter against io_uring";
+            unavailable("no messages between io_uring instances", error, remedy)
+        })?;
+        let words = layout.words().iter().map(u32::to_string).collect();
+        Ok(Extra { descriptors: rings.into(), words, ..Extra::default() })
+    }
+
+    fn open(mut handle: EndpointHandle, side: usize, _: Arc<AtomicBool>) -> Result<Self, Failure> {
+        let layout = Layout::from_words(numbers(&handle)?).ok_or_else(|| broken("no layout of a ring"))?;
+        IoUring::open(descriptors(&mut handle)?, layout, side).map_err(broken)
+    }
+
+    /// A ring that watched the lifeline itself would hold it, and the other
+    /// endpoint holds the ring: neither would ever see the end.
+    fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
+        self.waker()
+    }
+}
+
+/// Looks, without a look at the lifeline: a millisecond or so. Waiting longer
+/// than that means that the other endpoint has no CPU, or is gone.
+const LOOKS: u32 = 1 << 14;
+
+/// No bell at all: the memory is watched.
+struct Watched {
+    lifeline: OwnedFd,
+    gone: bool,
+}
+
+impl Bell for Watched {
+    fn create() -> Result<Extra, Unavailable> {
+        Ok(Extra::default())
+    }
+
+    fn open(lifeline: OwnedFd, _: EndpointHandle, _: Side) -> Result<Self, Failure> {
+        Ok(Watched { lifeline, gone: false })
+    }
+
+    #[inline]
+    fn ring(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure> {
+        loop {
+            for _ in 0..LOOKS {
+                if arrived() {
+                    return Ok(());
+                }
+                // Each look takes the line from the one that is about to write into it.
+                spin_loop();
+            }
+            self.gone = hung_up(&self.lifeline);
+            if self.gone {
+                return Ok(());
+            }
+            // The two may have to share one CPU.
+            std::thread::yield_now();
+        }
+    }
+
+    #[inline]
+    fn gone(&self) -> bool {
+        self.gone
+    }
+}
+
+/// Whether the other end of a lifeline is closed.
+#[cold]
+fn hung_up(lifeline: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(lifeline, PollFlags::RDHUP)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut watched, Some(&at_once)), Ok(ready) if ready > 0)
+}
