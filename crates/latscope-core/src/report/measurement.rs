@@ -1,0 +1,538 @@
+//! The result of one point: what was measured, how far it can be trusted, and the numbers.
+
+use super::{Support, Verdict};
+use crate::bounds;
+use crate::histogram::Histogram;
+use crate::plan::Params;
+use crate::quality::{Level, Quality, Reason};
+use crate::rounds::{self, Prediction, Round, Unsteady};
+use crate::units;
+use crate::value::Value;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Whether a single operation was timed, or many at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sampling {
+    /// Each event was timed: quantiles speak of tails.
+    Event,
+    /// Too short to time alone: quantiles are the spread of batch means.
+    Batch {
+        /// Operations in a batch.
+        ops: u64,
+    },
+}
+
+/// What lies between the two stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Semantics {
+    /// From one endpoint to the other.
+    OneWay,
+    /// There and back.
+    RoundTrip,
+    /// One operation of one endpoint.
+    Operation,
+}
+
+/// Bytes behind one operation, from which rates are derived.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// Elementary operations in what one duration stands for.
+    pub ops: u64,
+    /// Bytes the program asked for.
+    pub bytes_touched: u64,
+    /// Bytes the memory system had to move for it.
+    pub bytes_moved: u64,
+}
+
+/// The usual figures of a distribution, in ns. From p90 up a quantile with
+/// fewer than ten samples above it is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)] // the names say it
+pub struct Summary {
+    pub count: u64,
+    /// Samples thrown away because something else ran meanwhile.
+    pub rejected: u64,
+    /// Activations that should have taken place and did not.
+    pub missed: u64,
+    pub min: Option<f64>,
+    pub p10: Option<f64>,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    pub p99_9: Option<f64>,
+    pub p99_99: Option<f64>,
+    pub p99_999: Option<f64>,
+    pub p99_9999: Option<f64>,
+    pub max: Option<f64>,
+    pub mean: Option<f64>,
+    /// Core cycles of the median, from an add chain timed beside each batch.
+    pub cycles: Option<f64>,
+}
+
+impl Summary {
+    /// The figures of a histogram; what no histogram holds (rejected, missed,
+    /// cycles) is taken from `other`.
+    pub fn of(histogram: &Histogram, other: &Summary) -> Summary {
+        Summary {
+            count: histogram.count(),
+            rejected: other.rejected,
+            missed: other.missed,
+            min: histogram.min(),
+            p10: histogram.quantile(0.10),
+            p50: histogram.quantile(0.50),
+            p90: histogram.tail_quantile(0.90),
+            p95: histogram.tail_quantile(0.95),
+            p99: histogram.tail_quantile(0.99),
+            p99_9: histogram.tail_quantile(0.999),
+            p99_99: histogram.tail_quantile(0.9999),
+            p99_999: histogram.tail_quantile(0.99999),
+            p99_9999: histogram.tail_quantile(0.999999),
+            max: histogram.max(),
+            mean: histogram.mean(),
+            cycles: other.cycles,
+        }
+    }
+}
+
+/// A stretch of a measurement in order of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// Nanoseconds since the epoch of the run at its first sample.
+    pub from: u64,
+    /// Samples in it.
+    pub count: u64,
+    /// Their sum, in ticks of the histogram.
+    pub sum: u64,
+    /// The largest, in ticks of the histogram.
+    pub max: u64,
+}
+
+/// One event worth naming, with what took its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// Nanoseconds since the epoch of the run.
+    pub at: u64,
+    /// CPU it happened on.
+    pub cpu: u32,
+    /// Its duration, ns.
+    pub value: u64,
+    /// Who took the time, largest share first.
+    #[serde(default)]
+    pub cause: Vec<Cause>,
+}
+
+/// A share of an outlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `lock`, `idle-exit`,
+    /// `hypervisor`, `smi` or `unknown`.
+    pub kind: String,
+    /// Its name, where it has one.
+    pub name: String,
+    /// Process id; 0 where there is none.
+    pub pid: u32,
+    /// Its share, ns.
+    pub ns: u64,
+}
+
+/// An event that took longer than the plan's threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exceedance {
+    /// Its number among the events of its thread, from 0.
+    pub turn: u64,
+    /// Nanoseconds of `CLOCK_MONOTONIC` at its end.
+    pub at: u64,
+    /// Its duration, ns.
+    pub value: u64,
+}
+
+/// Where and how a thread ran that had a part in a transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// What it did: `fifo-caller`, `other-caller`, `server`.
+    pub role: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its id.
+    pub tid: u32,
+    /// The CPU it was on.
+    pub cpu: u32,
+    /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO.
+    pub policy: u32,
+    /// Its real-time priority.
+    pub priority: u32,
+    /// Its nice value.
+    pub nice: i32,
+}
+
+/// Exact records beside the histogram, kept only when the plan asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recordings {
+    /// A linear histogram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linear: Option<LinearRecord>,
+    /// The first events above the threshold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exceedances: Vec<Exceedance>,
+}
+
+/// What an exact linear histogram holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinearRecord {
+    /// Width of a bucket, ns.
+    pub tick_ns: u64,
+    /// Number of buckets; `counts` ends at the last one that is not empty.
+    pub buckets: u64,
+    /// Values in each bucket, from 0.
+    pub counts: Vec<u64>,
+    /// Values beyond the last bucket.
+    pub overflow: u64,
+    /// Turns of the first values beyond the last bucket, at most `buckets`.
+    pub overflow_turns: Vec<u64>,
+}
+
+/// What stood between measuring threads and a CPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Time that the point took, ns.
+    pub wall_ns: u64,
+    /// Time that the measuring threads waited for a CPU though they could run
+    /// (run delay of `/proc/thread-self/schedstat`), ns; `None` where the kernel does not tell.
+    pub run_delay_ns: Option<u64>,
+    /// Share of the CPUs of the run that other processes used meanwhile, 0 to 1
+    /// (`/proc/stat`); `None` where the kernel does not tell.
+    pub others: Option<f64>,
+    /// Whether waiting distorts the figure: not where samples are thrown away that
+    /// were disturbed, nor where waiting is what is measured.
+    pub distorts: bool,
+}
+
+/// Shares of time below which waiting explains nothing.
+const WAITING_MATTERS: f64 = 0.05;
+const OTHERS_MATTER: f64 = 0.10;
+
+impl Contention {
+    /// Share of the time in which a measuring thread waited for a CPU, 0 to 1.
+    pub fn waited(&self) -> Option<f64> {
+        // Several threads can wait at once.
+        Some((self.run_delay_ns? as f64 / self.wall_ns.max(1) as f64).min(1.0))
+    }
+
+    /// Whether others explain a part of the figure that matters.
+    pub(crate) fn explains(&self) -> bool {
+        let over = |share: Option<f64>, limit: f64| share.is_some_and(|share| share >= limit);
+        self.distorts && over(self.waited(), WAITING_MATTERS) && over(self.others, OTHERS_MATTER)
+    }
+
+    /// Adds that of a later round, or of another thread or pair: the time is then that of all of them.
+    pub fn add(&mut self, other: &Contention) {
+        let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
+        self.others =
+            self.others.zip(other.others).map(|(a, b)| (a * mine + b * its) / (mine + its).max(1.0));
+        self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
+        self.wall_ns += other.wall_ns;
+        self.distorts |= other.distorts;
+    }
+}
+
+/// Reasons that follow from the figures of all rounds, and are found anew with each.
+const OF_ALL_ROUNDS: [&str; 5] =
+    ["rounds-in-two-groups", "rounds-drift", "rounds-scatter", "waited-for-a-cpu", bounds::IMPOSSIBLE];
+
+/// One point: what was measured, how far it can be trusted, and the numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Probe id, `family.name`.
+    pub probe: String,
+    /// Revision of the probe; results of before have none.
+    #[serde(default = "crate::plan::one")]
+    pub revision: u32,
+    /// All its parameters.
+    pub params: Params,
+    /// What a reader calls it.
+    #[serde(default)]
+    pub title: String,
+    /// Whether the survey's table has a row for it.
+    #[serde(default)]
+    pub row: bool,
+    /// Event or batch.
+    pub sampling: Sampling,
+    /// One way, round trip or operation.
+    pub times: Semantics,
+    /// How far it can be trusted.
+    pub support: Support,
+    /// Why not fully.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// What to do about it.
+    #[serde(default)]
+    pub remedy: Option<String>,
+    /// The same with a level and each reason apart; [`lower`](Measurement::lower) keeps all four alike.
+    #[serde(default)]
+    pub quality: Quality,
+    /// The run ended before this point did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+    /// The usual figures, derived from the histogram; the median is that over the rounds.
+    pub summary: Summary,
+    /// Where the median of the next run is expected; `None` with one round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Prediction>,
+    /// The figures of each round, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<Round>,
+    /// What the measuring threads waited for a CPU, and what others used meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
+    /// Named quantities that are no durations.
+    #[serde(default)]
+    pub values: BTreeMap<String, Value>,
+    /// Bytes behind one operation.
+    #[serde(default)]
+    pub work: Option<Work>,
+    /// All clean samples.
+    pub histogram: Histogram,
+    /// The same in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Block>,
+    /// Events worth naming.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outliers: Vec<Outlier>,
+    /// Who had a part in the first transactions, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hops: Vec<Hop>,
+    /// What would have been felt also by activations that never took place
+    /// because one before them was late, where such can be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<Histogram>,
+    /// Exact records that the plan asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recordings: Option<Recordings>,
+    /// Whether what was asked of it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+}
+
+/// Whether values of this unit are amounts, which add up over rounds and CPUs: events, and
+/// the time that others took, by the kernel's counts.
+pub fn adds_up(unit: &str) -> bool {
+    matches!(unit, "count" | "ms")
+}
+
+/// The value that says how long a CPU was watched, in seconds: its shares and rates are of this time.
+pub const WATCHED: &str = "watched";
+
+/// The mean of values with their weights; 0 of none.
+pub fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
+    let (sum, weights) =
+        values.fold((0.0, 0.0), |(sum, all), (value, weight)| (sum + weight * value, all + weight));
+    if weights > 0.0 { sum / weights } else { 0.0 }
+}
+
+impl Measurement {
+    /// Lowers how far the point can be trusted, for a reason that is kept beside those already known.
+    pub fn lower(&mut self, reason: Reason) {
+        self.quality.lower(reason);
+        self.spell_out();
+    }
+
+    /// Takes in what speaks against a part of the point: the worst level, with all reasons.
+    pub fn merge_quality(&mut self, part: &Quality) {
+        self.quality.merge(part);
+        self.spell_out();
+    }
+
+    /// Writes the quality into the fields that older readers know.
+    fn spell_out(&mut self) {
+        self.support = self.quality.level.support();
+        (self.reason, self.remedy) = (self.quality.text(), self.quality.remedy());
+    }
+
+    /// The figures of a point that was measured in one round.
+    pub(crate) fn as_round(&self) -> Round {
+        let s = &self.summary;
+        Round {
+            count: s.count,
+            min: s.min,
+            p50: s.p50,
+            p90: s.p90,
+            p99: s.p99,
+            p99_9: s.p99_9,
+            max: s.max,
+            cycles: s.cycles,
+            values: self.values.iter().map(|(name, value)| (name.clone(), value.value)).collect(),
+        }
+    }
+
+    /// Takes in the same point of a later round: samples and counts add up; what
+    /// speaks against one of the rounds speaks against all.
+    ///
+    /// A round without a figure does not take it from the others.
+    pub fn add_round(&mut self, mut next: Measurement) {
+        if self.rounds.is_empty() {
+            self.rounds.push(self.as_round());
+        }
+        self.rounds.push(next.as_round());
+        if self.summary.count == 0 && next.summary.count > 0 {
+            (self.sampling, self.work, self.times) = (next.sampling, next.work, next.times);
+            self.histogram = std::mem::replace(&mut next.histogram, Histogram::new(1000));
+        } else if next.summary.count > 0 {
+            self.histogram.merge(&next.histogram);
+        }
+        self.summary.rejected += next.summary.rejected;
+        self.summary.missed += next.summary.missed;
+        self.add_values(next.values);
+        self.incomplete |= next.incomplete;
+        self.add_quality(&next.quality, next.summary.count > 0);
+        match (&mut self.contention, &next.contention) {
+            (Some(mine), Some(its)) => mine.add(its),
+            (mine @ None, its) => mine.clone_from(its),
+            (Some(_), None) => {}
+        }
+        self.blocks.append(&mut next.blocks);
+        self.outliers.append(&mut next.outliers);
+        self.hops.append(&mut next.hops);
+        match (&mut self.corrected, &next.corrected) {
+            (Some(mine), Some(its)) => mine.merge(its),
+            (mine @ None, its) => mine.clone_from(its),
+            (Some(_), None) => {}
+        }
+        self.settle();
+    }
+
+    /// What failed in some rounds and not in others was measured after all, though not as planned.
+    fn add_quality(&mut self, next: &Quality, next_measured: bool) {
+        let measured = self.rounds[..self.rounds.len() - 1].iter().any(|round| round.count > 0);
+        let mut next = next.clone();
+        if measured || next_measured {
+            // That nothing happened in one round is no result of all.
+            self.quality.retain(|reason| reason.level != Level::Ok);
+            next.retain(|reason| reason.level != Level::Ok);
+        }
+        if measured || next_measured {
+            let reasons = self.quality.reasons.iter_mut().chain(&mut next.reasons);
+            reasons.for_each(|reason| reason.level = reason.level.min(Level::Degraded));
+            self.quality.retain(|_| true);
+        }
+        self.quality.merge(&next);
+    }
+
+    /// What is counted adds up, as does the time watched; of shares and rates there is the mean
+    /// over the time watched, so that they still add up to the whole; of all else the figure is
+    /// the median over the rounds.
+    fn add_values(&mut self, next: BTreeMap<String, Value>) {
+        for (name, value) in next {
+            let over = || self.rounds.iter().filter_map(|round| Some((round, *round.values.get(&name)?)));
+            let figure = match value.unit.as_str() {
+                _ if name == WATCHED => over().map(|(_, value)| value).sum(),
+                unit if adds_up(unit) => over().map(|(_, value)| value).sum(),
+                "%" | "1/s" => weighted_mean(
+                    over().map(|(round, value)| (value, round.values.get(WATCHED).copied().unwrap_or(1.0))),
+                ),
+                _ => {
+                    let over: Vec<f64> = over().map(|(_, value)| value).collect();
+                    crate::statistics::median(&over).unwrap_or(value.value)
+                }
+            };
+            self.values.insert(name, Value { value: figure, ..value });
+        }
+    }
+
+    /// Derives from histogram and rounds what follows from them: the summary,
+    /// the interval, whether the row is unstable, whether others explain it.
+    pub fn settle(&mut self) {
+        self.summary = Summary::of(&self.histogram, &self.summary);
+        self.quality.retain(|reason| !OF_ALL_ROUNDS.contains(&reason.id.as_str()));
+        if self.rounds.len() > 1 {
+            self.settle_rounds();
+        }
+        self.settle_contention();
+        if let Some(reason) = bounds::impossible(&self.params, &self.values) {
+            self.quality.lower(reason);
+        }
+        self.spell_out();
+    }
+
+    fn settle_rounds(&mut self) {
+        let figures = rounds::figures(&self.rounds);
+        let cycles: Vec<f64> = self.rounds.iter().filter_map(|round| round.cycles).collect();
+        let Some(median) = crate::statistics::median(&figures) else { return };
+        // To a tenth of a picosecond: half of a sum has digits that no clock has.
+        let median = (median * 1e4).round() / 1e4;
+        self.summary.p50 = Some(median);
+        self.summary.cycles = crate::statistics::median(&cycles);
+        let resolution = self.histogram.resolution(median);
+        let (smallest, largest) = (self.summary.min.unwrap_or(0.0), self.summary.max.unwrap_or(f64::MAX));
+        self.interval = rounds::prediction(&figures, resolution).map(|next| next.within(smallest, largest));
+        if let Some(unsteady) = rounds::unsteady(&figures) {
+            self.quality.lower(unsteady_reason(unsteady));
+        }
+    }
+
+    fn settle_contention(&mut self) {
+        let Some(contention) = self.contention.as_ref().filter(|contention| contention.explains()) else {
+            return;
+        };
+        let (waited, others) = (contention.waited().unwrap_or(0.0), contention.others.unwrap_or(0.0));
+        let text = format!(
+            "waited for a CPU {} of the time, while other processes used {} of the CPUs",
+            units::format_share(waited),
+            units::format_share(others)
+        );
+        let reason = Reason::new(Level::Degraded, "waited-for-a-cpu", text, "measure on a quieter machine");
+        self.quality.lower(reason.with("waited", waited).with("others", others));
+    }
+
+    /// The figure shown for the point, in ns: the median.
+    pub fn typical(&self) -> Option<f64> {
+        self.summary.p50
+    }
+
+    /// Bytes touched per second: over all of the time, where that was measured
+    /// (`throughput`), so that each view shows the same; else at the median. `None`
+    /// without work or time.
+    pub fn rate_touched(&self) -> Option<f64> {
+        let work = self.work?;
+        let measured = self.values.get("throughput").filter(|value| value.unit == "B/s");
+        measured.map(|value| value.value).or_else(|| self.rate(work.bytes_touched))
+    }
+
+    /// Bytes moved by the memory system per second at the median.
+    pub fn rate_moved(&self) -> Option<f64> {
+        self.rate(self.work?.bytes_moved)
+    }
+
+    fn rate(&self, bytes: u64) -> Option<f64> {
+        let ns = self.typical().filter(|ns| *ns > 0.0)?;
+        (bytes > 0).then(|| bytes as f64 * 1e9 / ns)
+    }
+}
+
+/// Rounds that disagree, as a reason.
+fn unsteady_reason(unsteady: Unsteady) -> Reason {
+    let time = units::format_time;
+    match unsteady {
+        Unsteady::Groups(low, high) => {
+            let text = format!("changes between {} and {} from round to round", time(low), time(high));
+            let reason = Reason::new(Level::Unstable, "rounds-in-two-groups", text, "");
+            reason.with("low", low).with("high", high)
+        }
+        Unsteady::Scatter(low, high) => {
+            let text = format!(
+                "rounds differ, from {} to {}, by too much to say where the next run will be",
+                time(low),
+                time(high)
+            );
+            Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
+        }
+        Unsteady::Drift(from, to) => {
+            let text = format!("drifted from {} to {} over the rounds", time(from), time(to));
+            Reason::new(Level::Unstable, "rounds-drift", text, "").with("from", from).with("to", to)
+        }
+    }
+}

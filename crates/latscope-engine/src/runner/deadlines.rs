@@ -1,0 +1,195 @@
+//! How long the coordinator waits: for what is due, for a worker that is silent, for threads that end.
+
+use crate::observers::Observer;
+use crate::outliers::Outliers;
+use anyhow::{Result, anyhow};
+use latscope_core::plan::{ParamValue, Point, Step};
+use std::time::{Duration, Instant};
+
+/// Something that is due periodically, or never.
+pub(super) struct Interval {
+    period: Option<Duration>,
+    last: Instant,
+}
+
+impl Interval {
+    pub(super) fn new(period: Option<Duration>, now: Instant) -> Interval {
+        Interval { period, last: now }
+    }
+
+    /// When it is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.last.checked_add(self.period?)
+    }
+
+    /// Whether it is due; then the next period begins.
+    pub(super) fn due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = self.next().is_some_and(|next| next <= now);
+        if due {
+            self.last = now;
+        }
+        due
+    }
+}
+
+/// How long the coordinator may sleep, and when it gives up.
+pub(super) struct Deadlines {
+    /// When observers want to look.
+    pub(super) looks: Interval,
+    /// When they want the report.
+    pub(super) checkpoints: Interval,
+    /// When a worker that says nothing has failed.
+    given_up: Instant,
+    silence: Duration,
+    pub(super) ended: bool,
+    /// Time in which threads that were asked to end do so.
+    grace: Duration,
+}
+
+/// Whether a worker that is asked to end is waited for: its threads say what they did beside their
+/// samples. Those that still warm up have nothing to say, however long they sleep.
+pub(super) fn has_more_to_say(step: &Step, recorded: bool) -> bool {
+    step.periodic.as_ref().is_some_and(|periodic| recorded || periodic.warm_up == 0)
+}
+
+/// A thread that sleeps sees that it was asked to end when it wakes up.
+fn grace(step: &Step) -> Duration {
+    let interval = |point: &Point| match point.params.get("interval") {
+        Some(ParamValue::Number(ns)) => Duration::from_nanos(*ns),
+        _ => Duration::ZERO,
+    };
+    let longest = step.points.iter().map(interval).max().unwrap_or_default();
+    Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
+}
+
+impl Deadlines {
+    pub(super) fn new(
+        step: &Step,
+        observers: &[&mut dyn Observer],
+        outliers: Option<&Outliers>,
+    ) -> Deadlines {
+        let silence = silence_allowed(step);
+        let watching = outliers.and_then(Outliers::period);
+        let observing = observers.iter().filter_map(|observer| observer.period());
+        let period = observing.chain(watching).min().filter(|_| step.periodic.is_some());
+        let checkpoints = observers.iter().filter_map(|observer| observer.checkpoints()).min();
+        let now = Instant::now();
+        Deadlines {
+            looks: Interval::new(period, now),
+            checkpoints: Interval::new(checkpoints, now),
+            given_up: now + silence,
+            silence,
+            ended: false,
+            grace: grace(step),
+        }
+    }
+
+    /// How long to wait now; at least a moment, so that the loop does not spin.
+    pub(super) fn timeout(&self) -> Duration {
+        let now = Instant::now();
+        let rest = |at: Instant| at.saturating_duration_since(now);
+        let next = [self.looks.next(), self.checkpoints.next()].into_iter().flatten().min();
+        let Some(next) = next else { return rest(self.given_up) };
+        rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
+    }
+
+    /// The worker said something: it has not failed.
+    pub(super) fn heard(&mut self) {
+        if !self.ended {
+            self.given_up = Instant::now() + self.silence;
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+        self.given_up = Instant::now() + self.grace;
+    }
+
+    /// Whether threads that were asked to end had time enough.
+    ///
+    /// # Errors
+    /// The worker was silent for too long.
+    pub(super) fn is_over(&self) -> Result<bool> {
+        let late = Instant::now() >= self.given_up;
+        if late && !self.ended {
+            return Err(anyhow!("the worker was silent for {:?} and was ended", self.silence));
+        }
+        Ok(late)
+    }
+}
+
+/// How long a worker may say nothing: several times what one point may take.
+fn silence_allowed(step: &Step) -> Duration {
+    if step.periodic.is_some() {
+        // Threads that sleep say nothing for as long as they were told to.
+        return Duration::from_nanos(step.stop.limit_ns)
+            .saturating_add(Duration::from_secs(3600))
+            .min(FOREVER);
+    }
+    let longest = step.stop.limit_ns.saturating_mul(20);
+    Duration::from_nanos(longest).clamp(Duration::from_secs(60), Duration::from_secs(24 * 3600))
+}
+
+/// Longer than any run, and short enough to be added to an instant.
+const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker's time, which is over now.
+    fn over() -> Deadlines {
+        let now = Instant::now();
+        let never = || Interval::new(None, now);
+        let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
+        let (looks, checkpoints) = (never(), never());
+        Deadlines { looks, checkpoints, given_up: now, silence, ended: false, grace }
+    }
+
+    #[test]
+    fn a_worker_has_failed_when_it_says_nothing_for_too_long_however_long_it_works() {
+        let mut deadlines = over();
+        let error = deadlines.is_over().unwrap_err().to_string();
+        assert!(error.contains("silent for 60s"), "{error}");
+        deadlines.heard();
+        assert!(!deadlines.is_over().unwrap());
+        // What it says when it was asked to end gives it no more time.
+        let mut deadlines = Deadlines { ended: true, ..over() };
+        deadlines.heard();
+        assert!(deadlines.is_over().unwrap());
+    }
+
+    #[test]
+    fn a_worker_that_warms_up_is_not_waited_for() {
+        use latscope_core::plan::{End, Periodic, Phase};
+        let periodic = Periodic {
+            warm_up: 100,
+            end: End::All,
+            phase: Phase::Staggered,
+            align_second: false,
+            threshold: None,
+            stop_at_threshold: false,
+            corrected: false,
+            linear: None,
+            stream: false,
+        };
+        let mut step = Step { periodic: Some(periodic), ..crate::harness::step("wake.timer", Vec::new()) };
+        assert_eq!([true, false].map(|recorded| has_more_to_say(&step, recorded)), [true, false]);
+        // Where there is no warm-up, that nothing came is a result.
+        step.periodic.as_mut().unwrap().warm_up = 0;
+        assert!(has_more_to_say(&step, false));
+        step.periodic = None;
+        assert!(!has_more_to_say(&step, true));
+    }
+
+    #[test]
+    fn without_deadlines_the_wait_lasts_until_the_worker_has_failed() {
+        let mut deadlines = over();
+        deadlines.heard();
+        assert!(deadlines.timeout() > Duration::from_secs(30));
+        deadlines.checkpoints = Interval::new(Some(Duration::ZERO), Instant::now());
+        assert_eq!(deadlines.timeout(), Duration::from_millis(1));
+        assert!(deadlines.checkpoints.due() && !deadlines.looks.due());
+    }
+}
