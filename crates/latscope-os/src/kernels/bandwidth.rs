@@ -3,16 +3,11 @@
 //! A pass works on blocks of [`BLOCK_BYTES`], one per turn of its loop, in order. What a pass does is fixed in
 //! assembly, so no compiler makes a `memset` or `memcpy` of it.
 
-use std::fmt;
-
-#[cfg(target_arch = "aarch64")]
-#[path = "bandwidth/aarch64.rs"]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[path = "bandwidth/assembly.rs"]
 mod machine;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "bandwidth/portable.rs"]
-mod machine;
-#[cfg(target_arch = "x86_64")]
-#[path = "bandwidth/x86_64.rs"]
 mod machine;
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[path = "bandwidth/portable.rs"]
@@ -26,79 +21,30 @@ pub const ALIGNMENT: usize = 64;
 
 const BLOCK_WORDS: usize = BLOCK_BYTES / size_of::<u64>();
 
-/// What a pass does with each element.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Operation {
-    /// Reads the source and adds it up.
-    Read,
-    /// Writes the number 1, as an integer of 32 bits, to the destination.
-    Write,
-    /// Doubles the integers of 32 bits of the destination in place.
-    Modify,
-    /// Copies the source to the destination.
-    Copy,
-    /// Writes as [`Operation::Write`] does, past the caches where the machine can (`movntdq`, `movnti`, `stnp`),
-    /// and waits for the order of these writes at the end of the pass (`sfence`).
-    NonTemporalWrite,
-}
-
-impl Operation {
-    /// All operations.
-    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Modify, Self::Copy, Self::NonTemporalWrite];
-
-    /// Returns the name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Modify => "modify",
-            Self::Copy => "copy",
-            Self::NonTemporalWrite => "non-temporal-write",
-        }
-    }
-
-    /// Returns the operation with this [name](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
+named! {
+    /// What a pass does with each element.
+    Operation {
+        /// Reads the source and adds it up.
+        Read = "read",
+        /// Writes the number 1, as an integer of 32 bits, to the destination.
+        Write = "write",
+        /// Doubles the integers of 32 bits of the destination in place.
+        Modify = "modify",
+        /// Copies the source to the destination.
+        Copy = "copy",
+        /// Writes as [`Operation::Write`] does, past the caches where the machine can (`movntdq`, `movnti`, `stnp`),
+        /// and waits for the order of these writes at the end of the pass (`sfence`).
+        NonTemporalWrite = "non-temporal-write",
     }
 }
 
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// Which elements a pass touches.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Step {
-    /// All, by vectors.
-    Every,
-    /// One integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
-    EveryFourth,
-}
-
-impl Step {
-    /// Both steps.
-    pub const ALL: [Self; 2] = [Self::Every, Self::EveryFourth];
-
-    /// Returns the name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Every => "every",
-            Self::EveryFourth => "fourth",
-        }
-    }
-
-    /// Returns the step with this [name](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| step.name() == name)
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// Which elements a pass touches.
+    Step {
+        /// All, by vectors.
+        Every = "every",
+        /// One integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
+        EveryFourth = "fourth",
     }
 }
 
@@ -141,8 +87,8 @@ impl Width {
     }
 }
 
-impl fmt::Display for Width {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl std::fmt::Display for Width {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
 }
@@ -268,45 +214,19 @@ macro_rules! sequential {
             if region.len() < BLOCK_WORDS {
                 return result;
             }
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             // SAFETY: reads whole blocks of the region, one at least, and changes only the declared registers
             // and the flags.
             unsafe {
                 core::arch::asm!(
+                    "/* {a} {b} */",
                     ".p2align 6",
                     "2:",
-                    ".irp block, 0, 64, 128, 192, 256, 320, 384, 448",
-                    ".irp word, 0, 8, 16, 24, 32, 40, 48, 56",
-                    $x86,
+                    either!(offsets!(8), offsets!(16)),
+                    either!($x86, $arm),
                     ".endr",
-                    ".endr",
-                    "add {region}, 512",
-                    "sub {n}, 1",
-                    "jnz 2b",
-                    n = inout(reg) region.len() / BLOCK_WORDS => _,
-                    region = inout(reg) region.as_ptr() => _,
-                    result = inout(reg) result,
-                    options(nostack, readonly),
-                );
-            }
-            #[cfg(target_arch = "aarch64")]
-            // SAFETY: reads whole blocks of the region, one at least, and changes only the declared registers
-            // and the flags.
-            unsafe {
-                core::arch::asm!(
-                    ".p2align 6",
-                    "2:",
-                    ".irp pair, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240",
-                    "ldp {a}, {b}, [{region}, #\\pair]",
-                    $arm,
-                    ".endr",
-                    ".irp pair, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 416, 432, 448, 464, 480, 496",
-                    "ldp {a}, {b}, [{region}, #\\pair]",
-                    $arm,
-                    ".endr",
-                    "add {region}, {region}, #512",
-                    "subs {n}, {n}, #1",
-                    "b.ne 2b",
+                    either!("add {region}, 512", "add {region}, {region}, #512"),
+                    again!(),
                     n = inout(reg) region.len() / BLOCK_WORDS => _,
                     region = inout(reg) region.as_ptr() => _,
                     result = inout(reg) result,
@@ -327,14 +247,14 @@ macro_rules! sequential {
 
 sequential!(
     latscope_kernel_sequential_sum,
-    "add {result}, [{region} + \\block + \\word]",
-    "add {result}, {result}, {a}\nadd {result}, {result}, {b}",
+    "add {result}, [{region} + \\o]",
+    "ldp {a}, {b}, [{region}, #\\o]\nadd {result}, {result}, {a}\nadd {result}, {result}, {b}",
     u64::wrapping_add
 );
 sequential!(
     latscope_kernel_sequential_xor,
-    "xor {result}, [{region} + \\block + \\word]",
-    "eor {result}, {result}, {a}\neor {result}, {result}, {b}",
+    "xor {result}, [{region} + \\o]",
+    "ldp {a}, {b}, [{region}, #\\o]\neor {result}, {result}, {a}\neor {result}, {result}, {b}",
     |result, word| result ^ word
 );
 
