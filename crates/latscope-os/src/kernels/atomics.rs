@@ -3,7 +3,6 @@
 //! With the word in the cache of this core only, a loop shows what the operation itself costs; with other
 //! cores running on the same word it shows the fight for the line.
 
-use std::fmt;
 use std::sync::atomic::AtomicU64;
 #[cfg(any(test, not(target_arch = "x86_64")))]
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -11,61 +10,25 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// The operations in one turn of a loop.
 pub const UNROLL: u64 = 8;
 
-/// An atomic operation, sequentially consistent where that is not said otherwise.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Atomic {
-    /// Adds one and returns what was there (`lock xadd`, `ldaddal`).
-    FetchAdd,
-    /// Adds one by one attempt of compare and exchange, with what the attempt before saw; fails when
-    /// another core came between (`lock cmpxchg`, `casal`).
-    CompareExchange,
-    /// Adds one by compare and exchange, tried again until it succeeds.
-    CompareExchangeLoop,
-    /// Exchanges the word (`xchg`, `swpal`).
-    Swap,
-    /// Stores the word (`xchg` on x86-64, as compilers emit it; `stlr` on AArch64).
-    StoreSeqCst,
-    /// Only orders all accesses before and after (`mfence`, `dmb ish`), after one plain store, so that there is
-    /// something to order.
-    Fence,
-    /// Loads the word (`mov`, `ldar`); loads need not wait for each other.
-    Load,
-}
-
-impl Atomic {
-    /// All operations.
-    pub const ALL: [Self; 7] = [
-        Self::FetchAdd,
-        Self::CompareExchange,
-        Self::CompareExchangeLoop,
-        Self::Swap,
-        Self::StoreSeqCst,
-        Self::Fence,
-        Self::Load,
-    ];
-
-    /// Returns the name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FetchAdd => "fetch-add",
-            Self::CompareExchange => "compare-exchange",
-            Self::CompareExchangeLoop => "compare-exchange-loop",
-            Self::Swap => "swap",
-            Self::StoreSeqCst => "store",
-            Self::Fence => "fence",
-            Self::Load => "load",
-        }
-    }
-
-    /// Returns the operation with this [name](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-impl fmt::Display for Atomic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named! {
+    /// An atomic operation, sequentially consistent where that is not said otherwise.
+    Atomic {
+        /// Adds one and returns what was there (`lock xadd`, `ldaddal`).
+        FetchAdd = "fetch-add",
+        /// Adds one by one attempt of compare and exchange, with what the attempt before saw; fails when
+        /// another core came between (`lock cmpxchg`, `casal`).
+        CompareExchange = "compare-exchange",
+        /// Adds one by compare and exchange, tried again until it succeeds.
+        CompareExchangeLoop = "compare-exchange-loop",
+        /// Exchanges the word (`xchg`, `swpal`).
+        Swap = "swap",
+        /// Stores the word (`xchg` on x86-64, as compilers emit it; `stlr` on AArch64).
+        StoreSeqCst = "store",
+        /// Only orders all accesses before and after (`mfence`, `dmb ish`), after one plain store, so that there is
+        /// something to order.
+        Fence = "fence",
+        /// Loads the word (`mov`, `ldar`); loads need not wait for each other.
+        Load = "load",
     }
 }
 
@@ -95,69 +58,40 @@ pub fn run(kind: Atomic, word: &AtomicU64, n: u64) -> u64 {
 /// operation for each architecture.
 ///
 /// `{word}` is the address; `{one}` is 1; `{value}` and `{next}` start as 0 and are free to use. On x86-64 `rax` is
-/// free and starts as what is in the word. `{failed}` counts.
+/// free and starts as what is in the word, on AArch64 `{value}` does, and `{seen}` is free. `{failed}` counts.
 macro_rules! kernel {
-    ($name:ident, x86_64: [$($x86:literal),+], aarch64: [$($arm:literal),+], $operation:expr) => {
+    ($name:ident, x86_64: $x86:literal, aarch64: $arm:literal, $operation:expr) => {
         #[unsafe(no_mangle)]
         #[inline(never)]
         fn $name(word: &AtomicU64, turns: u64) -> u64 {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(target_arch = "aarch64")]
+            if !std::arch::is_aarch64_feature_detected!("lse") {
+                return portable(word, turns, $operation);
+            }
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
             {
                 let mut failed = 0_u64;
                 // SAFETY: accesses only the word, which is valid and atomic, as whole words; changes only the
-                // declared registers and the flags; turns > 0 ends the loop.
+                // declared registers and the flags; turns > 0 ends the loop; the processor has the
+                // instructions.
                 unsafe {
-                    core::arch::asm!(
-                        "/* {word} {one} {value} {next} {failed} */",
-                        "mov rax, [{word}]",
+                    asm_with!(
+                        [out("rax") _, options(nostack)] [seen = out(reg) _, options(nostack)]
+                        either!("/* {one} {value} {next} */", ".arch_extension lse\n/* {one} {next} {seen} */"),
+                        either!("mov rax, [{word}]", "ldr {value}, [{word}]"),
                         ".p2align 6",
                         "2:",
                         ".rept 8",
-                        $($x86,)+
+                        either!($x86, $arm),
                         ".endr",
-                        "sub {n}, 1",
-                        "jnz 2b",
+                        again!(),
+                        "/* {failed} */",
                         n = inout(reg) turns => _,
                         word = in(reg) word.as_ptr(),
                         one = in(reg) 1_u64,
                         value = inout(reg) 0_u64 => _,
                         next = inout(reg) 0_u64 => _,
                         failed = inout(reg) failed,
-                        out("rax") _,
-                        options(nostack),
-                    );
-                }
-                failed
-            }
-            #[cfg(target_arch = "aarch64")]
-            {
-                if !std::arch::is_aarch64_feature_detected!("lse") {
-                    return portable(word, turns, $operation);
-                }
-                let mut failed = 0_u64;
-                // SAFETY: accesses only the word, which is valid and atomic, as whole words; changes only the
-                // declared registers and the flags; turns > 0 ends the loop; the processor has the
-                // instructions.
-                unsafe {
-                    core::arch::asm!(
-                        ".arch_extension lse",
-                        "/* {word} {one} {value} {next} {seen} {failed} */",
-                        "ldr {value}, [{word}]",
-                        ".p2align 6",
-                        "2:",
-                        ".rept 8",
-                        $($arm,)+
-                        ".endr",
-                        "subs {n}, {n}, #1",
-                        "b.ne 2b",
-                        n = inout(reg) turns => _,
-                        word = in(reg) word.as_ptr(),
-                        one = in(reg) 1_u64,
-                        value = out(reg) _,
-                        next = inout(reg) 0_u64 => _,
-                        seen = out(reg) _,
-                        failed = inout(reg) failed,
-                        options(nostack),
                     );
                 }
                 failed
@@ -185,53 +119,42 @@ fn portable(word: &AtomicU64, turns: u64, operation: fn(&AtomicU64, u64) -> Resu
 
 kernel!(
     latscope_kernel_atomic_fetch_add,
-    x86_64: ["mov {value:e}, 1", "lock xadd [{word}], {value}"],
-    aarch64: ["ldaddal {one}, {value}, [{word}]"],
+    x86_64: "mov {value:e}, 1\nlock xadd [{word}], {value}",
+    aarch64: "ldaddal {one}, {value}, [{word}]",
     |word, _| Ok(word.fetch_add(1, SeqCst))
 );
 
+// On x86-64 rax is what is expected; a failure puts there what was seen, after a success the next is expected.
 kernel!(
     latscope_kernel_atomic_compare_exchange,
-    x86_64: [
-        // rax is what is expected; a failure puts there what was seen.
-        "lea {next}, [rax + 1]",
-        "lock cmpxchg [{word}], {next}",
-        "setne {value:l}",
-        // After a success the next is expected.
-        "cmove rax, {next}",
-        "movzx {value:e}, {value:l}",
-        "add {failed}, {value}"
-    ],
-    aarch64: [
-        "add {next}, {value}, #1",
-        "mov {seen}, {value}",
-        "casal {seen}, {next}, [{word}]",
-        "cmp {seen}, {value}",
-        "cinc {failed}, {failed}, ne",
-        "csel {value}, {next}, {seen}, eq"
-    ],
+    x86_64: "lea {next}, [rax + 1]
+        lock cmpxchg [{word}], {next}
+        setne {value:l}
+        cmove rax, {next}
+        movzx {value:e}, {value:l}
+        add {failed}, {value}",
+    aarch64: "add {next}, {value}, #1
+        mov {seen}, {value}
+        casal {seen}, {next}, [{word}]
+        cmp {seen}, {value}
+        cinc {failed}, {failed}, ne
+        csel {value}, {next}, {seen}, eq",
     |word, expected| word.compare_exchange(expected, expected.wrapping_add(1), SeqCst, SeqCst).map(|seen| seen.wrapping_add(1))
 );
 
 kernel!(
     latscope_kernel_atomic_compare_exchange_loop,
-    x86_64: [
-        "3:",
-        "lea {next}, [rax + 1]",
-        "lock cmpxchg [{word}], {next}",
-        "jne 3b",
-        "mov rax, {next}"
-    ],
-    aarch64: [
-        "3:",
-        "add {next}, {value}, #1",
-        "mov {seen}, {value}",
-        "casal {seen}, {next}, [{word}]",
-        "cmp {seen}, {value}",
-        "mov {value}, {seen}",
-        "b.ne 3b",
-        "mov {value}, {next}"
-    ],
+    x86_64: "3: lea {next}, [rax + 1]
+        lock cmpxchg [{word}], {next}
+        jne 3b
+        mov rax, {next}",
+    aarch64: "3: add {next}, {value}, #1
+        mov {seen}, {value}
+        casal {seen}, {next}, [{word}]
+        cmp {seen}, {value}
+        mov {value}, {seen}
+        b.ne 3b
+        mov {value}, {next}",
     |word, expected| {
         let mut expected = expected;
         while let Err(seen) = word.compare_exchange_weak(expected, expected.wrapping_add(1), SeqCst, SeqCst) {
@@ -243,15 +166,15 @@ kernel!(
 
 kernel!(
     latscope_kernel_atomic_swap,
-    x86_64: ["xchg [{word}], {value}"],
-    aarch64: ["swpal {value}, {value}, [{word}]"],
+    x86_64: "xchg [{word}], {value}",
+    aarch64: "swpal {value}, {value}, [{word}]",
     |word, value| Ok(word.swap(value, SeqCst))
 );
 
 kernel!(
     latscope_kernel_atomic_store,
-    x86_64: ["mov {value}, {one}", "xchg [{word}], {value}"],
-    aarch64: ["stlr {one}, [{word}]"],
+    x86_64: "mov {value}, {one}\nxchg [{word}], {value}",
+    aarch64: "stlr {one}, [{word}]",
     |word, value| {
         word.store(value, SeqCst);
         Ok(value)
@@ -260,8 +183,8 @@ kernel!(
 
 kernel!(
     latscope_kernel_atomic_fence,
-    x86_64: ["mov [{word}], {one}", "mfence"],
-    aarch64: ["str {one}, [{word}]", "dmb ish"],
+    x86_64: "mov [{word}], {one}\nmfence",
+    aarch64: "str {one}, [{word}]\ndmb ish",
     |word, value| {
         word.store(value, Relaxed);
         std::sync::atomic::fence(SeqCst);
@@ -271,8 +194,8 @@ kernel!(
 
 kernel!(
     latscope_kernel_atomic_load,
-    x86_64: ["mov {value}, [{word}]"],
-    aarch64: ["ldar {value}, [{word}]"],
+    x86_64: "mov {value}, [{word}]",
+    aarch64: "ldar {value}, [{word}]",
     |word, _| Ok(word.load(SeqCst))
 );
 

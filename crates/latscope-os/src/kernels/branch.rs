@@ -42,46 +42,21 @@ fn latscope_kernel_branch(bits: &[u64]) -> u64 {
     if bits.is_empty() {
         return count;
     }
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: reads as many words as the slice has, one at least, and changes only the declared registers and
     // the flags.
     unsafe {
         core::arch::asm!(
             ".p2align 6",
             "2:",
-            "mov {word}, [{bits}]",
-            "add {bits}, 8",
+            either!("mov {word}, [{bits}]\nadd {bits}, 8", "ldr {word}, [{bits}], #8"),
             ".rept 64",
-            "shr {word}, 1",
-            "jnc 3f",
-            "add {count}, 1",
-            "3:",
+            either!(
+                "shr {word}, 1\njnc 3f\nadd {count}, 1\n3:",
+                "tbz {word}, #0, 3f\nadd {count}, {count}, #1\n3:\nlsr {word}, {word}, #1"
+            ),
             ".endr",
-            "sub {n}, 1",
-            "jnz 2b",
-            n = inout(reg) bits.len() => _,
-            bits = inout(reg) bits.as_ptr() => _,
-            word = out(reg) _,
-            count = inout(reg) count,
-            options(nostack),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads as many words as the slice has, one at least, and changes only the declared registers and
-    // the flags.
-    unsafe {
-        core::arch::asm!(
-            ".p2align 6",
-            "2:",
-            "ldr {word}, [{bits}], #8",
-            ".rept 64",
-            "tbz {word}, #0, 3f",
-            "add {count}, {count}, #1",
-            "3:",
-            "lsr {word}, {word}, #1",
-            ".endr",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
+            again!(),
             n = inout(reg) bits.len() => _,
             bits = inout(reg) bits.as_ptr() => _,
             word = out(reg) _,

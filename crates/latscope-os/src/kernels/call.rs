@@ -27,42 +27,23 @@ fn latscope_kernel_call_direct(iterations: u64) {
     if iterations == 0 {
         return;
     }
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: each call returns to where it came from and leaves the stack as it was; only the declared register
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: each call returns to where it came from and leaves the stack as it was; only the declared registers
     // and the flags change.
     unsafe {
-        core::arch::asm!(
-            "jmp 2f",
+        asm_with!(
+            [] [out("x30") _]
+            either!("jmp 2f", "b 2f"),
             ".p2align 6",
             "4:",
             "ret",
             ".p2align 6",
             "2:",
             ".rept 32",
-            "call 4b",
+            either!("call 4b", "bl 4b"),
             ".endr",
-            "sub {n}, 1",
-            "jnz 2b",
+            again!(),
             n = inout(reg) iterations => _,
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: each call returns to where it came from; only the declared registers and the flags change.
-    unsafe {
-        core::arch::asm!(
-            "b 2f",
-            ".p2align 6",
-            "4:",
-            "ret",
-            ".p2align 6",
-            "2:",
-            ".rept 32",
-            "bl 4b",
-            ".endr",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
-            n = inout(reg) iterations => _,
-            out("x30") _,
         );
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -77,51 +58,28 @@ fn latscope_kernel_call_indirect(iterations: u64) {
     if iterations == 0 {
         return;
     }
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: each call returns to where it came from and leaves the stack as it was; only the declared
-    // registers and the flags change.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    // SAFETY: each call returns to where it came from and leaves the stack as it was; only the declared registers
+    // and the flags change. The hint is `bti c`, which, as `endbr64`, allows the place to be called where branch
+    // targets are checked.
     unsafe {
-        core::arch::asm!(
-            "jmp 2f",
+        asm_with!(
+            [] [out("x30") _]
+            either!("jmp 2f", "b 2f"),
             ".p2align 6",
             "4:",
-            "endbr64",
+            either!("endbr64", "hint #34"),
             "ret",
             ".p2align 6",
             "2:",
-            "lea {target}, [rip + 4b]",
+            either!("lea {target}, [rip + 4b]", "adr {target}, 4b"),
             "3:",
             ".rept 32",
-            "call {target}",
+            either!("call {target}", "blr {target}"),
             ".endr",
-            "sub {n}, 1",
-            "jnz 3b",
+            either!("sub {n}, 1\njnz 3b", "subs {n}, {n}, #1\nb.ne 3b"),
             n = inout(reg) iterations => _,
             target = out(reg) _,
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: each call returns to where it came from; only the declared registers and the flags change. The
-    // hint is `bti c`, which allows the place to be called where branch targets are checked.
-    unsafe {
-        core::arch::asm!(
-            "b 2f",
-            ".p2align 6",
-            "4:",
-            "hint #34",
-            "ret",
-            ".p2align 6",
-            "2:",
-            "adr {target}, 4b",
-            "3:",
-            ".rept 32",
-            "blr {target}",
-            ".endr",
-            "subs {n}, {n}, #1",
-            "b.ne 3b",
-            n = inout(reg) iterations => _,
-            target = out(reg) _,
-            out("x30") _,
         );
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -315,33 +315,16 @@ fn words(bytes: usize) -> usize {
 #[inline(never)]
 unsafe fn latscope_kernel_chase(cursor: usize, rounds: u64) -> usize {
     let mut cursor = cursor;
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the flags.
     unsafe {
         core::arch::asm!(
             ".p2align 6",
             "2:",
             ".rept 64",
-            "mov {cursor}, [{cursor}]",
+            either!("mov {cursor}, [{cursor}]", "ldr {cursor}, [{cursor}]"),
             ".endr",
-            "sub {n}, 1",
-            "jnz 2b",
-            n = inout(reg) rounds => _,
-            cursor = inout(reg) cursor,
-            options(nostack),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the flags.
-    unsafe {
-        core::arch::asm!(
-            ".p2align 6",
-            "2:",
-            ".rept 64",
-            "ldr {cursor}, [{cursor}]",
-            ".endr",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
+            again!(),
             n = inout(reg) rounds => _,
             cursor = inout(reg) cursor,
             options(nostack),
@@ -362,42 +345,14 @@ unsafe fn latscope_kernel_chase(cursor: usize, rounds: u64) -> usize {
 /// Each of the cursors in use is as for [`latscope_kernel_chase`]; `rounds` is not zero.
 type Walk = unsafe fn(cursors: &mut [usize; MAX_CHAINS], rounds: u64);
 
-/// Returns the loop for a number of chains.
+/// Returns the loop for a number of chains, at most [`MAX_CHAINS`].
 fn walk_many(chains: usize) -> Walk {
-    match chains {
-        1 => latscope_kernel_chase_many::<1>,
-        2 => latscope_kernel_chase_many::<2>,
-        3 => latscope_kernel_chase_many::<3>,
-        4 => latscope_kernel_chase_many::<4>,
-        5 => latscope_kernel_chase_many::<5>,
-        6 => latscope_kernel_chase_many::<6>,
-        7 => latscope_kernel_chase_many::<7>,
-        8 => latscope_kernel_chase_many::<8>,
-        9 => latscope_kernel_chase_many::<9>,
-        10 => latscope_kernel_chase_many::<10>,
-        11 => latscope_kernel_chase_many::<11>,
-        12 => latscope_kernel_chase_many::<12>,
-        13 => latscope_kernel_chase_many::<13>,
-        14 => latscope_kernel_chase_many::<14>,
-        15 => latscope_kernel_chase_many::<15>,
-        16 => latscope_kernel_chase_many::<16>,
-        17 => latscope_kernel_chase_many::<17>,
-        18 => latscope_kernel_chase_many::<18>,
-        19 => latscope_kernel_chase_many::<19>,
-        20 => latscope_kernel_chase_many::<20>,
-        21 => latscope_kernel_chase_many::<21>,
-        22 => latscope_kernel_chase_many::<22>,
-        23 => latscope_kernel_chase_many::<23>,
-        24 => latscope_kernel_chase_many::<24>,
-        25 => latscope_kernel_chase_many::<25>,
-        26 => latscope_kernel_chase_many::<26>,
-        27 => latscope_kernel_chase_many::<27>,
-        28 => latscope_kernel_chase_many::<28>,
-        29 => latscope_kernel_chase_many::<29>,
-        30 => latscope_kernel_chase_many::<30>,
-        31 => latscope_kernel_chase_many::<31>,
-        _ => latscope_kernel_chase_many::<32>,
+    macro_rules! walks {
+        ($($chains:literal)+) => { [$(latscope_kernel_chase_many::<$chains>),+] };
     }
+    const WALKS: [Walk; MAX_CHAINS] =
+        walks!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32);
+    WALKS[chains - 1]
 }
 
 #[inline(never)]
@@ -405,10 +360,10 @@ unsafe fn latscope_kernel_chase_many<const CHAINS: usize>(cursors: &mut [usize; 
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if CHAINS <= REGISTER_CHAINS {
         // SAFETY: handed on to the caller.
-        unsafe { machine::registers::<CHAINS>(cursors, rounds) }
+        unsafe { walk_in_registers::<CHAINS>(cursors, rounds) }
     } else {
         // SAFETY: handed on to the caller.
-        unsafe { machine::stack::<CHAINS>(cursors, rounds) }
+        unsafe { walk_on_stack::<CHAINS>(cursors, rounds) }
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     for _ in 0..rounds * ROUNDS {
@@ -419,257 +374,71 @@ unsafe fn latscope_kernel_chase_many<const CHAINS: usize>(cursors: &mut [usize; 
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod machine {
-    use core::arch::asm;
-
-    use super::MAX_CHAINS;
-
-    #[inline(always)]
-    pub(super) unsafe fn registers<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
-        // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the
-        // flags.
-        unsafe {
-            asm!(
-            "/* {c0} {c1} {c2} {c3} {c4} {c5} {c6} {c7} {c8} {c9} {c10} {c11} */",
+/// The loop with its cursors in the registers named, each with its place in the array.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! in_registers {
+    ($cursors:ident, $rounds:ident, $($c:ident $i:literal)+) => {
+        core::arch::asm!(
+            concat!("/*" $(, " {", stringify!($c), "}")+, " */"),
             ".p2align 6",
             "2:",
             ".rept 8",
-            ".if {chains} > 0",
-            "mov {c0}, [{c0}]",
-            ".endif",
-            ".if {chains} > 1",
-            "mov {c1}, [{c1}]",
-            ".endif",
-            ".if {chains} > 2",
-            "mov {c2}, [{c2}]",
-            ".endif",
-            ".if {chains} > 3",
-            "mov {c3}, [{c3}]",
-            ".endif",
-            ".if {chains} > 4",
-            "mov {c4}, [{c4}]",
-            ".endif",
-            ".if {chains} > 5",
-            "mov {c5}, [{c5}]",
-            ".endif",
-            ".if {chains} > 6",
-            "mov {c6}, [{c6}]",
-            ".endif",
-            ".if {chains} > 7",
-            "mov {c7}, [{c7}]",
-            ".endif",
-            ".if {chains} > 8",
-            "mov {c8}, [{c8}]",
-            ".endif",
-            ".if {chains} > 9",
-            "mov {c9}, [{c9}]",
-            ".endif",
-            ".if {chains} > 10",
-            "mov {c10}, [{c10}]",
-            ".endif",
-            ".if {chains} > 11",
-            "mov {c11}, [{c11}]",
-            ".endif",
+            $(concat!(
+                ".if {chains} > ", $i, "\n",
+                either!("mov", "ldr"), " {", stringify!($c), "}, [{", stringify!($c), "}]\n.endif"
+            ),)+
             ".endr",
-            "sub {n}, 1",
-            "jnz 2b",
+            again!(),
             chains = const CHAINS,
-            n = inout(reg) rounds => _,
-            c0 = inout(reg) cursors[0],
-            c1 = inout(reg) cursors[1],
-            c2 = inout(reg) cursors[2],
-            c3 = inout(reg) cursors[3],
-            c4 = inout(reg) cursors[4],
-            c5 = inout(reg) cursors[5],
-            c6 = inout(reg) cursors[6],
-            c7 = inout(reg) cursors[7],
-            c8 = inout(reg) cursors[8],
-            c9 = inout(reg) cursors[9],
-            c10 = inout(reg) cursors[10],
-            c11 = inout(reg) cursors[11],
+            n = inout(reg) $rounds => _,
+            $($c = inout(reg) $cursors[$i],)+
             options(nostack),
-            );
-        }
-    }
+        )
+    };
+}
 
-    #[inline(always)]
-    pub(super) unsafe fn stack<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
-        // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers, the flags
-        // and the array.
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                ".rept 8",
-                ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
-                ".if \\i < {chains}",
-                "mov {cursor}, [{cursors} + 8*\\i]",
-                "mov {cursor}, [{cursor}]",
-                "mov [{cursors} + 8*\\i], {cursor}",
-                ".endif",
-                ".endr",
-                ".endr",
-                "sub {n}, 1",
-                "jnz 2b",
-                chains = const CHAINS,
-                n = inout(reg) rounds => _,
-                cursors = in(reg) cursors.as_mut_ptr(),
-                cursor = out(reg) _,
-                options(nostack),
-            );
-        }
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+unsafe fn walk_in_registers<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the flags.
+    unsafe {
+        in_registers!(cursors, rounds, c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11)
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        in_registers!(cursors, rounds, c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11
+            c12 12 c13 13 c14 14 c15 15 c16 16 c17 17 c18 18 c19 19 c20 20 c21 21 c22 22 c23 23)
     }
 }
 
-#[cfg(target_arch = "aarch64")]
-mod machine {
-    use core::arch::asm;
-
-    use super::MAX_CHAINS;
-
-    #[inline(always)]
-    pub(super) unsafe fn registers<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
-        // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers and the
-        // flags.
-        unsafe {
-            asm!(
-            "/* {c0} {c1} {c2} {c3} {c4} {c5} {c6} {c7} {c8} {c9} {c10} {c11} {c12} {c13} {c14} {c15} {c16} {c17} {c18} {c19} {c20} {c21} {c22} {c23} */",
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline(always)]
+unsafe fn walk_on_stack<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
+    // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers, the flags
+    // and the array.
+    unsafe {
+        core::arch::asm!(
             ".p2align 6",
             "2:",
             ".rept 8",
-            ".if {chains} > 0",
-            "ldr {c0}, [{c0}]",
-            ".endif",
-            ".if {chains} > 1",
-            "ldr {c1}, [{c1}]",
-            ".endif",
-            ".if {chains} > 2",
-            "ldr {c2}, [{c2}]",
-            ".endif",
-            ".if {chains} > 3",
-            "ldr {c3}, [{c3}]",
-            ".endif",
-            ".if {chains} > 4",
-            "ldr {c4}, [{c4}]",
-            ".endif",
-            ".if {chains} > 5",
-            "ldr {c5}, [{c5}]",
-            ".endif",
-            ".if {chains} > 6",
-            "ldr {c6}, [{c6}]",
-            ".endif",
-            ".if {chains} > 7",
-            "ldr {c7}, [{c7}]",
-            ".endif",
-            ".if {chains} > 8",
-            "ldr {c8}, [{c8}]",
-            ".endif",
-            ".if {chains} > 9",
-            "ldr {c9}, [{c9}]",
-            ".endif",
-            ".if {chains} > 10",
-            "ldr {c10}, [{c10}]",
-            ".endif",
-            ".if {chains} > 11",
-            "ldr {c11}, [{c11}]",
-            ".endif",
-            ".if {chains} > 12",
-            "ldr {c12}, [{c12}]",
-            ".endif",
-            ".if {chains} > 13",
-            "ldr {c13}, [{c13}]",
-            ".endif",
-            ".if {chains} > 14",
-            "ldr {c14}, [{c14}]",
-            ".endif",
-            ".if {chains} > 15",
-            "ldr {c15}, [{c15}]",
-            ".endif",
-            ".if {chains} > 16",
-            "ldr {c16}, [{c16}]",
-            ".endif",
-            ".if {chains} > 17",
-            "ldr {c17}, [{c17}]",
-            ".endif",
-            ".if {chains} > 18",
-            "ldr {c18}, [{c18}]",
-            ".endif",
-            ".if {chains} > 19",
-            "ldr {c19}, [{c19}]",
-            ".endif",
-            ".if {chains} > 20",
-            "ldr {c20}, [{c20}]",
-            ".endif",
-            ".if {chains} > 21",
-            "ldr {c21}, [{c21}]",
-            ".endif",
-            ".if {chains} > 22",
-            "ldr {c22}, [{c22}]",
-            ".endif",
-            ".if {chains} > 23",
-            "ldr {c23}, [{c23}]",
+            ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, \
+             16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
+            ".if \\i < {chains}",
+            either!("mov {cursor}, [{cursors} + 8*\\i]", "ldr {cursor}, [{cursors}, #(8*\\i)]"),
+            either!("mov {cursor}, [{cursor}]", "ldr {cursor}, [{cursor}]"),
+            either!("mov [{cursors} + 8*\\i], {cursor}", "str {cursor}, [{cursors}, #(8*\\i)]"),
             ".endif",
             ".endr",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
+            ".endr",
+            again!(),
             chains = const CHAINS,
             n = inout(reg) rounds => _,
-            c0 = inout(reg) cursors[0],
-            c1 = inout(reg) cursors[1],
-            c2 = inout(reg) cursors[2],
-            c3 = inout(reg) cursors[3],
-            c4 = inout(reg) cursors[4],
-            c5 = inout(reg) cursors[5],
-            c6 = inout(reg) cursors[6],
-            c7 = inout(reg) cursors[7],
-            c8 = inout(reg) cursors[8],
-            c9 = inout(reg) cursors[9],
-            c10 = inout(reg) cursors[10],
-            c11 = inout(reg) cursors[11],
-            c12 = inout(reg) cursors[12],
-            c13 = inout(reg) cursors[13],
-            c14 = inout(reg) cursors[14],
-            c15 = inout(reg) cursors[15],
-            c16 = inout(reg) cursors[16],
-            c17 = inout(reg) cursors[17],
-            c18 = inout(reg) cursors[18],
-            c19 = inout(reg) cursors[19],
-            c20 = inout(reg) cursors[20],
-            c21 = inout(reg) cursors[21],
-            c22 = inout(reg) cursors[22],
-            c23 = inout(reg) cursors[23],
+            cursors = in(reg) cursors.as_mut_ptr(),
+            cursor = out(reg) _,
             options(nostack),
-            );
-        }
-    }
-
-    #[inline(always)]
-    pub(super) unsafe fn stack<const CHAINS: usize>(cursors: &mut [usize; MAX_CHAINS], rounds: u64) {
-        // SAFETY: reads the cycle that the caller vouches for, writes only the declared registers, the flags
-        // and the array.
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                ".rept 8",
-                ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
-                ".if \\i < {chains}",
-                "ldr {cursor}, [{cursors}, #(8*\\i)]",
-                "ldr {cursor}, [{cursor}]",
-                "str {cursor}, [{cursors}, #(8*\\i)]",
-                ".endif",
-                ".endr",
-                ".endr",
-                "subs {n}, {n}, #1",
-                "b.ne 2b",
-                chains = const CHAINS,
-                n = inout(reg) rounds => _,
-                cursors = in(reg) cursors.as_mut_ptr(),
-                cursor = out(reg) _,
-                options(nostack),
-            );
-        }
+        );
     }
 }
 

@@ -21,34 +21,16 @@ fn latscope_kernel_adds(iterations: u64, operand: u64) -> u64 {
     if iterations == 0 {
         return value;
     }
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: only the declared registers and the flags change, and iterations > 0 ends the loop.
     unsafe {
         core::arch::asm!(
             ".p2align 6",
             "2:",
             ".rept 100",
-            "add {value}, {operand}",
+            either!("add {value}, {operand}", "add {value}, {value}, {operand}"),
             ".endr",
-            "sub {n}, 1",
-            "jnz 2b",
-            n = inout(reg) iterations => _,
-            value = inout(reg) value,
-            operand = in(reg) operand,
-            options(nostack),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: only the declared registers and the flags change, and iterations > 0 ends the loop.
-    unsafe {
-        core::arch::asm!(
-            ".p2align 6",
-            "2:",
-            ".rept 100",
-            "add {value}, {value}, {operand}",
-            ".endr",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
+            again!(),
             n = inout(reg) iterations => _,
             value = inout(reg) value,
             operand = in(reg) operand,

@@ -16,29 +16,10 @@ fn latscope_kernel_empty(n: u64) {
     if n == 0 {
         return;
     }
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     // SAFETY: only the declared register and the flags change, and n > 0 ends the loop.
     unsafe {
-        core::arch::asm!(
-            ".p2align 6",
-            "2:",
-            "sub {n}, 1",
-            "jnz 2b",
-            n = inout(reg) n => _,
-            options(nostack),
-        );
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: only the declared register and the flags change, and n > 0 ends the loop.
-    unsafe {
-        core::arch::asm!(
-            ".p2align 6",
-            "2:",
-            "subs {n}, {n}, #1",
-            "b.ne 2b",
-            n = inout(reg) n => _,
-            options(nostack),
-        );
+        core::arch::asm!(".p2align 6", "2:", again!(), n = inout(reg) n => _, options(nostack));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     for turn in 0..n {

@@ -59,6 +59,17 @@ macro_rules! either {
     };
 }
 
+/// `asm!` whose last arguments, such as the registers of a name that change, are of one architecture.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! asm_with {
+    ([$($x86:tt)*] [$($arm:tt)*] $($asm:tt)*) => {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!($($asm)* $($x86)*);
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!($($asm)* $($arm)*);
+    };
+}
+
 /// The end of a loop at the label 2: counts `{n}` down, and goes back until it is zero.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! again {

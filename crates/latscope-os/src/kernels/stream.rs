@@ -4,45 +4,26 @@
 //! `a = b + s·c`. In vectors of the widest form, with ordinary stores, in assembly, so that no compiler makes a
 //! `memcpy` of the copy.
 
-use std::fmt;
-
 use super::bandwidth::Width;
 
 /// Elements left over from blocks of this many are not touched.
 pub const BLOCK: usize = 64;
 
-/// A kernel of STREAM.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Stream {
-    /// `to = x`.
-    Copy,
-    /// `to = scalar · x`.
-    Scale,
-    /// `to = x + y`.
-    Add,
-    /// `to = x + scalar · y`, the product rounded before the sum.
-    Triad,
+named! {
+    /// A kernel of STREAM; they are in the order in which it runs them.
+    Stream {
+        /// `to = x`.
+        Copy = "copy",
+        /// `to = scalar · x`.
+        Scale = "scale",
+        /// `to = x + y`.
+        Add = "add",
+        /// `to = x + scalar · y`, the product rounded before the sum.
+        Triad = "triad",
+    }
 }
 
 impl Stream {
-    /// All kernels, in the order in which STREAM runs them.
-    pub const ALL: [Self; 4] = [Self::Copy, Self::Scale, Self::Add, Self::Triad];
-
-    /// Returns the name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "copy",
-            Self::Scale => "scale",
-            Self::Add => "add",
-            Self::Triad => "triad",
-        }
-    }
-
-    /// Returns the kernel with this [name](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Returns the bytes per element as STREAM counts them: each array that is read or written once.
     pub const fn bytes_per_element(self) -> u64 {
         match self {
@@ -63,12 +44,6 @@ impl Stream {
             Self::Scale | Self::Add => 1,
             Self::Triad => 2,
         }
-    }
-}
-
-impl fmt::Display for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -102,332 +77,106 @@ fn pass(kind: Stream, width: Width, to: &mut [f64], x: &[f64], y: &[f64], scalar
 /// instructions.
 type Kernel = unsafe fn(to: *mut f64, x: *const f64, y: *const f64, scalar: f64, blocks: u64);
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod machine {
-    use core::arch::asm;
-
     use super::{Kernel, Stream};
     use crate::kernels::bandwidth::Width;
 
-    /// Defines a pass. The scalar is in all lanes of the vector register 15, from `setup` on.
+    /// A pass: what comes before the loop, the lines for each offset `\o` of so many bytes apart, what comes behind
+    /// the loop. The scalar is in all lanes of the named register, the others are free.
     macro_rules! kernel {
-        ($name:ident, [$($setup:literal),*], [$($body:literal),+], [$($finish:literal),*]) => {
-            #[unsafe(no_mangle)]
+        ($name:literal [$scalar:tt $($vector:tt)+] $before:literal $apart:tt $lines:literal $behind:literal) => {{
+            #[unsafe(export_name = concat!("latscope_kernel_stream_", $name))]
             #[inline(never)]
-            unsafe fn $name(to: *mut f64, x: *const f64, y: *const f64, scalar: f64, blocks: u64) {
+            unsafe fn kernel(to: *mut f64, x: *const f64, y: *const f64, scalar: f64, blocks: u64) {
                 // SAFETY: the caller vouches for the arrays, for blocks > 0, and for the instructions; besides,
                 // only the declared registers and the flags change.
                 unsafe {
-                    asm!(
-                        $($setup,)*
+                    core::arch::asm!(
+                        $before,
                         ".p2align 6",
                         "2:",
-                        $($body,)+
-                        "add {to}, 512",
-                        "add {x}, 512",
-                        "add {y}, 512",
-                        "sub {n}, 1",
-                        "jnz 2b",
-                        $($finish,)*
+                        offsets!($apart),
+                        $lines,
+                        ".endr",
+                        either!(
+                            "add {to}, 512\nadd {x}, 512\nadd {y}, 512",
+                            "add {to}, {to}, #512\nadd {x}, {x}, #512\nadd {y}, {y}, #512"
+                        ),
+                        again!(),
+                        $behind,
                         to = inout(reg) to => _,
                         x = inout(reg) x => _,
                         y = inout(reg) y => _,
                         n = inout(reg) blocks => _,
-                        inout("xmm15") scalar => _,
-                        out("xmm0") _,
-                        out("xmm1") _,
-                        out("xmm2") _,
-                        out("xmm3") _,
-                        out("xmm4") _,
-                        out("xmm5") _,
-                        out("xmm6") _,
-                        out("xmm7") _,
-                        out("xmm8") _,
-                        out("xmm9") _,
-                        out("xmm10") _,
-                        out("xmm11") _,
-                        out("xmm12") _,
-                        out("xmm13") _,
-                        out("xmm14") _,
+                        inout($scalar) scalar => _,
+                        $(out($vector) _,)+
                         options(nostack),
                     );
+                }
+            }
+            kernel
+        }};
+    }
+
+    /// Defines which pass is for what: by width what comes before and behind, and the distance; the lines by kernel.
+    macro_rules! kernels {
+        ($vectors:tt $($width:pat, $before:literal $apart:tt $behind:literal
+            { $($kind:ident $name:literal $lines:literal;)+ })+
+        ) => {
+            pub(super) fn kernel(kind: Stream, width: Width) -> Kernel {
+                use {Stream::*, Width::*};
+                match (width, kind) {
+                    $($(($width, $kind) => kernel!($name $vectors $before $apart $lines $behind),)+)+
                 }
             }
         };
     }
 
-    kernel!(
-        latscope_kernel_stream_copy_sse2,
-        ["unpcklpd xmm15, xmm15"],
-        [
-            ".irp o, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 416, 432, 448, 464, 480, 496",
-            "movupd xmm0, [{x} + \\o]",
-            "movupd [{to} + \\o], xmm0",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_scale_sse2,
-        ["unpcklpd xmm15, xmm15"],
-        [
-            ".irp o, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 416, 432, 448, 464, 480, 496",
-            "movupd xmm0, [{x} + \\o]",
-            "mulpd xmm0, xmm15",
-            "movupd [{to} + \\o], xmm0",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_add_sse2,
-        ["unpcklpd xmm15, xmm15"],
-        [
-            ".irp o, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 416, 432, 448, 464, 480, 496",
-            "movupd xmm0, [{x} + \\o]",
-            "movupd xmm1, [{y} + \\o]",
-            "addpd xmm0, xmm1",
-            "movupd [{to} + \\o], xmm0",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_triad_sse2,
-        ["unpcklpd xmm15, xmm15"],
-        [
-            ".irp o, 0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 416, 432, 448, 464, 480, 496",
-            "movupd xmm0, [{y} + \\o]",
-            "mulpd xmm0, xmm15",
-            "movupd xmm1, [{x} + \\o]",
-            "addpd xmm0, xmm1",
-            "movupd [{to} + \\o], xmm0",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_copy_avx2,
-        ["vbroadcastsd ymm15, xmm15"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "vmovupd ymm0, [{x} + \\o]",
-            "vmovupd [{to} + \\o], ymm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_scale_avx2,
-        ["vbroadcastsd ymm15, xmm15"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "vmovupd ymm0, [{x} + \\o]",
-            "vmulpd ymm0, ymm0, ymm15",
-            "vmovupd [{to} + \\o], ymm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_add_avx2,
-        ["vbroadcastsd ymm15, xmm15"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "vmovupd ymm0, [{x} + \\o]",
-            "vaddpd ymm0, ymm0, [{y} + \\o]",
-            "vmovupd [{to} + \\o], ymm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_triad_avx2,
-        ["vbroadcastsd ymm15, xmm15"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "vmovupd ymm0, [{y} + \\o]",
-            "vmulpd ymm0, ymm0, ymm15",
-            "vaddpd ymm0, ymm0, [{x} + \\o]",
-            "vmovupd [{to} + \\o], ymm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_copy_avx512,
-        ["vbroadcastsd zmm15, xmm15"],
-        [
-            ".irp o, 0, 64, 128, 192, 256, 320, 384, 448",
-            "vmovupd zmm0, [{x} + \\o]",
-            "vmovupd [{to} + \\o], zmm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_scale_avx512,
-        ["vbroadcastsd zmm15, xmm15"],
-        [
-            ".irp o, 0, 64, 128, 192, 256, 320, 384, 448",
-            "vmovupd zmm0, [{x} + \\o]",
-            "vmulpd zmm0, zmm0, zmm15",
-            "vmovupd [{to} + \\o], zmm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_add_avx512,
-        ["vbroadcastsd zmm15, xmm15"],
-        [
-            ".irp o, 0, 64, 128, 192, 256, 320, 384, 448",
-            "vmovupd zmm0, [{x} + \\o]",
-            "vaddpd zmm0, zmm0, [{y} + \\o]",
-            "vmovupd [{to} + \\o], zmm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-    kernel!(
-        latscope_kernel_stream_triad_avx512,
-        ["vbroadcastsd zmm15, xmm15"],
-        [
-            ".irp o, 0, 64, 128, 192, 256, 320, 384, 448",
-            "vmovupd zmm0, [{y} + \\o]",
-            "vmulpd zmm0, zmm0, zmm15",
-            "vaddpd zmm0, zmm0, [{x} + \\o]",
-            "vmovupd [{to} + \\o], zmm0",
-            ".endr"
-        ],
-        ["vzeroupper"]
-    );
-
-    pub(super) fn kernel(kind: Stream, width: Width) -> Kernel {
-        match (width, kind) {
-            (Width::Scalar | Width::Bits128, Stream::Copy) => latscope_kernel_stream_copy_sse2,
-            (Width::Scalar | Width::Bits128, Stream::Scale) => latscope_kernel_stream_scale_sse2,
-            (Width::Scalar | Width::Bits128, Stream::Add) => latscope_kernel_stream_add_sse2,
-            (Width::Scalar | Width::Bits128, Stream::Triad) => latscope_kernel_stream_triad_sse2,
-            (Width::Bits256, Stream::Copy) => latscope_kernel_stream_copy_avx2,
-            (Width::Bits256, Stream::Scale) => latscope_kernel_stream_scale_avx2,
-            (Width::Bits256, Stream::Add) => latscope_kernel_stream_add_avx2,
-            (Width::Bits256, Stream::Triad) => latscope_kernel_stream_triad_avx2,
-            (Width::Bits512, Stream::Copy) => latscope_kernel_stream_copy_avx512,
-            (Width::Bits512, Stream::Scale) => latscope_kernel_stream_scale_avx512,
-            (Width::Bits512, Stream::Add) => latscope_kernel_stream_add_avx512,
-            (Width::Bits512, Stream::Triad) => latscope_kernel_stream_triad_avx512,
+    #[cfg(target_arch = "x86_64")]
+    kernels! {
+        ["xmm15" "xmm0" "xmm1" "xmm2" "xmm3" "xmm4" "xmm5" "xmm6"
+         "xmm7" "xmm8" "xmm9" "xmm10" "xmm11" "xmm12" "xmm13" "xmm14"]
+        Scalar | Bits128, "unpcklpd xmm15, xmm15" 16 "" {
+            Copy "copy_sse2" "movupd xmm0, [{x} + \\o]\nmovupd [{to} + \\o], xmm0";
+            Scale "scale_sse2" "movupd xmm0, [{x} + \\o]\nmulpd xmm0, xmm15\nmovupd [{to} + \\o], xmm0";
+            Add "add_sse2"
+                "movupd xmm0, [{x} + \\o]\nmovupd xmm1, [{y} + \\o]\naddpd xmm0, xmm1\nmovupd [{to} + \\o], xmm0";
+            Triad "triad_sse2"
+                "movupd xmm0, [{y} + \\o]\nmulpd xmm0, xmm15
+                 movupd xmm1, [{x} + \\o]\naddpd xmm0, xmm1\nmovupd [{to} + \\o], xmm0";
+        }
+        Bits256, "vbroadcastsd ymm15, xmm15" 32 "vzeroupper" {
+            Copy "copy_avx2" "vmovupd ymm0, [{x} + \\o]\nvmovupd [{to} + \\o], ymm0";
+            Scale "scale_avx2" "vmovupd ymm0, [{x} + \\o]\nvmulpd ymm0, ymm0, ymm15\nvmovupd [{to} + \\o], ymm0";
+            Add "add_avx2" "vmovupd ymm0, [{x} + \\o]\nvaddpd ymm0, ymm0, [{y} + \\o]\nvmovupd [{to} + \\o], ymm0";
+            Triad "triad_avx2"
+                "vmovupd ymm0, [{y} + \\o]\nvmulpd ymm0, ymm0, ymm15
+                 vaddpd ymm0, ymm0, [{x} + \\o]\nvmovupd [{to} + \\o], ymm0";
+        }
+        Bits512, "vbroadcastsd zmm15, xmm15" 64 "vzeroupper" {
+            Copy "copy_avx512" "vmovupd zmm0, [{x} + \\o]\nvmovupd [{to} + \\o], zmm0";
+            Scale "scale_avx512" "vmovupd zmm0, [{x} + \\o]\nvmulpd zmm0, zmm0, zmm15\nvmovupd [{to} + \\o], zmm0";
+            Add "add_avx512" "vmovupd zmm0, [{x} + \\o]\nvaddpd zmm0, zmm0, [{y} + \\o]\nvmovupd [{to} + \\o], zmm0";
+            Triad "triad_avx512"
+                "vmovupd zmm0, [{y} + \\o]\nvmulpd zmm0, zmm0, zmm15
+                 vaddpd zmm0, zmm0, [{x} + \\o]\nvmovupd [{to} + \\o], zmm0";
         }
     }
-}
 
-#[cfg(target_arch = "aarch64")]
-mod machine {
-    use core::arch::asm;
-
-    use super::{Kernel, Stream};
-    use crate::kernels::bandwidth::Width;
-
-    /// Defines a pass. The scalar is in all lanes of the vector register 7, from `setup` on.
-    macro_rules! kernel {
-        ($name:ident, [$($setup:literal),*], [$($body:literal),+], [$($finish:literal),*]) => {
-            #[unsafe(no_mangle)]
-            #[inline(never)]
-            unsafe fn $name(to: *mut f64, x: *const f64, y: *const f64, scalar: f64, blocks: u64) {
-                // SAFETY: the caller vouches for the arrays, for blocks > 0, and for the instructions; besides,
-                // only the declared registers and the flags change.
-                unsafe {
-                    asm!(
-                        $($setup,)*
-                        ".p2align 6",
-                        "2:",
-                        $($body,)+
-                        "add {to}, {to}, #512",
-                        "add {x}, {x}, #512",
-                        "add {y}, {y}, #512",
-                        "subs {n}, {n}, #1",
-                        "b.ne 2b",
-                        $($finish,)*
-                        to = inout(reg) to => _,
-                        x = inout(reg) x => _,
-                        y = inout(reg) y => _,
-                        n = inout(reg) blocks => _,
-                        inout("v7") scalar => _,
-                        out("v0") _,
-                        out("v1") _,
-                        out("v2") _,
-                        out("v3") _,
-                        out("v4") _,
-                        out("v5") _,
-                        out("v6") _,
-                        options(nostack),
-                    );
-                }
-            }
-        };
-    }
-
-    kernel!(
-        latscope_kernel_stream_copy_neon,
-        ["dup v7.2d, v7.d[0]"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "ldp q0, q1, [{x}, #\\o]",
-            "stp q0, q1, [{to}, #\\o]",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_scale_neon,
-        ["dup v7.2d, v7.d[0]"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "ldp q0, q1, [{x}, #\\o]",
-            "fmul v0.2d, v0.2d, v7.2d",
-            "fmul v1.2d, v1.2d, v7.2d",
-            "stp q0, q1, [{to}, #\\o]",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_add_neon,
-        ["dup v7.2d, v7.d[0]"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "ldp q0, q1, [{x}, #\\o]",
-            "ldp q2, q3, [{y}, #\\o]",
-            "fadd v0.2d, v0.2d, v2.2d",
-            "fadd v1.2d, v1.2d, v3.2d",
-            "stp q0, q1, [{to}, #\\o]",
-            ".endr"
-        ],
-        []
-    );
-    kernel!(
-        latscope_kernel_stream_triad_neon,
-        ["dup v7.2d, v7.d[0]"],
-        [
-            ".irp o, 0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448, 480",
-            "ldp q0, q1, [{x}, #\\o]",
-            "ldp q2, q3, [{y}, #\\o]",
-            "fmul v2.2d, v2.2d, v7.2d",
-            "fmul v3.2d, v3.2d, v7.2d",
-            "fadd v0.2d, v0.2d, v2.2d",
-            "fadd v1.2d, v1.2d, v3.2d",
-            "stp q0, q1, [{to}, #\\o]",
-            ".endr"
-        ],
-        []
-    );
-
-    pub(super) fn kernel(kind: Stream, _width: Width) -> Kernel {
-        match kind {
-            Stream::Copy => latscope_kernel_stream_copy_neon,
-            Stream::Scale => latscope_kernel_stream_scale_neon,
-            Stream::Add => latscope_kernel_stream_add_neon,
-            Stream::Triad => latscope_kernel_stream_triad_neon,
+    #[cfg(target_arch = "aarch64")]
+    kernels! {
+        ["v7" "v0" "v1" "v2" "v3" "v4" "v5" "v6"]
+        _, "dup v7.2d, v7.d[0]" 32 "" {
+            Copy "copy_neon" "ldp q0, q1, [{x}, #\\o]\nstp q0, q1, [{to}, #\\o]";
+            Scale "scale_neon"
+                "ldp q0, q1, [{x}, #\\o]\nfmul v0.2d, v0.2d, v7.2d\nfmul v1.2d, v1.2d, v7.2d\nstp q0, q1, [{to}, #\\o]";
+            Add "add_neon"
+                "ldp q0, q1, [{x}, #\\o]\nldp q2, q3, [{y}, #\\o]
+                 fadd v0.2d, v0.2d, v2.2d\nfadd v1.2d, v1.2d, v3.2d\nstp q0, q1, [{to}, #\\o]";
+            Triad "triad_neon"
+                "ldp q0, q1, [{x}, #\\o]\nldp q2, q3, [{y}, #\\o]\nfmul v2.2d, v2.2d, v7.2d\nfmul v3.2d, v3.2d, v7.2d
+                 fadd v0.2d, v0.2d, v2.2d\nfadd v1.2d, v1.2d, v3.2d\nstp q0, q1, [{to}, #\\o]";
         }
     }
 }
