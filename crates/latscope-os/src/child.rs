@@ -4,10 +4,12 @@
 //!
 //! Sources: fork(2), prctl(2) PR_SET_PDEATHSIG, close_range(2), signal-safety(7).
 
+use crate::mapping::Mapping;
 use crate::sched::{self, Policy};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, write};
+use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, setpgid, waitpgid};
 use std::hint::black_box;
 use std::io;
@@ -247,17 +249,10 @@ fn own_words(words: usize) -> io::Result<&'static [u64]> {
         return Ok(&[]);
     }
     let bytes = words.checked_mul(size_of::<u64>()).ok_or(io::ErrorKind::OutOfMemory)?;
-    // SAFETY: a new private mapping at an address the kernel chooses; it is
-    // never unmapped, holds `words` zeroed words, and only this process has it.
-    let memory = unsafe {
-        let address = rustix::mm::mmap_anonymous(
-            std::ptr::null_mut(),
-            bytes,
-            rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
-            rustix::mm::MapFlags::PRIVATE,
-        )?;
-        std::slice::from_raw_parts_mut(address.cast::<u64>(), words)
-    };
+    let memory = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::empty())?;
+    let memory = std::mem::ManuallyDrop::new(memory);
+    // SAFETY: it is never unmapped, holds `words` zeroed words, and only this process has it.
+    let memory = unsafe { std::slice::from_raw_parts_mut(memory.start.cast::<u64>().as_ptr(), words) };
     // Written, not read: reading untouched pages would map one zero page for all.
     for word in memory.iter_mut() {
         *word = 1;

@@ -169,7 +169,7 @@ impl Mailbox {
 }
 
 fn map(descriptor: OwnedFd, capacity: usize) -> io::Result<Mailbox> {
-    let mapping = Mapping::new(&descriptor, 0, size(capacity), MapFlags::POPULATE)?;
+    let mapping = Mapping::shared(&descriptor, 0, size(capacity), MapFlags::POPULATE)?;
     Ok(Mailbox { mapping, capacity, descriptor })
 }
 

@@ -1,13 +1,14 @@
-//! Files mapped for reading and writing, and memfds whose size is sealed: memfd_create(2), fcntl(2)
-//! F_ADD_SEALS, mmap(2).
+//! Parts of the address space that have an owner, and memfds whose size is sealed: mmap(2), munmap(2),
+//! memfd_create(2), fcntl(2) F_ADD_SEALS.
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{self, MapFlags, ProtFlags};
+use std::ffi::c_void;
 use std::io;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 
-/// A part of a file in memory, unmapped when dropped. Who else has the file can write to it.
+/// A mapping, unmapped when dropped. Other holders of a mapped file can write to it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     /// Where it begins: at a page.
@@ -16,31 +17,88 @@ pub(crate) struct Mapping {
     pub length: usize,
 }
 
-// SAFETY: a mapping is bound to no thread; who accesses the memory answers for that.
+// SAFETY: a mapping is bound to no thread; the code that accesses the memory answers for that.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `length` bytes from `offset`, which is that of a page.
-    pub fn new(file: impl AsFd, offset: u64, length: usize, flags: MapFlags) -> io::Result<Mapping> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = flags | MapFlags::SHARED;
+    /// Maps `length` bytes of a file from `offset`, which is that of a page, for all holders to read and write.
+    pub fn shared(
+        file: impl AsFd,
+        offset: u64,
+        length: usize,
+        flags: MapFlags,
+    ) -> rustix::io::Result<Mapping> {
+        Mapping::file(file, offset, length, ProtFlags::READ | ProtFlags::WRITE, flags | MapFlags::SHARED)
+    }
+
+    /// Maps `length` bytes of a file from `offset`, which is that of a page.
+    #[inline]
+    pub fn file(
+        file: impl AsFd,
+        offset: u64,
+        length: usize,
+        access: ProtFlags,
+        flags: MapFlags,
+    ) -> rustix::io::Result<Mapping> {
+        assert!(!flags.contains(MapFlags::FIXED));
         // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
-        let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), length, access, flags, file, offset)? };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapping { start, length })
+        Ok(Mapping::of(unsafe { mm::mmap(null_mut(), length, access, flags, file, offset)? }, length))
+    }
+
+    /// Maps private memory of zeros.
+    #[inline]
+    pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> rustix::io::Result<Mapping> {
+        assert!(!flags.contains(MapFlags::FIXED));
+        let flags = flags | MapFlags::PRIVATE;
+        // SAFETY: as in `file`.
+        Ok(Mapping::of(unsafe { mm::mmap_anonymous(null_mut(), length, access, flags)? }, length))
+    }
+
+    fn of(start: *mut c_void, length: usize) -> Mapping {
+        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
+        Mapping { start, length }
+    }
+
+    /// Unmaps what is not in the `length` bytes from `offset`; both are those of pages.
+    pub fn trim(mut self, offset: usize, length: usize) -> rustix::io::Result<Mapping> {
+        assert!(offset <= self.length && length <= self.length - offset);
+        let after = offset + length..self.length;
+        // SAFETY: the pieces lie in the mapping, which is no longer than before them after they are gone, and no
+        // pointer into it exists, since it is passed by value.
+        unsafe {
+            if !after.is_empty() {
+                mm::munmap(self.start.as_ptr().add(after.start).cast(), after.len())?;
+                self.length = after.start;
+            }
+            if offset > 0 {
+                mm::munmap(self.start.as_ptr().cast(), offset)?;
+                self.start = self.start.add(offset);
+                self.length = length;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Unmaps, as dropping does, and tells the outcome.
+    #[inline]
+    pub fn unmap(self) -> rustix::io::Result<()> {
+        let Mapping { start, length } = *std::mem::ManuallyDrop::new(self);
+        // SAFETY: as in `drop`.
+        unsafe { mm::munmap(start.as_ptr().cast(), length) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` with this length, and no pointer into it outlives its owner.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
+        // SAFETY: the range was mapped with this length, and no pointer into it outlives its owner. An error would
+        // only leave it mapped.
+        let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 
-/// A new memfd of zeros whose size nobody can change, so that no holder of the
+/// A new memfd of zeros whose size cannot be changed, so that no holder of the
 /// descriptor can turn an access of another into SIGBUS.
 pub(crate) fn sealed(name: &str, length: usize) -> io::Result<OwnedFd> {
     let descriptor = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
@@ -49,7 +107,7 @@ pub(crate) fn sealed(name: &str, length: usize) -> io::Result<OwnedFd> {
     Ok(descriptor)
 }
 
-/// The length of a file that nobody can make shorter; an error for any other.
+/// The length of a file that cannot be made shorter; an error for any other.
 pub(crate) fn sealed_length(file: impl AsFd) -> io::Result<usize> {
     let seals = rustix::fs::fcntl_get_seals(&file)?;
     let length = length(file)?;

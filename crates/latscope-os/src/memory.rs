@@ -1,10 +1,9 @@
 //! Regions of memory to measure in: anonymous mappings of a known page size,
 //! every page of them present (mmap(2), madvise(2)).
 
+use crate::mapping::Mapping;
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
-use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap};
-use std::ffi::c_void;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mprotect};
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -74,37 +73,6 @@ pub struct Region {
 // SAFETY: the region owns its memory; shared references to it reach nothing of it.
 unsafe impl Send for Region {}
 
-/// A range of address space, unmapped when dropped.
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<c_void>,
-    length: usize,
-}
-
-impl Mapping {
-    /// Maps a new range at an address of the kernel's choice.
-    fn new(length: usize, protection: ProtFlags, flags: MapFlags) -> Result<Mapping, Errno> {
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing that exists.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags)? };
-        Ok(Mapping { start: NonNull::new(start).ok_or(Errno::NOMEM)?, length })
-    }
-
-    /// The first multiple of `alignment` that has a page of the mapping before it.
-    fn inner(&self, alignment: usize) -> NonNull<c_void> {
-        let address = self.start.as_ptr() as usize;
-        let offset = (address + 1).next_multiple_of(alignment) - address;
-        // SAFETY: callers map two alignments more than they use, so that the offset lies inside.
-        unsafe { self.start.byte_add(offset) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever refers into it borrows its owner.
-        let _ = unsafe { munmap(self.start.as_ptr(), self.length) };
-    }
-}
-
 impl Region {
     /// Maps at least `bytes` of memory (rounded up to whole pages of the kind
     /// asked for) and touches every page of it.
@@ -135,25 +103,27 @@ impl Region {
 
     /// From the pool of reserved huge pages, if it holds enough.
     fn reserved(bytes: usize) -> Option<Region> {
-        let flags = MapFlags::PRIVATE | MapFlags::HUGETLB | MapFlags::HUGE_2MB;
-        let mapping = Mapping::new(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
+        let flags = MapFlags::HUGETLB | MapFlags::HUGE_2MB;
+        let mapping = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
         // A limit of the control group would show as SIGBUS at the first touch;
         // populating tells it as an error instead (Linux 5.14).
         // SAFETY: populating changes nothing that is visible.
-        unsafe { madvise(mapping.start.as_ptr(), bytes, Advice::LinuxPopulateWrite) }.ok()?;
+        unsafe { madvise(mapping.start.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) }.ok()?;
         Some(Region { start: mapping.start.cast(), bytes, _mapping: mapping })
     }
 
     /// Ordinary memory, with advice about huge pages.
     fn advised(bytes: usize, page: usize, pages: Pages) -> Result<Region, Errno> {
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let mapping = Mapping::new(bytes + 2 * page, ProtFlags::empty(), flags)?;
-        let start = mapping.inner(page);
+        let mapping = Mapping::anonymous(bytes + 2 * page, ProtFlags::empty(), MapFlags::NORESERVE)?;
+        // The first multiple of a page of this kind that has a page of the mapping before it.
+        let address = mapping.start.addr().get();
+        // SAFETY: the mapping is two such pages longer than what is used, so that the place lies inside.
+        let start = unsafe { mapping.start.byte_add((address + 1).next_multiple_of(page) - address) }.cast();
         let advice = match pages {
             Pages::Base => Advice::LinuxNoHugepage,
             Pages::Huge => Advice::LinuxHugepage,
         };
-        // SAFETY: the range lies inside of the mapping just made, which nobody uses yet.
+        // SAFETY: the range lies inside of the mapping just made, which is not used yet.
         unsafe {
             mprotect(start.as_ptr(), bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
             // Kernels without transparent huge pages do not know the advice: no harm is done.

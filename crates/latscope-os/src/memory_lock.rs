@@ -1,7 +1,8 @@
 //! Whether memory can be locked: mlock2(2) tried on a mapping of its own.
 
+use crate::mapping::Mapping;
 use rustix::io;
-use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with};
 
 /// Maps `bytes` of memory, locks them and gives them back.
 ///
@@ -13,17 +14,10 @@ use rustix::mm::{MapFlags, MlockFlags, ProtFlags, mlock_with, mmap_anonymous, mu
 /// `EPERM` or `ENOMEM` when the limit forbids it (mlock(2)), `ENOSYS` or
 /// `EINVAL` before Linux 4.4.
 pub fn try_lock(bytes: usize) -> io::Result<()> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice overlaps
-    // nothing that this program knows of.
-    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)? };
-    // SAFETY: the range is the mapping just made; locking does not change what
+    let memory = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE)?;
+    // SAFETY: the range is the mapping just made, which is unlocked as it is unmapped; locking does not change what
     // it holds.
-    let locked = unsafe { mlock_with(start, bytes, MlockFlags::ONFAULT) };
-    // SAFETY: the mapping is ours, nothing refers into it; unmapping unlocks.
-    unsafe { munmap(start, bytes)? };
-    locked
+    unsafe { mlock_with(memory.start.as_ptr().cast(), bytes, MlockFlags::ONFAULT) }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Mappings whose page faults and protection changes are the thing measured:
 //! mmap(2), munmap(2), mprotect(2), madvise(2), mincore(2).
 
+use crate::mapping;
 use crate::syscall::syscall;
 use rustix::io::{Errno, Result};
 use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
-use std::ffi::c_void;
 use std::os::fd::AsFd;
-use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 /// Size of a huge page, bytes: what the second level of the page table maps
@@ -67,15 +66,10 @@ enum Backing {
 /// its end raises SIGBUS.
 #[derive(Debug)]
 pub struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
+    memory: mapping::Mapping,
     access: Access,
     backing: Backing,
 }
-
-// SAFETY: the mapping belongs to its owner alone; nothing in it is bound to
-// the thread that made it.
-unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps `bytes` of private anonymous memory, not yet backed by pages.
@@ -84,16 +78,9 @@ impl Mapping {
     /// ENOMEM, EAGAIN (a limit on locked memory), EINVAL (`bytes` is 0).
     #[inline]
     pub fn anonymous(bytes: usize) -> Result<Mapping> {
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe {
-            mm::mmap_anonymous(
-                ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?
-        };
-        Ok(Mapping::of(start, bytes, Access::ReadWrite, Backing::Anonymous))
+        let memory =
+            mapping::Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::NORESERVE)?;
+        Ok(Mapping { memory, access: Access::ReadWrite, backing: Backing::Anonymous })
     }
 
     /// Maps private anonymous memory that starts on a boundary of
@@ -106,23 +93,8 @@ impl Mapping {
             return Err(Errno::INVAL);
         }
         let wide = Mapping::anonymous(bytes.checked_add(HUGE_PAGE).ok_or(Errno::NOMEM)?)?;
-        let (first, end) = (wide.start.as_ptr(), wide.bytes);
-        let before = first.align_offset(HUGE_PAGE);
-        std::mem::forget(wide);
-        // SAFETY: `before` is less than HUGE_PAGE, so all three pieces lie in
-        // the mapping just made, whose owner is forgotten: each byte is
-        // unmapped here or owned by what is returned, never both.
-        unsafe {
-            if before > 0 {
-                mm::munmap(first.cast(), before)?;
-            }
-            let start = first.add(before);
-            let after = end - before - bytes;
-            if after > 0 {
-                mm::munmap(start.add(bytes).cast(), after)?;
-            }
-            Ok(Mapping::of(start.cast(), bytes, Access::ReadWrite, Backing::Anonymous))
-        }
+        let before = wide.memory.start.as_ptr().align_offset(HUGE_PAGE);
+        Ok(Mapping { memory: wide.memory.trim(before, bytes)?, ..wide })
     }
 
     /// Maps the first `bytes` of a file for reading, shared with the page
@@ -132,9 +104,8 @@ impl Mapping {
     /// ENODEV (the file system cannot), EACCES, ENOMEM.
     #[inline]
     pub fn shared(file: impl AsFd, bytes: usize) -> Result<Mapping> {
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe { mm::mmap(ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
-        Ok(Mapping::of(start, bytes, Access::Read, Backing::Shared))
+        let memory = mapping::Mapping::file(file, 0, bytes, ProtFlags::READ, MapFlags::SHARED)?;
+        Ok(Mapping { memory, access: Access::Read, backing: Backing::Shared })
     }
 
     /// Maps the first `bytes` of a file copy-on-write: a store makes a private
@@ -143,10 +114,9 @@ impl Mapping {
     /// # Errors
     /// As [`shared`](Self::shared).
     pub fn private(file: impl AsFd, bytes: usize) -> Result<Mapping> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe { mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE, file, 0)? };
-        Ok(Mapping::of(start, bytes, Access::ReadWrite, Backing::Private))
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let memory = mapping::Mapping::file(file, 0, bytes, access, MapFlags::PRIVATE)?;
+        Ok(Mapping { memory, access: Access::ReadWrite, backing: Backing::Private })
     }
 
     /// Maps the first `pages` pages of a file for reading, each page by a
@@ -164,29 +134,24 @@ impl Mapping {
         for slot in 0..pages {
             let offset = ((pages - 1 - slot) * page) as u64;
             let flags = MapFlags::SHARED | MapFlags::FIXED;
-            // SAFETY: replaces a page of `whole`, which nobody has seen yet.
+            // SAFETY: replaces a page of `whole`, which has no user yet.
             unsafe {
-                let address = whole.start.as_ptr().add(slot * page).cast();
+                let address = whole.memory.start.as_ptr().add(slot * page).cast();
                 mm::mmap(address, page, ProtFlags::READ, flags, file.as_fd(), offset)?;
             }
         }
         Ok(whole)
     }
 
-    fn of(start: *mut c_void, bytes: usize, access: Access, backing: Backing) -> Mapping {
-        let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
-        Mapping { start, bytes, access, backing }
-    }
-
     /// Where it starts.
     pub(crate) fn as_ptr(&self) -> *const u8 {
-        self.start.as_ptr()
+        self.memory.start.as_ptr()
     }
 
     /// Length in bytes.
     #[allow(clippy::len_without_is_empty)] // a mapping is never empty
     pub fn len(&self) -> usize {
-        self.bytes
+        self.memory.length
     }
 
     /// Stores one byte at `offset`: faults if the page is not there yet.
@@ -195,9 +160,9 @@ impl Mapping {
     /// If the offset is outside or the mapping is for reading only.
     #[inline(always)]
     pub fn write(&mut self, offset: usize) {
-        assert!(offset < self.bytes && self.access == Access::ReadWrite);
+        assert!(offset < self.memory.length && self.access == Access::ReadWrite);
         // SAFETY: inside a writable mapping that `self` borrows exclusively.
-        unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.store(1, Relaxed);
+        unsafe { AtomicU8::from_ptr(self.memory.start.as_ptr().add(offset)) }.store(1, Relaxed);
     }
 
     /// Loads the byte at `offset`.
@@ -206,10 +171,10 @@ impl Mapping {
     /// If the offset is outside.
     #[inline(always)]
     pub fn read(&self, offset: usize) -> u8 {
-        assert!(offset < self.bytes);
+        assert!(offset < self.memory.length);
         // SAFETY: inside a readable mapping; atomic, because a shared file
         // may be written by others.
-        unsafe { AtomicU8::from_ptr(self.start.as_ptr().add(offset)) }.load(Relaxed)
+        unsafe { AtomicU8::from_ptr(self.memory.start.as_ptr().add(offset)) }.load(Relaxed)
     }
 
     /// Loads one word of every `step` bytes and returns their sum.
@@ -219,10 +184,10 @@ impl Mapping {
     pub fn sum(&self, step: usize) -> u64 {
         assert!(step > 0 && step.is_multiple_of(8));
         let mut sum = 0u64;
-        for offset in (0..self.bytes.saturating_sub(7)).step_by(step) {
+        for offset in (0..self.memory.length.saturating_sub(7)).step_by(step) {
             // SAFETY: a whole aligned word inside a readable mapping, which
             // starts on a page.
-            let word = unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) };
+            let word = unsafe { AtomicU64::from_ptr(self.memory.start.as_ptr().add(offset).cast()) };
             sum = sum.wrapping_add(word.load(Relaxed));
         }
         sum
@@ -230,7 +195,7 @@ impl Mapping {
 
     /// Stores one byte in each page, so that all of them are there.
     pub fn populate(&mut self) {
-        for offset in (0..self.bytes).step_by(page_size()) {
+        for offset in (0..self.memory.length).step_by(page_size()) {
             self.write(offset);
         }
     }
@@ -242,23 +207,22 @@ impl Mapping {
     /// # Panics
     /// If the range leaves the mapping.
     pub fn flush(&self, offset: usize, bytes: usize) -> bool {
-        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        assert!(offset <= self.memory.length && bytes <= self.memory.length - offset);
         (0..bytes).step_by(LINE).all(|at| {
             // SAFETY: an address inside of the mapping, which is readable.
-            unsafe { flush_line(self.start.as_ptr().add(offset + at)) }
+            unsafe { flush_line(self.memory.start.as_ptr().add(offset + at)) }
         })
     }
 
     /// The memory as a slice of bytes, aligned to a page.
     ///
     /// # Panics
-    /// If it is not writable anonymous memory: nobody else may change what a
-    /// slice shows.
+    /// If it is not writable anonymous memory: others must not change what a slice shows.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         assert!(self.backing == Backing::Anonymous && self.access == Access::ReadWrite);
         // SAFETY: private memory of this length, zeroed by the kernel and
         // borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr(), self.memory.length) }
     }
 
     /// Changes what may be done with all pages: mprotect(2).
@@ -275,7 +239,7 @@ impl Mapping {
             Access::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
         };
         // SAFETY: `self` is borrowed exclusively, so no slice of it is alive.
-        unsafe { mm::mprotect(self.start.as_ptr().cast(), self.bytes, flags)? };
+        unsafe { mm::mprotect(self.memory.start.as_ptr().cast(), self.memory.length, flags)? };
         self.access = access;
         Ok(())
     }
@@ -316,16 +280,19 @@ impl Mapping {
     /// The page is not in the mapping.
     pub fn discard_page(&mut self, offset: usize) -> Result<()> {
         let page = page_size();
-        assert!(offset.checked_add(page).is_some_and(|end| end <= self.bytes), "page outside of the mapping");
+        assert!(
+            offset.checked_add(page).is_some_and(|end| end <= self.memory.length),
+            "page outside of the mapping"
+        );
         // SAFETY: the page lies in the mapping, which is borrowed exclusively; its contents
         // become what mmap gives.
-        unsafe { mm::madvise(self.start.as_ptr().add(offset).cast(), page, Advice::LinuxDontNeed) }
+        unsafe { mm::madvise(self.memory.start.as_ptr().add(offset).cast(), page, Advice::LinuxDontNeed) }
     }
 
     fn advise(&self, advice: Advice) -> Result<()> {
         // SAFETY: the advices above leave the contents alone or (DONTNEED,
         // with `self` borrowed exclusively) replace them by what mmap gives.
-        unsafe { mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }
+        unsafe { mm::madvise(self.memory.start.as_ptr().cast(), self.memory.length, advice) }
     }
 
     /// How many pages of `bytes` from `offset` are in memory: mincore(2). For a
@@ -338,9 +305,9 @@ impl Mapping {
     /// # Panics
     /// If the range leaves the mapping.
     pub fn resident(&self, offset: usize, bytes: usize) -> Result<usize> {
-        assert!(offset <= self.bytes && bytes <= self.bytes - offset);
+        assert!(offset <= self.memory.length && bytes <= self.memory.length - offset);
         let mut flags = vec![0u8; bytes.div_ceil(page_size())];
-        let start = self.start.as_ptr() as usize + offset;
+        let start = self.memory.start.as_ptr() as usize + offset;
         // SAFETY: the kernel writes one byte for each page of the range, and
         // `flags` has as many.
         unsafe { syscall(libc::SYS_mincore, [start, bytes, flags.as_mut_ptr() as usize, 0, 0, 0])? };
@@ -353,18 +320,7 @@ impl Mapping {
     /// ENOMEM: too many mappings.
     #[inline]
     pub fn unmap(self) -> Result<()> {
-        let (start, bytes) = (self.start, self.bytes);
-        std::mem::forget(self);
-        // SAFETY: the owner is gone, so nothing refers to this range.
-        unsafe { mm::munmap(start.as_ptr().cast(), bytes) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the owner goes, so nothing refers to this range. An error
-        // would only leave it mapped.
-        let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+        self.memory.unmap()
     }
 }
 
@@ -397,7 +353,7 @@ mod tests {
     #[test]
     fn huge_alignment_holds_and_all_of_it_is_usable() {
         let mut mapping = Mapping::huge_aligned(2 * HUGE_PAGE).unwrap();
-        assert_eq!(mapping.start.as_ptr() as usize % HUGE_PAGE, 0);
+        assert_eq!(mapping.as_ptr() as usize % HUGE_PAGE, 0);
         mapping.write(0);
         mapping.write(2 * HUGE_PAGE - 1);
         assert_eq!(mapping.as_mut_slice().iter().map(|byte| usize::from(*byte)).sum::<usize>(), 2);

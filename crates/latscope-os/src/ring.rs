@@ -118,9 +118,9 @@ impl Ring {
     /// It is none, or there is no memory left.
     pub fn open(descriptor: OwnedFd, layout: Layout, to: OwnedFd) -> io::Result<Ring> {
         shared_cell::refuse(&descriptor)?;
-        let rings = Mapping::new(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
+        let rings = Mapping::shared(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
         let bytes = ENTRIES as usize * size_of::<io_uring_sqe>();
-        let submissions = Mapping::new(&descriptor, OFFSET_OF_SUBMISSIONS, bytes, MapFlags::POPULATE)?;
+        let submissions = Mapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, bytes, MapFlags::POPULATE)?;
         Ok(Ring { descriptor, to, layout, rings, submissions, waiting: 0 })
     }
 

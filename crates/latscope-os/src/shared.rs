@@ -52,7 +52,7 @@ impl Counters {
         if mapping::length(&fd)? < bytes(length)? {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the shared counters are too short"));
         }
-        Ok(Counters { mapping: Mapping::new(fd, 0, bytes(length.max(1))?, MapFlags::empty())?, length })
+        Ok(Counters { mapping: Mapping::shared(fd, 0, bytes(length.max(1))?, MapFlags::empty())?, length })
     }
 
     /// The counters.

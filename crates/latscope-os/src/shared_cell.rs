@@ -178,7 +178,7 @@ impl<T: Shareable> Deref for SharedCell<T> {
 
 fn map<T: Shareable>(descriptor: OwnedFd) -> io::Result<SharedCell<T>> {
     assert!(align_of::<T>() <= 4096, "a mapping is only page-aligned");
-    let mapping = Mapping::new(&descriptor, 0, size_of::<T>(), MapFlags::POPULATE)?;
+    let mapping = Mapping::shared(&descriptor, 0, size_of::<T>(), MapFlags::POPULATE)?;
     Ok(SharedCell(Arc::new(Shared { mapping, descriptor, value: PhantomData })))
 }
 

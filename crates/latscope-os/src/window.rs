@@ -84,7 +84,7 @@ impl Window {
         base: usize,
     ) -> io::Result<Window> {
         shared_cell::refuse(&descriptor)?;
-        let mapping = Mapping::new(&descriptor, offset, size, flags)?;
+        let mapping = Mapping::shared(&descriptor, offset, size, flags)?;
         Ok(Window(Arc::new(Mapped { mapping, base, descriptor })))
     }
 

@@ -1,13 +1,14 @@
 //! A process's opening of a binder device.
 
 use super::abi::*;
+use crate::mapping::Mapping;
 use crate::syscall::syscall;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, Result};
-use rustix::mm::{self, MapFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 use std::path::Path;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a device cannot be used.
@@ -28,16 +29,10 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Driver {
     device: OwnedFd,
-    base: NonNull<u8>,
-    bytes: usize,
+    /// Only read, as the kernel lets it.
+    buffer: Mapping,
     id: u64,
 }
-
-// SAFETY: the mapping is read-only and lives as long as the driver; the kernel
-// serialises what threads do to one opening.
-unsafe impl Send for Driver {}
-// SAFETY: as above.
-unsafe impl Sync for Driver {}
 
 /// Numbers of openings, so that a buffer of one is not taken for one of another.
 static OPENED: AtomicU64 = AtomicU64::new(1);
@@ -56,11 +51,8 @@ impl Driver {
         unsafe { control(&device, VERSION, &mut version) }.map_err(Refused::NoBinder)?;
         speaks(version)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let base = unsafe { mm::mmap(ptr::null_mut(), bytes, ProtFlags::READ, flags, &device, 0) };
-        let base = base.map_err(Refused::Map)?.cast();
-        let base = NonNull::new(base).expect("the kernel maps nothing at address 0 unasked");
-        Ok(Driver { device, base, bytes, id: OPENED.fetch_add(1, Ordering::Relaxed) })
+        let buffer = Mapping::file(&device, 0, bytes, ProtFlags::READ, flags).map_err(Refused::Map)?;
+        Ok(Driver { device, buffer, id: OPENED.fetch_add(1, Ordering::Relaxed) })
     }
 
     /// Becomes the context manager of the device, whom others reach as
@@ -132,13 +124,13 @@ impl Driver {
 
     /// Where in the mapping an address is, if `bytes` from there are in it.
     pub(super) fn place(&self, address: u64, bytes: u64) -> Option<usize> {
-        let at = usize::try_from(address).ok()?.checked_sub(self.base.as_ptr() as usize)?;
-        (usize::try_from(bytes).ok()? <= self.bytes.checked_sub(at)?).then_some(at)
+        let at = usize::try_from(address).ok()?.checked_sub(self.buffer.start.as_ptr() as usize)?;
+        (usize::try_from(bytes).ok()? <= self.buffer.length.checked_sub(at)?).then_some(at)
     }
 
     /// The address of a place in the mapping.
     pub(super) fn address(&self, at: usize) -> u64 {
-        self.base.as_ptr() as u64 + at as u64
+        self.buffer.start.as_ptr() as u64 + at as u64
     }
 
     /// Bytes of the mapping.
@@ -147,21 +139,14 @@ impl Driver {
     /// The range is that of a buffer that was received and is not given back,
     /// so that the kernel does not write there.
     pub(super) unsafe fn slice(&self, at: usize, bytes: usize) -> &[u8] {
-        assert!(at <= self.bytes && bytes <= self.bytes - at);
+        assert!(at <= self.buffer.length && bytes <= self.buffer.length - at);
         // SAFETY: inside of the mapping; not written meanwhile, says the caller.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(at), bytes) }
+        unsafe { std::slice::from_raw_parts(self.buffer.start.as_ptr().add(at), bytes) }
     }
 
     /// Which opening this is.
     pub(super) fn id(&self) -> u64 {
         self.id
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        // SAFETY: the owner goes, so nothing refers to this range.
-        let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
