@@ -32,6 +32,7 @@ pub struct Probe {
 }
 
 /// A parameter of a probe.
+#[derive(Clone, Copy)]
 pub struct Param {
     /// Its name in results and, as `--name`, on the command line.
     pub name: &'static str,

@@ -210,7 +210,8 @@ impl<T: Clone> Asked<T> {
 ///
 /// The comment of a field is its help, its name that of the parameter (`caller_thread("caller-thread")`
 /// where it is no identifier). `as` states the [`Kind`](crate::probe::Kind) where the type does not;
-/// points that differ only in an `axis` make up a curve. `TasksAsked::of(input)` has an
+/// points that differ only in an `axis` make up a curve. A last field `..place: Place;` has the
+/// parameters of another such struct. `TasksAsked::of(input)` has an
 /// [`Asked`](crate::settings::Asked) a field; a struct of which nothing can be asked for goes without.
 #[macro_export]
 macro_rules! settings {
@@ -218,33 +219,42 @@ macro_rules! settings {
         $(#[$about:meta])*
         $visibility:vis struct $name:ident $(, asked for as $asked:ident)? {
             $($(#[doc = $help:literal])+ $field:ident $(($named:literal))? : $type:ty $(as $kind:ident)? $(, $axis:ident)?;)+
+            $(..$rest:ident : $more:ty;)?
         }
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, PartialEq)]
         $visibility struct $name {
-            $($(#[doc = $help])+ pub $field: $type),+
+            $($(#[doc = $help])+ pub $field: $type,)+
+            $(pub $rest: $more,)?
         }
 
         impl $crate::settings::Settings for $name {
-            const PARAMS: &'static [$crate::probe::Param] = &[$($crate::probe::Param {
-                name: $crate::settings!(@name $field $($named)?),
-                help: concat!($($help),+).trim_ascii_start(),
-                kind: $crate::settings!(@kind $type $(as $kind)?),
-                axis: $crate::settings!(@axis $($axis)?),
-            }),+];
+            const PARAMS: &'static [$crate::probe::Param] = {
+                const OWN: &[$crate::probe::Param] = &[$($crate::probe::Param {
+                    name: $crate::settings!(@name $field $($named)?),
+                    help: concat!($($help),+).trim_ascii_start(),
+                    kind: $crate::settings!(@kind $type $(as $kind)?),
+                    axis: $crate::settings!(@axis $($axis)?),
+                }),+];
+                const PARTS: &[&[$crate::probe::Param]] =
+                    &[OWN $(, <$more as $crate::settings::Settings>::PARAMS)?];
+                &$crate::settings::joined::<{ OWN.len() $(+ <$more as $crate::settings::Settings>::PARAMS.len())? }>(PARTS)
+            };
 
             fn params(&self) -> latscope_core::plan::Params {
                 let fields = [$((
                     $crate::settings!(@name $field $($named)?),
                     <$type as $crate::settings::Value>::to_param(&self.$field),
                 )),+];
-                fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+                let own = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+                own$(.chain($crate::settings::Settings::params(&self.$rest)))?.collect()
             }
 
             fn from_params(params: &latscope_core::plan::Params) -> Option<Self> {
                 Some($name {
-                    $($field: $crate::settings::get(params, $crate::settings!(@name $field $($named)?))?),+
+                    $($field: $crate::settings::get(params, $crate::settings!(@name $field $($named)?))?,)+
+                    $($rest: $crate::settings::Settings::from_params(params)?,)?
                 })
             }
         }
@@ -276,6 +286,22 @@ macro_rules! settings {
     (@kind $type:ty as $kind:ident) => { $crate::probe::Kind::$kind };
     (@axis) => { false };
     (@axis axis) => { true };
+}
+
+/// The parameters of all `parts`, `N` together.
+#[doc(hidden)]
+pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
+    let mut all = [parts[0][0]; N];
+    let (mut part, mut at, mut taken) = (0, 0, 0);
+    while taken < N {
+        if at == parts[part].len() {
+            (part, at) = (part + 1, 0);
+        } else {
+            all[taken] = parts[part][at];
+            (at, taken) = (at + 1, taken + 1);
+        }
+    }
+    all
 }
 
 /// A value of a parameter that is one of some words.
@@ -368,6 +394,27 @@ mod tests {
             /// Threads at once.
             threads_at_once("threads"): Option<u32>;
         }
+    }
+
+    crate::settings! {
+        /// A walk that is repeated.
+        struct Repeated {
+            /// How often.
+            times: u64;
+            ..walk: Walk;
+        }
+    }
+
+    #[test]
+    fn the_parameters_of_another_struct_follow() {
+        let walk = Walk { size: 4096, order: Order::Forward, threads_at_once: None };
+        let repeated = Repeated { times: 3, walk: walk.clone() };
+        let planned = params([("size", 4096.into()), ("order", "forward".into()), ("times", 3.into())]);
+        assert_eq!(repeated.params(), planned);
+        assert_eq!(Repeated::read(&point(planned)).unwrap(), repeated);
+        assert!(Repeated::read(&point(walk.params())).is_err());
+        let names: Vec<_> = Repeated::PARAMS.iter().map(|param| param.name).collect();
+        assert_eq!(names, ["times", "size", "order", "threads"]);
     }
 
     fn point(params: Params) -> Point {

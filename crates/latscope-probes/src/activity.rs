@@ -2,7 +2,6 @@
 //! was not asked for.
 
 use latscope_bench::bench::Splits;
-use latscope_core::plan::Point;
 
 /// The points that take part in an activity, for `Bench::splits`.
 #[derive(Debug, Default)]
@@ -14,7 +13,7 @@ pub struct Part(Option<usize>);
 
 impl Parts {
     /// The part that belongs to the first of `points` that is `wanted`.
-    pub fn part(&mut self, points: &[Point], wanted: impl Fn(&Point) -> bool) -> Part {
+    pub fn part<P>(&mut self, points: &[P], wanted: impl Fn(&P) -> bool) -> Part {
         Part(points.iter().position(wanted).map(|point| {
             self.0.push(point);
             self.0.len() - 1
@@ -46,22 +45,14 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::plan::Params;
 
     #[test]
     fn parts_are_numbered_as_they_are_asked_for() {
-        let point = |probe: &str| Point {
-            probe: probe.to_owned(),
-            revision: 1,
-            params: Params::new(),
-            title: String::new(),
-            row: false,
-        };
-        let points = [point("a"), point("b"), point("c")];
+        let points = ["a", "b", "c"];
         let mut parts = Parts::default();
-        assert_eq!(parts.part(&points, |p| p.probe == "c"), Part(Some(0)));
-        assert_eq!(parts.part(&points, |p| p.probe == "x"), Part(None));
-        assert_eq!(parts.part(&points, |p| p.probe == "a"), Part(Some(1)));
+        assert_eq!(parts.part(&points, |p| *p == "c"), Part(Some(0)));
+        assert_eq!(parts.part(&points, |p| *p == "x"), Part(None));
+        assert_eq!(parts.part(&points, |p| *p == "a"), Part(Some(1)));
         assert_eq!(parts.points(), [2, 0]);
     }
 }

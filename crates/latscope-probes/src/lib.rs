@@ -2,6 +2,26 @@
 //! from which `list`, help, man page, completions and documentation are made.
 #![forbid(unsafe_code)]
 
+/// Probes of operations that share their experiment, the type of their points and the function that plans
+/// these: name, id, title, where the semantics come from, and what is timed. One that is revised is written out.
+macro_rules! probes {
+    ($experiment:ident, $settings:ty, $plan:path;
+     $($name:ident $id:literal, $title:literal, $source:literal, $timed:literal;)+) => {
+        $(#[doc = $title]
+        pub static $name: $crate::Probe = $crate::Probe {
+            id: $id,
+            title: $title,
+            timed: $timed,
+            times: latscope_core::report::Semantics::Operation,
+            source: $source,
+            params: <$settings as $crate::Settings>::PARAMS,
+            experiment: &$experiment,
+            revision: 1,
+            plan: |input, _| $plan(&$name, input),
+        };)+
+    };
+}
+
 pub mod activity;
 pub mod available;
 pub mod cpu;
@@ -24,7 +44,7 @@ pub use latscope_bench::probe::{
 };
 pub use latscope_bench::settings::{Settings, Word};
 pub use latscope_bench::{settings, words};
-use latscope_core::plan::Step;
+use latscope_core::plan::{Point, Step};
 
 /// All families, in the order in which a survey measures them.
 pub static FAMILIES: &[Family] = &[
@@ -118,6 +138,11 @@ pub fn by_name_only(probe: &Probe) -> bool {
     alike || matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
 }
 
+/// The only point of a probe without parameters.
+fn only_point(probe: &Probe, _: &PlanInput) -> Vec<Point> {
+    vec![probe.point((), probe.title, true)]
+}
+
 /// All that latscope measures.
 pub static REGISTRY: Registry =
     Registry { families: FAMILIES, hidden: selftest::PROBES, adapt, fewer_rounds };
@@ -136,7 +161,7 @@ pub fn find(id: &str) -> Option<&'static Probe> {
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;
-    use latscope_core::plan::{ParamValue, Point};
+    use latscope_core::plan::ParamValue;
     use latscope_engine::planner::{Request, plan};
     use std::collections::BTreeSet;
 

@@ -1,12 +1,12 @@
 //! Reading from the device itself, past the page cache.
 
 use super::scratch::{Filled, Scratch, too_large};
-use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use super::{Place, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::page::{Mapping, page_size};
@@ -26,16 +26,20 @@ pub static READ_DIRECT: Probe = Probe {
             device may have caches of its own.",
     times: Semantics::Operation,
     source: "open(2), O_DIRECT",
-    params: &[
-        Param { name: "size", help: "Bytes of one read, a multiple of 512", kind: Kind::Size, axis: false },
-        DIRECTORY,
-        FILESYSTEM,
-        DEVICE,
-    ],
+    params: Read::PARAMS,
     experiment: &DIRECT,
     revision: 1,
     plan: |input, _| plan(input),
 };
+
+settings! {
+    /// A read.
+    struct Read, asked for as ReadAsked {
+        /// Bytes of one read, a multiple of 512
+        size: u64 as Size;
+        ..place: Place;
+    }
+}
 
 /// File systems without a device: what they read directly is memory.
 fn has_no_device(filesystem: &str) -> bool {
@@ -43,16 +47,16 @@ fn has_no_device(filesystem: &str) -> bool {
 }
 
 fn plan(input: &PlanInput) -> Vec<Point> {
-    in_each_directory(&READ_DIRECT, input, |directory| {
+    in_each_directory(&READ_DIRECT, input, |place| {
         let point = |size: u64| {
             let title = format!("O_DIRECT random read {}", format_size(size));
-            (params([("size", size.into())]), title, size == 4096 && !has_no_device(&directory.filesystem))
+            (Read { size, place: place.clone() }, title, size == 4096 && !has_no_device(&place.filesystem))
         };
         // A family's --size means file sizes to its other probes: only sizes that a device reads at once count.
         let fits = |size: &u64| *size > 0 && size.is_multiple_of(512) && *size <= 1 << 20;
         let sizes =
             if input.profile == Profile::Full { vec![4 << 10, 64 << 10, 1 << 20] } else { vec![4 << 10] };
-        input.numbers("size", &sizes).into_iter().filter(fits).map(point).collect()
+        ReadAsked::of(input).size.or(&sizes).into_iter().filter(fits).map(point).collect()
     })
 }
 
@@ -61,8 +65,8 @@ const FILE_BYTES: u64 = 16 << 20;
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
-    for (index, point) in bench.points().iter().enumerate() {
-        let filesystem = point.text("filesystem");
+    for (index, Read { size, place }) in bench.settings()?.into_iter().enumerate() {
+        let filesystem = &place.filesystem;
         if has_no_device(filesystem) {
             let reason = format!("{filesystem} is memory: there is no device below the page cache");
             bench.unsupported(index, reason, "choose a directory on a disk (--dir)");
@@ -73,21 +77,27 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             bench.unsupported(index, reason, remedy);
             continue;
         }
-        read_directly(bench, &scratch, index, point)?;
+        read_directly(bench, &scratch, index, size, filesystem)?;
     }
     Ok(())
 }
 
-fn read_directly(bench: &mut Bench, scratch: &Scratch, index: usize, point: &Point) -> anyhow::Result<()> {
+fn read_directly(
+    bench: &mut Bench,
+    scratch: &Scratch,
+    index: usize,
+    size: u64,
+    filesystem: &str,
+) -> anyhow::Result<()> {
     let filled = scratch.filled(NAME, FILE_BYTES)?;
     let opened = match filled.error {
         Some(error) => Err(error),
         None => on_device(&filled).and_then(|()| scratch.file(NAME, OFlags::RDONLY | OFlags::DIRECT)),
     };
     match opened {
-        Ok(file) => time(bench, &filled, &file, index, point)?,
+        Ok(file) => time(bench, &filled, &file, index, size, filesystem)?,
         Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-            let reason = format!("{} refuses O_DIRECT", point.text("filesystem"));
+            let reason = format!("{filesystem} refuses O_DIRECT");
             bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
         }
         Err(error) => refuse(bench, index, "make a file of 16 MiB for direct reads", error),
@@ -107,9 +117,9 @@ fn time(
     filled: &Filled,
     file: &OwnedFd,
     index: usize,
-    point: &Point,
+    size: u64,
+    filesystem: &str,
 ) -> anyhow::Result<()> {
-    let size = point.number("size");
     let mut memory = Mapping::anonymous((size as usize).next_multiple_of(page_size()))?;
     let buffer = &mut memory.as_mut_slice()[..size as usize];
     let mut random = Offsets { state: bench.seed() | 1, size };
@@ -129,8 +139,7 @@ fn time(
     })?;
     let measured = first.report(bench, &[index], "read past the page cache");
     if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
-        let reason =
-            format!("{} answered from its page cache although it was asked not to", point.text("filesystem"));
+        let reason = format!("{filesystem} answered from its page cache although it was asked not to");
         bench.degrade(
             index,
             "went-through-page-cache",

@@ -1,13 +1,12 @@
 //! Making written data durable: fsync and fdatasync.
 
 use super::scratch::Scratch;
-use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
+use super::{Place, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Point, Policy};
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fdatasync, fsync, ftruncate};
 use rustix::io::{Errno, Result, pwrite};
@@ -16,56 +15,43 @@ use std::ffi::CStr;
 static DURABLE: Experiment =
     Experiment { name: "file.durable", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
 
-const MODES: [&str; 2] = ["overwrite", "append"];
+words! {
+    /// Where a block is written.
+    enum Mode { Overwrite = "overwrite", Append = "append" }
+}
 
-static PARAMS: [Param; 4] = [
-    Param { name: "mode", help: MODE_HELP, kind: Kind::Choice(&MODES), axis: false },
-    DIRECTORY,
-    FILESYSTEM,
-    DEVICE,
-];
+settings! {
+    /// What is made durable.
+    struct Written, asked for as WrittenAsked {
+        /// Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written
+        /// before replace others or make the file longer
+        mode: Mode;
+        ..place: Place;
+    }
+}
 
-/// fsync(2).
-pub static FSYNC: Probe = Probe {
-    id: "file.fsync",
-    title: "fsync",
-    timed: "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device.",
-    times: Semantics::Operation,
-    source: "fsync(2)",
-    params: &PARAMS,
-    experiment: &DURABLE,
-    revision: 1,
-    plan: |input, _| plan(&FSYNC, input),
-};
-
-/// fdatasync(2).
-pub static FDATASYNC: Probe = Probe {
-    id: "file.fdatasync",
-    title: "fdatasync",
-    timed: "One fdatasync after a write of 4 KiB, which is not timed: until the data are on the device, and of the inode \
-            what is needed to find them.",
-    times: Semantics::Operation,
-    source: "fdatasync(2)",
-    params: &PARAMS,
-    experiment: &DURABLE,
-    revision: 1,
-    plan: |input, _| plan(&FDATASYNC, input),
-};
+probes! {
+    DURABLE, Written, plan;
+    FSYNC "file.fsync", "fsync", "fsync(2)",
+        "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device.";
+    FDATASYNC "file.fdatasync", "fdatasync", "fdatasync(2)",
+        "One fdatasync after a write of 4 KiB, which is not timed: until the data are on the device, and of the inode \
+            what is needed to find them.";
+}
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
-    let modes = input.texts("mode", &MODES);
-    in_each_directory(probe, input, |directory| {
-        let asked = MODES.into_iter().filter(|mode| modes.iter().any(|asked| asked == mode));
-        let point = |mode: &'static str| {
+    let modes = WrittenAsked::of(input).mode.or(Mode::ALL);
+    in_each_directory(probe, input, |place| {
+        let point = |mode: Mode| {
             let title = match mode {
-                "overwrite" => format!("{} 4 KiB", probe.title),
-                _ => format!("{} 4 KiB appended", probe.title),
+                Mode::Overwrite => format!("{} 4 KiB", probe.title),
+                Mode::Append => format!("{} 4 KiB appended", probe.title),
             };
             // A tmpfs has nothing to make durable: the call returns at once.
-            let row = mode == "overwrite" && directory.filesystem != "tmpfs";
-            (params([("mode", mode.into())]), title, row)
+            let row = mode == Mode::Overwrite && place.filesystem != "tmpfs";
+            (Written { mode, place: place.clone() }, title, row)
         };
-        asked.map(point).collect()
+        Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)).map(point).collect()
     })
 }
 
@@ -77,7 +63,7 @@ const BLOCKS: u64 = 256;
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
     for (index, point) in bench.points().iter().enumerate() {
-        let overwrite = point.text("mode") == "overwrite";
+        let overwrite = Written::read(point)?.mode == Mode::Overwrite;
         match prepared(&scratch, overwrite) {
             Ok(file) => {
                 let sync: Sync =

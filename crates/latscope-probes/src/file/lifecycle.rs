@@ -1,14 +1,14 @@
 //! The life of a small file: created, written, closed, unlinked; each apart.
 
 use super::scratch::{Scratch, too_large};
-use super::{DEVICE, DIRECTORY, FILESYSTEM, in_each_directory};
+use super::{Place, in_each_directory};
 use crate::activity::{Part, Parts};
 use crate::failure::FirstError;
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
 use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, Stop, params};
-use latscope_core::report::{Semantics, Work};
+use latscope_core::plan::{Point, Policy, Stop};
+use latscope_core::report::Work;
 use latscope_core::units::format_size;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
@@ -19,65 +19,27 @@ use std::ffi::CStr;
 static LIFECYCLE: Experiment =
     Experiment { name: "file.lifecycle", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
 
-static PARAMS: [Param; 4] = [
-    Param { name: "size", help: "Bytes written to the file", kind: Kind::Size, axis: true },
-    DIRECTORY,
-    FILESYSTEM,
-    DEVICE,
-];
+settings! {
+    /// A file.
+    struct Written, asked for as WrittenAsked {
+        /// Bytes written to the file
+        size: u64 as Size, axis;
+        ..place: Place;
+    }
+}
 
-/// Creating.
-pub static CREATE: Probe = Probe {
-    id: "file.create",
-    title: "create",
-    timed: "One open that creates a file, in a directory that is otherwise empty; the name was used and removed before, \
-            so that the kernel remembers that it is free. An ext4 also looks at every inode freed in the last minute.",
-    times: Semantics::Operation,
-    source: "open(2), O_CREAT",
-    params: &PARAMS,
-    experiment: &LIFECYCLE,
-    revision: 1,
-    plan: |input, _| plan(&CREATE, input),
-};
-
-/// Writing.
-pub static WRITE: Probe = Probe {
-    id: "file.write",
-    title: "write",
-    timed: "One write of that many bytes to the new, empty file: into the page cache, not to the device.",
-    times: Semantics::Operation,
-    source: "write(2)",
-    params: &PARAMS,
-    experiment: &LIFECYCLE,
-    revision: 1,
-    plan: |input, _| plan(&WRITE, input),
-};
-
-/// Closing.
-pub static CLOSE: Probe = Probe {
-    id: "file.close",
-    title: "close",
-    timed: "One close of the file just written.",
-    times: Semantics::Operation,
-    source: "close(2)",
-    params: &PARAMS,
-    experiment: &LIFECYCLE,
-    revision: 1,
-    plan: |input, _| plan(&CLOSE, input),
-};
-
-/// Unlinking.
-pub static UNLINK: Probe = Probe {
-    id: "file.unlink",
-    title: "unlink",
-    timed: "One unlink of the closed file: its name and its pages in the page cache go.",
-    times: Semantics::Operation,
-    source: "unlink(2)",
-    params: &PARAMS,
-    experiment: &LIFECYCLE,
-    revision: 1,
-    plan: |input, _| plan(&UNLINK, input),
-};
+probes! {
+    LIFECYCLE, Written, plan;
+    CREATE "file.create", "create", "open(2), O_CREAT",
+        "One open that creates a file, in a directory that is otherwise empty; the name was used and removed before, \
+            so that the kernel remembers that it is free. An ext4 also looks at every inode freed in the last minute.";
+    WRITE "file.write", "write", "write(2)",
+        "One write of that many bytes to the new, empty file: into the page cache, not to the device.";
+    CLOSE "file.close", "close", "close(2)",
+        "One close of the file just written.";
+    UNLINK "file.unlink", "unlink", "unlink(2)",
+        "One unlink of the closed file: its name and its pages in the page cache go.";
+}
 
 const KIB: u64 = 1 << 10;
 
@@ -86,13 +48,13 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
         Profile::Quick => &[0, 4 * KIB],
         Profile::Normal | Profile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],
     };
-    in_each_directory(probe, input, |_| {
+    in_each_directory(probe, input, |place| {
         let point = |size: u64| {
             let title = format!("{} a file of {}", probe.title, format_size(size));
             let wide = ["file.write", "file.unlink"].contains(&probe.id) && size == 1024 * KIB;
-            (params([("size", size.into())]), title, size == 4 * KIB || wide)
+            (Written { size, place: place.clone() }, title, size == 4 * KIB || wide)
         };
-        let sizes = input.numbers("size", sizes).into_iter();
+        let sizes = WrittenAsked::of(input).size.or(sizes).into_iter();
         // An empty file is not written.
         sizes.filter(|size| *size > 0 || probe.id != "file.write").map(point).collect()
     })
@@ -103,9 +65,10 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let points = bench.points();
     let whole = bench.stop();
     bench.set_stop(fewer_files(whole));
-    let sizes: BTreeSet<u64> = points.iter().map(|point| point.number("size")).collect();
-    for size in sizes {
-        lives(bench, &scratch, &points, size)?;
+    let files = bench.settings::<Written>()?.into_iter().map(|file| file.size);
+    let wanted: Vec<(&str, u64)> = points.iter().map(|point| point.probe.as_str()).zip(files).collect();
+    for size in wanted.iter().map(|(_, size)| *size).collect::<BTreeSet<u64>>() {
+        lives(bench, &scratch, &wanted, size)?;
     }
     Ok(())
 }
@@ -128,9 +91,9 @@ struct Life {
     unlink: Part,
 }
 
-fn lives(bench: &mut Bench, scratch: &Scratch, points: &[Point], size: u64) -> anyhow::Result<()> {
+fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64) -> anyhow::Result<()> {
     let mut parts = Parts::default();
-    let mut part = |probe: &Probe| parts.part(points, |p| p.probe == probe.id && p.number("size") == size);
+    let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
     let life =
         Life { create: part(&CREATE), write: part(&WRITE), close: part(&CLOSE), unlink: part(&UNLINK) };
     if size > scratch.room() {
@@ -150,8 +113,8 @@ fn lives(bench: &mut Bench, scratch: &Scratch, points: &[Point], size: u64) -> a
         life.unlink.time(splits, || scratch.remove(NAME))
     };
     let work = Work { ops: 1, bytes_touched: size, bytes_moved: 2 * size };
-    let writes = points.iter().enumerate().filter(|(_, p)| p.probe == WRITE.id && p.number("size") == size);
-    writes.for_each(|(index, _)| bench.set_work(index, work));
+    let writes = wanted.iter().position(|point| *point == (WRITE.id, size));
+    writes.into_iter().for_each(|index| bench.set_work(index, work));
     bench.splits(parts.points(), Gate::Open, |splits| {
         // After an error there is nothing to learn: the loop only runs out.
         if !first.happened() {

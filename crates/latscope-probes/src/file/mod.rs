@@ -8,8 +8,8 @@ mod name;
 mod read;
 mod scratch;
 
-use super::{Directory, Kind, Param, PlanInput, Probe};
-use latscope_core::plan::{Params, Point, params};
+use super::{Directory, PlanInput, Probe, Settings, settings};
+use latscope_core::plan::Point;
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[
@@ -27,36 +27,30 @@ pub static PROBES: &[&Probe] = &[
     &durable::FDATASYNC,
 ];
 
-const DIRECTORY: Param =
-    Param { name: "directory", help: "Where the files are made", kind: Kind::Stated, axis: false };
-const FILESYSTEM: Param =
-    Param { name: "filesystem", help: "File system of the directory", kind: Kind::Stated, axis: false };
-const DEVICE: Param =
-    Param { name: "device", help: "What the file system is mounted from", kind: Kind::Stated, axis: false };
+settings! {
+    /// The directory of a point.
+    struct Place {
+        /// Where the files are made
+        directory: String;
+        /// File system of the directory
+        filesystem: String;
+        /// What the file system is mounted from
+        device: String;
+    }
+}
 
-/// Two kinds of probes have modes, and on the command line they share an option.
-const MODE_HELP: &str = "Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written \
-                         before replace others or make the file longer";
-
-/// The points of a probe: `in_one` of them in each directory, as further
-/// parameters, title and row.
-fn in_each_directory(
+/// The points of a probe: `in_one` of them in each directory, with title and row.
+fn in_each_directory<S: Settings>(
     probe: &Probe,
     input: &PlanInput,
-    in_one: impl Fn(&Directory) -> Vec<(Params, String, bool)>,
+    in_one: impl Fn(Place) -> Vec<(S, String, bool)>,
 ) -> Vec<Point> {
-    let place = |directory: &Directory| {
-        params([
-            ("directory", directory.path.to_string_lossy().as_ref().into()),
-            ("filesystem", directory.filesystem.as_str().into()),
-            ("device", directory.device.as_str().into()),
-        ])
-    };
     let points = input.directories.iter().flat_map(|directory| {
-        in_one(directory).into_iter().map(|(mut values, title, row)| {
-            values.append(&mut place(directory));
-            probe.point(values, format!("{title}, {}", directory.filesystem), row)
-        })
+        let Directory { path, filesystem, device, .. } = directory.clone();
+        let place = Place { directory: path.to_string_lossy().into(), filesystem, device };
+        let point =
+            |(settings, title, row)| probe.point(settings, format!("{title}, {}", directory.filesystem), row);
+        in_one(place).into_iter().map(point).collect::<Vec<_>>()
     });
     points.collect()
 }

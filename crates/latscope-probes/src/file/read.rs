@@ -1,12 +1,12 @@
 //! Reading a file that is in the page cache, by size.
 
 use super::scratch::{CHUNK, Scratch, gate, too_large};
-use super::{DEVICE, DIRECTORY, FILESYSTEM, MODE_HELP, in_each_directory};
+use super::{Place, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::{format_share, format_size};
 use latscope_os::page::{Mapping, page_size};
@@ -19,8 +19,31 @@ use std::hint::black_box;
 static READS: Experiment =
     Experiment { name: "file.read", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
 
-const MODES: [&str; 2] = ["open-close", "kept-open"];
-const SIZE: Param = Param { name: "size", help: "Size of the file", kind: Kind::Size, axis: true };
+words! {
+    /// Whether the file is opened each time.
+    enum Mode { OpenClose = "open-close", KeptOpen = "kept-open" }
+}
+
+settings! {
+    /// A file that is read.
+    struct Reading, asked for as ReadingAsked {
+        /// Size of the file
+        size: u64 as Size, axis;
+        /// Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written
+        /// before replace others or make the file longer
+        mode: Mode;
+        ..place: Place;
+    }
+}
+
+settings! {
+    /// A file that is mapped.
+    struct Mapped, asked for as MappedAsked {
+        /// Size of the file
+        size: u64 as Size, axis;
+        ..place: Place;
+    }
+}
 
 /// pread(2).
 pub static READ: Probe = Probe {
@@ -30,13 +53,7 @@ pub static READ: Probe = Probe {
             open-close: with open and close around them.",
     times: Semantics::Operation,
     source: "pread(2), open(2)",
-    params: &[
-        SIZE,
-        Param { name: "mode", help: MODE_HELP, kind: Kind::Choice(&MODES), axis: false },
-        DIRECTORY,
-        FILESYSTEM,
-        DEVICE,
-    ],
+    params: Reading::PARAMS,
     experiment: &READS,
     revision: 1,
     plan: |input, _| plan_read(input),
@@ -49,7 +66,7 @@ pub static READ_MMAP: Probe = Probe {
     timed: "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap.",
     times: Semantics::Operation,
     source: "mmap(2)",
-    params: &[SIZE, DIRECTORY, FILESYSTEM, DEVICE],
+    params: Mapped::PARAMS,
     experiment: &READS,
     revision: 1,
     plan: |input, _| plan_mmap(input),
@@ -67,21 +84,24 @@ fn sizes(input: &PlanInput) -> Vec<u64> {
         Profile::Normal | Profile::Full => &[1, KIB, 4 * KIB, 64 * KIB, MIB, 8 * MIB, 64 * MIB],
     };
     // A file of no bytes has nothing to read, nor to map.
-    input.numbers("size", sizes).into_iter().filter(|size| *size > 0).collect()
+    MappedAsked::of(input).size.or(sizes).into_iter().filter(|size| *size > 0).collect()
 }
 
 fn plan_read(input: &PlanInput) -> Vec<Point> {
-    let modes: Vec<String> = input.texts("mode", &MODES);
-    in_each_directory(&READ, input, |_| {
+    let modes = ReadingAsked::of(input).mode.or(Mode::ALL);
+    in_each_directory(&READ, input, |place| {
         let mut points = Vec::new();
-        for mode in MODES.into_iter().filter(|mode| modes.iter().any(|asked| asked == mode)) {
+        for mode in Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
             for size in sizes(input) {
                 let (title, row) = match mode {
-                    "kept-open" => ("read, kept open,", [1, 4 * KIB, MIB].contains(&size)),
-                    _ => ("open, read, close,", [4 * KIB, MIB].contains(&size)),
+                    Mode::KeptOpen => ("read, kept open,", [1, 4 * KIB, MIB].contains(&size)),
+                    Mode::OpenClose => ("open, read, close,", [4 * KIB, MIB].contains(&size)),
                 };
-                let values = params([("size", size.into()), ("mode", mode.into())]);
-                points.push((values, format!("{title} {}", format_size(size)), row));
+                points.push((
+                    Reading { size, mode, place: place.clone() },
+                    format!("{title} {}", format_size(size)),
+                    row,
+                ));
             }
         }
         points
@@ -89,31 +109,36 @@ fn plan_read(input: &PlanInput) -> Vec<Point> {
 }
 
 fn plan_mmap(input: &PlanInput) -> Vec<Point> {
-    in_each_directory(&READ_MMAP, input, |_| {
+    in_each_directory(&READ_MMAP, input, |place| {
         // Below a page the size makes no difference.
-        let sizes = sizes(input).into_iter().filter(|size| input.gave("size") || *size >= 4 * KIB);
-        let point = |size: u64| {
-            (
-                params([("size", size.into())]),
-                format!("mmap, read, munmap, {}", format_size(size)),
-                size == MIB,
-            )
-        };
-        sizes.map(point).collect()
+        let given = MappedAsked::of(input).size.given();
+        let sizes = sizes(input).into_iter().filter(|size| given || *size >= 4 * KIB);
+        let title = |size| format!("mmap, read, munmap, {}", format_size(size));
+        sizes.map(|size| (Mapped { size, place: place.clone() }, title(size), size == MIB)).collect()
     })
 }
 
 const NAME: &CStr = c"read";
 
+/// A file to read, whether by reads and how, and where it is.
+type Wanted = (u64, Option<Mode>, Place);
+
+fn wanted(point: &Point) -> anyhow::Result<Wanted> {
+    if point.probe == READ_MMAP.id {
+        let Mapped { size, place } = Mapped::read(point)?;
+        return Ok((size, None, place));
+    }
+    let Reading { size, mode, place } = Reading::read(point)?;
+    Ok((size, Some(mode), place))
+}
+
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
-    let points = bench.points();
+    let files = bench.points().iter().map(wanted).collect::<anyhow::Result<Vec<Wanted>>>()?;
     let room = scratch.room();
-    let sizes = points.iter().map(|point| point.number("size"));
-    let largest = sizes.filter(|size| *size <= room).max().unwrap_or(0);
+    let largest = files.iter().map(|(size, ..)| *size).filter(|size| *size <= room).max().unwrap_or(0);
     let filled = scratch.filled(NAME, largest)?;
-    for (index, point) in points.iter().enumerate() {
-        let size = point.number("size");
+    for (index, (size, mode, place)) in files.into_iter().enumerate() {
         if size > filled.bytes {
             let (reason, remedy) = match filled.error {
                 Some(error) => explain("write the file to be read", error),
@@ -122,7 +147,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             bench.unsupported(index, reason, remedy);
             continue;
         }
-        read_point(bench, &scratch, &filled.file, index, point)?;
+        read_point(bench, &scratch, &filled.file, index, (size, mode, gate(&place)))?;
     }
     scratch.remove(NAME)?;
     Ok(())
@@ -133,18 +158,18 @@ fn read_point(
     scratch: &Scratch,
     file: &OwnedFd,
     index: usize,
-    point: &Point,
+    (size, mode, gate): (u64, Option<Mode>, Gate),
 ) -> anyhow::Result<()> {
-    let size = point.number("size");
     let mut buffer = vec![0u8; CHUNK];
     // Out of the page cache, and into the buffer where there is one.
-    let moved = if point.probe == "file.read-mmap" { size } else { 2 * size };
+    let moved = if mode.is_none() { size } else { 2 * size };
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
-    let measured = match (point.probe.as_str(), point.params.contains_key("mode").then(|| point.text("mode")))
-    {
-        ("file.read-mmap", _) => time(bench, index, point, || load_all(file, size as usize))?,
-        (_, Some("kept-open")) => time(bench, index, point, || read_all(file, size, &mut buffer))?,
-        _ => time(bench, index, point, || read_all(&scratch.file(NAME, OFlags::RDONLY)?, size, &mut buffer))?,
+    let measured = match mode {
+        None => time(bench, index, size, gate, || load_all(file, size as usize))?,
+        Some(Mode::KeptOpen) => time(bench, index, size, gate, || read_all(file, size, &mut buffer))?,
+        Some(Mode::OpenClose) => time(bench, index, size, gate, || {
+            read_all(&scratch.file(NAME, OFlags::RDONLY)?, size, &mut buffer)
+        })?,
     };
     if !measured {
         return Ok(());
@@ -169,17 +194,18 @@ fn read_point(
 fn time(
     bench: &mut Bench,
     index: usize,
-    point: &Point,
+    size: u64,
+    gate: Gate,
     mut operation: impl FnMut() -> Result<()>,
 ) -> anyhow::Result<bool> {
     // Longer than a turn of the scheduler: no sample could be expected to be undisturbed.
-    let gate = if point.number("size") >= LONG { Gate::Open } else { gate(point) };
+    let gate = if size >= LONG { Gate::Open } else { gate };
     if let Err(error) = operation() {
         refuse(bench, index, "read a file", error);
         return Ok(false);
     }
     let mut first = FirstError::default();
-    if point.number("size") < MIB {
+    if size < MIB {
         bench.batch(index, Batch { gate, ..Batch::default() }, |count| {
             for _ in 0..count {
                 first.check(operation());

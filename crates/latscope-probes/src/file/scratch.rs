@@ -1,12 +1,12 @@
 //! The directory of one step, empty at first and removed after it. Files are
 //! opened relative to it: one name is looked up, whatever the path above.
 
+use super::Place;
 use super::directory::waits_for_others;
 use crate::available;
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
 use latscope_core::units::format_size;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
@@ -112,8 +112,8 @@ pub fn too_large(needed: u64, room: u64) -> (String, &'static str) {
 
 /// The gate for operations that are served from memory: strict where only this
 /// thread is at work, open where the file system waits for others.
-pub fn gate(point: &Point) -> Gate {
-    if waits_for_others(point.text("filesystem")) { Gate::Open } else { Gate::Thread }
+pub(super) fn gate(place: &Place) -> Gate {
+    if waits_for_others(&place.filesystem) { Gate::Open } else { Gate::Thread }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod stream;
 mod thread_group;
 mod tlb;
 
+pub(crate) use regions::PageSize;
+
 use super::Probe;
 
 /// The probes of the family.

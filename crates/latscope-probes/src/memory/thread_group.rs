@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use crate::{Cpus, Experiment, PlanInput, Probe};
     use latscope_core::machine::Machine;
-    use latscope_core::plan::{Params, Point, Policy};
+    use latscope_core::plan::{Point, Policy};
     use latscope_core::report::Semantics;
     use latscope_engine::harness;
 
@@ -174,7 +174,7 @@ mod tests {
         params: &[],
         experiment: &EXPERIMENT,
         revision: 1,
-        plan: |_: &PlanInput, _: &Machine| -> Vec<Point> { vec![PROBE.point(Params::new(), "team", false)] },
+        plan: |_: &PlanInput, _: &Machine| -> Vec<Point> { vec![PROBE.point((), "team", false)] },
     };
 
     /// All members work through the same iterations, and are done when a batch is.

@@ -1,11 +1,10 @@
 //! Single system calls that do next to nothing in the kernel.
 
 use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, Probe};
+use crate::{Cpus, Experiment};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::hold::real_time_remedy;
-use latscope_core::plan::{Params, Policy};
-use latscope_core::report::Semantics;
+use latscope_core::plan::Policy;
 use latscope_os::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
@@ -15,67 +14,23 @@ use std::hint::black_box;
 static CALLS: Experiment =
     Experiment { name: "syscall.calls", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-/// A probe without parameters: one point, a row of the survey.
-macro_rules! call {
-    ($name:ident, $id:literal, $title:literal, $source:literal, $timed:literal) => {
-        #[doc = $title]
-        pub static $name: Probe = Probe {
-            id: $id,
-            title: $title,
-            timed: $timed,
-            times: Semantics::Operation,
-            source: $source,
-            params: &[],
-            experiment: &CALLS,
-            revision: 1,
-            plan: |_, _| vec![$name.point(Params::new(), $name.title, true)],
-        };
-    };
+probes! {
+    CALLS, (), crate::only_point;
+    GETPPID "syscall.getppid", "getppid, the cheapest system call", "getppid(2)",
+        "One getppid by the system call instruction itself, no library between: into the kernel and back.";
+    READ "syscall.read", "read 1 B of /dev/zero", "read(2), zero(4)",
+        "One read of 1 byte from an open /dev/zero.";
+    WRITE "syscall.write", "write 1 B to /dev/null", "write(2), null(4)",
+        "One write of 1 byte to an open /dev/null.";
+    STAT "syscall.stat", "stat /etc", "stat(2)",
+        "One stat of /etc by its path, which is in the kernel's cache.";
+    FSTAT "syscall.fstat", "fstat of an open file", "fstat(2)",
+        "One fstat of an open directory.";
+    OPEN_CLOSE "syscall.open-close", "open and close /etc", "open(2), close(2)",
+        "One open of /etc for reading, by its cached path, and one close.";
+    YIELD "syscall.yield", "sched_yield, no other thread ready", "sched_yield(2)",
+        "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting.";
 }
-
-call!(
-    GETPPID,
-    "syscall.getppid",
-    "getppid, the cheapest system call",
-    "getppid(2)",
-    "One getppid by the system call instruction itself, no library between: into the kernel and back."
-);
-call!(
-    READ,
-    "syscall.read",
-    "read 1 B of /dev/zero",
-    "read(2), zero(4)",
-    "One read of 1 byte from an open /dev/zero."
-);
-call!(
-    WRITE,
-    "syscall.write",
-    "write 1 B to /dev/null",
-    "write(2), null(4)",
-    "One write of 1 byte to an open /dev/null."
-);
-call!(
-    STAT,
-    "syscall.stat",
-    "stat /etc",
-    "stat(2)",
-    "One stat of /etc by its path, which is in the kernel's cache."
-);
-call!(FSTAT, "syscall.fstat", "fstat of an open file", "fstat(2)", "One fstat of an open directory.");
-call!(
-    OPEN_CLOSE,
-    "syscall.open-close",
-    "open and close /etc",
-    "open(2), close(2)",
-    "One open of /etc for reading, by its cached path, and one close."
-);
-call!(
-    YIELD,
-    "syscall.yield",
-    "sched_yield, no other thread ready",
-    "sched_yield(2)",
-    "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting."
-);
 
 /// There on every Linux, and its path has no symbolic link.
 const KNOWN_PATH: &CStr = c"/etc";

@@ -2,11 +2,10 @@
 
 use crate::activity::Parts;
 use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile, available};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, available, settings};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Point, Policy};
 use latscope_core::units::format_size;
 use latscope_os::page::{Access, Mapping};
 use rustix::io::Result;
@@ -15,47 +14,23 @@ use std::collections::BTreeSet;
 static MAPPING: Experiment =
     Experiment { name: "syscall.mapping", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-static PARAMS: [Param; 1] =
-    [Param { name: "size", help: "Size of the mapping", kind: Kind::Size, axis: true }];
+settings! {
+    /// A mapping.
+    struct Mapped, asked for as MappedAsked {
+        /// Size of the mapping
+        size: u64 as Size, axis;
+    }
+}
 
-/// mmap(2).
-pub static MMAP: Probe = Probe {
-    id: "syscall.mmap",
-    title: "mmap",
-    timed: "One mmap of private anonymous memory; its pages come later, with the first touch.",
-    times: Semantics::Operation,
-    source: "mmap(2)",
-    params: &PARAMS,
-    experiment: &MAPPING,
-    revision: 1,
-    plan: |input, _| plan(&MMAP, input),
-};
-
-/// munmap(2).
-pub static MUNMAP: Probe = Probe {
-    id: "syscall.munmap",
-    title: "munmap",
-    timed: "One munmap of private anonymous memory whose 4 KiB pages were all written before: they are given back.",
-    times: Semantics::Operation,
-    source: "munmap(2)",
-    params: &PARAMS,
-    experiment: &MAPPING,
-    revision: 1,
-    plan: |input, _| plan(&MUNMAP, input),
-};
-
-/// mprotect(2).
-pub static MPROTECT: Probe = Probe {
-    id: "syscall.mprotect",
-    title: "mprotect",
-    timed: "One mprotect of memory whose 4 KiB pages are all there, to read-only and to writable in turn.",
-    times: Semantics::Operation,
-    source: "mprotect(2)",
-    params: &PARAMS,
-    experiment: &MAPPING,
-    revision: 1,
-    plan: |input, _| plan(&MPROTECT, input),
-};
+probes! {
+    MAPPING, Mapped, plan;
+    MMAP "syscall.mmap", "mmap", "mmap(2)",
+        "One mmap of private anonymous memory; its pages come later, with the first touch.";
+    MUNMAP "syscall.munmap", "munmap", "munmap(2)",
+        "One munmap of private anonymous memory whose 4 KiB pages were all written before: they are given back.";
+    MPROTECT "syscall.mprotect", "mprotect", "mprotect(2)",
+        "One mprotect of memory whose 4 KiB pages are all there, to read-only and to writable in turn.";
+}
 
 const MIB: u64 = 1 << 20;
 
@@ -67,30 +42,31 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     };
     let point = |size: u64| {
         let title = format!("{} {}", probe.title, format_size(size));
-        probe.point(params([("size", size.into())]), title, size == MIB)
+        probe.point(Mapped { size }, title, size == MIB)
     };
-    input.numbers("size", sizes).into_iter().map(point).collect()
+    MappedAsked::of(input).size.or(sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let points = bench.points();
     let mut sizes = BTreeSet::new();
-    for (index, point) in points.iter().enumerate() {
-        let size = point.number("size");
+    let mappings = bench.settings::<Mapped>()?.into_iter().map(|mapping| mapping.size);
+    let wanted: Vec<(&str, u64)> = points.iter().map(|point| point.probe.as_str()).zip(mappings).collect();
+    for (index, (probe, size)) in wanted.iter().copied().enumerate() {
         if let Some((reason, remedy)) = available::shortage(size) {
             bench.unsupported(index, reason, remedy);
-        } else if point.probe == MPROTECT.id {
+        } else if probe == MPROTECT.id {
             protect(bench, index, size)?;
         } else {
             sizes.insert(size);
         }
     }
-    sizes.into_iter().try_for_each(|size| map_and_unmap(bench, &points, size))
+    sizes.into_iter().try_for_each(|size| map_and_unmap(bench, &wanted, size))
 }
 
-fn map_and_unmap(bench: &mut Bench, points: &[Point], size: u64) -> anyhow::Result<()> {
+fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) -> anyhow::Result<()> {
     let mut parts = Parts::default();
-    let mut part = |probe: &Probe| parts.part(points, |p| p.probe == probe.id && p.number("size") == size);
+    let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
     let (mmap, munmap) = (part(&MMAP), part(&MUNMAP));
     let mut first = FirstError::default();
     bench.splits(parts.points(), Gate::Thread, |splits| {
@@ -156,8 +132,8 @@ mod tests {
 
     #[test]
     fn a_size_that_cannot_be_mapped_has_a_reason() {
-        let planned = [&MMAP, &MPROTECT]
-            .map(|probe| probe.point(params([("size", (1u64 << 60).into())]), "too large", false));
+        let planned =
+            [&MMAP, &MPROTECT].map(|probe| probe.point(Mapped { size: 1 << 60 }, "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
             assert_eq!(m.support, Support::Unsupported);
             assert!(m.reason.is_some() && m.remedy.is_some());

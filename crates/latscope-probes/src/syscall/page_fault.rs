@@ -1,11 +1,13 @@
 //! Page faults that need no device: the first touch of a page.
 
 use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::memory::PageSize;
+use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Semantics, Work};
+use latscope_core::plan::{Point, Policy};
+use latscope_core::report::Work;
+use latscope_core::units::format_size;
 use latscope_os::kernels::random::Random;
 use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
 use latscope_os::usage::thread_counts;
@@ -16,43 +18,49 @@ use rustix::io::Result;
 static PAGE_FAULTS: Experiment =
     Experiment { name: "syscall.page-fault", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-const MODES: [&str; 3] = ["anonymous", "file", "copy-on-write"];
+settings! {
+    /// A page that is touched.
+    struct Touched, asked for as TouchedAsked {
+        /// Page size
+        pages: PageSize;
+        /// What is behind the page
+        mode: Mode;
+    }
+}
 
-/// All faults of a mapping together, as LMbench has them: only where asked for.
-const AROUND: &str = "file-around";
-const ALL_MODES: [&str; 4] = [MODES[0], MODES[1], MODES[2], AROUND];
+words! {
+    /// What is behind a page.
+    enum Mode {
+        Anonymous = "anonymous",
+        File = "file",
+        CopyOnWrite = "copy-on-write",
+        /// All faults of a mapping together, as LMbench has them: only where asked for.
+        FileAround = "file-around",
+    }
+}
 
-/// A minor page fault.
-pub static PAGE_FAULT: Probe = Probe {
-    id: "syscall.page-fault",
-    title: "page fault",
-    timed: "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears (one of 2 MiB is in no cache before). File: a load \
+/// What is measured where no mode is asked for.
+const USUAL: [Mode; 3] = [Mode::Anonymous, Mode::File, Mode::CopyOnWrite];
+
+probes! {
+    PAGE_FAULTS, Touched, plan;
+    PAGE_FAULT "syscall.page-fault", "page fault", "mmap(2), madvise(2); faults counted by getrusage(2)",
+        "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears (one of 2 MiB is in no cache before). File: a load \
             from a page of a memfd in the page cache, mapped page by page so that the kernel cannot serve 16 faults at \
             once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
             the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
-            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure.",
-    times: Semantics::Operation,
-    source: "mmap(2), madvise(2); faults counted by getrusage(2)",
-    params: &[
-        Param { name: "pages", help: "Page size", kind: Kind::Choice(&["4KiB", "2MiB"]), axis: false },
-        Param { name: "mode", help: "What is behind the page", kind: Kind::Choice(&ALL_MODES), axis: false },
-    ],
-    experiment: &PAGE_FAULTS,
-    revision: 1,
-    plan: |input, _| plan(input),
-};
+            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure.";
+}
 
-fn plan(input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let asked = TouchedAsked::of(input);
     let mut points = Vec::new();
-    for pages in input.texts("pages", &["4KiB", "2MiB"]) {
-        for mode in input.texts("mode", &MODES) {
+    for pages in asked.pages.or(PageSize::ALL) {
+        for mode in asked.mode.or(&USUAL) {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
-            let known = ALL_MODES.contains(&mode.as_str()) && (pages == "4KiB" || mode == "anonymous");
-            if known {
-                let title =
-                    format!("page fault, {mode}, {}", if pages == "2MiB" { "2 MiB" } else { "4 KiB" });
-                let values = params([("pages", pages.as_str().into()), ("mode", mode.as_str().into())]);
-                points.push(PAGE_FAULT.point(values, title, true));
+            if pages == PageSize::Base || mode == Mode::Anonymous {
+                let title = format!("page fault, {}, {}", mode.word(), format_size(pages.bytes()));
+                points.push(probe.point(Touched { pages, mode }, title, true));
             }
         }
     }
@@ -60,18 +68,14 @@ fn plan(input: &PlanInput) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
-    for (index, point) in bench.points().iter().enumerate() {
-        if point.text("pages") == "2MiB" {
-            huge(bench, index)?;
-            continue;
-        }
-        if point.text("mode") == AROUND {
-            around(bench, index)?;
-            continue;
-        }
-        match Pages::new(point.text("mode")) {
-            Ok(pages) => small(bench, index, pages)?,
-            Err(error) => refuse(bench, index, "map memory", error),
+    for (index, touched) in bench.settings()?.into_iter().enumerate() {
+        match touched {
+            Touched { pages: PageSize::Huge, .. } => huge(bench, index)?,
+            Touched { mode: Mode::FileAround, .. } => around(bench, index)?,
+            Touched { mode, .. } => match Pages::new(mode) {
+                Ok(pages) => small(bench, index, pages)?,
+                Err(error) => refuse(bench, index, "map memory", error),
+            },
         }
     }
     Ok(())
@@ -81,31 +85,23 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 /// one page table and its allocation is not part of a fault.
 const PAGES: usize = 512;
 
-/// What is behind the pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Backing {
-    Anonymous,
-    File,
-    CopyOnWrite,
-}
-
 /// Pages that fault when touched, one after the other.
 struct Pages {
     memory: Mapping,
-    backing: Backing,
+    mode: Mode,
     next: usize,
 }
 
 impl Pages {
-    fn new(mode: &str) -> Result<Pages> {
-        let (backing, memory) = match mode {
-            "anonymous" => (Backing::Anonymous, Mapping::anonymous(PAGES * page_size())?),
-            "file" => (Backing::File, Mapping::page_by_page(cached_file()?, PAGES)?),
-            _ => (Backing::CopyOnWrite, Mapping::private(cached_file()?, PAGES * page_size())?),
+    fn new(mode: Mode) -> Result<Pages> {
+        let memory = match mode {
+            Mode::Anonymous => Mapping::anonymous(PAGES * page_size())?,
+            Mode::File | Mode::FileAround => Mapping::page_by_page(cached_file()?, PAGES)?,
+            Mode::CopyOnWrite => Mapping::private(cached_file()?, PAGES * page_size())?,
         };
         // EINVAL: a kernel without huge pages, which is as good.
         let _ = memory.refuse_huge_pages();
-        let mut pages = Pages { memory, backing, next: 0 };
+        let mut pages = Pages { memory, mode, next: 0 };
         pages.renew()?;
         Ok(pages)
     }
@@ -113,7 +109,7 @@ impl Pages {
     /// Makes all pages fault again.
     fn renew(&mut self) -> Result<()> {
         self.memory.discard()?;
-        if self.backing == Backing::CopyOnWrite {
+        if self.mode == Mode::CopyOnWrite {
             for page in 0..PAGES {
                 self.memory.read(page * page_size());
             }
@@ -125,7 +121,7 @@ impl Pages {
     /// Makes a page of a file fault once, untimed, and takes it away again: each has a mapping of its own,
     /// and what the kernel has to look up for it would be in no cache after another process ran.
     fn prepare(&mut self, offset: usize) -> Result<()> {
-        if self.backing == Backing::File {
+        if self.mode == Mode::File {
             self.memory.read(offset);
             self.memory.discard_page(offset)?;
         }
@@ -135,11 +131,11 @@ impl Pages {
     /// Touches the next page: a fault.
     #[inline(always)]
     fn touch(&mut self, offset: usize) {
-        match self.backing {
-            Backing::File => {
+        match self.mode {
+            Mode::File | Mode::FileAround => {
                 self.memory.read(offset);
             }
-            Backing::Anonymous | Backing::CopyOnWrite => self.memory.write(offset),
+            Mode::Anonymous | Mode::CopyOnWrite => self.memory.write(offset),
         }
     }
 }
@@ -169,7 +165,7 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
         pages.touch(offset);
         splits.stop(0);
         pages.next += 1;
-        touched += 1 + u64::from(pages.backing == Backing::File);
+        touched += 1 + u64::from(pages.mode == Mode::File);
     })?;
     let faults = thread_counts().minor_faults - before;
     if first.happened() {
@@ -313,13 +309,13 @@ mod tests {
 
     #[test]
     fn every_touch_is_a_fault_in_every_mode() {
-        for mode in MODES {
+        for mode in USUAL {
             let mut pages = Pages::new(mode).unwrap();
             for _ in 0..2 {
                 let before = thread_counts().minor_faults;
                 (0..PAGES).for_each(|page| pages.touch(page * page_size()));
                 let faults = thread_counts().minor_faults - before;
-                assert!(faults >= PAGES as u64, "{mode}: {faults} faults");
+                assert!(faults >= PAGES as u64, "{mode:?}: {faults} faults");
                 pages.renew().unwrap();
             }
         }
@@ -332,8 +328,8 @@ mod tests {
         order.sort_unstable();
         assert!(order.into_iter().eq(0..PAGES));
         let mut input = latscope_engine::harness::input();
-        input.values.insert("mode".to_owned(), vec![AROUND.into()]);
-        let points = plan(&input);
+        input.values.insert("mode".to_owned(), vec!["file-around".into()]);
+        let points = plan(&PAGE_FAULT, &input);
         assert_eq!(points.len(), 1);
         let measured = measure(&PAGE_FAULTS, points);
         check(&measured[0]);

@@ -2,10 +2,9 @@
 
 use super::calls::time_call;
 use crate::failure::refuse;
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings, words};
 use latscope_bench::bench::Bench;
-use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Point, Policy};
 use latscope_core::units::counted;
 use latscope_os::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
@@ -17,65 +16,46 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 static READY: Experiment =
     Experiment { name: "syscall.ready", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-static PARAMS: [Param; 1] = [Param {
-    name: "descriptors",
-    help: "How many descriptors are asked about; the last one is ready",
-    kind: Kind::Number,
-    axis: true,
-}];
+settings! {
+    /// A question about descriptors.
+    struct Asking, asked for as AskingAsked {
+        /// How many descriptors are asked about; the last one is ready
+        descriptors: u64, axis;
+    }
+}
 
-static SELECTED: [Param; 2] = [
-    Param { name: PARAMS[0].name, help: PARAMS[0].help, kind: PARAMS[0].kind, axis: PARAMS[0].axis },
-    Param {
-        name: "mode",
-        help: "`write-file`, where asked for: whether descriptors of one file can be written to, which all can",
-        kind: Kind::Choice(&[WRITE_FILE]),
-        axis: false,
-    },
-];
+settings! {
+    /// A question that can also be whether they can be written to.
+    struct Selecting, asked for as SelectingAsked {
+        /// How many descriptors are asked about; the last one is ready
+        descriptors: u64, axis;
+        /// `write-file`, where asked for: whether descriptors of one file can be written to, which all can
+        mode: Option<Mode>;
+    }
+}
 
-/// What LMbench asks.
-const WRITE_FILE: &str = "write-file";
+words! {
+    /// What else can be asked.
+    enum Mode {
+        /// What LMbench asks.
+        WriteFile = "write-file",
+    }
+}
 
-/// select(2).
-pub static SELECT: Probe = Probe {
-    id: "syscall.select",
-    title: "select",
-    timed: "One select (the pselect6 call, which knows no limit of 1024) for reading on n eventfds of which the last \
-            one is ready, with a zero timeout; filling the set is included.",
-    times: Semantics::Operation,
-    source: "select(2)",
-    params: &SELECTED,
-    experiment: &READY,
-    revision: 1,
-    plan: |input, _| plan(&SELECT, input),
-};
+probes! {
+    READY, Selecting, plan;
+    SELECT "syscall.select", "select", "select(2)",
+        "One select (the pselect6 call, which knows no limit of 1024) for reading on n eventfds of which the last \
+            one is ready, with a zero timeout; filling the set is included.";
+}
 
-/// poll(2).
-pub static POLL: Probe = Probe {
-    id: "syscall.poll",
-    title: "poll",
-    timed: "One poll for reading on n eventfds of which the last one is ready, with a zero timeout.",
-    times: Semantics::Operation,
-    source: "poll(2)",
-    params: &PARAMS,
-    experiment: &READY,
-    revision: 1,
-    plan: |input, _| plan(&POLL, input),
-};
-
-/// epoll_wait(2).
-pub static EPOLL: Probe = Probe {
-    id: "syscall.epoll",
-    title: "epoll_wait",
-    timed: "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.",
-    times: Semantics::Operation,
-    source: "epoll_wait(2)",
-    params: &PARAMS,
-    experiment: &READY,
-    revision: 1,
-    plan: |input, _| plan(&EPOLL, input),
-};
+probes! {
+    READY, Asking, plan;
+    POLL "syscall.poll", "poll", "poll(2)",
+        "One poll for reading on n eventfds of which the last one is ready, with a zero timeout.";
+    EPOLL "syscall.epoll", "epoll_wait", "epoll_wait(2)",
+        "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.";
+}
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let numbers: &[u64] = match input.profile {
@@ -83,20 +63,20 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
         Profile::Normal => &[10, 100, 1_000],
         Profile::Full => &[10, 100, 1_000, 10_000],
     };
-    let mode = input.texts("mode", &[]).into_iter().find(|mode| mode == WRITE_FILE && probe.id == SELECT.id);
-    let point = |n: u64| {
-        let mut params = params([("descriptors", n.into())]);
+    let asked = SelectingAsked::of(input);
+    let mode = asked.mode.first().filter(|_| probe.id == SELECT.id);
+    let point = |descriptors: u64| {
         let of = if mode.is_some() { " of a file" } else { "" };
-        params.extend(mode.as_ref().map(|mode| ("mode".to_owned(), mode.as_str().into())));
-        probe.point(params, format!("{} on {}{of}", probe.title, counted(n, "descriptor")), n == 100)
+        let title = format!("{} on {}{of}", probe.title, counted(descriptors, "descriptor"));
+        probe.point(Selecting { descriptors, mode }, title, descriptors == 100)
     };
-    input.numbers("descriptors", numbers).into_iter().map(point).collect()
+    asked.descriptors.or(numbers).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let count = point.number("descriptors");
-        let written = point.params.contains_key("mode");
+        let Selecting { descriptors: count, mode } = Selecting::read(point)?;
+        let written = mode == Some(Mode::WriteFile);
         let opened = if written { open_file(count) } else { open_eventfds(count) };
         let files = match opened {
             Ok(files) => files,
@@ -189,6 +169,7 @@ fn wait(set: &OwnedFd) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Word;
     use latscope_core::report::Support;
     use latscope_engine::harness::{check, measure, points};
 
@@ -226,17 +207,22 @@ mod tests {
     fn files_are_asked_about_where_that_is_wanted_only() {
         let mut input = latscope_engine::harness::input();
         assert!(plan(&SELECT, &input).iter().all(|point| !point.params.contains_key("mode")));
-        input.values.insert("mode".to_owned(), vec![WRITE_FILE.into()]);
+        input.values.insert("mode".to_owned(), vec![Mode::WriteFile.word().into()]);
         assert!(plan(&POLL, &input).iter().all(|point| !point.params.contains_key("mode")));
         for m in measure(&READY, plan(&SELECT, &input)) {
             check(&m);
-            assert_eq!((m.support, &m.params["mode"]), (Support::Ok, &WRITE_FILE.into()), "{:?}", m.reason);
+            assert_eq!(
+                (m.support, &m.params["mode"]),
+                (Support::Ok, &Mode::WriteFile.word().into()),
+                "{:?}",
+                m.reason
+            );
         }
     }
 
     #[test]
     fn more_descriptors_than_allowed_close_the_point_with_a_reason() {
-        let point = SELECT.point(params([("descriptors", (1u64 << 40).into())]), "too many", false);
+        let point = SELECT.point(Selecting { descriptors: 1 << 40, mode: None }, "too many", false);
         let measured = measure(&READY, vec![point]);
         assert_eq!(measured[0].support, Support::Unsupported);
         assert!(measured[0].remedy.as_ref().unwrap().contains("ulimit"));

@@ -2,10 +2,10 @@
 
 use super::calls::time_call;
 use crate::failure::refuse;
-use crate::{Cpus, Experiment, Probe};
+use crate::{Cpus, Experiment};
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::{Params, Policy};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::Policy;
+use latscope_core::report::Better;
 use latscope_core::units::{counted, format_count};
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
@@ -14,46 +14,17 @@ use std::time::Instant;
 static SIGNAL: Experiment =
     Experiment { name: "syscall.signal", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-/// Installing a handler.
-pub static INSTALL: Probe = Probe {
-    id: "syscall.signal-install",
-    title: "install a signal handler",
-    timed: "One rt_sigaction that sets a handler for SIGUSR1, the same one again.",
-    times: Semantics::Operation,
-    source: "sigaction(2)",
-    params: &[],
-    experiment: &SIGNAL,
-    revision: 1,
-    plan: |_, _| vec![INSTALL.point(Params::new(), INSTALL.title, true)],
-};
-
-/// Sending a signal to oneself.
-pub static DELIVER: Probe = Probe {
-    id: "syscall.signal-deliver",
-    title: "signal to oneself, handled",
-    timed: "One tgkill of SIGUSR1 to the own thread: the call, the handler (which increments a counter) and the return \
-            from it; nothing is subtracted, the value `nothing-sent` is the call alone (signal 0).",
-    times: Semantics::Operation,
-    source: "tgkill(2), signal(7)",
-    params: &[],
-    experiment: &SIGNAL,
-    revision: 1,
-    plan: |_, _| vec![DELIVER.point(Params::new(), DELIVER.title, true)],
-};
-
-/// Catching a protection fault.
-pub static FAULT: Probe = Probe {
-    id: "syscall.signal-fault",
-    title: "protection fault, caught",
-    timed: "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return from \
-            it; no protection is changed.",
-    times: Semantics::Operation,
-    source: "signal(7), mprotect(2)",
-    params: &[],
-    experiment: &SIGNAL,
-    revision: 1,
-    plan: |_, _| vec![FAULT.point(Params::new(), FAULT.title, true)],
-};
+probes! {
+    SIGNAL, (), crate::only_point;
+    INSTALL "syscall.signal-install", "install a signal handler", "sigaction(2)",
+        "One rt_sigaction that sets a handler for SIGUSR1, the same one again.";
+    DELIVER "syscall.signal-deliver", "signal to oneself, handled", "tgkill(2), signal(7)",
+        "One tgkill of SIGUSR1 to the own thread: the call, the handler (which increments a counter) and the return \
+            from it; nothing is subtracted, the value `nothing-sent` is the call alone (signal 0).";
+    FAULT "syscall.signal-fault", "protection fault, caught", "signal(7), mprotect(2)",
+        "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return from \
+            it; no protection is changed.";
+}
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
