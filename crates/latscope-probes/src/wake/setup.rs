@@ -30,9 +30,9 @@ impl Setup {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             format!("{what} every {}, {place}", format_time(thread.interval as f64))
         };
-        let wake_ups = self.threads.iter().map(|t| TIMER.point(t.params(), title(t, "wake-up"), false));
+        let wake_ups = self.threads.iter().map(|t| TIMER.point(t.clone(), title(t, "wake-up"), false));
         let working = self.threads.iter().filter(|thread| thread.work > 0 || thread.touch > 0);
-        let responses = working.map(|t| RESPONSE.point(t.params(), title(t, "response"), false));
+        let responses = working.map(|t| RESPONSE.point(t.clone(), title(t, "response"), false));
         let points = wake_ups.chain(responses);
         let mut cpus: Vec<u32> = self.threads.iter().filter_map(|thread| thread.cpu).collect();
         cpus.sort_unstable();

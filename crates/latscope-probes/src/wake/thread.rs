@@ -1,6 +1,8 @@
 //! What one periodic thread is to do, and its form as the parameters of a point.
 
-use latscope_core::plan::{ParamValue, Params, Point};
+use crate::{Kind, Param, Settings, Word, words};
+use latscope_bench::settings::get;
+use latscope_core::plan::{ParamValue, Params, params};
 
 /// One periodic thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,75 +45,47 @@ pub enum Policy {
     },
 }
 
-/// How a thread waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// `clock_nanosleep` to an absolute instant.
-    Nanosleep,
-    /// A read of a periodic timerfd.
-    Timerfd,
-    /// A periodic POSIX timer that signals the thread, which waits in `sigwait`.
-    PosixTimer,
-    /// `clock_nanosleep` for a time from now: the instant of the call is part of it.
-    Relative,
-    /// `nanosleep` for a time from now.
-    System,
-    /// `sched_yield` of a SCHED_DEADLINE thread, which sleeps until its next period.
-    Yield,
+words! {
+    /// How a thread waits.
+    pub enum Method {
+        /// `clock_nanosleep` to an absolute instant.
+        Nanosleep = "nanosleep",
+        /// A read of a periodic timerfd.
+        Timerfd = "timerfd",
+        /// A periodic POSIX timer that signals the thread, which waits in `sigwait`.
+        PosixTimer = "posix-timer",
+        /// `clock_nanosleep` for a time from now: the instant of the call is part of it.
+        Relative = "relative",
+        /// `nanosleep` for a time from now.
+        System = "system",
+        /// `sched_yield` of a SCHED_DEADLINE thread, which sleeps until its next period.
+        Yield = "yield",
+    }
 }
 
-/// A clock as a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClockName {
-    /// `CLOCK_MONOTONIC`.
-    Monotonic,
-    /// `CLOCK_REALTIME`.
-    Realtime,
+words! {
+    /// A clock as a parameter.
+    pub enum ClockName {
+        /// `CLOCK_MONOTONIC`.
+        Monotonic = "monotonic",
+        /// `CLOCK_REALTIME`.
+        Realtime = "realtime",
+    }
 }
 
-/// The hop after the timer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    /// None: the thread whose timer expires stamps.
-    Direct,
-    /// A futex wakes a second thread.
-    Thread,
-    /// An eventfd wakes a second thread.
-    Eventfd,
-    /// A pipe wakes a second thread.
-    Pipe,
+words! {
+    /// The hop after the timer.
+    pub enum Via {
+        /// None: the thread whose timer expires stamps.
+        Direct = "direct",
+        /// A futex wakes a second thread.
+        Thread = "thread",
+        /// An eventfd wakes a second thread.
+        Eventfd = "eventfd",
+        /// A pipe wakes a second thread.
+        Pipe = "pipe",
+    }
 }
-
-/// Words of an enum on the command line and in results, in order.
-macro_rules! words {
-    ($kind:ident { $($variant:ident => $word:literal),+ }) => {
-        impl $kind {
-            /// Its words, as on the command line.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
-
-            /// Its word.
-            pub fn word(self) -> &'static str {
-                match self { $($kind::$variant => $word),+ }
-            }
-
-            /// The one with this word.
-            pub fn named(word: &str) -> Option<$kind> {
-                match word { $($word => Some($kind::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-words!(Method {
-    Nanosleep => "nanosleep",
-    Timerfd => "timerfd",
-    PosixTimer => "posix-timer",
-    Relative => "relative",
-    System => "system",
-    Yield => "yield"
-});
-words!(ClockName { Monotonic => "monotonic", Realtime => "realtime" });
-words!(Via { Direct => "direct", Thread => "thread", Eventfd => "eventfd", Pipe => "pipe" });
 
 impl Policy {
     /// Its words, as on the command line.
@@ -136,17 +110,36 @@ impl Policy {
     }
 }
 
-impl Thread {
-    /// Its parameters: all that is not usual, and what every result states.
-    pub fn params(&self) -> Params {
-        let mut params = Params::new();
+const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
+    Param { name, help, kind: Kind::Stated, axis }
+}
+
+impl Settings for Thread {
+    const PARAMS: &'static [Param] = &[
+        stated("interval", "Time from one activation to the next, ns.", false),
+        stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
+        stated("thread", "Number of the measuring thread.", true),
+        stated("policy", "Scheduling policy asked for.", false),
+        stated("priority", "Real-time priority asked for.", false),
+        stated("runtime", "CPU time reserved in each period, ns (SCHED_DEADLINE).", false),
+        stated("deadline", "When it is given, ns after the begin of the period (SCHED_DEADLINE).", false),
+        stated("method", "How the thread waits.", false),
+        stated("clock", "Clock of the timer and the stamps.", false),
+        stated("via", "How the thread that stamps is woken by the one whose timer expired.", false),
+        stated("work", "Computing time of each activation, ns.", false),
+        stated("touch", "Memory read and written by each activation, bytes.", false),
+    ];
+
+    fn params(&self) -> Params {
+        let mut params = params([
+            ("interval", self.interval.into()),
+            ("cpu", self.cpu.map_or("any".into(), |cpu| u64::from(cpu).into())),
+            ("thread", self.index.into()),
+            ("policy", self.policy.word().into()),
+            ("method", self.method.word().into()),
+            ("clock", self.clock.word().into()),
+        ]);
         let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
-        put("interval", self.interval.into());
-        put("cpu", self.cpu.map_or("any".into(), |cpu| u64::from(cpu).into()));
-        put("thread", self.index.into());
-        put("policy", self.policy.word().into());
-        put("method", self.method.word().into());
-        put("clock", self.clock.word().into());
         match self.policy {
             Policy::Other => {}
             Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
@@ -157,6 +150,7 @@ impl Thread {
                 put("deadline", deadline.into());
             }
         }
+        // What is not usual.
         if self.via != Via::Direct {
             put("via", self.via.word().into());
         }
@@ -169,43 +163,35 @@ impl Thread {
         params
     }
 
-    /// The thread of a point; what the point does not say is usual.
-    pub fn of(point: &Point) -> Thread {
-        let number = |name: &str| match point.params.get(name) {
-            Some(ParamValue::Number(number)) => Some(*number),
-            _ => None,
-        };
-        let word = |name: &str| match point.params.get(name) {
-            Some(ParamValue::Text(word)) => word.as_str(),
-            _ => "",
-        };
-        let interval = number("interval").unwrap_or(1_000_000);
-        let priority = number("priority").unwrap_or(0) as u32;
-        Thread {
-            index: number("thread").unwrap_or(0),
-            cpu: number("cpu").map(|cpu| cpu as u32),
-            interval,
-            policy: match word("policy") {
-                "fifo" => Policy::Fifo(priority),
-                "rr" => Policy::RoundRobin(priority),
-                "deadline" => Policy::Deadline {
-                    runtime: number("runtime").unwrap_or(interval / 10),
-                    deadline: number("deadline").unwrap_or(interval),
-                },
-                _ => Policy::Other,
+    fn from_params(params: &Params) -> Option<Thread> {
+        let priority = || get(params, "priority");
+        Some(Thread {
+            index: get(params, "thread")?,
+            cpu: get(params, "cpu"),
+            interval: get(params, "interval")?,
+            policy: match get::<String>(params, "policy")?.as_str() {
+                "other" => Policy::Other,
+                "fifo" => Policy::Fifo(priority()?),
+                "rr" => Policy::RoundRobin(priority()?),
+                "deadline" => {
+                    Policy::Deadline { runtime: get(params, "runtime")?, deadline: get(params, "deadline")? }
+                }
+                _ => return None,
             },
-            method: Method::named(word("method")).unwrap_or(Method::Nanosleep),
-            clock: ClockName::named(word("clock")).unwrap_or(ClockName::Monotonic),
-            via: Via::named(word("via")).unwrap_or(Via::Direct),
-            work: number("work").unwrap_or(0),
-            touch: number("touch").unwrap_or(0),
-        }
+            method: get(params, "method")?,
+            clock: get(params, "clock")?,
+            via: get::<Option<Via>>(params, "via")?.unwrap_or(Via::Direct),
+            work: get::<Option<u64>>(params, "work")?.unwrap_or(0),
+            touch: get::<Option<u64>>(params, "touch")?.unwrap_or(0),
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wake::timer::{TIMER, usual};
+    use latscope_core::plan::Point;
 
     #[test]
     fn a_thread_survives_its_parameters() {
@@ -222,8 +208,8 @@ mod tests {
         };
         let policies = [Policy::Other, Policy::RoundRobin(1), Policy::Deadline { runtime: 5, deadline: 9 }];
         let mut threads: Vec<Thread> = policies.map(|policy| Thread { policy, ..usual.clone() }).into();
-        threads.extend(Method::WORDS.iter().map(|word| Thread {
-            method: Method::named(word).unwrap(),
+        threads.extend(Method::ALL.iter().map(|method| Thread {
+            method: *method,
             cpu: None,
             via: Via::Pipe,
             clock: ClockName::Realtime,
@@ -233,14 +219,29 @@ mod tests {
         }));
         threads.push(usual);
         for thread in threads {
-            let point = Point {
-                probe: String::new(),
-                revision: 1,
-                params: thread.params(),
-                title: String::new(),
-                row: true,
-            };
-            assert_eq!(Thread::of(&point), thread);
+            assert_eq!(Thread::read(&TIMER.point(thread.clone(), "", true)).unwrap(), thread);
+        }
+    }
+
+    #[test]
+    fn what_another_thread_has_is_refused() {
+        let point = |params| Point { params, ..TIMER.point(usual(0, None), "", true) };
+        let usual = usual(0, None).params();
+        let with = |name: &str, value: ParamValue| {
+            let mut params = usual.clone();
+            params.insert(name.to_owned(), value);
+            Thread::read(&point(params))
+        };
+        assert!(with("policy", "fifo".into()).is_ok());
+        for (name, value) in [
+            ("policy", "rt".into()),
+            ("policy", "other".into()),
+            ("policy", "deadline".into()),
+            ("cpu", "none".into()),
+            ("via", "direct".into()),
+            ("work", 0u64.into()),
+        ] {
+            assert!(with(name, value).is_err(), "{name}");
         }
     }
 }

@@ -4,7 +4,7 @@ use super::activations::Waiter;
 use super::periodic_threads::{Done, Member, PeriodicThreads};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
 use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::Shortfall;
@@ -25,7 +25,7 @@ pub static TIMER: Probe = Probe {
             the thread that the woken one handed over to.",
     times: Semantics::OneWay,
     source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
-    params: PARAMS,
+    params: Thread::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
@@ -38,31 +38,12 @@ pub static RESPONSE: Probe = Probe {
     timed: "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does.",
     times: Semantics::OneWay,
     source: "clock_nanosleep(2)",
-    params: PARAMS,
+    params: Thread::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     // Measured beside the wake-up, and only where there is work.
     plan: |_, _| Vec::new(),
 };
-
-const PARAMS: &[Param] = &[
-    stated("interval", "Time from one activation to the next, ns.", false),
-    stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
-    stated("thread", "Number of the measuring thread.", true),
-    stated("policy", "Scheduling policy asked for.", false),
-    stated("priority", "Real-time priority asked for.", false),
-    stated("runtime", "CPU time reserved in each period, ns (SCHED_DEADLINE).", false),
-    stated("deadline", "When it is given, ns after the begin of the period (SCHED_DEADLINE).", false),
-    stated("method", "How the thread waits.", false),
-    stated("clock", "Clock of the timer and the stamps.", false),
-    stated("via", "How the thread that stamps is woken by the one whose timer expired.", false),
-    stated("work", "Computing time of each activation, ns.", false),
-    stated("touch", "Memory read and written by each activation, bytes.", false),
-];
-
-const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
-    Param { name, help, kind: Kind::Stated, axis }
-}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "wake.timer", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
@@ -115,7 +96,7 @@ fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
         .map(|thread| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             let title = format!("wake-up every {}, lateness, {place}", format_time(thread.interval as f64));
-            TIMER.point(thread.params(), title, false)
+            TIMER.point(thread, title, false)
         })
         .collect()
 }
@@ -132,12 +113,11 @@ fn activations(stop: Stop) -> u64 {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
     let stop = bench.stop();
     let surveyed = bench.periodic().is_none();
     let periodic = bench.periodic().cloned().unwrap_or_else(|| Periodic { warm_up: 10, ..usual_rules() });
     let count = if surveyed { activations(stop) } else { stop.events };
-    let members = members(bench, &points);
+    let members = members(bench)?;
     check_interval(&members)?;
     let phases = random_phases(bench.seed(), members.len());
     let duration = if surveyed { u64::MAX } else { stop.limit_ns };
@@ -149,16 +129,18 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn members(bench: &mut Bench, points: &[Point]) -> Vec<Member> {
-    let timers: Vec<usize> = (0..points.len()).filter(|i| points[*i].probe == TIMER.id).collect();
+fn members(bench: &mut Bench) -> Result<Vec<Member>> {
+    let (points, threads): (_, Vec<Thread>) = (bench.points(), bench.settings()?);
+    let of_probe = |probe: &Probe| (0..points.len()).filter(|i| points[*i].probe == probe.id).collect();
+    let (timers, responses): (Vec<usize>, Vec<usize>) = (of_probe(&TIMER), of_probe(&RESPONSE));
     let switch = bench.trace_switch().and_then(|path| {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty()).ok()
     });
     let member = |point: usize| {
-        let thread = Thread::of(&points[point]);
-        let is_response = |p: &Point| p.probe == RESPONSE.id && p.params == points[point].params;
-        let response = points.iter().position(is_response).map(|point| (point, bench.writer(point)));
+        let thread = threads[point].clone();
+        let response = responses.iter().find(|response| threads[**response] == thread);
+        let response = response.map(|point| (*point, bench.writer(*point)));
         Member {
             point,
             thread,
@@ -169,7 +151,7 @@ fn members(bench: &mut Bench, points: &[Point]) -> Vec<Member> {
             switch: switch.as_ref().and_then(|fd: &OwnedFd| fd.try_clone().ok()),
         }
     };
-    timers.into_iter().map(member).collect()
+    Ok(timers.into_iter().map(member).collect())
 }
 
 /// What a wake-up costs whatever happens: the fastest of some sleeps that are
@@ -238,7 +220,7 @@ fn report(bench: &mut Bench, done: Done) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
+    use crate::{Profile, Word};
     use latscope_core::plan::ParamValue;
     use latscope_engine::harness;
 
@@ -268,14 +250,13 @@ mod tests {
     fn every_method_hop_and_work_is_measured_without_an_early_wake_up() {
         let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
         let usual = Thread { policy: Policy::Other, ..usual(0, Some(cpu)) };
-        let methods = Method::WORDS.iter().filter(|word| **word != "yield");
+        let methods = Method::ALL.iter().filter(|method| **method != Method::Yield);
         let mut threads: Vec<Thread> =
-            methods.map(|word| Thread { method: Method::named(word).unwrap(), ..usual.clone() }).collect();
-        threads
-            .extend(Via::WORDS.iter().map(|word| Thread { via: Via::named(word).unwrap(), ..usual.clone() }));
+            methods.map(|method| Thread { method: *method, ..usual.clone() }).collect();
+        threads.extend(Via::ALL.iter().map(|via| Thread { via: *via, ..usual.clone() }));
         threads.push(Thread { clock: ClockName::Realtime, cpu: None, ..usual.clone() });
         for thread in threads {
-            let point = TIMER.point(thread.params(), "a thread", true);
+            let point = TIMER.point(thread.clone(), "a thread", true);
             let m = &harness::measure(&EXPERIMENT, vec![point])[0];
             harness::check(m);
             assert_eq!((m.summary.count, m.values["early"].value), (10, 0.0), "{thread:?}");
@@ -286,7 +267,7 @@ mod tests {
     fn the_response_contains_the_work() {
         let cpu = latscope_os::sched::allowed_cpus().unwrap()[0];
         let thread = Thread { work: 50_000, touch: 4096, policy: Policy::Other, ..usual(0, Some(cpu)) };
-        let points = [&TIMER, &RESPONSE].map(|probe| probe.point(thread.params(), "a thread", true));
+        let points = [&TIMER, &RESPONSE].map(|probe| probe.point(thread.clone(), "a thread", true));
         let measured = harness::measure(&EXPERIMENT, points.into());
         measured.iter().for_each(harness::check);
         assert!(measured[1].summary.min.unwrap() >= 50_000.0);
@@ -297,7 +278,7 @@ mod tests {
     fn an_impossible_interval_is_refused_with_the_floor() {
         let thread = Thread { interval: 1, policy: Policy::Other, ..usual(0, None) };
         let measured = std::panic::catch_unwind(|| {
-            harness::measure(&EXPERIMENT, vec![TIMER.point(thread.params(), "a thread", true)])
+            harness::measure(&EXPERIMENT, vec![TIMER.point(thread.clone(), "a thread", true)])
         });
         assert!(measured.is_err());
         assert!(floor() > 0);

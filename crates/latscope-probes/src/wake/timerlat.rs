@@ -3,17 +3,17 @@
 
 use super::setup::Setup;
 use crate::noise::{self, kernel};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, Step, params};
+use latscope_core::plan::{self, Point, Step};
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_core::units::{CpuList, format_time};
 use latscope_os::sched;
 use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,23 +28,50 @@ pub static TIMERLAT: Probe = Probe {
             that thread's return to user space (user); stamped by the kernel.",
     times: Semantics::OneWay,
     source: "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
-    params: &[
-        Param { name: "interval", help: "Time from one wake-up to the next.", kind: Kind::Time, axis: false },
-        Param { name: "context", help: "How far the activation had come.", kind: Kind::Stated, axis: false },
-        Param { name: "cpu", help: "CPU of the timer; `all` is their sum.", kind: Kind::Stated, axis: true },
-        Param { name: "policy", help: "Scheduling policy of the thread.", kind: Kind::Stated, axis: false },
-        Param { name: "priority", help: "Its priority.", kind: Kind::Stated, axis: false },
-    ],
+    params: Latency::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan,
 };
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "wake.timerlat", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment { name: "wake.timerlat", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
 
-/// How far an activation has come: its word here, and in the tracer's lines.
-const CONTEXTS: [(&str, &str); 3] = [("irq", "irq"), ("thread", "thread"), ("user", "user-ret")];
+settings! {
+    /// What is timed of the activations of a CPU.
+    struct Latency, asked for as LatencyAsked {
+        /// Time from one wake-up to the next.
+        interval: u64 as Time;
+        /// How far the activation had come.
+        context: Context as Stated;
+        /// CPU of the timer; `all` is their sum.
+        cpu: u32 as Stated, axis;
+        /// Scheduling policy of the thread.
+        policy: Policy as Stated;
+        /// Its priority.
+        priority: u32 as Stated;
+    }
+}
+
+words! {
+    /// How far an activation has come.
+    enum Context {
+        /// The timer's interrupt ran.
+        Irq = "irq",
+        /// The thread ran.
+        Thread = "thread",
+        /// The thread was back in user space.
+        User = "user",
+    }
+}
+
+words! {
+    /// The policy of the thread.
+    enum Policy {
+        /// SCHED_FIFO.
+        Fifo = "fifo",
+    }
+}
 
 /// What the kernel gives its own thread.
 const PRIORITY: u32 = 95;
@@ -60,20 +87,14 @@ const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
-    input.numbers("interval", &[INTERVAL]).into_iter().flat_map(of_cpus).collect()
+    LatencyAsked::of(input).interval.or(&[INTERVAL]).into_iter().flat_map(of_cpus).collect()
 }
 
 fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
-    CONTEXTS.iter().map(move |(context, _)| {
-        let params = params([
-            ("interval", interval.into()),
-            ("context", (*context).into()),
-            ("cpu", u64::from(cpu).into()),
-            ("policy", "fifo".into()),
-            ("priority", u64::from(PRIORITY).into()),
-        ]);
-        let title = format!("timerlat every {}, {context}, CPU {cpu}", format_time(interval as f64));
-        TIMERLAT.point(params, title, false)
+    Context::ALL.iter().map(move |context| {
+        let latency = Latency { interval, context: *context, cpu, policy: Policy::Fifo, priority: PRIORITY };
+        let (every, context) = (format_time(interval as f64), context.word());
+        TIMERLAT.point(latency, format!("timerlat every {every}, {context}, CPU {cpu}"), false)
     })
 }
 
@@ -87,16 +108,12 @@ pub fn step(setup: &Setup) -> Step {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    let mut intervals: Vec<u64> = points.iter().map(|point| point.number("interval")).collect();
-    intervals.sort_unstable();
-    intervals.dedup();
-    for interval in intervals {
-        let chosen: Vec<usize> =
-            (0..points.len()).filter(|index| points[*index].number("interval") == interval).collect();
-        if let Err(refusal) = measure(bench, &chosen, interval)? {
-            let (reason, remedy) = refusal;
-            chosen.iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
+    let latencies: Vec<Latency> = bench.settings()?;
+    for interval in latencies.iter().map(|latency| latency.interval).collect::<BTreeSet<_>>() {
+        let chosen = latencies.iter().enumerate().filter(|(_, latency)| latency.interval == interval);
+        let chosen: Vec<Chosen> = chosen.collect();
+        if let Err((reason, remedy)) = measure(bench, &chosen, interval)? {
+            chosen.iter().for_each(|(point, _)| bench.unsupported(*point, reason.as_str(), remedy));
         }
     }
     Ok(())
@@ -107,17 +124,20 @@ pub fn adapt(step: &mut Step, input: &PlanInput) {
     noise::for_a_time(step, input);
 }
 
+/// A point and its parameters.
+type Chosen<'a> = (usize, &'a Latency);
+
 /// Why it cannot be, and what to do about it.
 type Refusal = (String, &'static str);
 
 /// One CPU: its points by context, and the activations that are recorded.
 #[derive(Default)]
 struct Seat {
-    writers: BTreeMap<&'static str, (usize, Writer)>,
+    writers: BTreeMap<Context, (usize, Writer)>,
     recorded: u64,
 }
 
-fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<(), Refusal>> {
+fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result<(), Refusal>> {
     if !INTERVALS.contains(&interval) {
         let reason = format!("the kernel accepts no interval of {} here", format_time(interval as f64));
         return Ok(Err((reason, "choose 100us to 1s (--interval)")));
@@ -126,10 +146,8 @@ fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<
         Ok(tracefs) => tracefs,
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };
-    let points = bench.points();
-    let mut cpus: Vec<u32> = chosen.iter().map(|index| points[*index].number("cpu") as u32).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
+    let cpus: BTreeSet<u32> = chosen.iter().map(|(_, latency)| latency.cpu).collect();
+    let cpus = Vec::from_iter(cpus);
     let user = descriptor(&tracefs, cpus[0]).exists();
     let settings = settings(&cpus, interval, user);
     let wanted = Wanted { tracer: "timerlat", settings, events: &[], cpus: &cpus };
@@ -143,9 +161,9 @@ fn measure(bench: &mut Bench, chosen: &[usize], interval: u64) -> Result<Result<
     let shortfalls = with_user_threads(&tracefs, waiting, |end_threads| {
         follow(bench, &mut tracer, seats, interval, end_threads)
     })?;
-    kernel::check_lost(bench, &tracer, chosen);
+    kernel::check_lost(bench, &tracer, &Vec::from_iter(chosen.iter().map(|(point, _)| *point)));
     for (reason, remedy) in shortfalls {
-        chosen.iter().for_each(|point| bench.degrade(*point, "not-as-asked", reason.as_str(), remedy));
+        chosen.iter().for_each(|(point, _)| bench.degrade(*point, "not-as-asked", reason.as_str(), remedy));
     }
     Ok(Ok(()))
 }
@@ -168,26 +186,19 @@ fn descriptor(tracefs: &Path, cpu: u32) -> PathBuf {
     tracefs.join(format!("osnoise/per_cpu/cpu{cpu}/timerlat_fd"))
 }
 
-fn seats(bench: &mut Bench, chosen: &[usize], user: bool) -> BTreeMap<u32, Seat> {
-    let points = bench.points();
+fn seats(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, Seat> {
     let mut seats: BTreeMap<u32, Seat> = BTreeMap::new();
-    for index in chosen {
-        let known = CONTEXTS.iter().find(|(word, _)| *word == points[*index].text("context"));
-        let Some((context, _)) = known else { continue };
-        if *context == "user" && !user {
+    for (index, latency) in chosen.iter().copied() {
+        if latency.context == Context::User && !user {
             bench.unsupported(
-                *index,
+                index,
                 "this kernel does not time the return to user space (osnoise/per_cpu/cpuN/timerlat_fd)",
                 "use Linux 6.5 or later",
             );
             continue;
         }
-        let writer = bench.writer(*index);
-        seats
-            .entry(points[*index].number("cpu") as u32)
-            .or_default()
-            .writers
-            .insert(context, (*index, writer));
+        let writer = bench.writer(index);
+        seats.entry(latency.cpu).or_default().writers.insert(latency.context, (index, writer));
     }
     seats
 }
@@ -231,8 +242,8 @@ fn follow(
 struct Told {
     /// Number of the activation on its CPU, from 1.
     activation: u64,
-    /// How far it had come: a word of [`CONTEXTS`].
-    context: &'static str,
+    /// How far it had come.
+    context: Context,
     /// By how much it was late, ns.
     latency: u64,
 }
@@ -242,8 +253,12 @@ impl Told {
     fn parse(text: &str) -> Option<Told> {
         let mut words = text.strip_prefix('#')?.split_whitespace();
         let activation = words.next()?.parse().ok()?;
-        let known = |word: &str| CONTEXTS.iter().find(|(_, told)| *told == word).map(|(context, _)| *context);
-        let context = words.next().filter(|word| *word == "context").and_then(|_| known(words.next()?))?;
+        let context = match (words.next()?, words.next()?) {
+            ("context", "irq") => Context::Irq,
+            ("context", "thread") => Context::Thread,
+            ("context", "user-ret") => Context::User,
+            _ => return None,
+        };
         let latency = words.next().filter(|word| *word == "timer_latency").and_then(|_| words.next())?;
         Some(Told { activation, context, latency: latency.parse().ok()? })
     }
@@ -261,11 +276,11 @@ fn note(
 ) -> bool {
     let Some(told) = Told::parse(line.text) else { return false };
     let turn = told.activation.checked_sub(WARM_UP + 1).filter(|turn| *turn < wanted);
-    let (Some(turn), Some((_, writer))) = (turn, seat.writers.get_mut(told.context)) else { return false };
+    let (Some(turn), Some((_, writer))) = (turn, seat.writers.get_mut(&told.context)) else { return false };
     let sample = Exceedance { turn, at: line.at, value: told.latency };
     writer.record_event(sample, epoch_ns, 0, interval);
     // The thread comes after the interrupt; its return is reported with the next one.
-    if told.context == "thread" {
+    if told.context == Context::Thread {
         seat.recorded = turn + 1;
     }
     let exceeds = threshold.is_some_and(|threshold| sample.value > threshold);
@@ -340,9 +355,9 @@ mod tests {
     fn a_recorded_trace_is_understood() {
         let told = told(include_str!("../../tests/traces/timerlat-6.1.txt"));
         assert!(told.len() > 40, "{}", told.len());
-        for (cpu, thread) in told.iter().filter(|(_, told)| told.context == "thread") {
+        for (cpu, thread) in told.iter().filter(|(_, told)| told.context == Context::Thread) {
             let irq = told.iter().find(|(c, t)| c == cpu && t.activation == thread.activation).unwrap().1;
-            assert!(irq.context == "irq" && irq.latency <= thread.latency, "{irq:?} {thread:?}");
+            assert!(irq.context == Context::Irq && irq.latency <= thread.latency, "{irq:?} {thread:?}");
         }
     }
 
@@ -352,10 +367,11 @@ mod tests {
         let of = |context, number| {
             told.iter().map(|(_, told)| told).find(|t| t.context == context && t.activation == number)
         };
-        let users: Vec<&Told> = told.iter().map(|(_, told)| told).filter(|t| t.context == "user").collect();
+        let users: Vec<&Told> =
+            told.iter().map(|(_, told)| told).filter(|t| t.context == Context::User).collect();
         assert!(users.len() > 3, "{told:?}");
         for user in users {
-            if let Some(thread) = of("thread", user.activation) {
+            if let Some(thread) = of(Context::Thread, user.activation) {
                 assert!(thread.latency <= user.latency, "{thread:?} {user:?}");
             }
         }

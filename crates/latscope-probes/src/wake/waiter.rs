@@ -304,6 +304,8 @@ pub fn with_waiter<C: KernelClock, J: WithWaiter>(clock: C, thread: &Thread, job
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Word;
+    use crate::wake::thread::Policy;
 
     struct ThreeWakeUps(ClockName, u64);
 
@@ -326,18 +328,9 @@ mod tests {
     #[test]
     fn no_way_of_waiting_wakes_before_its_time() {
         std::thread::spawn(|| {
-            for word in Method::WORDS.iter().filter(|word| **word != "yield") {
-                let point = latscope_core::plan::Point {
-                    probe: String::new(),
-                    revision: 1,
-                    params: latscope_core::plan::params([
-                        ("method", (*word).into()),
-                        ("interval", 500_000u64.into()),
-                    ]),
-                    title: String::new(),
-                    row: false,
-                };
-                let thread = Thread::of(&point);
+            for method in Method::ALL.iter().filter(|method| **method != Method::Yield) {
+                let usual = crate::wake::timer::usual(0, None);
+                let thread = Thread { method: *method, interval: 500_000, policy: Policy::Other, ..usual };
                 with_waiter(Monotonic, &thread, ThreeWakeUps(ClockName::Monotonic, 500_000)).unwrap();
                 with_waiter(Realtime, &thread, ThreeWakeUps(ClockName::Realtime, 500_000)).unwrap();
             }

@@ -2,6 +2,7 @@
 
 use crate::rt::row::{Row, Unit};
 use latscope_core::plan::Point;
+use latscope_probes::Settings;
 use latscope_probes::wake::thread::{Policy, Thread};
 use std::fmt::Write;
 
@@ -17,7 +18,7 @@ pub struct Reservation {
 impl Reservation {
     /// Of the thread of a point.
     pub fn of(point: &Point) -> Reservation {
-        let thread = Thread::of(point);
+        let thread = Thread::read(point).expect("a thread was planned");
         let runtime = match thread.policy {
             Policy::Deadline { runtime, .. } => runtime,
             _ => 0,

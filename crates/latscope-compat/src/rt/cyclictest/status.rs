@@ -3,6 +3,7 @@
 use super::options::{Options, Policy};
 use crate::rt::row::{Row, Unit};
 use latscope_core::plan::Point;
+use latscope_probes::Settings;
 use latscope_probes::wake::thread::Thread;
 use std::fmt::Write;
 
@@ -20,7 +21,7 @@ pub struct Fixed {
 impl Fixed {
     /// Of the thread of a point.
     pub fn of(point: &Point) -> Fixed {
-        let thread = Thread::of(point);
+        let thread = Thread::read(point).expect("a thread was planned");
         Fixed { priority: thread.policy.priority(), interval: thread.interval / 1000, cpu: thread.cpu }
     }
 }

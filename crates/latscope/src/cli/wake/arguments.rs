@@ -6,6 +6,7 @@ use crate::cli::{criteria, live, outliers};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, value_parser};
 use latscope_core::units::{parse_duration, parse_size};
+use latscope_probes::Word;
 use latscope_probes::wake::thread::{ClockName, Method, Policy, Via};
 
 /// The command.

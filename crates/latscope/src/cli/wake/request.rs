@@ -7,6 +7,7 @@ use clap::ArgMatches;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Periodic, Phase};
 use latscope_core::units::CpuList;
+use latscope_probes::Word;
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{ClockName, Method, Policy, Thread, Via};
 use latscope_probes::wake::timer;
