@@ -14,7 +14,6 @@ use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Plan, Step};
 pub use crate::quality::Support;
-use crate::quality::{Level, Reason, UNNAMED};
 pub use crate::value::{Better, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -165,26 +164,26 @@ impl Report {
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
     pub fn from_json(text: &[u8]) -> Result<Report, LoadError> {
+        Report::check_schema(text)?;
+        let mut report: Report = serde_json::from_slice(text)?;
+        report.measurements.iter_mut().for_each(Measurement::settle_as_read);
+        Ok(report)
+    }
+
+    /// Whether a text is a result file of this schema, as far as its `schema` says.
+    ///
+    /// # Errors
+    /// The text is damaged, foreign, or of another schema.
+    pub fn check_schema(text: &[u8]) -> Result<(), LoadError> {
         #[derive(Deserialize)]
         struct Head {
             schema: Option<String>,
         }
         match serde_json::from_slice::<Head>(text)?.schema {
-            None => return Err(LoadError::Foreign),
-            Some(schema) if schema != SCHEMA => return Err(LoadError::Schema(schema)),
-            Some(_) => {}
+            None => Err(LoadError::Foreign),
+            Some(schema) if schema != SCHEMA => Err(LoadError::Schema(schema)),
+            Some(_) => Ok(()),
         }
-        let mut report: Report = serde_json::from_slice(text)?;
-        for m in &mut report.measurements {
-            // Files of before know no quality.
-            if m.quality.level == Level::Ok && m.support != Support::Ok {
-                let (text, remedy) =
-                    (m.reason.take().unwrap_or_default(), m.remedy.take().unwrap_or_default());
-                m.quality.lower(Reason::new(m.support.into(), UNNAMED, text, remedy));
-            }
-            m.settle();
-        }
-        Ok(report)
     }
 
     /// Writes the text of a result file piece by piece: as a whole it would take

@@ -7,5 +7,6 @@ pub mod extremes;
 pub mod findings;
 pub mod levels;
 pub mod repeatability;
+pub mod runs;
 pub mod transactions;
 pub mod verdict;

@@ -4,7 +4,7 @@ use super::{Support, Verdict};
 use crate::bounds;
 use crate::histogram::Histogram;
 use crate::plan::Params;
-use crate::quality::{Level, Quality, Reason};
+use crate::quality::{Level, Quality, Reason, UNNAMED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -441,6 +441,17 @@ impl Measurement {
             };
             self.values.insert(name, Value { value: figure, ..value });
         }
+    }
+
+    /// Computes anew what a file says of a measurement beside its samples and rounds: nothing of it is trusted.
+    pub fn settle_as_read(&mut self) {
+        // Files of before know no quality.
+        if self.quality.level == Level::Ok && self.support != Support::Ok {
+            let (text, remedy) =
+                (self.reason.take().unwrap_or_default(), self.remedy.take().unwrap_or_default());
+            self.quality.lower(Reason::new(self.support.into(), UNNAMED, text, remedy));
+        }
+        self.settle();
     }
 
     /// Derives from histogram and rounds what follows from them: the summary,

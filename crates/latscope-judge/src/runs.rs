@@ -1,0 +1,266 @@
+//! Results as they are judged beside others: all that judging needs, and none of what grows with
+//! time. Of a full survey most of the file is the samples in order of time, which are passed over
+//! unread, so that forty of them fit into memory.
+
+use latscope_core::histogram::Histogram;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Params, Plan};
+use latscope_core::quality::Quality;
+use latscope_core::report::{
+    Activity, Contention, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics, Summary,
+    Support, Tool, Value, Verdict, Warning, Work,
+};
+use latscope_core::rounds::Round;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A result without its time series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The result; its measurements have neither blocks, outliers, hops nor exact recordings, and it has no
+    /// findings.
+    pub report: Report,
+    /// How long a batch of each measurement was to last, ns.
+    batch_ns: Vec<Option<u64>>,
+}
+
+impl Run {
+    /// Reads a result file's text in one pass. Summaries are computed anew from the histograms, as by
+    /// [`Report::from_json`].
+    ///
+    /// # Errors
+    /// The text is damaged, foreign, or of another schema.
+    pub fn from_json(text: &[u8]) -> Result<Run, LoadError> {
+        match serde_json::from_slice::<LightReport>(text) {
+            Ok(light) => match light.schema.as_deref() {
+                None => Err(LoadError::Foreign),
+                Some(schema) if schema != SCHEMA => Err(LoadError::Schema(schema.to_owned())),
+                Some(_) => Ok(Run::with(light.into())),
+            },
+            // What another program or version wrote has other fields, too: then that is the error.
+            Err(error) => Err(Report::check_schema(text).err().unwrap_or_else(|| error.into())),
+        }
+    }
+
+    /// The run of a result that was read or measured otherwise.
+    pub fn of(mut report: Report) -> Run {
+        report.findings = Vec::new();
+        for m in &mut report.measurements {
+            (m.blocks, m.outliers, m.hops, m.recordings) = (Vec::new(), Vec::new(), Vec::new(), None);
+        }
+        Run::with(report)
+    }
+
+    fn with(report: Report) -> Run {
+        let batch_ns = batch_targets(&report);
+        Run { report, batch_ns }
+    }
+
+    /// The measurements in order, each with how long a batch of it was to last, ns: part of what the
+    /// point is. `None` for single events, and where the plan has no such point.
+    pub fn points(&self) -> impl Iterator<Item = (&Measurement, Option<u64>)> {
+        self.report.measurements.iter().zip(self.batch_ns.iter().copied())
+    }
+}
+
+/// [`Report::batch_target`] of all measurements at once.
+fn batch_targets(report: &Report) -> Vec<Option<u64>> {
+    // The first step that plans a point counts.
+    let steps = report.plan.steps.iter().rev();
+    let planned: BTreeMap<(&str, &Params), u64> = steps
+        .flat_map(|step| step.points.iter().map(|point| ((&*point.probe, &point.params), step.stop.batch_ns)))
+        .collect();
+    let target = |m: &Measurement| {
+        let batched = matches!(m.sampling, Sampling::Batch { .. });
+        batched.then(|| planned.get(&(&*m.probe, &m.params)).copied()).flatten()
+    };
+    report.measurements.iter().map(target).collect()
+}
+
+/// The fields of a [`Report`] that are read. Each field that is not named is passed over.
+#[derive(Deserialize)]
+struct LightReport {
+    schema: Option<String>,
+    tool: Tool,
+    started: String,
+    finished: Option<String>,
+    #[serde(default)]
+    interrupted: Option<Interrupted>,
+    plan: Plan,
+    machine: Machine,
+    #[serde(default)]
+    run_id: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    activity: Option<Activity>,
+    warnings: Vec<Warning>,
+    measurements: Vec<LightMeasurement>,
+}
+
+/// The fields of a [`Measurement`] that are read.
+#[derive(Deserialize)]
+struct LightMeasurement {
+    probe: String,
+    #[serde(default = "first_revision")]
+    revision: u32,
+    params: Params,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    row: bool,
+    sampling: Sampling,
+    times: Semantics,
+    support: Support,
+    #[serde(default)]
+    reason: Option<String>,
+    #[serde(default)]
+    remedy: Option<String>,
+    #[serde(default)]
+    quality: Quality,
+    #[serde(default)]
+    incomplete: bool,
+    summary: Summary,
+    #[serde(default)]
+    rounds: Vec<Round>,
+    #[serde(default)]
+    contention: Option<Contention>,
+    #[serde(default)]
+    values: BTreeMap<String, Value>,
+    #[serde(default)]
+    work: Option<Work>,
+    histogram: Histogram,
+    #[serde(default)]
+    corrected: Option<Histogram>,
+    #[serde(default)]
+    verdict: Option<Verdict>,
+}
+
+fn first_revision() -> u32 {
+    1
+}
+
+impl From<LightReport> for Report {
+    fn from(light: LightReport) -> Report {
+        Report {
+            schema: light.schema.unwrap_or_default(),
+            tool: light.tool,
+            started: light.started,
+            finished: light.finished,
+            interrupted: light.interrupted,
+            plan: light.plan,
+            machine: light.machine,
+            run_id: light.run_id,
+            labels: light.labels,
+            activity: light.activity,
+            warnings: light.warnings,
+            findings: Vec::new(),
+            measurements: light.measurements.into_iter().map(Measurement::from).collect(),
+        }
+    }
+}
+
+impl From<LightMeasurement> for Measurement {
+    fn from(light: LightMeasurement) -> Measurement {
+        let mut m = Measurement {
+            probe: light.probe,
+            revision: light.revision,
+            params: light.params,
+            title: light.title,
+            row: light.row,
+            sampling: light.sampling,
+            times: light.times,
+            support: light.support,
+            reason: light.reason,
+            remedy: light.remedy,
+            quality: light.quality,
+            incomplete: light.incomplete,
+            summary: light.summary,
+            interval: None,
+            rounds: light.rounds,
+            contention: light.contention,
+            values: light.values,
+            work: light.work,
+            histogram: light.histogram,
+            blocks: Vec::new(),
+            outliers: Vec::new(),
+            hops: Vec::new(),
+            corrected: light.corrected,
+            recordings: None,
+            verdict: light.verdict,
+        };
+        m.settle_as_read();
+        m
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    fn text(change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+        let mut value: serde_json::Value = serde_json::from_str(&fixture::report().to_json()).unwrap();
+        change(&mut value);
+        serde_json::to_vec(&value).unwrap()
+    }
+
+    #[test]
+    fn a_run_is_its_report_without_what_grows_with_time() {
+        for report in [fixture::report(), fixture::wake(), fixture::ipc::latency()] {
+            let read = Report::from_json(report.to_json().as_bytes()).unwrap();
+            let run = Run::from_json(report.to_json().as_bytes()).unwrap();
+            assert_eq!(run, Run::of(read.clone()));
+            let targets: Vec<Option<u64>> = run.points().map(|(_, target)| target).collect();
+            let expected: Vec<Option<u64>> = read.measurements.iter().map(|m| read.batch_target(m)).collect();
+            assert_eq!(targets, expected);
+        }
+        let batched = Run::of(fixture::report());
+        assert!(batched.points().any(|(_, target)| target.is_some()));
+    }
+
+    #[test]
+    fn what_is_no_result_of_ours_is_refused_as_by_the_report() {
+        let deep = [r#"{"schema": "latscope/1", "blocks": "#, &"[".repeat(10_000), &"]".repeat(10_000), "}"];
+        let changed =
+            |pointer: &str, to: serde_json::Value| text(|value| *value.pointer_mut(pointer).unwrap() = to);
+        let whole = text(|_| {});
+        let cases = [
+            Vec::new(),
+            b"[]".to_vec(),
+            b"12".to_vec(),
+            br#"{"results": []}"#.to_vec(),
+            br#"{"schema": "fio/3"}"#.to_vec(),
+            br#"{"schema": "latscope/1"}"#.to_vec(),
+            br#"{"schema": NaN}"#.to_vec(),
+            deep.concat().into_bytes(),
+            changed("/schema", "latscope/2".into()),
+            changed("/measurements/0/histogram/overflow", (-1).into()),
+            changed("/measurements/0/summary/cycles", "NaN".into()),
+            whole[..whole.len() / 2].to_vec(),
+            [&whole[..], b"}"].concat(),
+        ];
+        for case in cases {
+            let name = String::from_utf8_lossy(&case[..case.len().min(60)]).into_owned();
+            let (run, report) = (Run::from_json(&case), Report::from_json(&case));
+            let (run, report) = (run.unwrap_err(), report.unwrap_err());
+            assert_eq!(run.to_string(), report.to_string(), "{name}");
+        }
+    }
+
+    #[test]
+    fn depth_and_counts_beyond_all_bounds_end_nothing() {
+        let mut deep = fixture::report().to_json().trim_end().to_owned();
+        assert_eq!(deep.pop(), Some('}'));
+        deep += &format!(r#", "foreign": {}1{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
+        assert!(Run::from_json(deep.as_bytes()).is_ok());
+        let typed = format!(r#"{{"schema": "latscope/1", "tool": {}"#, r#"{"name": "#.repeat(10_000));
+        assert!(matches!(Run::from_json(typed.as_bytes()), Err(LoadError::Damaged(_))));
+        let many = text(|value| {
+            let histogram = &mut value["measurements"][0]["histogram"];
+            histogram["buckets"][0][2] = 1_000_000_000_000_000_000u64.into();
+        });
+        let run = Run::from_json(&many).unwrap();
+        assert!(run.report.measurements[0].summary.count >= 1_000_000_000_000_000_000);
+    }
+}
