@@ -7,14 +7,15 @@ use crate::protocol::{Assignment, Message};
 use crate::recorder::{Layout, Slots};
 use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Policy;
+use latscope_host::role::Messages;
 use latscope_os::sched;
 use latscope_os::worker::inherited;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The role of the worker process.
+pub const NAME: &str = "__worker";
 
 /// Runs the step that arrives on the first inherited descriptor, counting in
 /// the memfd that is the second.
@@ -23,18 +24,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// It was not started by a coordinator, or that one is gone.
 pub fn main(registry: &Registry) -> Result<()> {
     let by_hand = "a worker is started by latscope itself, for one step: run `latscope survey`";
-    let socket = UnixStream::from(inherited(0).context(by_hand)?);
+    let mut messages = Messages::inherited().context(by_hand)?;
     let memory = inherited(1).context(by_hand)?;
-    let mut line = String::new();
-    BufReader::new(socket.try_clone()?).read_line(&mut line).context(by_hand)?;
-    let assignment: Assignment = serde_json::from_str(&line).context(by_hand)?;
+    let assignment: Assignment = messages.receive().context(by_hand)?.context(by_hand)?;
     let slots = Slots::map(&memory, Layout::of(&assignment.step))?;
-    let socket = RefCell::new(socket);
     // A coordinator that is gone takes this process with it; a failed write needs no other answer.
-    let mut tell = |message: Message| {
-        let line = serde_json::to_string(&message).expect("a message has a JSON form") + "\n";
-        let _ = socket.borrow_mut().write_all(line.as_bytes());
-    };
+    let mut tell = |message: Message| drop(messages.send(&message));
     if let Err(error) = run(registry, assignment, (slots, memory), &mut tell) {
         tell(Message::Failed(format!("{error:#}")));
     }

@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, anyhow};
 use latscope_bench::protocol::{Assignment, Message};
 use latscope_bench::recorder::{Layout, Slots};
+use latscope_bench::worker;
 use latscope_core::plan::Step;
+use latscope_host::role::{self, Messages};
 use latscope_os::signal::Signals;
-use latscope_os::worker::{self, Lifetime};
+use latscope_os::worker::Lifetime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// which its measuring threads call for attention.
 pub struct Link {
     child: Child,
-    socket: BufReader<UnixStream>,
+    messages: Messages,
     bell: OwnedFd,
     /// Kept, so that the bell does not hang up with the worker.
     _rope: OwnedFd,
@@ -51,13 +51,12 @@ impl Link {
         let layout = Layout::of(step);
         let memory = Slots::create(&layout).context("no memory for the histograms")?;
         let slots = Slots::map(&memory, layout)?;
-        let (ours, theirs) = UnixStream::pair().context("no sockets to a worker process")?;
         // Not an eventfd, which some sandboxes refuse.
         let (bell, rope) =
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("no pipe from a worker process")?;
-        let child = worker::spawn(&["__worker"], &[&theirs.into(), &memory, &rope], Lifetime::WithParent)
+        let (child, messages) = role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
             .context("a worker process does not start")?;
-        Ok(Link { child, socket: BufReader::new(ours), bell, _rope: rope, slots })
+        Ok(Link { child, messages, bell, _rope: rope, slots })
     }
 
     /// Id of the worker process.
@@ -70,8 +69,7 @@ impl Link {
     /// # Errors
     /// It has ended; the text says how.
     pub(crate) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
-        let line = serde_json::to_string(assignment)? + "\n";
-        self.socket.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
+        self.messages.send(assignment).map_err(|_| self.how_it_ended())
     }
 
     /// Waits for at most `timeout`, for the worker, a signal, or one of `inputs`.
@@ -79,7 +77,7 @@ impl Link {
     /// # Errors
     /// The kernel refuses to wait, or the worker does not speak our language.
     pub fn wait(&mut self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Heard> {
-        if self.socket.buffer().is_empty() {
+        if !self.messages.is_buffered() {
             match self.ready(signals, inputs, timeout)? {
                 None => return Ok(Heard::Silence),
                 Some(0) => {
@@ -96,13 +94,8 @@ impl Link {
                 Some(input) => return Ok(Heard::Input(input - 3)),
             }
         }
-        let mut line = String::new();
-        match self.socket.read_line(&mut line) {
-            Ok(0) => Ok(Heard::Gone),
-            Ok(_) => Ok(Heard::Message(serde_json::from_str(&line).context("invalid worker message")?)),
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Heard::Gone),
-            Err(error) => Err(error.into()),
-        }
+        let message = self.messages.receive().context("invalid worker message")?;
+        Ok(message.map_or(Heard::Gone, Heard::Message))
     }
 
     /// The first descriptor that can be read: signals, worker, bell, inputs.
@@ -110,7 +103,7 @@ impl Link {
         let deadline = Instant::now() + timeout;
         let mut fds = vec![
             PollFd::new(signals, PollFlags::IN),
-            PollFd::new(self.socket.get_ref(), PollFlags::IN),
+            PollFd::new(&self.messages, PollFlags::IN),
             PollFd::new(&self.bell, PollFlags::IN),
         ];
         fds.extend(inputs.iter().map(|input| PollFd::new(input, PollFlags::IN)));

@@ -22,6 +22,9 @@ mod skipped;
 pub mod transaction;
 pub mod transports;
 
+/// The roles of processes that this crate starts.
+pub const ROLES: &[latscope_host::role::Role] = &[remote::shm::ROLE];
+
 /// The other endpoint is gone and everything it sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the other endpoint is gone")]

@@ -1,14 +1,12 @@
 //! A thread that preempts all others on a CPU at known instants, for
 //! known times: the truth that `latscope selftest wake` looks for.
 
+use crate::role::{self, KilledOnDrop, Messages, Role};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy};
-use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_os::worker::Lifetime;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
-use std::process::Child;
 use std::time::Duration;
 
 /// The name of its thread, as the kernel's trace shows it.
@@ -39,8 +37,8 @@ pub struct Preemption {
 /// A running CPU hog.
 #[derive(Debug)]
 pub struct CpuHog {
-    child: Child,
-    socket: BufReader<UnixStream>,
+    child: KilledOnDrop,
+    messages: Messages,
 }
 
 /// Starts a CPU hog.
@@ -48,14 +46,10 @@ pub struct CpuHog {
 /// # Errors
 /// No process can be started.
 pub fn start(orders: Orders) -> Result<CpuHog> {
-    let (ours, theirs) = UnixStream::pair().context("no socket to the CPU hog")?;
-    let mut cpu_hog = CpuHog {
-        child: worker::spawn(&["__cpu_hog"], &[&theirs.into()], Lifetime::WithParent)
-            .context("the CPU hog does not start")?,
-        socket: BufReader::new(ours),
-    };
-    let line = serde_json::to_string(&orders)? + "\n";
-    cpu_hog.socket.get_mut().write_all(line.as_bytes())?;
+    let (child, messages) =
+        role::start(&[ROLE.name], &[], Lifetime::WithParent).context("the CPU hog does not start")?;
+    let mut cpu_hog = CpuHog { child: KilledOnDrop(child), messages };
+    cpu_hog.messages.send(&orders)?;
     Ok(cpu_hog)
 }
 
@@ -70,32 +64,17 @@ impl CpuHog {
     /// # Errors
     /// It was not allowed to: the text says what to do.
     pub fn preemptions(mut self) -> Result<Vec<Preemption>> {
-        let mut line = String::new();
-        self.socket.read_line(&mut line)?;
-        let told: Result<Vec<Preemption>, String> =
-            serde_json::from_str(&line).context("the CPU hog sent no result")?;
-        told.map_err(anyhow::Error::msg)
-    }
-}
-
-impl Drop for CpuHog {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.messages.answered(None)?.context("the CPU hog sent no result")
     }
 }
 
 /// The hog's own process.
-///
-/// # Errors
-/// It was not started by [`start`].
-pub fn main() -> Result<()> {
-    let mut socket = UnixStream::from(inherited(0)?);
-    let mut line = String::new();
-    BufReader::new(socket.try_clone()?).read_line(&mut line)?;
-    let told = preempt(serde_json::from_str(&line)?).map_err(|error| format!("{error:#}"));
-    socket.write_all((serde_json::to_string(&told)? + "\n").as_bytes())?;
-    Ok(())
+pub(crate) const ROLE: Role = Role { name: "__cpu_hog", terminates: false, main };
+
+fn main(_: &[String]) -> Result<()> {
+    let mut messages = Messages::inherited()?;
+    let orders = messages.receive()?.context("no orders came")?;
+    Ok(messages.answer(&preempt(orders))?)
 }
 
 fn preempt(orders: Orders) -> Result<Vec<Preemption>> {

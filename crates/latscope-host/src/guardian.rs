@@ -6,14 +6,14 @@
 use super::process_group;
 use super::terminal::Modes;
 use crate::leftover::Leftover;
+use crate::role::{self, Messages, Role};
 use anyhow::{Context, Result};
-use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_os::worker::Lifetime;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -46,7 +46,7 @@ enum Entry {
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
-    socket: Option<BufReader<UnixStream>>,
+    messages: Option<Messages>,
     next: u64,
 }
 
@@ -81,10 +81,9 @@ impl Guardian {
     /// # Errors
     /// The process cannot be started.
     pub fn start() -> Result<Guardian> {
-        let (ours, theirs) = UnixStream::pair().context("no sockets to the guardian process")?;
-        let child = worker::spawn(&["__guardian"], &[&theirs.into()], Lifetime::OnItsOwn)
+        let (child, messages) = role::start(&[ROLE.name], &[], Lifetime::OnItsOwn)
             .context("the guardian process does not start")?;
-        Ok(Guardian { child, socket: Some(BufReader::new(ours)), next: 0 })
+        Ok(Guardian { child, messages: Some(messages), next: 0 })
     }
 
     /// Journals how to undo a change that is about to be made. When this
@@ -122,45 +121,39 @@ impl Guardian {
     }
 
     fn say(&mut self, entry: &Entry) -> Result<()> {
-        let socket = self.socket.as_mut().context("the guardian has ended")?;
-        let line = serde_json::to_string(entry)? + "\n";
-        let answered =
-            socket.get_mut().write_all(line.as_bytes()).and_then(|()| socket.read_line(&mut String::new()));
-        match answered {
-            Ok(n) if n > 0 => Ok(()),
-            _ => anyhow::bail!("the guardian process is gone: changes could not be undone after a crash"),
-        }
+        let messages = self.messages.as_mut().context("the guardian has ended")?;
+        let sent = messages.send(entry);
+        let done = if sent.is_ok() { messages.answered(None)? } else { None };
+        done.context("the guardian process is gone: changes could not be undone after a crash")
     }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
         // The closed socket is the order to undo the rest; then wait until that is done.
-        self.socket = None;
+        self.messages = None;
         let _ = self.child.wait();
     }
 }
 
 /// The guardian process: keeps the journal and undoes it.
-///
-/// # Errors
-/// It was not started by a coordinator.
-pub fn main() -> Result<()> {
+pub(crate) const ROLE: Role = Role { name: "__guardian", terminates: false, main };
+
+fn main(_: &[String]) -> Result<()> {
     // From the background, too, a terminal can be put in order.
     latscope_os::signal::ignore(SIGTTOU);
-    let socket = inherited(0).context("a guardian is started by latscope itself: run `latscope survey`")?;
-    let mut socket = UnixStream::from(socket);
+    let mut messages =
+        Messages::inherited().context("a guardian is started by latscope itself: run `latscope survey`")?;
     let mut journal: Vec<(u64, Undo)> = Vec::new();
-    for line in BufReader::new(socket.try_clone()?).lines().map_while(Result::ok) {
-        match serde_json::from_str(&line) {
-            Ok(Entry::Journal(id, undo)) => journal.push((id, undo)),
-            Ok(Entry::Undo(id)) => {
+    while let Ok(Some(entry)) = messages.receive() {
+        match entry {
+            Entry::Journal(id, undo) => journal.push((id, undo)),
+            Entry::Undo(id) => {
                 journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| revert(&change));
             }
-            Ok(Entry::Forget(id)) => journal.retain(|(entry, _)| *entry != id),
-            Err(_) => break,
+            Entry::Forget(id) => journal.retain(|(entry, _)| *entry != id),
         }
-        if socket.write_all(b"done\n").is_err() {
+        if messages.answer(&Ok(())).is_err() {
             break;
         }
     }

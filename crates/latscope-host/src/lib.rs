@@ -12,6 +12,10 @@ pub mod message_groups;
 pub mod modes;
 mod process_group;
 pub mod pseudo_terminal;
+pub mod role;
 mod stderr;
 pub mod stdout;
 pub mod terminal;
+
+/// The roles of processes that this crate starts.
+pub const ROLES: &[role::Role] = &[guardian::ROLE, cpu_hog::ROLE, load::ROLE];

@@ -3,11 +3,12 @@
 use super::guardian::{Guardian, Ticket, Undo};
 use super::message_groups::{MessageGroups, Wire};
 use super::process_group;
+use super::role::Role;
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
 use latscope_core::units::CpuList;
-use latscope_os::sched;
 use latscope_os::worker::{self, Lifetime};
+use latscope_os::{sched, signal};
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -33,10 +34,10 @@ pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loade
         Ok(())
     };
     match load {
-        Load::Command(command) => spawn(&["__load", "command", command])?,
-        Load::Cpu => cpus.iter().try_for_each(|cpu| spawn(&["__load", "cpu", &cpu.to_string()]))?,
-        Load::Hackbench => spawn(&["__load", "hackbench", &CpuList(cpus.to_vec()).to_string()])?,
-        Load::Memory => cpus.iter().try_for_each(|cpu| spawn(&["__load", "memory", &cpu.to_string()]))?,
+        Load::Command(command) => spawn(&[ROLE.name, "command", command])?,
+        Load::Cpu => cpus.iter().try_for_each(|cpu| spawn(&[ROLE.name, "cpu", &cpu.to_string()]))?,
+        Load::Hackbench => spawn(&[ROLE.name, "hackbench", &CpuList(cpus.to_vec()).to_string()])?,
+        Load::Memory => cpus.iter().try_for_each(|cpu| spawn(&[ROLE.name, "memory", &cpu.to_string()]))?,
     }
     Ok(loaded)
 }
@@ -78,11 +79,14 @@ impl Drop for Loaded {
 /// Bytes that a memory load copies through: more than any cache holds.
 const MEMORY_LOAD: usize = 256 << 20;
 
-/// The load worker: never returns unless it cannot start.
-///
-/// # Errors
-/// The arguments are not those of [`start`], or the command does not exist.
-pub fn main(args: &[String]) -> Result<()> {
+/// The load worker. A command that is a load keeps the usual signals: what it starts may be ended by them.
+pub(crate) const ROLE: Role = Role { name: "__load", terminates: true, main };
+
+/// Never returns unless it cannot start.
+fn main(args: &[String]) -> Result<()> {
+    if args.first().is_none_or(|kind| kind != "command") {
+        signal::TERMINATION.into_iter().for_each(signal::ignore);
+    }
     match args {
         [kind, command] if kind == "command" => {
             let error = Command::new("sh").args(["-c", command]).exec();

@@ -143,6 +143,9 @@ fn only_point(probe: &Probe, _: &PlanInput) -> Vec<Point> {
     vec![probe.point((), probe.title, true)]
 }
 
+/// The roles of processes that this crate starts.
+pub const ROLES: &[latscope_host::role::Role] = &[ipc::ROLE, paced::ROLE];
+
 /// All that latscope measures.
 pub static REGISTRY: Registry =
     Registry { families: FAMILIES, hidden: selftest::PROBES, adapt, fewer_rounds };

@@ -7,6 +7,7 @@ use super::{Channel, Order, Transport, echo};
 use crate::notify::eventfd::{self, Eventfd};
 use crate::notify::futex::{Bells, Futex};
 use anyhow::{Context, Result, bail};
+use latscope_host::role::{KilledOnDrop, Role};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::shared_cell::Scope;
@@ -14,7 +15,6 @@ use latscope_os::window::Window;
 use latscope_os::worker::{self, Lifetime, inherited};
 use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
-use std::process::Child;
 use std::time::Duration;
 
 /// The transport.
@@ -81,8 +81,8 @@ fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
     }
 }
 
-/// The process, ended when dropped.
-struct Process(Child);
+/// The process that answers.
+struct Process(KilledOnDrop);
 
 impl Process {
     /// Starts it on the second CPU, with the memory; returns how this side kicks it.
@@ -97,10 +97,10 @@ impl Process {
         let kicks = kicks(wait, 0, &shared)?;
         let memory = memory.descriptor().try_clone_to_owned()?;
         let descriptors: Vec<&OwnedFd> = [&memory].into_iter().chain(&shared).collect();
-        let words = ["__remote", wait, &there.to_string(), what];
+        let words = [ROLE.name, wait, &there.to_string(), what];
         let child = worker::spawn(&words, &descriptors, Lifetime::WithParent)
             .context("the process that answers does not start")?;
-        Ok((Process(child), kicks))
+        Ok((Process(KilledOnDrop(child)), kicks))
     }
 }
 
@@ -110,18 +110,10 @@ impl Far for Process {
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The process itself: `__remote WAIT CPU PAYLOAD`, or `word` for the payload.
-///
-/// # Errors
-/// It was not started by latscope, or has not what it needs.
-pub fn main(arguments: &[String]) -> Result<()> {
+pub(crate) const ROLE: Role = Role { name: "__remote", terminates: false, main };
+
+fn main(arguments: &[String]) -> Result<()> {
     let [wait, cpu, what] = arguments else {
         bail!("this is started by latscope itself: run `latscope remote`")
     };

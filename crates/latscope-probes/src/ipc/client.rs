@@ -3,7 +3,7 @@
 
 use super::caller::{CallLoop, Line, Outcome, Rules, Turn};
 use super::message::STAMPED;
-use super::orders::{Called, CallerOrder, ClientOrder, Control, Order, Word, handle};
+use super::orders::{Called, CallerOrder, ClientOrder, Order, Word, handle};
 use super::passthrough::{self, InProcess};
 use super::ping::Ping;
 use super::point::{Caller, Mode};
@@ -14,6 +14,7 @@ use latscope_bench::recorder::{Slots, Writer};
 use latscope_bench::waits::{self, Measuring};
 use latscope_core::report::Sampling;
 use latscope_exchange::transaction::{Client, Failure};
+use latscope_host::role::Messages;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::usage;
 use latscope_os::worker::{self, inherited};
@@ -23,20 +24,17 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 ///
 /// # Errors
 /// It was not started by latscope itself.
-pub fn main(control: &mut Control) -> Result<()> {
-    let Order::Call(order) = control.order()? else { bail!("a client takes another order") };
+pub fn main(worker: &mut Messages) -> Result<()> {
+    let Some(Order::Call(order)) = worker.receive()? else { bail!("a client takes another order") };
     worker::die_with(order.common.parent)?;
-    let prepared = Prepared::of(&order);
-    match prepared {
-        Err(error) => control.say(&Word::Failed(format!("{error:#}"))),
-        Ok(prepared) => {
-            control.say(&Word::Ready);
-            let Order::Go = control.order()? else { bail!("a client waits for the go") };
-            let began = Some(myself("client"));
-            control.say(&Word::Called(Box::new(Called { began, ..prepared.run(&order)? })));
-        }
-    }
-    Ok(())
+    let prepared = match Prepared::of(&order) {
+        Ok(prepared) => prepared,
+        Err(error) => return Ok(worker.answer::<()>(&Err(error))?),
+    };
+    worker.answer(&Ok(()))?;
+    let Some(Order::Go) = worker.receive()? else { bail!("a client waits for the go") };
+    let began = Some(myself("client"));
+    Ok(worker.send(&Word::Called(Box::new(Called { began, ..prepared.run(&order)? })))?)
 }
 
 /// A client that is set up.

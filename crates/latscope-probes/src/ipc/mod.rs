@@ -17,13 +17,13 @@ pub mod setup;
 mod trial;
 
 use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, Step};
 use latscope_core::report::{Semantics, Warning};
 use latscope_core::units::counted;
 use latscope_exchange::transaction::{Transport, Unavailable};
-use orders::Control;
+use latscope_host::role::{Messages, Role};
 use point::Placement;
 use std::fmt;
 
@@ -200,19 +200,19 @@ fn plan(name: &str, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// A process of a pair: `__ipc server|client`.
-///
-/// # Errors
-/// It was not started by latscope itself.
-pub fn main(arguments: &[String]) -> Result<()> {
-    let mut control = Control::inherited()?;
+pub(crate) const ROLE: Role = Role { name: "__ipc", terminates: false, main };
+
+fn main(arguments: &[String]) -> Result<()> {
+    let by_hand = "a server or client is started by latscope itself: run `latscope ipc`";
+    let mut worker = Messages::inherited().context(by_hand)?;
     match arguments.first().map(String::as_str) {
         Some("server") => {
             let _ = rustix::thread::set_name(c"ipc/server");
-            server::main(&mut control)
+            server::main(&mut worker)
         }
         Some("client") => {
             let _ = rustix::thread::set_name(c"ipc/client");
-            client::main(&mut control)
+            client::main(&mut worker)
         }
         _ => bail!("a process of a pair is a server or a client: run `latscope ipc`"),
     }

@@ -1,5 +1,4 @@
-//! What the worker of a step and the processes of its pairs say to each other:
-//! one JSON value a line, on a socket that is the first inherited descriptor.
+//! What the worker of a step and the processes of its pairs say to each other.
 
 use super::point::{Caller, Mode};
 use super::transport;
@@ -12,8 +11,6 @@ use latscope_exchange::transaction::{EndpointHandle, Transport};
 use latscope_os::worker::inherited;
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 /// Descriptors before those of the endpoint pair: this socket, the histograms, the bell.
@@ -112,13 +109,9 @@ pub struct CallerOrder {
     pub due: Option<usize>,
 }
 
-/// What a process says.
+/// What a process says in the end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Word {
-    /// It is set up.
-    Ready,
-    /// It cannot carry out its orders.
-    Failed(String),
     /// A client is done.
     Called(Box<Called>),
     /// A server is done.
@@ -256,34 +249,4 @@ pub fn handle(common: &Common) -> Result<EndpointHandle> {
     let range = OWN_DESCRIPTORS..OWN_DESCRIPTORS + common.descriptors as u32;
     let descriptors: Vec<OwnedFd> = range.map(inherited).collect::<std::io::Result<_>>()?;
     Ok(EndpointHandle { descriptors, words: common.words.clone(), payload: common.payload })
-}
-
-/// The end of a process of a pair.
-pub struct Control(BufReader<UnixStream>);
-
-impl Control {
-    /// The inherited one.
-    ///
-    /// # Errors
-    /// This process was not started by latscope itself.
-    pub fn inherited() -> Result<Control> {
-        let by_hand = "a server or client is started by latscope itself: run `latscope ipc`";
-        Ok(Control(BufReader::new(UnixStream::from(inherited(0).context(by_hand)?))))
-    }
-
-    /// Waits for the next order.
-    ///
-    /// # Errors
-    /// The worker is gone.
-    pub fn order(&mut self) -> Result<Order> {
-        let mut line = String::new();
-        self.0.read_line(&mut line)?;
-        serde_json::from_str(&line).context("the worker is gone")
-    }
-
-    /// Says something. A worker that is gone takes this process with it.
-    pub fn say(&mut self, word: &Word) {
-        let line = serde_json::to_string(word).expect("a word has a JSON form") + "\n";
-        let _ = self.0.get_mut().write_all(line.as_bytes());
-    }
 }

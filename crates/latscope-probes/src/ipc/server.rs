@@ -2,12 +2,13 @@
 
 use super::hog::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
-use super::orders::{Common, Control, Order, Served, ServerOrder, Word, handle};
+use super::orders::{Common, Order, Served, ServerOrder, Word, handle};
 use super::point::Mode;
 use anyhow::{Context, Result, bail};
 use latscope_bench::recorder::Writer;
 use latscope_core::report::{Exceedance, Hop, Sampling};
 use latscope_exchange::transaction::{Answer, Service};
+use latscope_host::role::Messages;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy, State};
 use latscope_os::worker;
@@ -166,17 +167,17 @@ pub fn myself(role: &str) -> Hop {
 ///
 /// # Errors
 /// It was not started by latscope itself.
-pub fn main(control: &mut Control) -> Result<()> {
-    let Order::Serve(order) = control.order()? else { bail!("a server takes another order") };
+pub fn main(worker: &mut Messages) -> Result<()> {
+    let Some(Order::Serve(order)) = worker.receive()? else { bail!("a server takes another order") };
     worker::die_with(order.common.parent)?;
-    match serve(&order, control) {
-        Ok(served) => control.say(&Word::Served(served)),
-        Err(error) => control.say(&Word::Failed(format!("{error:#}"))),
+    match serve(&order, worker) {
+        Ok(served) => worker.send(&Word::Served(served))?,
+        Err(error) => worker.answer::<()>(&Err(error))?,
     }
     Ok(())
 }
 
-fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
+fn serve(order: &ServerOrder, worker: &mut Messages) -> Result<Served> {
     let shortfall = settle(&order.common.cpus)?;
     let receiver = Receiver::of(order)?;
     let transport = order.common.transport()?;
@@ -185,7 +186,7 @@ fn serve(order: &ServerOrder, control: &mut Control) -> Result<Served> {
     attendant.served.shortfall = shortfall;
     attendant.hog = (order.common.mode == Mode::Inversion).then(Hog::start).transpose()?;
     attendant.served.began = Some(myself("service"));
-    control.say(&Word::Ready);
+    worker.answer(&Ok(()))?;
     let outcome = server.serve(&mut attendant);
     let blocks = attendant.receiver.take().map(|receiver| receiver.writer.into_blocks());
     let ended = outcome.err().map(|failure| failure.to_string());

@@ -12,12 +12,11 @@ use latscope_bench::bench::Bench;
 use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::transaction::{EndpointPair, Transport};
 use latscope_host::guardian::{Guardian, Ticket, Undo};
-use latscope_os::worker::{self, Lifetime, MOST_DESCRIPTORS};
+use latscope_host::role::{self, KilledOnDrop, Messages};
+use latscope_os::worker::{Lifetime, MOST_DESCRIPTORS};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -46,54 +45,34 @@ const WARM_UP: u64 = 100;
 
 /// A process of a pair and the socket to it; ended when dropped.
 struct EndpointProcess {
-    child: Child,
-    control: BufReader<UnixStream>,
+    child: KilledOnDrop,
+    messages: Messages,
     /// Whether it has said its last word, or is gone.
     done: bool,
 }
 
-impl Drop for EndpointProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 impl EndpointProcess {
-    fn start(role: &str, own: &[&OwnedFd], endpoints: &[OwnedFd]) -> Result<EndpointProcess> {
-        let (ours, theirs) = UnixStream::pair().context("no sockets to a process")?;
-        let theirs = OwnedFd::from(theirs);
-        let all: Vec<&OwnedFd> =
-            std::iter::once(&theirs).chain(own.iter().copied()).chain(endpoints).collect();
-        if all.len() > MOST_DESCRIPTORS {
+    fn start(name: &str, own: &[&OwnedFd], endpoints: &[OwnedFd]) -> Result<EndpointProcess> {
+        let all: Vec<&OwnedFd> = own.iter().copied().chain(endpoints).collect();
+        if all.len() >= MOST_DESCRIPTORS {
             bail!("the transport has {} descriptors, more than a process can inherit", endpoints.len());
         }
-        let child = worker::spawn(&["__ipc", role], &all, Lifetime::WithParent)
-            .with_context(|| format!("the {role}'s process does not start"))?;
-        Ok(EndpointProcess { child, control: BufReader::new(ours), done: false })
+        let (child, messages) = role::start(&[super::ROLE.name, name], &all, Lifetime::WithParent)
+            .with_context(|| format!("the {name}'s process does not start"))?;
+        Ok(EndpointProcess { child: KilledOnDrop(child), messages, done: false })
     }
 
     fn tell(&mut self, order: &Order) -> Result<()> {
-        let line = serde_json::to_string(order)? + "\n";
-        self.control.get_mut().write_all(line.as_bytes()).map_err(|_| self.how_it_ended())
+        self.messages.send(order).map_err(|_| self.how_it_ended())
     }
 
     /// Its next word.
     fn word(&mut self) -> Result<Word> {
-        let mut line = String::new();
-        match self.control.read_line(&mut line) {
-            Ok(length) if length > 0 => Ok(serde_json::from_str(&line)?),
-            _ => Err(self.how_it_ended()),
-        }
+        self.messages.receive()?.ok_or_else(|| self.how_it_ended())
     }
 
     fn ready(&mut self) -> Result<()> {
-        self.control.get_ref().set_read_timeout(Some(READY_TIMEOUT))?;
-        match self.word()? {
-            Word::Ready => Ok(self.control.get_ref().set_read_timeout(None)?),
-            Word::Failed(text) => Err(anyhow!(text)),
-            _ => bail!("it speaks out of turn"),
-        }
+        self.messages.answered(Some(READY_TIMEOUT))?.ok_or_else(|| self.how_it_ended())
     }
 
     /// How it ended; one that hangs is ended first.
@@ -325,7 +304,7 @@ fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
         for (process, of_server) in server.into_iter().chain([(&pair.client, false)]) {
             if !process.done {
                 whose.push((index, of_server));
-                fds.push(PollFd::new(process.control.get_ref(), PollFlags::IN));
+                fds.push(PollFd::new(&process.messages, PollFlags::IN));
             }
         }
     }
@@ -348,7 +327,6 @@ impl Pair {
         match (of_server, word) {
             (true, Ok(Word::Served(served))) => self.served = Some(served),
             (false, Ok(Word::Called(called))) => self.called = Some(Ok(*called)),
-            (false, Ok(Word::Failed(text))) => self.called = Some(Err(text)),
             (false, Ok(_)) => self.called = Some(Err("the client speaks out of turn".to_owned())),
             (false, Err(error)) => self.called = Some(Err(format!("the client ended: {error}"))),
             (true, outcome) => {
@@ -375,7 +353,7 @@ fn end(mut pair: Pair) -> Outcome {
     // It exits by itself after its last word; its end of the transport goes with it.
     let _ = wait_for(&mut pair.client.child);
     if let Some(server) = pair.server.as_mut().filter(|server| !server.done) {
-        let _ = server.control.get_ref().set_read_timeout(Some(GRACE));
+        let _ = server.messages.set_timeout(Some(GRACE));
         pair.served = match server.word() {
             Ok(Word::Served(served)) => Some(served),
             Ok(_) => None,

@@ -7,6 +7,7 @@ use crate::wake::waiter::{Monotonic, sleep_until};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::hold::hold;
 use latscope_exchange::notify::counter::Lanes;
+use latscope_host::role::Role;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::worker::{die_with, inherited};
@@ -253,10 +254,9 @@ impl Tally {
 
 /// An endpoint that is a process: `__paced RULES ENDPOINT ENDPOINTS SET PARENT`, with
 /// the bell, the board and, for futexes, their memory.
-///
-/// # Errors
-/// It was not started by latscope itself.
-pub fn main(arguments: &[String]) -> Result<()> {
+pub(crate) const ROLE: Role = Role { name: "__paced", terminates: false, main };
+
+fn main(arguments: &[String]) -> Result<()> {
     let [rules, index, endpoints, set, parent] = arguments else {
         anyhow::bail!("an endpoint is started by latscope itself: run `latscope as svsematest -f`");
     };

@@ -12,7 +12,7 @@ mod means;
 mod session;
 
 pub use board::{Board, Figures, KEPT};
-pub use endpoint::main;
+pub(crate) use endpoint::ROLE;
 pub use session::{Ended, Session};
 
 use latscope_core::plan::Conditions;

@@ -2,18 +2,18 @@
 //! first that has had enough.
 
 use super::board::{Board, Word};
-use super::endpoint::PacedEndpoint;
+use super::endpoint::{PacedEndpoint, ROLE};
 use super::means::Channel;
 use super::{Form, Rules};
 use anyhow::{Context, Result, bail};
 use latscope_host::guardian::{Guardian, Undo};
 use latscope_host::leftover::Leftovers;
+use latscope_host::role::KilledOnDrop;
 use latscope_os::shared_cell::Scope;
 use latscope_os::signal::{Signals, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct Session {
     board: Arc<Board>,
     bell: Arc<OwnedFd>,
     signals: Signals,
-    children: Vec<Child>,
+    children: Vec<KilledOnDrop>,
     // In this order: what is left is removed before the guardian ends.
     left: Vec<Leftovers>,
     guardian: Option<Guardian>,
@@ -107,7 +107,7 @@ impl Session {
         builder.spawn(body).map(drop).context("no thread can be created")
     }
 
-    fn process(&self, index: usize, rules: &Rules, channel: &Channel) -> Result<Child> {
+    fn process(&self, index: usize, rules: &Rules, channel: &Channel) -> Result<KilledOnDrop> {
         let set = if let Channel::Semaphores(set) = channel { *set } else { 0 };
         let numbers = [index, self.board.endpoints(), set as usize, std::process::id() as usize];
         let [index, endpoints, set, parent] = numbers.map(|number| number.to_string());
@@ -117,8 +117,9 @@ impl Session {
             descriptors.push(lanes.descriptor().try_clone_to_owned()?);
         }
         let descriptors: Vec<&OwnedFd> = descriptors.iter().collect();
-        let words = ["__paced", &rules, &index, &endpoints, &set, &parent];
-        worker::spawn(&words, &descriptors, Lifetime::WithParent).context("no process can be started")
+        let words = [ROLE.name, &rules, &index, &endpoints, &set, &parent];
+        let child = worker::spawn(&words, &descriptors, Lifetime::WithParent);
+        child.map(KilledOnDrop).context("no process can be started")
     }
 
     fn await_all(&mut self) -> Result<()> {
@@ -183,10 +184,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.board.end();
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.children.clear();
         self.left.clear();
     }
 }

@@ -25,14 +25,10 @@ use clap::ArgMatches;
 use clap::error::ErrorKind;
 use latscope_bench::worker;
 use latscope_compat as compat;
-use latscope_exchange as exchange;
-use latscope_host::cpu_hog;
 use latscope_host::eprintln;
-use latscope_host::guardian;
-use latscope_host::load;
+use latscope_host::role::Role;
 use latscope_host::stdout;
 use latscope_os::signal;
-use latscope_probes as probe;
 use latscope_trace::tracefs;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -74,30 +70,19 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// The worker is of the crate below that of the probes, which it gets from here.
+const WORKER: &[Role] =
+    &[Role { name: worker::NAME, terminates: false, main: |_| worker::main(&latscope_probes::REGISTRY) }];
+
+/// The roles of the processes of a run.
+const ROLES: [&[Role]; 4] = [WORKER, latscope_host::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES];
+
 /// The processes of a run: our own binary again.
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
-    let rest = || arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect::<Vec<_>>();
-    let which = arguments.get(1)?.to_str()?;
-    if which.starts_with("__") {
-        // Started as /proc/self/exe, it would be seen as `exe` by others.
-        let _ = rustix::thread::set_name(c"latscope");
-    }
-    // Their end is that of the coordinator, which decides when it is told to end. A command that
-    // is a load keeps the usual signals: what it starts may be ended by them.
-    if which.starts_with("__") && rest().first().is_none_or(|kind| kind != "command") {
-        signal::TERMINATION.into_iter().for_each(signal::ignore);
-    }
-    let outcome = match which {
-        "__worker" => worker::main(&probe::REGISTRY),
-        "__guardian" => guardian::main(),
-        "__cpu_hog" => cpu_hog::main(),
-        "__load" => load::main(&rest()),
-        "__ipc" => probe::ipc::main(&rest()),
-        "__remote" => exchange::remote::shm::main(&rest()),
-        "__paced" => probe::paced::main(&rest()),
-        _ => return None,
-    };
-    Some(outcome.map(|()| ExitCode::SUCCESS))
+    let mut roles = ROLES.iter().copied().flatten();
+    let role = roles.find(|role| arguments.get(1).is_some_and(|name| name == role.name))?;
+    let rest: Vec<String> = arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect();
+    Some(role.run(&rest).map(|()| ExitCode::SUCCESS))
 }
 
 /// Called by the name of an older tool.

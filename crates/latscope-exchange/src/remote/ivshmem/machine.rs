@@ -1,6 +1,7 @@
 //! QEMU with the image in it: started, placed on its CPU, directed, and ended.
 
 use anyhow::{Context, Result, bail};
+use latscope_host::role::KilledOnDrop;
 use latscope_os::ivshmem::Doorbell;
 use latscope_os::window::Window;
 use latscope_os::{sched, worker};
@@ -11,7 +12,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ pub struct Setup<'a> {
 
 /// The running machine; it ends with this value, or with the thread that made it.
 pub struct Machine {
-    qemu: Child,
+    qemu: KilledOnDrop,
     window: Window,
     doorbell: Option<Rc<Doorbell>>,
     /// What QEMU and the image say.
@@ -80,7 +81,7 @@ impl Machine {
             ),
             other => other.with_context(|| format!("cannot start {}", setup.qemu))?,
         };
-        let mut machine = Machine { qemu, window, doorbell, said };
+        let mut machine = Machine { qemu: KilledOnDrop(qemu), window, doorbell, said };
         machine.place(setup.cpus)?;
         Ok(machine)
     }
@@ -160,13 +161,6 @@ impl Machine {
     /// None: the window has room.
     pub fn control(&self) -> Result<Control<Window>> {
         Ok(Control::new(self.window())?)
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.qemu.kill();
-        let _ = self.qemu.wait();
     }
 }
 

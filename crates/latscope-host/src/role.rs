@@ -1,0 +1,157 @@
+//! The processes of a run: our own binary again, in the role that its first argument names.
+//!
+//! A process that is told more than its arguments has a socket to the one that started it, its first
+//! inherited descriptor. JSON values go over it, one a line: the orders first, then what each has to say.
+
+use anyhow::{Result, anyhow};
+use latscope_os::signal;
+use latscope_os::worker::{self, Lifetime, inherited};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, BufRead, BufReader, Write};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::Duration;
+
+/// What a process of a run is.
+#[derive(Debug, Clone, Copy)]
+pub struct Role {
+    /// The first argument of the process.
+    pub name: &'static str,
+    /// Whether signals of termination end it. Usually its end is that of the coordinator, which decides when
+    /// it is told to end.
+    pub terminates: bool,
+    /// Its main function, which gets the other arguments.
+    pub main: fn(&[String]) -> Result<()>,
+}
+
+impl Role {
+    /// Runs the calling process in this role.
+    ///
+    /// # Errors
+    /// Those of the main function.
+    pub fn run(&self, arguments: &[String]) -> Result<()> {
+        // Started as /proc/self/exe, it would be seen as `exe` by others.
+        let _ = rustix::thread::set_name(c"latscope");
+        if !self.terminates {
+            signal::TERMINATION.into_iter().for_each(signal::ignore);
+        }
+        (self.main)(arguments)
+    }
+}
+
+/// Starts a process, its role first in its arguments, that has a socket to this one before the descriptors.
+///
+/// # Errors
+/// There are no sockets or no process.
+pub fn start(
+    arguments: &[&str],
+    descriptors: &[&OwnedFd],
+    lifetime: Lifetime,
+) -> io::Result<(Child, Messages)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let theirs = OwnedFd::from(theirs);
+    let all: Vec<&OwnedFd> = [&theirs].into_iter().chain(descriptors.iter().copied()).collect();
+    Ok((worker::spawn(arguments, &all, lifetime)?, Messages(BufReader::new(ours))))
+}
+
+/// The socket between two processes of a run.
+#[derive(Debug)]
+pub struct Messages(BufReader<UnixStream>);
+
+impl Messages {
+    /// That to the process which started this one.
+    ///
+    /// # Errors
+    /// This process was not started by [`start`].
+    pub fn inherited() -> io::Result<Messages> {
+        Ok(Messages(BufReader::new(UnixStream::from(inherited(0)?))))
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The other process is gone.
+    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        let line = serde_json::to_string(message)? + "\n";
+        self.0.get_mut().write_all(line.as_bytes())
+    }
+
+    /// Lets a wait for a message end after so long.
+    ///
+    /// # Errors
+    /// A timeout of zero.
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.0.get_ref().set_read_timeout(timeout)
+    }
+
+    /// Waits for the next message; `None` when the other process is gone, or time is over.
+    ///
+    /// # Errors
+    /// It is no such message.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let mut line = String::new();
+        match self.0.read_line(&mut line) {
+            Ok(length) if length > 0 => Ok(Some(serde_json::from_str(&line)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a message is here already, or the begin of one.
+    pub fn is_buffered(&self) -> bool {
+        !self.0.buffer().is_empty()
+    }
+
+    /// Answers orders: with what they came to, or why they could not be carried out.
+    ///
+    /// # Errors
+    /// The other process is gone.
+    pub fn answer<T: Serialize>(&mut self, result: &Result<T>) -> io::Result<()> {
+        self.send(&result.as_ref().map_err(|error| format!("{error:#}")))
+    }
+
+    /// Waits for the [`answer`](Messages::answer), at most so long; `None` when the other process is gone
+    /// or does not answer.
+    ///
+    /// # Errors
+    /// The process could not carry out its orders.
+    pub fn answered<T: DeserializeOwned>(&mut self, timeout: Option<Duration>) -> Result<Option<T>> {
+        self.set_timeout(timeout)?;
+        let answer: Option<Result<T, String>> = self.receive()?;
+        self.set_timeout(None)?;
+        answer.transpose().map_err(|text| anyhow!(text))
+    }
+}
+
+impl AsFd for Messages {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.get_ref().as_fd()
+    }
+}
+
+/// A process that is killed when this is dropped.
+#[derive(Debug)]
+pub struct KilledOnDrop(pub Child);
+
+impl Deref for KilledOnDrop {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for KilledOnDrop {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
