@@ -6,6 +6,7 @@
 
 use crate::mapping::Mapping;
 use crate::sched::{self, Policy};
+use crate::syscall::check;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::{read, write};
@@ -200,9 +201,7 @@ fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Child> {
     let parent = rustix::process::getpid();
     // SAFETY: the child runs only `body` and the calls below, all of which are
     // plain system calls (signal-safety(7)), and leaves by _exit.
-    let pid = unsafe { libc::fork() };
-    match pid {
-        -1 => Err(io::Error::last_os_error()),
+    match check(unsafe { libc::fork() })? {
         0 => {
             let mortal = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok()
                 && rustix::process::getppid() == Some(parent);
@@ -219,10 +218,10 @@ fn keep_only(input: i32, output: i32) -> io::Result<()> {
     // SAFETY: duplicating descriptors changes the child's table only.
     unsafe {
         // Both out of the way first: either may be 0 or 1.
-        let (input, output) = (libc::fcntl(input, libc::F_DUPFD, 3), libc::fcntl(output, libc::F_DUPFD, 3));
-        if input < 0 || output < 0 || libc::dup2(input, 0) < 0 || libc::dup2(output, 1) < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let input = check(libc::fcntl(input, libc::F_DUPFD, 3))?;
+        let output = check(libc::fcntl(output, libc::F_DUPFD, 3))?;
+        check(libc::dup2(input, 0))?;
+        check(libc::dup2(output, 1))?;
     }
     close_from(2);
     Ok(())

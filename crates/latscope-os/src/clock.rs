@@ -1,5 +1,6 @@
 //! Time stamps: the processor's counter where it is sound, else the kernel's clock.
 
+use crate::syscall::check;
 use std::sync::OnceLock;
 
 /// A source of time stamps. Ticks have the frequency the caller calibrated.
@@ -78,8 +79,8 @@ pub fn monotonic_ns() -> u64 {
 pub fn monotonic_ns_by_syscall() -> std::io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to, of the layout that the 64-bit system call has.
-    let answer = unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &mut time) };
-    if answer == 0 { Ok(nanoseconds(time)) } else { Err(std::io::Error::last_os_error()) }
+    check(unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &mut time) })?;
+    Ok(nanoseconds(time))
 }
 
 fn rustix_time(time: rustix::time::Timespec) -> libc::timespec {

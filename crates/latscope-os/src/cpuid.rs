@@ -68,20 +68,13 @@ pub fn hypervisor_vendor() -> Option<String> {
 
 /// Whether the time stamp counter ticks at one rate in all power states: leaf
 /// 80000007h, EDX bit 8.
-pub fn invariant_tsc() -> bool {
+pub(crate) fn invariant_tsc() -> bool {
     leaf(0x8000_0007, 0).is_some_and(|r| r.edx & 1 << 8 != 0)
 }
 
 /// Whether there is RDTSCP: leaf 80000001h, EDX bit 27.
-pub fn has_rdtscp() -> bool {
+pub(crate) fn has_rdtscp() -> bool {
     leaf(0x8000_0001, 0).is_some_and(|r| r.edx & 1 << 27 != 0)
-}
-
-/// Rate of the time stamp counter in Hz as declared by the hypervisor (leaf
-/// 40000010h) or the processor (leaf 15h, with 16h where the crystal's rate is
-/// left out); `None` where it has to be measured.
-pub fn tsc_frequency_hz() -> Option<f64> {
-    frequency_of(&leaf)
 }
 
 /// The processor's maker: `GenuineIntel`, `AuthenticAMD`, …
@@ -190,30 +183,6 @@ fn hypervisor_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Option<String>
     })
 }
 
-fn frequency_of(leaf: &dyn Fn(u32, u32) -> Option<Registers>) -> Option<f64> {
-    // 40000010h is VMware's; KVM follows it, Hyper-V means something else.
-    let by_hypervisor = || {
-        let name = hypervisor_of(leaf)?;
-        if name != "KVM" && name != "VMware" {
-            return None;
-        }
-        leaf(0x4000_0010, 0).map(|r| f64::from(r.eax) * 1e3)
-    };
-    let by_processor = || {
-        let r = leaf(0x15, 0)?;
-        let (denominator, numerator, crystal) = (r.eax, r.ebx, r.ecx);
-        if denominator == 0 || numerator == 0 {
-            return None;
-        }
-        match crystal {
-            // Left out: the counter then runs at the base frequency.
-            0 => leaf(0x16, 0).map(|r| f64::from(r.eax & 0xFFFF) * 1e6),
-            hz => Some(f64::from(hz) * f64::from(numerator) / f64::from(denominator)),
-        }
-    };
-    by_hypervisor().filter(|hz| *hz > 0.0).or_else(by_processor).filter(|hz| *hz > 0.0)
-}
-
 fn model_of(eax: u32) -> Model {
     let (family, model) = (eax >> 8 & 0xF, eax >> 4 & 0xF);
     Model {
@@ -310,26 +279,6 @@ mod tests {
     }
 
     #[test]
-    fn counter_rates_come_from_whoever_declares_them() {
-        let kvm = [
-            (1, 0, [0, 0, 1 << 31, 0]),
-            signature(0x4000_0000, b"KVMKVMKVM\0\0\0"),
-            (0x4000_0010, 0, [2_596_140, 0, 0, 0]),
-        ];
-        let cases: [(&[Row], Option<f64>); 5] = [
-            (&kvm, Some(2_596_140e3)),
-            // 24 MHz crystal, ratio 250 / 2.
-            (&[(0x15, 0, [2, 250, 24_000_000, 0])], Some(3e9)),
-            (&[(0x15, 0, [2, 250, 0, 0]), (0x16, 0, [3000, 0, 0, 0])], Some(3e9)),
-            (&[(0x15, 0, [0, 0, 0, 0])], None),
-            (&[], None),
-        ];
-        for (rows, expected) in cases {
-            assert_eq!(frequency_of(&scripted(rows)), expected);
-        }
-    }
-
-    #[test]
     fn extended_family_and_model_are_added_in() {
         // Zen 4 "Genoa": family 25, model 17, stepping 1; Skylake-X: 6, 85, 4.
         assert_eq!(model_of(0x00a1_0f11), Model { family: 25, model: 17, stepping: 1 });
@@ -343,7 +292,6 @@ mod tests {
         }
         assert_eq!(vendor().is_some(), cfg!(target_arch = "x86_64"));
         assert_eq!(model().is_some(), vendor().is_some());
-        assert!(tsc_frequency_hz().is_none_or(|hz| hz > 1e6));
         // Both are only to be had where there is CPUID at all.
         assert!(vendor().is_some() || (hypervisor_vendor().is_none() && !invariant_tsc()));
     }

@@ -5,6 +5,7 @@ use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Tokens to be taken; a taker sleeps in the kernel while there are none.
 #[repr(C)]
@@ -30,7 +31,7 @@ unsafe impl Shareable for Tokens {
 
 impl Tokens {
     /// Adds one and wakes one sleeper (FUTEX_WAKE), with a system call whether
-    /// somebody sleeps or not.
+    /// a thread sleeps or not.
     #[inline]
     pub fn give(&self) {
         self.count.fetch_add(1, Ordering::Release);
@@ -84,7 +85,7 @@ unsafe impl Shareable for Bell {
 }
 
 impl Bell {
-    /// Kicks: counts, and wakes the sleeper (FUTEX_WAKE), with a system call whether somebody sleeps or not.
+    /// Kicks: counts, and wakes the sleeper (FUTEX_WAKE), with a system call whether a thread sleeps or not.
     #[inline]
     pub fn ring(&self) {
         self.0.fetch_add(1, Ordering::Release);
@@ -97,13 +98,13 @@ impl Bell {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Sleeps (FUTEX_WAIT) while it has rung `seen` times, at most so many ns; how often it has rung then.
+    /// Sleeps (FUTEX_WAIT) while it has rung `seen` times, at most for the time given; how often it has rung then.
     #[inline]
-    pub fn wait(&self, seen: u32, ns: u64) -> u32 {
-        let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-        if self.rings() == seen && ns > 0 {
+    pub fn wait(&self, seen: u32, timeout: Option<Duration>) -> u32 {
+        if self.rings() == seen && timeout != Some(Duration::ZERO) {
+            let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
             // EAGAIN (it rang in between), EINTR and ETIMEDOUT: the count tells.
-            let _ = futex::wait(&self.0, futex::Flags::empty(), seen, Some(&time));
+            let _ = futex::wait(&self.0, futex::Flags::empty(), seen, timeout.as_ref());
         }
         self.rings()
     }
@@ -119,7 +120,7 @@ pub trait Lock: Sync {
 }
 
 /// A lock that knows nothing of priorities: 0 free, 1 taken, 2 taken and
-/// somebody may sleep.
+/// another thread may sleep.
 #[derive(Debug, Default)]
 pub struct PlainLock(AtomicU32);
 
@@ -220,14 +221,14 @@ mod tests {
     #[test]
     fn a_bell_wakes_its_sleeper_and_is_heard_by_one_who_comes_later() {
         let bell = SharedCell::<Bell>::create(Scope::Processes).unwrap();
-        assert_eq!(bell.wait(0, 1_000), 0, "nobody rang");
+        assert_eq!(bell.wait(0, Some(Duration::from_micros(1))), 0, "it was not rung");
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| bell.wait(0, 20_000_000_000));
+            let sleeper = scope.spawn(|| bell.wait(0, Some(Duration::from_secs(20))));
             bell.ring();
             assert_eq!(sleeper.join().unwrap(), 1);
         });
         bell.ring();
-        assert_eq!((bell.wait(1, u64::MAX), bell.rings()), (2, 2));
+        assert_eq!((bell.wait(1, None), bell.rings()), (2, 2));
     }
 
     fn excludes(lock: &impl Lock) {

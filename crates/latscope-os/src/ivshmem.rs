@@ -2,9 +2,10 @@
 //!
 //! Sources: docs/specs/ivshmem-spec.txt of QEMU (protocol version 0), unix(7), eventfd(2).
 
+use crate::syscall::is_readable;
 use crate::window::Window;
 use latscope_rpmsg::image::{GUEST, HOST};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{self, IoSlice};
@@ -115,13 +116,6 @@ impl Doorbell {
     }
 }
 
-/// Waits until there is something to read, or to accept.
-fn is_readable(descriptor: &impl AsFd, timeout: Duration) -> io::Result<bool> {
-    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
-    Ok(poll(&mut descriptors, Some(&timeout))? > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_guest_that_does_not_come_is_not_waited_for() {
-        let path = std::env::temp_dir().join(format!("latscope-ivshmem-nobody-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("latscope-ivshmem-alone-{}", std::process::id()));
         let server = Server::bind(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         let error = server.accept(&Window::create(4096).unwrap(), Duration::ZERO).unwrap_err();

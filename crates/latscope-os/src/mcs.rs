@@ -4,11 +4,10 @@
 //! Source: mcs_km of <https://gitee.com/openeuler/mcs>: ioctl of type `A`, mmap by
 //! physical address, poll for an interrupt of the client.
 
+use crate::syscall::{check, is_readable};
 use crate::window::Window;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -54,24 +53,21 @@ impl Reserved {
 
 /// The device. Nothing but reserved memory is mapped through it, or run: no memory of Linux.
 #[derive(Debug)]
-pub struct Device(OwnedFd);
+pub struct McsDevice(OwnedFd);
 
-impl Device {
+impl McsDevice {
     /// Opens it, usually `/dev/mcs`.
     ///
     /// # Errors
     /// There is no module, or this process has not the capability `CAP_SYS_RAWIO`.
-    pub fn open(path: &Path) -> io::Result<Device> {
+    pub fn open(path: &Path) -> io::Result<McsDevice> {
         // Synchronous: what is mapped is not cached.
-        Ok(Device(open(path, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty())?))
+        Ok(McsDevice(open(path, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty())?))
     }
 
     fn call<T>(&self, request: u32, argument: &mut T) -> io::Result<()> {
-        // SAFETY: the requests above read a `Cpu` or write a `Reserved`: who calls gives the one of the request.
-        match unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        // SAFETY: the requests above read a `Cpu` or write a `Reserved`: the callers give the one of the request.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) }).map(drop)
     }
 
     /// Asks the firmware whether a CPU is off (PSCI AFFINITY_INFO).
@@ -123,12 +119,10 @@ impl Device {
     /// # Errors
     /// As of poll(2).
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
-        let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
         // To poll is to take the interrupt: there is nothing to read.
-        match poll(&mut [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::IN)], Some(&timeout)) {
-            Ok(count) => Ok(count > 0),
-            Err(Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+        match is_readable(&self.0, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            outcome => outcome,
         }
     }
 }
@@ -164,9 +158,9 @@ mod tests {
 
     #[test]
     fn what_is_no_such_device_refuses() {
-        let device = Device::open(Path::new("/dev/null")).unwrap();
+        let device = McsDevice::open(Path::new("/dev/null")).unwrap();
         assert!(device.check_off(0).is_err() && device.start(0, 0).is_err() && device.notify(0).is_err());
         assert!(device.reserved().is_err() && device.map(0, 4096).is_err());
-        assert_eq!(Device::open(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(McsDevice::open(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

@@ -20,22 +20,22 @@ struct Attributes {
 
 /// Whether a call may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub enum Blocking {
     /// Until it can be done, or a signal comes.
-    Sleep,
+    Yes,
     /// Not at all: `ETIMEDOUT` instead.
-    Never,
+    No,
 }
 
 /// An instant that is past.
 static PAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-impl Patience {
+impl Blocking {
     #[inline]
     fn until(self) -> usize {
         match self {
-            Patience::Sleep => 0,
-            Patience::Never => &raw const PAST as usize,
+            Blocking::Yes => 0,
+            Blocking::No => &raw const PAST as usize,
         }
     }
 }
@@ -61,7 +61,7 @@ pub fn create(name: &str, messages: usize, size: usize) -> Result<OwnedFd> {
     let arguments = [name.as_ptr() as usize, flags, 0o600, &raw const attributes as usize, 0, 0];
     // SAFETY: both pointers are valid for the call, which only reads them.
     let descriptor = unsafe { syscall(libc::SYS_mq_open, arguments)? };
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
 }
 
@@ -80,9 +80,9 @@ pub fn unlink(name: &str) -> Result<()> {
 /// # Errors
 /// `EMSGSIZE`: longer than the queue allows. `EINTR`. `ETIMEDOUT`: full.
 #[inline]
-pub fn send(queue: impl AsFd, message: &[u8], patience: Patience) -> Result<()> {
+pub fn send(queue: impl AsFd, message: &[u8], blocking: Blocking) -> Result<()> {
     let queue = queue.as_fd().as_raw_fd() as usize;
-    let arguments = [queue, message.as_ptr() as usize, message.len(), 0, patience.until(), 0];
+    let arguments = [queue, message.as_ptr() as usize, message.len(), 0, blocking.until(), 0];
     // SAFETY: the message is valid for the call, which only reads it and the instant.
     unsafe { syscall(libc::SYS_mq_timedsend, arguments) }.map(drop)
 }
@@ -92,8 +92,8 @@ pub fn send(queue: impl AsFd, message: &[u8], patience: Patience) -> Result<()> 
 /// # Errors
 /// `EMSGSIZE`: the buffer is shorter than the queue's longest message. `EINTR`. `ETIMEDOUT`: empty.
 #[inline]
-pub fn receive(queue: impl AsFd, buffer: &mut [u8], patience: Patience) -> Result<usize> {
-    take(queue, buffer, patience.until())
+pub fn receive(queue: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Result<usize> {
+    take(queue, buffer, blocking.until())
 }
 
 /// [`receive`], which gives up at an instant of `CLOCK_REALTIME` with `ETIMEDOUT`.
@@ -136,17 +136,17 @@ mod tests {
         unlink(&name).unwrap();
         assert_eq!(unlink(&name), Err(Errno::NOENT));
         for message in [&b"first"[..], b"", b"third"] {
-            send(&queue, message, Patience::Sleep).unwrap();
+            send(&queue, message, Blocking::Yes).unwrap();
         }
-        assert_eq!(send(&queue, b"fourth", Patience::Never), Err(Errno::TIMEDOUT));
+        assert_eq!(send(&queue, b"fourth", Blocking::No), Err(Errno::TIMEDOUT));
         let mut buffer = [0; 16];
-        assert_eq!(receive(&queue, &mut buffer[..15], Patience::Sleep), Err(Errno::MSGSIZE));
-        assert_eq!(receive(&queue, &mut buffer, Patience::Sleep), Ok(5));
+        assert_eq!(receive(&queue, &mut buffer[..15], Blocking::Yes), Err(Errno::MSGSIZE));
+        assert_eq!(receive(&queue, &mut buffer, Blocking::Yes), Ok(5));
         assert_eq!(&buffer[..5], b"first");
-        assert_eq!(receive(&queue, &mut buffer, Patience::Sleep), Ok(0));
-        assert_eq!(receive(&queue, &mut buffer, Patience::Never), Ok(5));
-        assert_eq!(receive(&queue, &mut buffer, Patience::Never), Err(Errno::TIMEDOUT));
+        assert_eq!(receive(&queue, &mut buffer, Blocking::Yes), Ok(0));
+        assert_eq!(receive(&queue, &mut buffer, Blocking::No), Ok(5));
+        assert_eq!(receive(&queue, &mut buffer, Blocking::No), Err(Errno::TIMEDOUT));
         assert_eq!(receive_until(&queue, &mut buffer, &PAST), Err(Errno::TIMEDOUT));
-        assert_eq!(send(&queue, &[0; 17], Patience::Never), Err(Errno::MSGSIZE));
+        assert_eq!(send(&queue, &[0; 17], Blocking::No), Err(Errno::MSGSIZE));
     }
 }

@@ -3,10 +3,30 @@
 //! and a condition that the count is not zero.
 
 use crate::shared_cell::{Scope, Shareable};
+use crate::syscall::check_number;
 use std::cell::UnsafeCell;
 use std::io;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Makes a pthread object whose attributes say who shares it.
+///
+/// To be called by the only holder of the object, which is valid.
+macro_rules! initialise {
+    ($object:expr, $scope:expr, $attributes:ident, $set_shared:ident, $init:ident, $destroy:ident) => {{
+        let shared = match $scope {
+            Scope::Threads => libc::PTHREAD_PROCESS_PRIVATE,
+            Scope::Processes => libc::PTHREAD_PROCESS_SHARED,
+        };
+        let mut attributes = std::mem::MaybeUninit::uninit();
+        // The attributes are filled before the other calls use them.
+        check_number(libc::$attributes(attributes.as_mut_ptr()))?;
+        let set = check_number(libc::$set_shared(attributes.as_mut_ptr(), shared));
+        let made = set.and_then(|()| check_number(libc::$init($object.get(), attributes.as_ptr())));
+        libc::$destroy(attributes.as_mut_ptr());
+        made
+    }};
+}
+pub(crate) use initialise;
 
 /// A default (normal, neither robust nor priority-inheriting) pthread mutex.
 #[repr(transparent)]
@@ -27,16 +47,16 @@ impl std::fmt::Debug for Mutex {
 // has room for are used by robust mutexes only, which this is not.
 unsafe impl Shareable for Mutex {
     unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
-        let mut attributes = MaybeUninit::uninit();
-        // SAFETY: pthread_mutexattr_init fills the attributes before the other
-        // calls use them; the mutex pointer is valid and the caller is its
-        // only holder.
+        // SAFETY: the mutex is valid, and the caller is its only holder.
         unsafe {
-            check(libc::pthread_mutexattr_init(attributes.as_mut_ptr()))?;
-            let set = check(libc::pthread_mutexattr_setpshared(attributes.as_mut_ptr(), shared(scope)));
-            let made = set.and_then(|()| check(libc::pthread_mutex_init(self.0.get(), attributes.as_ptr())));
-            libc::pthread_mutexattr_destroy(attributes.as_mut_ptr());
-            made
+            initialise!(
+                self.0,
+                scope,
+                pthread_mutexattr_init,
+                pthread_mutexattr_setpshared,
+                pthread_mutex_init,
+                pthread_mutexattr_destroy
+            )
         }
     }
 }
@@ -100,16 +120,16 @@ unsafe impl Shareable for Monitor {
     unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
         // SAFETY: as the caller vouches.
         unsafe { self.mutex.initialise(scope)? };
-        let mut attributes = MaybeUninit::uninit();
-        // SAFETY: pthread_condattr_init fills the attributes before the other
-        // calls use them; the condition is valid and the caller its only holder.
+        // SAFETY: the condition is valid, and the caller is its only holder.
         unsafe {
-            check(libc::pthread_condattr_init(attributes.as_mut_ptr()))?;
-            let set = check(libc::pthread_condattr_setpshared(attributes.as_mut_ptr(), shared(scope)));
-            let made =
-                set.and_then(|()| check(libc::pthread_cond_init(self.condition.get(), attributes.as_ptr())));
-            libc::pthread_condattr_destroy(attributes.as_mut_ptr());
-            made
+            initialise!(
+                self.condition,
+                scope,
+                pthread_condattr_init,
+                pthread_condattr_setpshared,
+                pthread_cond_init,
+                pthread_condattr_destroy
+            )
         }
     }
 }
@@ -155,18 +175,6 @@ impl Monitor {
         }
         count > 0
     }
-}
-
-fn shared(scope: Scope) -> libc::c_int {
-    match scope {
-        Scope::Threads => libc::PTHREAD_PROCESS_PRIVATE,
-        Scope::Processes => libc::PTHREAD_PROCESS_SHARED,
-    }
-}
-
-/// pthread functions return the error instead of setting errno.
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
 }
 
 #[cfg(test)]

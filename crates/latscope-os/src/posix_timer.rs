@@ -1,9 +1,11 @@
 //! A periodic POSIX timer that signals one thread, which waits for it:
 //! timer_create(2) with `SIGEV_THREAD_ID`, and rt_sigtimedwait(2).
 
+use crate::syscall::{check, check_number, signal_set};
 use std::io;
 use std::marker::PhantomData;
 use std::ptr;
+use std::time::Duration;
 
 /// Which clock a timer runs by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,21 +16,64 @@ pub enum TimerClock {
     Realtime,
 }
 
+/// A timer that signals the thread that makes it.
+#[derive(Debug)]
+pub(crate) struct ThreadTimer {
+    timer: libc::timer_t,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+impl ThreadTimer {
+    /// A timer that sends `signal` at the instant `first`, relative unless `flags` say otherwise, and every
+    /// `interval` after that.
+    ///
+    /// # Safety
+    /// The signal does no harm to the thread: it is blocked or handled.
+    pub unsafe fn start(
+        clock: libc::clockid_t,
+        signal: libc::c_int,
+        flags: libc::c_int,
+        first: Duration,
+        interval: Duration,
+    ) -> io::Result<ThreadTimer> {
+        let timespec = |time: Duration| libc::timespec {
+            tv_sec: time.as_secs() as _,
+            tv_nsec: time.subsec_nanos() as _,
+        };
+        let times = libc::itimerspec { it_interval: timespec(interval), it_value: timespec(first) };
+        // SAFETY: sigevent and timer_t are plain data for which zeroes are valid; each call uses locals that outlive
+        // it. For the signal the caller vouches.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_notify_thread_id = libc::gettid();
+            let mut timer: libc::timer_t = std::mem::zeroed();
+            check(libc::timer_create(clock, &mut event, &mut timer))?;
+            let timer = ThreadTimer { timer, bound_to_thread: PhantomData };
+            check(libc::timer_settime(timer.timer, flags, &times, ptr::null_mut()))?;
+            Ok(timer)
+        }
+    }
+}
+
+impl Drop for ThreadTimer {
+    fn drop(&mut self) {
+        // SAFETY: deleted once, here.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}
+
 /// A timer of the calling thread; bound to it, because its signal is.
 #[derive(Debug)]
 pub struct PosixTimer {
-    timer: libc::timer_t,
+    timer: ThreadTimer,
     set: libc::sigset_t,
-    bound_to_thread: PhantomData<*const ()>,
 }
 
 /// The signal of the timers. Blocked in every thread that has one, so that it
 /// never interrupts anything.
 const SIGNAL: libc::c_int = libc::SIGALRM;
-
-fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ }
-}
 
 impl PosixTimer {
     /// A timer that expires at the instant `first` of the clock and every
@@ -41,31 +86,13 @@ impl PosixTimer {
             TimerClock::Monotonic => libc::CLOCK_MONOTONIC,
             TimerClock::Realtime => libc::CLOCK_REALTIME,
         };
-        // SAFETY: sigset_t, sigevent and timer_t are plain data for which zeroes are valid; each
-        // call writes to a local that outlives it, and `set` holds one blocked signal.
-        unsafe {
-            let mut set: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, SIGNAL);
-            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut());
-            if failed != 0 {
-                return Err(io::Error::from_raw_os_error(failed));
-            }
-            let mut event: libc::sigevent = std::mem::zeroed();
-            event.sigev_notify = libc::SIGEV_THREAD_ID;
-            event.sigev_signo = SIGNAL;
-            event.sigev_notify_thread_id = libc::gettid();
-            let mut timer: libc::timer_t = std::mem::zeroed();
-            if libc::timer_create(clock, &mut event, &mut timer) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let timer = PosixTimer { timer, set, bound_to_thread: PhantomData };
-            let times = libc::itimerspec { it_interval: timespec(interval), it_value: timespec(first) };
-            if libc::timer_settime(timer.timer, libc::TIMER_ABSTIME, &times, ptr::null_mut()) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(timer)
-        }
+        let set = signal_set(&[SIGNAL]);
+        // SAFETY: the set is only read.
+        check_number(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut()) })?;
+        let (first, interval) = (Duration::from_nanos(first), Duration::from_nanos(interval));
+        // SAFETY: the signal is blocked.
+        let timer = unsafe { ThreadTimer::start(clock, SIGNAL, libc::TIMER_ABSTIME, first, interval)? };
+        Ok(PosixTimer { timer, set })
     }
 
     /// Waits for the next expiration and returns how many more of them it
@@ -77,16 +104,9 @@ impl PosixTimer {
             let signal = unsafe { libc::sigtimedwait(&self.set, ptr::null_mut(), ptr::null()) };
             if signal == SIGNAL {
                 // SAFETY: the timer exists as long as `self`.
-                return unsafe { libc::timer_getoverrun(self.timer) }.max(0) as u64;
+                return unsafe { libc::timer_getoverrun(self.timer.timer) }.max(0) as u64;
             }
         }
-    }
-}
-
-impl Drop for PosixTimer {
-    fn drop(&mut self) {
-        // SAFETY: deleted once, here.
-        unsafe { libc::timer_delete(self.timer) };
     }
 }
 

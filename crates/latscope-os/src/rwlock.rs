@@ -1,10 +1,11 @@
 //! The pthread read-write lock (pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)), as
 //! applications use it: with default attributes, so that readers go first.
 
+use crate::monitor::initialise;
 use crate::shared_cell::{Scope, Shareable};
+use crate::syscall::check_number;
 use std::cell::UnsafeCell;
 use std::io;
-use std::mem::MaybeUninit;
 
 /// A default pthread read-write lock.
 #[repr(transparent)]
@@ -24,20 +25,16 @@ impl std::fmt::Debug for RwLock {
 // SAFETY: a read-write lock holds futex words, counters, an owner and flags, and no address.
 unsafe impl Shareable for RwLock {
     unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
-        let shared = match scope {
-            Scope::Threads => libc::PTHREAD_PROCESS_PRIVATE,
-            Scope::Processes => libc::PTHREAD_PROCESS_SHARED,
-        };
-        let check = |error| if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) };
-        let mut attributes = MaybeUninit::uninit();
-        // SAFETY: pthread_rwlockattr_init fills the attributes before the other calls use them;
-        // the lock's pointer is valid and the caller is its only holder.
+        // SAFETY: the lock is valid, and the caller is its only holder.
         unsafe {
-            check(libc::pthread_rwlockattr_init(attributes.as_mut_ptr()))?;
-            let set = check(libc::pthread_rwlockattr_setpshared(attributes.as_mut_ptr(), shared));
-            let made = set.and_then(|()| check(libc::pthread_rwlock_init(self.0.get(), attributes.as_ptr())));
-            libc::pthread_rwlockattr_destroy(attributes.as_mut_ptr());
-            made
+            initialise!(
+                self.0,
+                scope,
+                pthread_rwlockattr_init,
+                pthread_rwlockattr_setpshared,
+                pthread_rwlock_init,
+                pthread_rwlockattr_destroy
+            )
         }
     }
 }

@@ -2,6 +2,7 @@
 //! (musl answers ENOSYS), so that a tool would measure under another policy
 //! than it believes. Callers read back what they set.
 
+use crate::syscall::check;
 use std::io;
 
 /// A scheduling policy (sched(7)).
@@ -13,7 +14,7 @@ pub enum Policy {
     Fifo(u32),
     /// SCHED_RR with a priority from 1 to 99.
     RoundRobin(u32),
-    /// SCHED_BATCH: time-shared, but a wake-up preempts nobody.
+    /// SCHED_BATCH: time-shared, but a wake-up preempts no other task.
     Batch,
     /// SCHED_IDLE: runs only when nothing else wants the CPU.
     Idle,
@@ -39,10 +40,7 @@ pub enum Policy {
 /// It takes CAP_SYS_ADMIN.
 pub fn own_mounts() -> io::Result<()> {
     // SAFETY: unshare takes flags only, and no memory of this process is concerned.
-    match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map(drop)
 }
 
 /// `struct sched_attr` of sched_setattr(2), first version (48 bytes).
@@ -64,15 +62,14 @@ const SIZE: u32 = size_of::<SchedAttr>() as u32;
 fn set_attr(mut attr: SchedAttr) -> io::Result<()> {
     attr.size = SIZE;
     // SAFETY: `attr` is a valid sched_attr of the size it states; 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
-    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) }).map(drop)
 }
 
 fn get_attr(thread: u32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most SIZE bytes to `attr`; 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &mut attr, SIZE, 0) };
-    if answer == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &mut attr, SIZE, 0) })?;
+    Ok(attr)
 }
 
 /// Sets the policy of the calling thread (sched_setattr(2)).

@@ -1,6 +1,7 @@
 //! The POSIX unnamed semaphore (sem_overview(7)), in memory of our choice.
 
 use crate::shared_cell::{Scope, Shareable};
+use crate::syscall::check;
 use std::cell::UnsafeCell;
 use std::io;
 
@@ -21,7 +22,7 @@ unsafe impl Shareable for Semaphore {
     unsafe fn initialise(&self, scope: Scope) -> io::Result<()> {
         let shared = i32::from(scope == Scope::Processes);
         // SAFETY: the pointer is valid, and the caller is the only holder.
-        check(unsafe { libc::sem_init(self.0.get(), shared, 0) })
+        check(unsafe { libc::sem_init(self.0.get(), shared, 0) }).map(drop)
     }
 }
 
@@ -39,7 +40,7 @@ impl Semaphore {
     #[inline]
     pub fn post(&self) -> io::Result<()> {
         // SAFETY: the semaphore is valid as long as self.
-        check(unsafe { libc::sem_post(self.0.get()) })
+        check(unsafe { libc::sem_post(self.0.get()) }).map(drop)
     }
 
     /// Takes one, sleeping while there is none: sem_wait(3). Signals do not
@@ -65,11 +66,6 @@ impl Semaphore {
         unsafe { libc::sem_getvalue(self.0.get(), &mut value) };
         u32::try_from(value).unwrap_or(0)
     }
-}
-
-#[inline]
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Signals as readable events (signalfd(2)), for a loop that waits for several things.
 
+use crate::syscall::{check, check_number, signal_set};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::io;
 
@@ -31,11 +32,9 @@ impl Signals {
     pub fn block(signals: &[i32]) -> io::Result<Signals> {
         hold(signals)?;
         // SAFETY: the call only reads the set.
-        let fd = unsafe { libc::signalfd(-1, &set(signals), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: signalfd returned a new descriptor that nobody else owns.
+        let fd = unsafe { libc::signalfd(-1, &signal_set(signals), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        let fd = check(fd)?;
+        // SAFETY: signalfd returned a new descriptor without another owner.
         Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -65,24 +64,9 @@ impl AsRawFd for Signals {
     }
 }
 
-fn set(signals: &[i32]) -> libc::sigset_t {
-    // SAFETY: sigset_t is plain data; the calls only write to `set`.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in signals {
-            libc::sigaddset(&mut set, *signal);
-        }
-        set
-    }
-}
-
 fn mask(how: i32, signals: &[i32]) -> io::Result<()> {
     // SAFETY: the call only reads the set.
-    match unsafe { libc::pthread_sigmask(how, &set(signals), std::ptr::null_mut()) } {
-        0 => Ok(()),
-        failed => Err(io::Error::from_raw_os_error(failed)),
-    }
+    check_number(unsafe { libc::pthread_sigmask(how, &signal_set(signals), std::ptr::null_mut()) })
 }
 
 /// Blocks signals in the calling thread and those it will create: they wait for [`Signals`], or for [`release`].

@@ -2,10 +2,9 @@
 //! tgkill(2), and the SIGSEGV of a read-only page.
 
 use crate::page::{Access, Mapping, page_size};
-use crate::syscall::syscall;
+use crate::syscall::{check, signal_set, syscall};
 use rustix::io::{Errno, Result};
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -51,15 +50,9 @@ impl SelfSignal {
         let previous = kernel_action(Self::SIGNAL)?;
         // SAFETY: `count` is async-signal-safe: it touches one atomic.
         unsafe { set_handler(Self::SIGNAL, count as *const () as usize, 0)? };
-        let mut only = MaybeUninit::<libc::sigset_t>::uninit();
-        let mut previous_mask = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: both sets are written by the calls before they are read.
-        let previous_mask = unsafe {
-            libc::sigemptyset(only.as_mut_ptr());
-            libc::sigaddset(only.as_mut_ptr(), Self::SIGNAL);
-            libc::pthread_sigmask(libc::SIG_UNBLOCK, only.as_ptr(), previous_mask.as_mut_ptr());
-            previous_mask.assume_init()
-        };
+        let mut previous_mask = signal_set(&[]);
+        // SAFETY: one set is read and the other written.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &signal_set(&[Self::SIGNAL]), &mut previous_mask) };
         Ok(SelfSignal {
             action: kernel_action(Self::SIGNAL)?,
             previous,
@@ -152,10 +145,8 @@ unsafe fn set_handler(signal: libc::c_int, handler: usize, flags: libc::c_int) -
     action.sa_sigaction = handler;
     action.sa_flags = flags | libc::SA_RESTART;
     // SAFETY: the caller vouches for the handler.
-    match unsafe { libc::sigaction(signal, &action, ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
-    }
+    let set = check(unsafe { libc::sigaction(signal, &action, ptr::null_mut()) });
+    set.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
 }
 
 /// Address of the page whose faults are ours; 0 while there is none.

@@ -1,10 +1,15 @@
-//! System calls without a library between: the instruction and nothing else.
+//! System calls without a library between: the instruction and nothing else. Besides, what callers of the C library
+//! have in common.
 //!
 //! The C library caches some answers (old `getpid`), wraps others
 //! (`sigaction` translates its structure) and leaves a few out (`tgkill`).
 //! Where the call itself is timed, it is made here.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
 use rustix::io::{Errno, Result};
+use std::io;
+use std::time::Duration;
 
 /// Makes the call `number` with six arguments; unused ones are 0.
 ///
@@ -24,6 +29,39 @@ pub(crate) unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Res
         return Err(Errno::from_raw_os_error(answer.wrapping_neg() as i32));
     }
     Ok(answer)
+}
+
+/// The answer of a call of the C library that fails with a negative one, and the reason in `errno`.
+#[inline]
+pub(crate) fn check(answer: impl Into<i64>) -> io::Result<i32> {
+    let answer = answer.into();
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+}
+
+/// The answer of a call that fails with an error number, as those of pthread do.
+#[inline]
+pub(crate) fn check_number(error: libc::c_int) -> io::Result<()> {
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+/// Waits until there is something to read, or to accept.
+pub(crate) fn is_readable(descriptor: &impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut descriptors = [PollFd::new(descriptor, PollFlags::IN)];
+    Ok(poll(&mut descriptors, Some(&timeout))? > 0)
+}
+
+/// The set of these signals.
+pub(crate) fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
+    // SAFETY: sigset_t is plain data; the calls only write to `set`.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        set
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -68,9 +106,7 @@ unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
     // SAFETY: the caller vouches for the arguments.
     let answer = unsafe { libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) };
     match answer {
-        -1 => {
-            (std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL) as usize).wrapping_neg()
-        }
+        -1 => (io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL) as usize).wrapping_neg(),
         answer => answer as usize,
     }
 }

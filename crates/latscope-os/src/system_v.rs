@@ -5,7 +5,7 @@ use crate::syscall::syscall;
 use rustix::io::{Errno, Result};
 
 /// Whether a call may sleep.
-pub use crate::message_queue::Patience;
+pub use crate::message_queue::Blocking;
 
 /// The kinds of objects that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +16,10 @@ pub enum Kind {
     Semaphores,
 }
 
-/// Removes an object; whoever waits in it gets `EIDRM`. msgctl(2), semctl(2) IPC_RMID.
+/// Removes an object; calls that wait in it get `EIDRM`. msgctl(2), semctl(2) IPC_RMID.
 ///
 /// # Errors
-/// `EINVAL` or `EIDRM`: there is none of this number. `EPERM`: it belongs to somebody else.
+/// `EINVAL` or `EIDRM`: there is none of this number. `EPERM`: it belongs to another user.
 pub fn remove(kind: Kind, id: i32) -> Result<()> {
     let remove = libc::IPC_RMID as usize;
     let (call, arguments) = match kind {
@@ -35,10 +35,10 @@ const PRIVATE: usize = libc::IPC_PRIVATE as usize;
 /// For the owner only.
 const MODE: usize = libc::IPC_CREAT as usize | 0o600;
 
-fn flags(patience: Patience) -> usize {
-    match patience {
-        Patience::Sleep => 0,
-        Patience::Never => libc::IPC_NOWAIT as usize,
+fn flags(blocking: Blocking) -> usize {
+    match blocking {
+        Blocking::Yes => 0,
+        Blocking::No => libc::IPC_NOWAIT as usize,
     }
 }
 
@@ -86,9 +86,9 @@ impl Message {
     /// # Panics
     /// There is no room for that many bytes.
     #[inline]
-    pub fn send(&self, queue: i32, length: usize, patience: Patience) -> Result<()> {
+    pub fn send(&self, queue: i32, length: usize, blocking: Blocking) -> Result<()> {
         assert!(length <= self.capacity());
-        let arguments = [queue as usize, self.0.as_ptr() as usize, length, flags(patience), 0, 0];
+        let arguments = [queue as usize, self.0.as_ptr() as usize, length, flags(blocking), 0, 0];
         // SAFETY: the kernel reads the type and `length` bytes behind it, which are there.
         unsafe { syscall(libc::SYS_msgsnd, arguments) }.map(drop)
     }
@@ -98,10 +98,10 @@ impl Message {
     /// # Errors
     /// `E2BIG`: it is longer than there is room for. `EIDRM`: removed. `EINTR`. `ENOMSG`: empty.
     #[inline]
-    pub fn receive(&mut self, queue: i32, patience: Patience) -> Result<usize> {
+    pub fn receive(&mut self, queue: i32, blocking: Blocking) -> Result<usize> {
         let (capacity, start) = (self.capacity(), self.0.as_mut_ptr() as usize);
         // SAFETY: the kernel writes the type and at most `capacity` bytes behind it.
-        unsafe { syscall(libc::SYS_msgrcv, [queue as usize, start, capacity, 0, flags(patience), 0]) }
+        unsafe { syscall(libc::SYS_msgrcv, [queue as usize, start, capacity, 0, flags(blocking), 0]) }
     }
 }
 
@@ -141,16 +141,16 @@ mod tests {
         let mut message = Message::with_capacity(13);
         assert_eq!(message.capacity(), 16);
         message.bytes()[..5].copy_from_slice(b"first");
-        message.send(queue, 5, Patience::Sleep).unwrap();
-        message.send(queue, 0, Patience::Sleep).unwrap();
+        message.send(queue, 5, Blocking::Yes).unwrap();
+        message.send(queue, 0, Blocking::Yes).unwrap();
         message.bytes().fill(0);
-        assert_eq!(message.receive(queue, Patience::Sleep), Ok(5));
+        assert_eq!(message.receive(queue, Blocking::Yes), Ok(5));
         assert_eq!(&message.bytes()[..5], b"first");
-        assert_eq!(message.receive(queue, Patience::Never), Ok(0));
-        assert_eq!(message.receive(queue, Patience::Never), Err(Errno::NOMSG));
+        assert_eq!(message.receive(queue, Blocking::No), Ok(0));
+        assert_eq!(message.receive(queue, Blocking::No), Err(Errno::NOMSG));
         remove(Kind::Queue, queue).unwrap();
         assert!(remove(Kind::Queue, queue).is_err());
-        assert!(matches!(message.send(queue, 5, Patience::Sleep), Err(Errno::INVAL | Errno::IDRM)));
+        assert!(matches!(message.send(queue, 5, Blocking::Yes), Err(Errno::INVAL | Errno::IDRM)));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! neither side allocates or frees while the calls are timed: a first `free`
 //! in a new thread would set up its allocator arena.
 
+use crate::syscall::check_number;
 use std::ffi::c_void;
 use std::io;
 use std::mem::MaybeUninit;
@@ -28,12 +29,12 @@ impl Attributes {
         let mut raw = MaybeUninit::uninit();
         // SAFETY: init fills what the pointer refers to before it is used.
         let mut attributes = unsafe {
-            check(libc::pthread_attr_init(raw.as_mut_ptr()))?;
+            check_number(libc::pthread_attr_init(raw.as_mut_ptr()))?;
             Attributes(raw.assume_init())
         };
         if let Some(size) = stack_size {
             // SAFETY: the attributes are initialised.
-            check(unsafe { libc::pthread_attr_setstacksize(&mut attributes.0, size) })?;
+            check_number(unsafe { libc::pthread_attr_setstacksize(&mut attributes.0, size) })?;
         }
         Ok(attributes)
     }
@@ -63,7 +64,7 @@ pub fn create<F: Fn() + Sync>(attributes: &Attributes, body: &'static F) -> io::
     let result = unsafe {
         libc::pthread_create(id.as_mut_ptr(), &attributes.0, enter::<F>, argument.cast_mut().cast())
     };
-    check(result)?;
+    check_number(result)?;
     // SAFETY: pthread_create succeeded and has stored the id.
     Ok(Thread(Some(unsafe { id.assume_init() })))
 }
@@ -91,7 +92,7 @@ impl Thread {
         match self.0.take() {
             // SAFETY: the id came from pthread_create and is joined once:
             // `take` leaves none for a second time.
-            Some(id) => check(unsafe { libc::pthread_join(id, std::ptr::null_mut()) }),
+            Some(id) => check_number(unsafe { libc::pthread_join(id, std::ptr::null_mut()) }),
             None => Ok(()),
         }
     }
@@ -105,11 +106,6 @@ impl Drop for Thread {
 }
 
 /// pthread functions return the error instead of setting errno.
-#[inline]
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! What a thread or process consumed, to tell whether anything else ran.
 
+use crate::syscall::{check, check_number};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
 
@@ -20,16 +21,11 @@ pub fn process_cpu_ns() -> u64 {
 pub fn cpu_ns_of(process: u32) -> io::Result<u64> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is valid to write to.
-    let error = unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &mut clock) };
-    if error != 0 {
-        return Err(io::Error::from_raw_os_error(error));
-    }
+    check_number(unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &mut clock) })?;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to.
-    match unsafe { libc::clock_gettime(clock, &mut time) } {
-        0 => Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(unsafe { libc::clock_gettime(clock, &mut time) })?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 fn cpu_ns(clock: ClockId) -> u64 {

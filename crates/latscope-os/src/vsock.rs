@@ -1,6 +1,7 @@
 //! Stream sockets between virtual machines and their host, here between two
 //! processes of one system: vsock(7), over the address `VMADDR_CID_LOCAL`.
 
+use crate::syscall::check;
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::io;
 
@@ -16,12 +17,8 @@ fn address(port: u32) -> libc::sockaddr_vm {
 
 const LENGTH: libc::socklen_t = size_of::<libc::sockaddr_vm>() as libc::socklen_t;
 
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
 fn owned(descriptor: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     check(descriptor).map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

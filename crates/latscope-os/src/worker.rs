@@ -1,6 +1,7 @@
 //! Starting our own binary again as a worker with inherited descriptors.
 
 use crate::stdio;
+use crate::syscall::{check, signal_set};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ffi::OsStr;
 use std::io;
@@ -123,28 +124,19 @@ fn inherit(fds: &[RawFd]) -> io::Result<()> {
     for (fd, aside) in fds.iter().zip(&mut aside) {
         let free = FIRST_DESCRIPTOR + MOST_DESCRIPTORS as RawFd;
         // SAFETY: duplicating descriptors after fork touches nothing but the child's table.
-        *aside = unsafe { libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, free) };
-        if *aside < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        *aside = check(unsafe { libc::fcntl(*fd, libc::F_DUPFD_CLOEXEC, free) })?;
     }
     for (aside, place) in aside[..fds.len()].iter().zip(FIRST_DESCRIPTOR..) {
         // SAFETY: as above.
-        if unsafe { libc::dup2(*aside, place) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        check(unsafe { libc::dup2(*aside, place) })?;
     }
     Ok(())
 }
 
 /// A signal mask survives exec; a worker starts with none blocked.
 fn unblock_signals() {
-    // SAFETY: sigset_t is plain data and the calls write nothing else.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-    }
+    // SAFETY: the set is only read.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &signal_set(&[]), std::ptr::null_mut()) };
 }
 
 /// Dies with the process `parent` (`PR_SET_PDEATHSIG`): the order of

@@ -33,8 +33,7 @@ impl Notifier for Futex {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        let ns = timeout.map_or(u64::MAX, |timeout| timeout.as_nanos() as u64);
-        let rings = self.bells[self.ours].signal.wait(self.seen, ns);
+        let rings = self.bells[self.ours].signal.wait(self.seen, timeout);
         Ok(std::mem::replace(&mut self.seen, rings) != rings)
     }
 }

@@ -5,7 +5,7 @@ use super::endpoint::{Side, descriptors, failed, random_name, transport, unavail
 use super::lifeline;
 use super::queue::{Queued, Queues};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
-use latscope_os::message_queue::{self, Patience, create, receive, unlink};
+use latscope_os::message_queue::{self, Blocking, create, receive, unlink};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
@@ -63,17 +63,17 @@ impl Queues for PosixQueues {
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno> {
-        message_queue::send(&self.output, message, patience)
+    fn put(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno> {
+        message_queue::send(&self.output, message, blocking)
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8], patience: Patience) -> Result<usize, Errno> {
+    fn take(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno> {
         if buffer.len() >= self.limit {
-            return receive(&self.input, buffer, patience);
+            return receive(&self.input, buffer, blocking);
         }
         self.whole.resize(self.limit, 0);
-        let length = receive(&self.input, &mut self.whole, patience)?;
+        let length = receive(&self.input, &mut self.whole, blocking)?;
         let fits = length.min(buffer.len());
         buffer[..fits].copy_from_slice(&self.whole[..fits]);
         Ok(length)
@@ -85,12 +85,12 @@ impl Queues for PosixQueues {
     }
 
     fn nudge(&mut self) {
-        let _ = message_queue::send(&self.input, &[], Patience::Never);
+        let _ = message_queue::send(&self.input, &[], Blocking::No);
     }
 
     fn empty(&mut self) {
         self.whole.resize(self.limit, 0);
-        while receive(&self.output, &mut self.whole, Patience::Never).is_ok() {}
+        while receive(&self.output, &mut self.whole, Blocking::No).is_ok() {}
     }
 
     fn failed(error: Errno) -> Failure {

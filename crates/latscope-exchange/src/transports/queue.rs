@@ -4,7 +4,7 @@
 use super::endpoint::{Endpoint, Side, broken};
 use super::lifeline::{self, Lifeline};
 use crate::transaction::{EndpointHandle, Failure};
-use latscope_os::message_queue::Patience;
+use latscope_os::message_queue::Blocking;
 use rustix::io::Errno;
 
 /// One endpoint's view of two queues.
@@ -19,10 +19,10 @@ pub(super) trait Queues: Send + Sized + 'static {
     fn open(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
 
     /// Puts a message into the other endpoint's queue.
-    fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno>;
+    fn put(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno>;
 
     /// Takes a message from the own queue, as much of it as fits, and returns its length.
-    fn take(&mut self, buffer: &mut [u8], patience: Patience) -> Result<usize, Errno>;
+    fn take(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno>;
 
     /// Another view of the same queues.
     fn again(&self) -> std::io::Result<Self>;
@@ -68,7 +68,7 @@ impl<Q: Queues> Endpoint for Queued<Q> {
             if self.lifeline.gone() {
                 return Err(Failure::Gone);
             }
-            match self.queues.put(message, Patience::Sleep) {
+            match self.queues.put(message, Blocking::Yes) {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(Q::failed(error)),
@@ -79,8 +79,8 @@ impl<Q: Queues> Endpoint for Queued<Q> {
     #[inline]
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
         loop {
-            let patience = if self.lifeline.gone() { Patience::Never } else { Patience::Sleep };
-            match self.queues.take(buffer, patience) {
+            let blocking = if self.lifeline.gone() { Blocking::No } else { Blocking::Yes };
+            match self.queues.take(buffer, blocking) {
                 // The empty message of the lifeline.
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(length) => return Ok(length),

@@ -5,7 +5,7 @@ use super::lifeline;
 use super::queue::{Queued, Queues};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
 use latscope_host::leftover::{Leftover, Leftovers};
-use latscope_os::system_v::{Message, Patience, create_queue};
+use latscope_os::system_v::{Blocking, Message, create_queue};
 use rustix::io::Errno;
 use std::fs;
 
@@ -62,14 +62,14 @@ impl Queues for SystemVQueues {
     }
 
     #[inline]
-    fn put(&mut self, message: &[u8], patience: Patience) -> Result<(), Errno> {
+    fn put(&mut self, message: &[u8], blocking: Blocking) -> Result<(), Errno> {
         self.message.bytes()[..message.len()].copy_from_slice(message);
-        self.message.send(self.output, message.len(), patience)
+        self.message.send(self.output, message.len(), blocking)
     }
 
     #[inline]
-    fn take(&mut self, buffer: &mut [u8], patience: Patience) -> Result<usize, Errno> {
-        let length = self.message.receive(self.input, patience)?;
+    fn take(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno> {
+        let length = self.message.receive(self.input, blocking)?;
         let fits = length.min(buffer.len());
         buffer[..fits].copy_from_slice(&self.message.bytes()[..fits]);
         Ok(length)
@@ -81,11 +81,11 @@ impl Queues for SystemVQueues {
     }
 
     fn nudge(&mut self) {
-        let _ = self.message.send(self.input, 0, Patience::Never);
+        let _ = self.message.send(self.input, 0, Blocking::No);
     }
 
     fn empty(&mut self) {
-        while self.message.receive(self.output, Patience::Never).is_ok() {}
+        while self.message.receive(self.output, Blocking::No).is_ok() {}
     }
 
     /// A queue that is not there any more was removed with the run.

@@ -114,7 +114,7 @@ pub(super) struct Freeze {
 /// `struct binderfs_device`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Device {
+pub(super) struct BinderfsDevice {
     pub name: [u8; 256],
     pub major: u32,
     pub minor: u32,
@@ -160,7 +160,7 @@ pub(super) const VERSION: u32 = opcode::read_write::<i32>(b'b', 9) as u32;
 pub(super) const SET_CONTEXT_MGR_EXT: u32 = opcode::write::<FlatObject>(b'b', 13) as u32;
 pub(super) const FREEZE: u32 = opcode::write::<Freeze>(b'b', 14) as u32;
 pub(super) const GET_EXTENDED_ERROR: u32 = opcode::read_write::<ExtendedError>(b'b', 17) as u32;
-pub(super) const CTL_ADD: u32 = opcode::read_write::<Device>(b'b', 1) as u32;
+pub(super) const CTL_ADD: u32 = opcode::read_write::<BinderfsDevice>(b'b', 1) as u32;
 
 /// A command (`BC_…`) with this number and size of parameters.
 const fn command(number: u8, size: usize) -> u32 {
@@ -231,7 +231,10 @@ mod tests {
         assert_eq!((size_of::<FlatObject>(), offset_of!(FlatObject, cookie)), (24, 16));
         assert_eq!((size_of::<BufferObject>(), offset_of!(BufferObject, parent_offset)), (40, 32));
         assert_eq!((size_of::<VectorHeader>(), offset_of!(VectorHeader, size)), (16, 8));
-        assert_eq!((size_of::<ExtendedError>(), size_of::<Freeze>(), size_of::<Device>()), (12, 12, 264));
+        assert_eq!(
+            (size_of::<ExtendedError>(), size_of::<Freeze>(), size_of::<BinderfsDevice>()),
+            (12, 12, 264)
+        );
     }
 
     /// As `cc` computes them from the kernel's header on x86-64 and arm64.

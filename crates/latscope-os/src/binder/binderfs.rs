@@ -3,7 +3,7 @@
 //!
 //! Sources: Documentation/admin-guide/binderfs.rst; fsopen(2), fsmount(2).
 
-use super::abi::{CTL_ADD, Device};
+use super::abi::{BinderfsDevice, CTL_ADD};
 use super::driver::control;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, openat};
@@ -41,8 +41,8 @@ impl Instance {
     }
 }
 
-fn named(name: &str) -> Result<Device> {
-    let mut device = Device { name: [0; 256], major: 0, minor: 0 };
+fn named(name: &str) -> Result<BinderfsDevice> {
+    let mut device = BinderfsDevice { name: [0; 256], major: 0, minor: 0 };
     // The last byte ends the name.
     let room = device.name[..255].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
     room.copy_from_slice(name.as_bytes());

@@ -93,11 +93,6 @@ impl std::fmt::Display for Width {
     }
 }
 
-/// Returns the name of the widest vectors of this processor, which [`run`] uses for [`Step::Every`].
-pub fn vector_width() -> &'static str {
-    Width::widest().name()
-}
-
 /// Makes one pass in the widest form there is: [`repeat`] with [`Width::widest`] and one pass.
 pub fn run(operation: Operation, step: Step, destination: &mut [u64], source: &[u64]) -> u64 {
     repeat(operation, step, Width::widest(), destination, source, 1)
@@ -424,6 +419,5 @@ mod tests {
             assert_eq!(Step::from_name(step.name()), Some(step));
         }
         assert!(Width::Scalar.is_available());
-        assert!(Width::ALL.iter().any(|width| width.name() == vector_width()));
     }
 }

@@ -5,7 +5,7 @@ use super::random::Random;
 /// How many random bits are enough that no branch predictor of today learns them: a mebibit (128 KiB).
 ///
 /// Some predictors learn sequences of tens of thousands of bits when they see them again and again.
-pub const UNPREDICTABLE_BITS: u64 = 1 << 20;
+const UNPREDICTABLE_BITS: u64 = 1 << 20;
 
 /// Runs one conditional jump per bit of `bits`, from the lowest bit of the first word on, taken where the bit is
 /// clear, and returns how many are set.
@@ -18,7 +18,7 @@ pub fn mispredict(bits: &[u64]) -> u64 {
     latscope_kernel_branch(bits)
 }
 
-/// Returns at least [`UNPREDICTABLE_BITS`] random bits.
+/// Returns at least 2²⁰ random bits.
 pub fn random_bits(seed: u64) -> Vec<u64> {
     let mut words = vec![0; (UNPREDICTABLE_BITS / 64) as usize];
     Random::new(seed).fill(&mut words);
@@ -28,11 +28,6 @@ pub fn random_bits(seed: u64) -> Vec<u64> {
 /// Returns as many clear bits as [`random_bits`] returns random ones: each jump is taken.
 pub fn clear_bits() -> Vec<u64> {
     vec![0; (UNPREDICTABLE_BITS / 64) as usize]
-}
-
-/// Returns as many set bits as [`random_bits`] returns random ones: no jump is taken.
-pub fn set_bits() -> Vec<u64> {
-    vec![u64::MAX; (UNPREDICTABLE_BITS / 64) as usize]
 }
 
 #[unsafe(no_mangle)]
@@ -85,7 +80,7 @@ mod tests {
         let ones = random.iter().map(|word| u64::from(word.count_ones())).sum();
         assert_eq!(mispredict(&random), ones);
         assert_eq!(mispredict(&clear_bits()), 0);
-        assert_eq!(mispredict(&set_bits()), UNPREDICTABLE_BITS);
+        assert_eq!(mispredict(&vec![u64::MAX; (UNPREDICTABLE_BITS / 64) as usize]), UNPREDICTABLE_BITS);
         assert_eq!(mispredict(&[]), 0);
         assert_eq!(mispredict(&[1, 1 << 63, 0b101]), 4);
     }

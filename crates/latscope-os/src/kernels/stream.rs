@@ -36,15 +36,6 @@ impl Stream {
     pub const fn bytes_per_element_moved(self) -> u64 {
         self.bytes_per_element() + 8
     }
-
-    /// Returns the floating-point operations per element.
-    pub const fn flops_per_element(self) -> u64 {
-        match self {
-            Self::Copy => 0,
-            Self::Scale | Self::Add => 1,
-            Self::Triad => 2,
-        }
-    }
 }
 
 /// Makes one pass of a kernel over as many elements as the arrays it uses all have, in blocks of [`BLOCK`], and

@@ -5,7 +5,7 @@ use super::board::{Board, Word};
 use latscope_exchange::notify::counter::Lanes;
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::futex::Tokens;
-use latscope_os::message_queue::{self, Patience};
+use latscope_os::message_queue::{self, Blocking};
 use latscope_os::queued_signal::{self, Address};
 use latscope_os::shared_cell::Scope;
 use latscope_os::system_v;
@@ -49,7 +49,7 @@ impl Channel {
     pub(super) fn wake(&self, lane: usize, waiting: Address) -> Result<()> {
         match self {
             Channel::Queues(queues) => {
-                retry_on_intr(|| message_queue::send(&queues[lane], &[0; MESSAGE], Patience::Sleep))
+                retry_on_intr(|| message_queue::send(&queues[lane], &[0; MESSAGE], Blocking::Yes))
             }
             Channel::Semaphores(set) => system_v::change(*set, lane as u16, 1),
             Channel::Futexes(lanes) => {
@@ -66,8 +66,7 @@ impl Channel {
         match self {
             Channel::Queues(queues) => {
                 let mut message = [0; MESSAGE];
-                retry_on_intr(|| message_queue::receive(&queues[lane], &mut message, Patience::Sleep))
-                    .map(drop)
+                retry_on_intr(|| message_queue::receive(&queues[lane], &mut message, Blocking::Yes)).map(drop)
             }
             Channel::Semaphores(set) => system_v::change(*set, lane as u16, -1),
             Channel::Futexes(lanes) => {

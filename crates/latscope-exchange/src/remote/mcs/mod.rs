@@ -11,7 +11,7 @@ use super::{Channel, Opt, Order, Transport};
 use crate::notify::Notifier;
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::mcs::{Device, Reserved};
+use latscope_os::mcs::{McsDevice, Reserved};
 use latscope_os::window::Window as Mapped;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::table::{self, Ring, Table};
@@ -102,24 +102,24 @@ trait Board {
     fn wait(&self, timeout: Duration) -> io::Result<bool>;
 }
 
-impl Board for Device {
+impl Board for McsDevice {
     fn check_off(&self, cpu: u32) -> io::Result<()> {
-        Device::check_off(self, cpu)
+        McsDevice::check_off(self, cpu)
     }
     fn reserved(&self) -> io::Result<Reserved> {
-        Device::reserved(self)
+        McsDevice::reserved(self)
     }
     fn map(&self, address: usize, size: usize) -> io::Result<Mapped> {
-        Device::map(self, address, size)
+        McsDevice::map(self, address, size)
     }
     fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
-        Device::start(self, cpu, entry)
+        McsDevice::start(self, cpu, entry)
     }
     fn notify(&self, cpu: u32) -> io::Result<()> {
-        Device::notify(self, cpu)
+        McsDevice::notify(self, cpu)
     }
     fn wait(&self, timeout: Duration) -> io::Result<bool> {
-        Device::wait(self, timeout)
+        McsDevice::wait(self, timeout)
     }
 }
 
@@ -147,7 +147,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
         },
         shared: address(order, &SHARED)?,
     };
-    let board = Device::open(Path::new(device)).with_context(|| {
+    let board = McsDevice::open(Path::new(device)).with_context(|| {
         format!("{device} cannot be opened: it takes openEuler's module mcs_km, and root")
     })?;
     Ok(Box::new(connect(Rc::new(board), &setup, order.service, CONNECT_TIMEOUT)?))

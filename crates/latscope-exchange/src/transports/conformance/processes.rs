@@ -28,7 +28,7 @@ pub(super) const HANG: u8 = 5;
 pub(super) const TOO_LONG: u8 = 6;
 
 /// Nanoseconds between interruptions of a process in a storm.
-const STORM_NS: u64 = 1_000_000;
+const STORM: Duration = Duration::from_millis(1);
 
 /// What a process is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,7 +198,7 @@ fn endpoint_process() {
     let said = match orders.role {
         Role::Server => serve(&orders, handle),
         Role::StormyServer => {
-            let _storm = Interruptions::start(STORM_NS).unwrap();
+            let _storm = Interruptions::start(STORM).unwrap();
             serve(&orders, handle)
         }
         Role::Client => {
@@ -231,7 +231,7 @@ fn serve(orders: &Orders, handle: EndpointHandle) -> String {
 /// Interrupted a hundred times, in a thousand calls at least.
 fn stormy_client(orders: &Orders, handle: EndpointHandle) -> String {
     let mut client = (named(&orders.transport).unwrap().client)(handle).unwrap();
-    let _storm = Interruptions::start(STORM_NS).unwrap();
+    let _storm = Interruptions::start(STORM).unwrap();
     let begun = Instant::now();
     let stormy = |turn| (turn < 1_000 || interruptions::count() < 100) && begun.elapsed() < TIMEOUT;
     call_on(&mut *client, orders.payload, stormy);
