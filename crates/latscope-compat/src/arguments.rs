@@ -1,6 +1,7 @@
 //! LMbench's command lines: one-letter options as getopt(3) reads them, then
 //! operands; sizes with a binary suffix.
 
+use crate::getopt::{Spec, Takes, Whose, getopt};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -62,22 +63,16 @@ impl Options {
     /// # Errors
     /// An unknown option, a missing value, a number that is none.
     pub fn read(call: &Call, letters: &str) -> Result<Options, CallError> {
-        let mut options = Options { parallelism: 1, ..Options::default() };
-        let mut parser = lexopt::Parser::from_args(call.arguments.iter().cloned());
-        while let Some(argument) = parser.next().map_err(|_| CallError::Usage)? {
-            match argument {
-                lexopt::Arg::Value(operand) => options.operands.push(text(operand)?),
-                lexopt::Arg::Short(letter) => {
-                    let at = letters.find(letter).filter(|_| letter != ':').ok_or(CallError::Usage)?;
-                    let takes_value = letters[at + letter.len_utf8()..].starts_with(':');
-                    let value = match takes_value {
-                        true => Some(text(parser.value().map_err(|_| CallError::Usage)?)?),
-                        false => None,
-                    };
-                    options.accept(letter, value)?;
-                }
-                lexopt::Arg::Long(_) => return Err(CallError::Usage),
-            }
+        if call.arguments.iter().any(|argument| argument.to_str().is_none()) {
+            return refuse("an argument is not UTF-8");
+        }
+        let specs: Vec<Spec> =
+            letters.char_indices().filter_map(|(at, letter)| spec(letter, &letters[at..])).collect();
+        let words =
+            getopt(&specs.iter().collect::<Vec<_>>(), &call.arguments).map_err(|_| CallError::Usage)?;
+        let mut options = Options { parallelism: 1, operands: words.operands, ..Options::default() };
+        for (index, value) in words.options {
+            options.accept(specs[index].short.unwrap_or_default(), value)?;
         }
         Ok(options)
     }
@@ -146,8 +141,11 @@ impl Options {
     }
 }
 
-fn text(argument: OsString) -> Result<String, CallError> {
-    argument.into_string().map_err(|_| CallError::Refused("an argument is not UTF-8".to_owned()))
+/// The option with this letter at the begin of the rest of a getopt(3) string.
+fn spec(letter: char, rest: &str) -> Option<Spec> {
+    let takes = if rest[letter.len_utf8()..].starts_with(':') { Takes::Value } else { Takes::Nothing };
+    let (short, whose) = (Some(letter), Whose::Theirs);
+    (letter != ':').then_some(Spec { short, long: "", takes, value: "", help: "", whose })
 }
 
 /// The number a text begins with, as atoi(3) would find it: `256M` is 256.

@@ -9,6 +9,7 @@
 
 pub mod arguments;
 pub mod binder_tests;
+pub mod getopt;
 pub mod job;
 pub mod mcs;
 pub mod page;

@@ -1,38 +1,14 @@
-//! The command lines of AOSP's tests: words that begin with one dash, as in
-//! `-pair 3`, and flags of Google Benchmark, as in `--benchmark_format=json`.
+//! What AOSP's tests are asked alike, and their numbers and switches.
 
-use anyhow::{Context, Result, bail, ensure};
+use crate::getopt::{self, FLAG, Given, Opt, Takes, Whose, lines, on, put, value};
+use crate::rt::Refusal;
 use std::ffi::OsString;
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// An option.
-#[derive(Debug, Clone, Copy)]
-pub struct Spec {
-    /// As it is written, with its dashes.
-    pub name: &'static str,
-    /// What the value is called in the usage; empty for those without.
-    pub value: &'static str,
-    /// What it does, in a line.
-    pub help: &'static str,
-}
-
-/// Shorthand for tables.
-pub const fn option(name: &'static str, value: &'static str, help: &'static str) -> Spec {
-    Spec { name, value, help }
-}
-
-/// The value of an option that may be given without one: `--flag`, `--flag=false`.
-pub const SWITCH: &str = "true|false";
-
-/// Options of ours that all of the programs take.
-pub const OURS: [Spec; 4] = [
-    option("--transport", "NAME", "ours: what carries the transactions, such as unix-stream"),
-    option("--compat", "8.0", "ours: the output of Android 8.0"),
-    option("--result", "FILE", "ours: save latscope's result too"),
-    option("--help", "", "this text"),
-];
+/// Of an option that may be given without a value: `--flag`, `--flag=false`.
+pub(crate) const SWITCH: (Takes, &str) = (Takes::Perhaps(|_| false), "true|false");
 
 /// Whose output is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,112 +33,121 @@ pub struct Common {
     pub help: bool,
 }
 
-impl Common {
-    /// Takes an option of ours; returns whether it was one.
-    ///
-    /// # Errors
-    /// A release that is not known.
-    pub fn accept(&mut self, name: &str, value: &str) -> Result<bool> {
-        match name {
-            "--transport" => self.transport = Some(value.to_owned()),
-            "--result" => self.result = Some(value.into()),
-            "--compat" => {
-                ensure!(value == "8.0", "--compat {value} is not known: the older layout there is is 8.0");
-                self.layout = Layout::Oreo;
-            }
-            "--help" | "-h" => self.help = true,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
+/// One of the program.
+pub(crate) const fn option<O>(
+    name: &'static str,
+    takes: (Takes, &'static str),
+    help: &'static str,
+    read: fn(&mut O, &mut Given) -> Result<(), Refusal>,
+) -> Opt<O> {
+    Opt::new(None, name, takes, help, read)
 }
 
-/// Reads a call: options in order, each with its value.
+#[rustfmt::skip]
+impl<O: AsMut<Common>> Opt<O> {
+    /// Options of ours that all of the programs take.
+    pub(crate) const OURS: [Opt<O>; 4] = [
+        option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
+            |o, given| put(&mut o.as_mut().transport, Ok(given.value.clone()))),
+        option("--compat", value("8.0"), "ours: the output of Android 8.0", |o, given| put(&mut o.as_mut().layout, older(given.text()))),
+        option("--result", value("FILE"), "ours: save latscope's result too", |o, given| put(&mut o.as_mut().result, given.path())),
+        option("--help", FLAG, "this text", |o, _| on(&mut o.as_mut().help)),
+    ];
+}
+
+fn older(release: &str) -> Result<Layout, Refusal> {
+    let wrong =
+        || Refusal::Usage(format!("--compat {release} is not known: the older layout there is is 8.0"));
+    (release == "8.0").then_some(Layout::Oreo).ok_or_else(wrong)
+}
+
+/// Reads a call by the table of a program, from what is usual on.
 ///
 /// # Errors
-/// A word that is no option (the originals ignore it), or a value that is
-/// missing (they read whatever is behind their arguments).
-pub fn read(specs: &[Spec], arguments: &[OsString]) -> Result<Vec<(&'static str, String)>> {
-    let mut words = arguments.iter().map(|word| word.to_string_lossy().into_owned());
-    let mut given = Vec::new();
-    while let Some(word) = words.next() {
-        let (name, own) = match word.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let known = specs.iter().chain(&OURS).find(|spec| spec.name == name);
-        let spec = known.with_context(|| format!("there is no option {word:?} (see --help)"))?;
-        let value = match (spec.value, own) {
-            ("", Some(_)) => bail!("{name} takes no value"),
-            ("", None) => String::new(),
-            (SWITCH, own) => own.unwrap_or_else(|| "true".to_owned()),
-            (_, Some(own)) => own,
-            (wanted, None) => words.next().with_context(|| format!("{name} needs a value: {wanted}"))?,
-        };
-        given.push((spec.name, value));
-    }
-    Ok(given)
+/// As [`getopt::whole_words`], or a value that cannot be.
+pub(crate) fn read<O: AsMut<Common>>(
+    table: &[Opt<O>],
+    mut options: O,
+    arguments: &[OsString],
+) -> Result<O, Refusal> {
+    getopt::read(&[table, &Opt::OURS], getopt::whole_words, arguments, &mut options)?;
+    Ok(options)
 }
 
 /// A number within a range.
 ///
 /// # Errors
 /// It is none, or outside.
-pub fn number<T>(name: &str, text: &str, range: RangeInclusive<T>) -> Result<T>
+pub(crate) fn number<T>(given: &Given, range: RangeInclusive<T>) -> Result<T, Refusal>
 where
     T: FromStr + PartialOrd + Display,
 {
-    let number = text.parse().ok().filter(|number| range.contains(number));
-    number.with_context(|| {
-        format!("{name} takes a number from {} to {}, not {text:?}", range.start(), range.end())
-    })
+    let number = given.text().parse().ok().filter(|number| range.contains(number));
+    let (name, least, most) = (&given.name, range.start(), range.end());
+    let wrong =
+        || Refusal::Usage(format!("{name} takes a number from {least} to {most}, not {:?}", given.text()));
+    number.ok_or_else(wrong)
 }
 
 /// A switch.
 ///
 /// # Errors
 /// It is neither on nor off.
-pub fn switch(name: &str, text: &str) -> Result<bool> {
-    match text.to_ascii_lowercase().as_str() {
+pub(crate) fn switch(given: &Given) -> Result<bool, Refusal> {
+    match given.value.as_deref().unwrap_or("true").to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),
         "0" | "f" | "false" | "n" | "no" | "off" => Ok(false),
-        _ => bail!("{name} is true or false, not {text:?}"),
+        _ => Err(Refusal::Usage(format!("{} is true or false, not {:?}", given.name, given.text()))),
     }
 }
 
 /// The usage of a program, made from its options.
-pub fn usage(name: &str, specs: &[Spec]) -> String {
-    let mut text = format!("Usage: {name} [OPTIONS]\n");
-    for Spec { name, value, help } in specs.iter().chain(&OURS) {
-        let separator = if value.is_empty() || name.starts_with("--") { "=" } else { " " };
-        let form = if value.is_empty() { (*name).to_owned() } else { format!("{name}{separator}{value}") };
-        let _ = writeln!(text, "  {form:<44} {help}");
-    }
-    text + "This is latscope, with the options and the output of AOSP's test.\n"
+pub(crate) fn usage<O: AsMut<Common>>(name: &str, table: &[Opt<O>]) -> String {
+    let lines = |table| lines(table, Whose::Theirs, "  ", 44);
+    format!(
+        "Usage: {name} [OPTIONS]\n{}{}This is latscope, with the options and the output of AOSP's test.\n",
+        lines(table),
+        lines(&Opt::OURS)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SPECS: &[Spec] = &[
-        option("-i", "N", ""),
-        option("-v", "", ""),
-        option("--list", SWITCH, ""),
-        option("--out", "FILE", ""),
+    #[derive(Debug, Default)]
+    struct Asked {
+        count: u64,
+        verbose: bool,
+        list: bool,
+        out: String,
+        common: Common,
+    }
+
+    impl AsMut<Common> for Asked {
+        fn as_mut(&mut self) -> &mut Common {
+            &mut self.common
+        }
+    }
+
+    static TABLE: &[Opt<Asked>] = &[
+        option("-i", value("N"), "", |o, given| put(&mut o.count, number(given, 1..=5))),
+        option("-v", FLAG, "", |o, _| on(&mut o.verbose)),
+        option("--list", SWITCH, "", |o, given| put(&mut o.list, switch(given))),
+        option("--out", value("FILE"), "", |o, given| put(&mut o.out, Ok(given.text().to_owned()))),
     ];
 
-    fn words(line: &str) -> Result<Vec<(&'static str, String)>> {
-        read(SPECS, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn words(line: &str) -> Result<Asked, Refusal> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        read(TABLE, Asked::default(), &words)
     }
 
     #[test]
     fn values_stand_apart_or_behind_an_equals_sign() {
-        let read = words("-i 5 -v --list --out=a=b --transport pipe --list=false").unwrap();
-        let read: Vec<(&str, &str)> = read.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let expected =
-            [("-i", "5"), ("-v", ""), ("--list", "true"), ("--out", "a=b"), ("--transport", "pipe")];
-        assert_eq!((&read[..5], read[5]), (&expected[..], ("--list", "false")));
+        let read = words("-i 5 -v --list --out=a=b --transport pipe").unwrap();
+        assert_eq!((read.count, read.verbose, read.list, read.out.as_str()), (5, true, true, "a=b"));
+        assert_eq!(read.common.transport.as_deref(), Some("pipe"));
+        assert!(!words("--list --list=false").unwrap().list);
     }
 
     #[test]
@@ -172,10 +157,11 @@ mod tests {
             ("-pair 5", "there is no option \"-pair\""),
             ("-v -i", "-i needs a value: N"),
             ("--help=1", "--help takes no value"),
+            ("--compat 9", "--compat 9 is not known"),
+            ("-i -1", "-i takes a number from 1 to 5"),
+            ("--list=maybe", "--list is true or false"),
         ] {
             assert!(words(line).unwrap_err().to_string().contains(said), "{line}");
         }
-        assert!(Common::default().accept("--compat", "9").is_err());
-        assert!(number::<u64>("-i", "-1", 1..=5).is_err() && switch("--x", "maybe").is_err());
     }
 }

@@ -1,9 +1,9 @@
 //! `mica_main`: pings to a client operating system, or a terminal that leads to it.
 
-use super::super::rt::arguments::{self, Given, Spec};
 use super::super::rt::{Refusal, environment};
 use super::pings::{Message, Pinger};
-use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text, times};
+use super::{Lines, Pings, note, settle, signals, text, times};
+use crate::getopt::{self, FLAG, Given, Opt, put, value};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
@@ -15,23 +15,25 @@ use latscope_os::sched;
 use latscope_rpmsg::echo::Service;
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
 
 /// Its name.
 pub const NAME: &str = "mica_main";
 
 /// Its options.
-pub static SPECS: &[Spec] = &[
-    Spec::value(Some('c'), "cpu", "CPU", "CPU of the client"),
-    Spec::value(Some('t'), "target", "IMAGE", "its image, on a board"),
-    Spec::value(Some('a'), "address", "ADDRESS", "where the image goes, hexadecimal, on a board"),
-    Spec::value(Some('e'), "entry", "ADDRESS", "where it begins, hexadecimal, on a board"),
-    Spec::flag(None, "ping", "pings of 48 bytes"),
-    Spec::flag(None, "long-ping", "pings of 3840 bytes in 8 packets"),
-    Spec::value(None, "loop", "N", "how many; 0 for as many as there come until Ctrl-C [0]"),
-    Spec::flag(None, "pty", "a terminal that leads to the client"),
-    Spec::flag(Some('h'), "help", "this text"),
-    PACE_OPTION,
+#[rustfmt::skip]
+pub static SPECS: &[Opt<Options>] = &[
+    Opt::new(Some('c'), "cpu", value("CPU"), "CPU of the client", cpu),
+    Opt::new(Some('t'), "target", value("IMAGE"), "its image, on a board", |o, given| o.told("mcs-image", given)),
+    Opt::new(Some('a'), "address", value("ADDRESS"), "where the image goes, hexadecimal, on a board",
+        |o, given| hexadecimal(given).and(o.told("mcs-address", given))),
+    Opt::new(Some('e'), "entry", value("ADDRESS"), "where it begins, hexadecimal, on a board",
+        |o, given| hexadecimal(given).and(o.told("mcs-entry", given))),
+    Opt::new(None, "ping", FLAG, "pings of 48 bytes", |o, _| o.asks(Task::Ping)),
+    Opt::new(None, "long-ping", FLAG, "pings of 3840 bytes in 8 packets", |o, _| o.asks(Task::LongPing)),
+    Opt::loops(None),
+    Opt::new(None, "pty", FLAG, "a terminal that leads to the client", |o, _| o.asks(Task::Pty)),
+    Opt::HELP,
+    Opt::PACE,
 ];
 
 /// Its endpoints, and their ids.
@@ -62,18 +64,22 @@ impl Task {
 }
 
 /// What a call asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The task.
-    pub task: Task,
-    /// Pings; 0 for ever.
-    pub loops: u64,
-    /// From one to the next.
-    pub pace: Duration,
+    /// The tasks: of a call that is carried out, one.
+    pub tasks: Vec<Task>,
+    /// The pings.
+    pub pings: Pings,
     /// `-c`.
     pub cpu: Option<u64>,
     /// What a board is told: options of its transport, with their values.
     pub board: Vec<(&'static str, String)>,
+}
+
+impl AsMut<Pings> for Options {
+    fn as_mut(&mut self) -> &mut Pings {
+        &mut self.pings
+    }
 }
 
 impl Options {
@@ -82,48 +88,41 @@ impl Options {
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
     pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        let words = arguments::read(SPECS, arguments)?;
-        if let Some(operand) = words.operands.first() {
+        let mut options = Options::default();
+        let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
+        if let Some(operand) = operands.first() {
             return Err(Refusal::Usage(format!("{operand:?} is no option")));
         }
-        let mut tasks = Vec::new();
-        let mut options = Options { task: Task::Ping, loops: 0, pace: PACE, cpu: None, board: Vec::new() };
-        for given in &words.options {
-            options.accept(given, &mut tasks)?;
+        options.tasks.dedup();
+        match options.tasks[..] {
+            [_] => Ok(options),
+            _ => Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
         }
-        tasks.dedup();
-        let [task] = tasks[..] else {
-            return Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned()));
-        };
-        options.task = task;
-        Ok(options)
     }
 
-    fn accept(&mut self, given: &Given, tasks: &mut Vec<Task>) -> Result<(), Refusal> {
-        let value = given.value.as_deref().unwrap_or_default();
-        match given.spec.long {
-            "ping" => tasks.push(Task::Ping),
-            "long-ping" => tasks.push(Task::LongPing),
-            "pty" => tasks.push(Task::Pty),
-            "loop" => self.loops = count(given)?,
-            "pace" => self.pace = pace(given)?,
-            "cpu" => {
-                self.cpu = Some(count(given)?);
-                self.board.push(("mcs-cpu", value.to_owned()));
-            }
-            "target" => self.board.push(("mcs-image", value.to_owned())),
-            "address" | "entry" => {
-                let digits = value.trim_start_matches("0x");
-                u64::from_str_radix(digits, 16).map_err(|_| {
-                    Refusal::Usage(format!("{} {value} is no hexadecimal address", given.spec.name()))
-                })?;
-                let option = if given.spec.long == "entry" { "mcs-entry" } else { "mcs-address" };
-                self.board.push((option, value.to_owned()));
-            }
-            _ => return Err(Refusal::Help),
-        }
+    fn task(&self) -> Task {
+        self.tasks[0]
+    }
+
+    fn asks(&mut self, task: Task) -> Result<(), Refusal> {
+        self.tasks.push(task);
         Ok(())
     }
+
+    fn told(&mut self, option: &'static str, given: &Given) -> Result<(), Refusal> {
+        self.board.push((option, given.text().to_owned()));
+        Ok(())
+    }
+}
+
+fn cpu(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+    put(&mut options.cpu, given.whole(0..=u64::MAX).map(Some))?;
+    options.told("mcs-cpu", given)
+}
+
+fn hexadecimal(given: &Given) -> Result<(), Refusal> {
+    let wrong = |_| Refusal::Usage(format!("{} {} is no hexadecimal address", given.name, given.text()));
+    u64::from_str_radix(given.text().trim_start_matches("0x"), 16).map(drop).map_err(wrong)
 }
 
 /// Carries out a call.
@@ -136,9 +135,9 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options) -> Result<u8> {
-    let what = match options.task {
+    let what = match options.task() {
         Task::Pty => "a terminal".to_owned(),
-        task => format!("{}, {}", name_of(task.service()), times(options.loops, options.pace)),
+        task => format!("{}, {}", name_of(task.service()), times(&options.pings)),
     };
     if environment::shows(NAME, "remote", what, None) {
         return Ok(0);
@@ -146,13 +145,13 @@ fn carry_out(options: &Options) -> Result<u8> {
     let signals = signals()?;
     let guardian = OnDemand::default();
     let journal = |leftover: &Leftover| guardian.journal(leftover);
-    let terminal = (options.task == Task::Pty).then(Terminal::open).transpose()?;
+    let terminal = (options.task() == Task::Pty).then(Terminal::open).transpose()?;
     if let Some(terminal) = &terminal {
         print(&text::terminal(terminal.descriptor(), &terminal.path.display().to_string()));
     }
     let mut channel = connect(options, &journal)?;
     let channel = &mut *channel;
-    let (message, policy) = match (options.task, terminal) {
+    let (message, policy) = match (options.task(), terminal) {
         (Task::LongPing, _) => (Message::LongPing, "long_ping_msg"),
         (_, None) => (Message::Ping, "ping_msg"),
         (_, Some(terminal)) => {
@@ -164,8 +163,7 @@ fn carry_out(options: &Options) -> Result<u8> {
     };
     let mut lines = Lines::new();
     let mut pinger = Pinger::new(channel, message);
-    let outcome =
-        pinger.repeat(options.loops, options.pace, &signals, |trips| lines.show(text::pings(policy, trips)));
+    let outcome = pinger.repeat(&options.pings, &signals, |trips| lines.show(text::pings(policy, trips)));
     lines.end();
     pinger.tell(NAME);
     let (trips, interrupted) = outcome?;
@@ -174,7 +172,7 @@ fn carry_out(options: &Options) -> Result<u8> {
 
 /// Connects to all endpoints, as the original does, and keeps the one that is used.
 fn connect(options: &Options, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
-    let wanted = options.task.service();
+    let wanted = options.task().service();
     let board = Path::new(BOARD.0).exists();
     let transport = match board {
         true => remote::transport(BOARD.1).context("no way to /dev/mcs")?,
@@ -228,6 +226,7 @@ fn cpus(options: &Options, board: bool) -> Result<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn read(line: &str) -> Result<Options, Refusal> {
         Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
@@ -236,13 +235,16 @@ mod tests {
     #[test]
     fn the_documented_calls_are_understood() {
         let options = read("-c 3 -t zephyr-image.bin -a 0x7a000000 --ping --loop 10").unwrap();
-        assert_eq!((options.task, options.loops, options.cpu), (Task::Ping, 10, Some(3)));
+        assert_eq!((options.task(), options.pings.loops, options.cpu), (Task::Ping, 10, Some(3)));
         let board = [("mcs-cpu", "3"), ("mcs-image", "zephyr-image.bin"), ("mcs-address", "0x7a000000")];
         let board = board.map(|(name, value)| (name, value.to_owned()));
-        assert_eq!((&options.board[..], options.pace), (&board[..], Duration::from_millis(200)));
-        assert_eq!(read("--long-ping --loop 10 -e 7a000000").unwrap().task, Task::LongPing);
-        assert_eq!(read("-c3 --pty").unwrap(), Options { task: Task::Pty, ..read("-c 3 --ping").unwrap() });
-        assert_eq!(read("--ping --pace 0ms").unwrap().pace, Duration::ZERO);
+        assert_eq!((&options.board[..], options.pings.pace), (&board[..], Duration::from_millis(200)));
+        assert_eq!(read("--long-ping --loop 10 -e 7a000000").unwrap().task(), Task::LongPing);
+        assert_eq!(
+            read("-c3 --pty").unwrap(),
+            Options { tasks: vec![Task::Pty], ..read("-c 3 --ping").unwrap() }
+        );
+        assert_eq!(read("--ping --pace 0ms").unwrap().pings.pace, Duration::ZERO);
         assert_eq!(read("-h"), Err(Refusal::Help));
     }
 

@@ -10,8 +10,8 @@ pub mod text;
 
 mod pings;
 
-use super::rt::arguments::{Given, Spec, number};
 use super::rt::{Refusal, Tool};
+use crate::getopt::{Opt, Whose, lines, put, value};
 use anyhow::{Context, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
 use latscope_host::eprintln;
@@ -19,7 +19,6 @@ use latscope_host::stdout::print;
 use latscope_os::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -34,48 +33,60 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
-/// Between two pings, as the originals have it.
-const PACE: Duration = Duration::from_millis(200);
+/// The pings of a call, which both programs make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pings {
+    /// How many; 0 for ever.
+    pub loops: u64,
+    /// From one to the next.
+    pub pace: Duration,
+}
 
-/// `--pace`, which both have.
-const PACE_OPTION: Spec =
-    Spec::value(None, "pace", "TIME", "from one ping to the next; 0ms for back to back [200ms]").ours();
+impl Default for Pings {
+    /// As the originals have it.
+    fn default() -> Pings {
+        Pings { loops: 0, pace: Duration::from_millis(200) }
+    }
+}
 
-fn pace(given: &Given) -> Result<Duration, Refusal> {
-    let text = given.value.as_deref().unwrap_or_default();
+#[rustfmt::skip]
+impl<O: AsMut<Pings>> Opt<O> {
+    const fn loops(letter: Option<char>) -> Opt<O> {
+        Opt::new(letter, "loop", value("N"), "how many; 0 for as many as there come until Ctrl-C [0]",
+            |o, given| put(&mut o.as_mut().loops, given.whole(0..=u64::MAX)))
+    }
+    const PACE: Opt<O> = Opt::new(None, "pace", value("TIME"), "from one ping to the next; 0ms for back to back [200ms]",
+        |o: &mut O, given| put(&mut o.as_mut().pace, pace(given.text()))).ours();
+}
+
+fn pace(text: &str) -> Result<Duration, Refusal> {
     parse_duration(text).map_err(|error| Refusal::Usage(format!("--pace {text}: {error}")))
 }
 
-/// The number of an option, 0 meaning for ever.
-fn count(given: &Given) -> Result<u64, Refusal> {
-    let text = given.value.as_deref().unwrap_or_default();
-    let whole = number(text).filter(|(_, whole)| *whole).and_then(|(number, _)| u64::try_from(number).ok());
-    whole.ok_or_else(|| Refusal::Usage(format!("{} {text} is no number", given.spec.name())))
-}
-
 /// Answers where a call was refused; other errors are passed on.
-fn settle(name: &str, specs: &[Spec], outcome: Result<u8>) -> Result<u8> {
+fn settle<O>(name: &str, table: &[Opt<O>], outcome: Result<u8>) -> Result<u8> {
     let refusal = match outcome {
         Ok(code) => return Ok(code),
         Err(error) => error.downcast::<Refusal>()?,
     };
     match refusal {
         Refusal::Help => {
-            print(&usage(name, specs));
+            print(&usage(name, table));
             return Ok(0);
         }
-        Refusal::Usage(text) => eprintln!("{name}: {text}\n{}", usage(name, specs)),
+        Refusal::Usage(text) => eprintln!("{name}: {text}\n{}", usage(name, table)),
         Refusal::Fatal(text) => eprintln!("latscope: {name}: {text}"),
     }
     Ok(1)
 }
 
-fn usage(name: &str, specs: &[Spec]) -> String {
-    let mut text = format!("Usage:\n{name} <options>\n\n");
-    for spec in specs {
-        let _ = writeln!(text, "{:<28} {}", spec.forms(), spec.help);
-    }
-    text + "\nThis is latscope, with the options and the output of the benchmark of MCS.\n"
+fn usage<O>(name: &str, table: &[Opt<O>]) -> String {
+    let lines = |whose| lines(table, whose, "", 28);
+    let (theirs, ours) = (lines(Whose::Theirs), lines(Whose::Ours));
+    format!(
+        "Usage:\n{name} <options>\n\n{theirs}{ours}\n\
+         This is latscope, with the options and the output of the benchmark of MCS.\n"
+    )
 }
 
 /// Says what the figures do not.
@@ -84,9 +95,9 @@ fn note(name: &str, text: &str) {
 }
 
 /// How many pings there are, and how far apart.
-fn times(loops: u64, pace: Duration) -> String {
-    let count = if loops == 0 { "without end".to_owned() } else { counted(loops, "time") };
-    format!("{count}, {} apart", format_time(pace.as_nanos() as f64))
+fn times(pings: &Pings) -> String {
+    let count = if pings.loops == 0 { "without end".to_owned() } else { counted(pings.loops, "time") };
+    format!("{count}, {} apart", format_time(pings.pace.as_nanos() as f64))
 }
 
 fn signals() -> Result<Signals> {

@@ -1,14 +1,13 @@
 //! Pings one after the other over whatever channel, each of them verified.
 
 use super::text::Trips;
-use super::{note, pause};
+use super::{Pings, note, pause};
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
 use latscope_exchange::remote::{Channel, Failure};
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::signal::Signals;
 use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
-use std::time::Duration;
 
 /// Time for a ping to come back; later it is lost.
 const TIMEOUT: u64 = 1_000_000_000;
@@ -60,8 +59,7 @@ impl<'a> Pinger<'a> {
     /// The remote is gone.
     pub fn repeat(
         &mut self,
-        loops: u64,
-        pace: Duration,
+        pings: &Pings,
         signals: &Signals,
         mut show: impl FnMut(&Trips),
     ) -> Result<(Trips, bool)> {
@@ -71,10 +69,10 @@ impl<'a> Pinger<'a> {
                 trips.add(ns);
                 show(&trips);
             }
-            if self.number == loops {
+            if self.number == pings.loops {
                 return Ok((trips, false));
             }
-            if pause(signals, pace)? {
+            if pause(signals, pings.pace)? {
                 return Ok((trips, true));
             }
         }

@@ -1,10 +1,10 @@
 //! `pty_test`: ping and bandwidth over a terminal that leads to an echo.
 
-use super::super::rt::arguments::{self, Given, Spec};
 use super::super::rt::{Refusal, environment};
 use super::pings::{Message, Pinger};
 use super::text::Rates;
-use super::{Lines, PACE, PACE_OPTION, count, note, pace, settle, signals, text, times};
+use super::{Lines, Pings, note, settle, signals, text, times};
+use crate::getopt::{self, FLAG, Given, Opt, on, put, value};
 use anyhow::Result;
 use latscope_core::plan::Params;
 use latscope_exchange::remote::{Channel, Failure, Order, tty};
@@ -23,14 +23,15 @@ use std::time::Duration;
 pub const NAME: &str = "pty_test";
 
 /// Its options.
-pub static SPECS: &[Spec] = &[
-    Spec::value(Some('P'), "path", "PATH", "the terminal; it may stand alone, too"),
-    Spec::flag(Some('p'), "ping", "pings of 12 bytes: what is done if nothing else is asked for"),
-    Spec::value(Some('l'), "loop", "N", "how many; 0 for as many as there come until Ctrl-C [0]"),
-    Spec::flag(Some('b'), "bandwidth", "blocks of 1024 bytes, as many as go through"),
-    Spec::value(Some('t'), "time", "S", "for so many seconds [10]"),
-    Spec::flag(Some('h'), "help", "this text"),
-    PACE_OPTION,
+#[rustfmt::skip]
+pub static SPECS: &[Opt<Options>] = &[
+    Opt::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| put(&mut o.path, Ok(given.text().to_owned()))),
+    Opt::new(Some('p'), "ping", FLAG, "pings of 12 bytes: what is done if nothing else is asked for", |o, _| on(&mut o.ping)),
+    Opt::loops(Some('l')),
+    Opt::new(Some('b'), "bandwidth", FLAG, "blocks of 1024 bytes, as many as go through", |o, _| on(&mut o.bandwidth)),
+    Opt::new(Some('t'), "time", value("S"), "for so many seconds [10]", time),
+    Opt::HELP,
+    Opt::PACE,
 ];
 
 const MILLISECOND: u64 = 1_000_000;
@@ -49,14 +50,20 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Options {
     /// The terminal.
     pub path: String,
-    /// `--bandwidth`, and not `--ping`.
+    /// `--ping`.
+    pub ping: bool,
+    /// `--bandwidth`: both at once is a ping.
     pub bandwidth: bool,
-    /// Pings; 0 for ever.
-    pub loops: u64,
+    /// The pings.
+    pub pings: Pings,
     /// Time for bandwidth.
     pub time: Duration,
-    /// From one ping to the next.
-    pub pace: Duration,
+}
+
+impl AsMut<Pings> for Options {
+    fn as_mut(&mut self) -> &mut Pings {
+        &mut self.pings
+    }
 }
 
 impl Options {
@@ -65,15 +72,11 @@ impl Options {
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
     pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        let words = arguments::read(SPECS, arguments)?;
-        let time = Duration::from_secs(10);
-        let mut options = Options { path: String::new(), bandwidth: false, loops: 0, time, pace: PACE };
-        for given in &words.options {
-            options.accept(given)?;
-        }
-        // Both at once is a ping.
-        options.bandwidth &= words.options.iter().all(|given| given.spec.long != "ping");
-        match (&words.operands[..], options.path.is_empty()) {
+        let (time, pings) = (Duration::from_secs(10), Pings::default());
+        let mut options = Options { path: String::new(), ping: false, bandwidth: false, pings, time };
+        let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
+        options.bandwidth &= !std::mem::take(&mut options.ping);
+        match (&operands[..], options.path.is_empty()) {
             ([], false) => {}
             ([path], true) => options.path.clone_from(path),
             ([], true) => return Err(Refusal::Usage("the terminal is needed: --path /dev/pts/N".to_owned())),
@@ -81,22 +84,13 @@ impl Options {
         }
         Ok(options)
     }
+}
 
-    fn accept(&mut self, given: &Given) -> Result<(), Refusal> {
-        match given.spec.long {
-            "path" => self.path = given.value.clone().unwrap_or_default(),
-            "ping" => {}
-            "bandwidth" => self.bandwidth = true,
-            "loop" => self.loops = count(given)?,
-            "pace" => self.pace = pace(given)?,
-            // As there, 0 is the usual time.
-            "time" => match count(given)? {
-                0 => {}
-                seconds => self.time = Duration::from_secs(seconds),
-            },
-            _ => return Err(Refusal::Help),
-        }
-        Ok(())
+/// As there, 0 is the usual time.
+fn time(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+    match given.whole(0..=u64::MAX)? {
+        0 => Ok(()),
+        seconds => put(&mut options.time, Ok(Duration::from_secs(seconds))),
     }
 }
 
@@ -112,7 +106,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 fn carry_out(options: &Options) -> Result<u8> {
     let (what, time) = match options.bandwidth {
         true => ("bandwidth".to_owned(), Some(options.time.as_nanos() as u64)),
-        false => (format!("ping, {}", times(options.loops, options.pace)), None),
+        false => (format!("ping, {}", times(&options.pings)), None),
     };
     if environment::shows(NAME, "remote", format!("{what}, {}", options.path), time) {
         return Ok(0);
@@ -134,8 +128,7 @@ fn carry_out(options: &Options) -> Result<u8> {
 fn ping(channel: &mut dyn Channel, options: &Options, signals: &Signals) -> Result<u8> {
     let mut lines = Lines::new();
     let mut pinger = Pinger::new(channel, Message::Text);
-    let outcome =
-        pinger.repeat(options.loops, options.pace, signals, |trips| lines.show(text::pty_pings(trips)));
+    let outcome = pinger.repeat(&options.pings, signals, |trips| lines.show(text::pty_pings(trips)));
     lines.end();
     pinger.tell(NAME);
     let (trips, interrupted) = outcome?;
@@ -257,9 +250,12 @@ mod tests {
     #[test]
     fn the_documented_calls_are_understood() {
         let bare = read("/dev/pts/0").unwrap();
-        assert_eq!((bare.path.as_str(), bare.bandwidth, bare.loops), ("/dev/pts/0", false, 0));
+        assert_eq!((bare.path.as_str(), bare.bandwidth, bare.pings.loops), ("/dev/pts/0", false, 0));
         assert_eq!(read("--path /dev/pts/0 --ping").unwrap(), bare);
-        assert_eq!(read("-P/dev/pts/0 -p -l 10").unwrap(), Options { loops: 10, ..bare.clone() });
+        assert_eq!(
+            read("-P/dev/pts/0 -p -l 10").unwrap(),
+            Options { pings: Pings { loops: 10, ..Pings::default() }, ..bare.clone() }
+        );
         let bandwidth = Options { bandwidth: true, ..bare.clone() };
         assert_eq!(read("--path /dev/pts/0 --bandwidth").unwrap(), bandwidth);
         let time = Duration::from_secs(20);

@@ -1,28 +1,30 @@
 //! What the programs say on the standard streams.
 
 use super::Refusal;
-use super::arguments::{self, Spec};
+use super::options;
+use crate::getopt::Opt;
 use crate::names;
 use anyhow::Result;
 use latscope_core::report::{Measurement, Support};
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
 
+/// The version that the programs print.
+pub(super) const VERSION: &str = "2.40";
+
 /// A program as its words name it.
-pub struct Voice {
+pub struct Voice<O: 'static> {
     /// Its name.
     pub name: &'static str,
-    /// The version it prints.
-    pub version: &'static str,
     /// Its options.
-    pub specs: &'static [Spec],
+    pub table: &'static [Opt<O>],
 }
 
-impl Voice {
+impl<O> Voice<O> {
     /// Answers a call that is not carried out; returns the exit code.
     /// cyclictest's own for an unknown option is 0, which no script can notice.
     pub fn answer(&self, refusal: &Refusal) -> u8 {
-        let usage = || print(&arguments::usage(self.name, self.version, self.specs));
+        let usage = || print(&options::usage(self.name, self.table));
         match refusal {
             Refusal::Help => {
                 usage();

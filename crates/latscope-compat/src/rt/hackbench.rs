@@ -1,8 +1,8 @@
 //! `hackbench`, by [`message_groups`](latscope_host::message_groups).
 
-use super::arguments::{self, Given, Spec, number};
 use super::console::Voice;
 use super::{Refusal, environment};
+use crate::getopt::{self, FLAG, Opt, on, put, value};
 use anyhow::{Context, Result};
 use latscope_host::message_groups::{MessageGroups, Wire, open_many};
 use latscope_host::stdout::print;
@@ -10,20 +10,24 @@ use latscope_os::sched;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-const VOICE: Voice = Voice { name: "hackbench", version: "2.40", specs: SPECS };
+const VOICE: Voice<Options> = Voice { name: "hackbench", table: SPECS };
 
 /// Its options.
-pub static SPECS: &[Spec] = &[
-    Spec::value(Some('f'), "fds", "N", "senders of a group, and as many receivers [20]"),
-    Spec::flag(Some('F'), "fifo", "SCHED_FIFO for the main thread, once the others are there"),
-    Spec::value(Some('g'), "groups", "N", "number of groups [10]"),
-    Spec::flag(Some('h'), "help", "this text"),
-    Spec::value(Some('l'), "loops", "N", "messages from each sender to each receiver [100]"),
-    Spec::flag(Some('p'), "pipe", "over pipes instead of sockets"),
-    Spec::flag(Some('i'), "inet", "over TCP instead of sockets"),
-    Spec::value(Some('s'), "datasize", "BYTES", "size of a message [100]"),
-    Spec::flag(Some('T'), "threads", "threads"),
-    Spec::flag(Some('P'), "process", "processes: the default"),
+#[rustfmt::skip]
+pub static SPECS: &[Opt<Options>] = &[
+    Opt::new(Some('f'), "fds", value("N"), "senders of a group, and as many receivers [20]",
+        |o, given| put(&mut o.message_groups.size, given.whole(1..=100_000))),
+    Opt::new(Some('F'), "fifo", FLAG, "SCHED_FIFO for the main thread, once the others are there", |o, _| on(&mut o.fifo)),
+    Opt::new(Some('g'), "groups", value("N"), "number of groups [10]", |o, given| put(&mut o.message_groups.groups, given.whole(1..=100_000))),
+    Opt::HELP,
+    Opt::new(Some('l'), "loops", value("N"), "messages from each sender to each receiver [100]",
+        |o, given| put(&mut o.message_groups.messages, given.whole(1..=u64::MAX >> 32))),
+    Opt::new(Some('p'), "pipe", FLAG, "over pipes instead of sockets", |o, _| wire(o, Wire::Pipe)),
+    Opt::new(Some('i'), "inet", FLAG, "over TCP instead of sockets", |o, _| wire(o, Wire::Tcp)),
+    Opt::new(Some('s'), "datasize", value("BYTES"), "size of a message [100]",
+        |o, given| put(&mut o.message_groups.bytes, given.whole(1..=1 << 30).map(|bytes| bytes as usize))),
+    Opt::new(Some('T'), "threads", FLAG, "threads", |o, _| on(&mut o.message_groups.threads)),
+    Opt::new(Some('P'), "process", FLAG, "processes: the default", |o, _| put(&mut o.message_groups.threads, Ok(false))),
 ];
 
 /// What a call asks for.
@@ -43,53 +47,22 @@ impl Options {
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
     pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        let words = arguments::read(SPECS, arguments)?;
-        let message_groups = MessageGroups {
-            groups: 10,
-            size: 20,
-            messages: 100,
-            bytes: 100,
-            wire: Wire::Socket,
-            threads: false,
-        };
+        let (groups, size, messages, bytes) = (10, 20, 100, 100);
+        let message_groups =
+            MessageGroups { groups, size, messages, bytes, wire: Wire::Socket, threads: false };
         let mut options = Options { message_groups, fifo: false, notes: Vec::new() };
-        for given in &words.options {
-            options.accept(given)?;
-        }
-        for operand in &words.operands {
-            options.notes.push(format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T"));
-        }
+        let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
+        let note = |operand| format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T");
+        options.notes = operands.iter().map(note).collect();
         Ok(options)
-    }
-
-    fn accept(&mut self, given: &Given) -> Result<(), Refusal> {
-        let message_groups = &mut self.message_groups;
-        match given.spec.long {
-            "fds" => message_groups.size = count(given, 100_000)?,
-            "groups" => message_groups.groups = count(given, 100_000)?,
-            "loops" => message_groups.messages = count(given, u64::MAX >> 32)?,
-            "datasize" => message_groups.bytes = count(given, 1 << 30)? as usize,
-            "pipe" | "inet" => {
-                let wire = if given.spec.long == "pipe" { Wire::Pipe } else { Wire::Tcp };
-                if ![Wire::Socket, wire].contains(&message_groups.wire) {
-                    return Err(Refusal::Usage("-p and -i exclude each other".to_owned()));
-                }
-                message_groups.wire = wire;
-            }
-            "threads" => message_groups.threads = true,
-            "process" => message_groups.threads = false,
-            "fifo" => self.fifo = true,
-            _ => return Err(Refusal::Help),
-        }
-        Ok(())
     }
 }
 
-fn count(given: &Given, most: u64) -> Result<u64, Refusal> {
-    let (name, text) = (given.spec.name(), given.value.as_deref().unwrap_or_default());
-    let wrong = || Refusal::Usage(format!("{name} {text} is no number from 1 to {most}"));
-    let whole = number(text).filter(|(_, whole)| *whole).and_then(|(number, _)| u64::try_from(number).ok());
-    whole.filter(|number| (1..=most).contains(number)).ok_or_else(wrong)
+fn wire(options: &mut Options, wire: Wire) -> Result<(), Refusal> {
+    if ![Wire::Socket, wire].contains(&options.message_groups.wire) {
+        return Err(Refusal::Usage("-p and -i exclude each other".to_owned()));
+    }
+    put(&mut options.message_groups.wire, Ok(wire))
 }
 
 /// The lines before it begins.
@@ -159,8 +132,9 @@ mod tests {
     #[test]
     fn every_option_is_understood() {
         let usual = read("").unwrap();
-        for spec in SPECS.iter().filter(|spec| !["help", "process"].contains(&spec.long)) {
-            let value = if matches!(spec.takes, arguments::Takes::Value) { "=7" } else { "" };
+        let specs = SPECS.iter().map(|option| &option.spec);
+        for spec in specs.filter(|spec| !["help", "process"].contains(&spec.long)) {
+            let value = if matches!(spec.takes, getopt::Takes::Value) { "=7" } else { "" };
             assert_ne!(read(&format!("--{}{value}", spec.long)).unwrap(), usual, "--{}", spec.long);
         }
         assert_eq!(read("-T -P").unwrap(), usual);

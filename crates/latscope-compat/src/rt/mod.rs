@@ -6,11 +6,11 @@
 //! program's `run` joins them. What differs is in `docs/cyclictest.md` and
 //! `docs/rt-ipc.md`.
 
-pub mod arguments;
 pub mod cyclicdeadline;
 pub mod cyclictest;
 pub mod hackbench;
 pub mod json;
+pub mod options;
 pub mod oslat;
 pub mod pairs;
 pub mod row;

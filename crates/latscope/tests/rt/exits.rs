@@ -130,19 +130,19 @@ fn without_the_right_to_a_priority_it_ends_and_without_a_priority_it_runs() {
 
 #[test]
 fn every_option_is_documented() {
-    use latscope_compat::rt::arguments::Spec;
     use latscope_compat::rt::{TOOLS, cyclicdeadline, cyclictest, hackbench, oslat, pairs};
     let page = include_str!("../../../../docs/cyclictest.md");
     let ipc = include_str!("../../../../docs/rt-ipc.md");
-    let specs: [&[Spec]; 3] =
-        [cyclictest::options::SPECS, oslat::options::SPECS, cyclicdeadline::options::SPECS];
-    for spec in specs.into_iter().flatten() {
+    let specs = cyclictest::options::SPECS.iter().map(|option| &option.spec);
+    let specs = specs.chain(oslat::options::SPECS.iter().map(|option| &option.spec));
+    for spec in specs.chain(cyclicdeadline::options::SPECS.iter().map(|option| &option.spec)) {
         let name = if spec.long.is_empty() { spec.name() } else { format!("--{}", spec.long) };
         assert!(page.contains(&name), "docs/cyclictest.md says nothing of {name}");
     }
     let programs =
         [&pairs::PMQTEST, &pairs::PTSEMATEST, &pairs::SIGNALTEST, &pairs::SIGWAITTEST, &pairs::SVSEMATEST];
-    for spec in programs.iter().flat_map(|program| program.specs()).chain(hackbench::SPECS) {
+    let specs = programs.iter().flat_map(|program| program.specs()).map(|option| &option.spec);
+    for spec in specs.chain(hackbench::SPECS.iter().map(|option| &option.spec)) {
         assert!(ipc.contains(&format!("--{}", spec.long)), "docs/rt-ipc.md says nothing of --{}", spec.long);
     }
     assert!(TOOLS.is_sorted_by(|a, b| a.name < b.name));

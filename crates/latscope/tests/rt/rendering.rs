@@ -52,7 +52,7 @@ fn transcript(words: &str) -> String {
     let plan = setup::plan(&options, &machine(), None).unwrap();
     let step = &plan.steps[0];
     let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of).collect();
-    let broken = options.break_above == Some(1);
+    let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
     let linear = step.periodic.as_ref().unwrap().linear;
     let rows: Vec<Row> = (0..fixed.len() as u32).map(|thread| row(4000 + thread, cycles)).collect();
@@ -71,16 +71,22 @@ fn transcript(words: &str) -> String {
         format!("# /dev/cpu_dma_latency set to {}us\n", options.latency)
     };
     let frames = frames(&options, &fixed, &outcome.rows);
-    let json = options.json.as_ref().map_or(String::new(), |_| {
-        let head = Head::here("cyclictest", &arguments, options.release.printed(), SystemTime::UNIX_EPOCH);
+    let json = options.common.json.as_ref().map_or(String::new(), |_| {
+        let head =
+            Head::here("cyclictest", &arguments, options.common.release.printed(), SystemTime::UNIX_EPOCH);
         let threads = (&fixed[..], &outcome.rows[..]);
-        head.file(&json::threads((options.release, options.unit), &machine(), threads, &outcome.records))
+        head.file(&json::threads(
+            (options.common.release, options.unit),
+            &machine(),
+            threads,
+            &outcome.records,
+        ))
     });
     cpus + &held + &intervals + &lines + &frames + &json + &page::end(&options, &fixed, &outcome)
 }
 
 fn frames(options: &Options, fixed: &[Fixed], rows: &[Row]) -> String {
-    if options.quiet || options.verbose {
+    if options.common.quiet || options.verbose {
         return String::new();
     }
     let frame = |rows: &[Row]| {
@@ -103,7 +109,7 @@ fn oslat(words: &str) -> String {
         text::Core { cpu, counts, min: 1, max: 70, mean: 0.0301, seconds: 1.0 }
     };
     let cores: Vec<text::Core> = vec![core(0)];
-    let json = options.json.as_ref().map_or(String::new(), |_| {
+    let json = options.common.json.as_ref().map_or(String::new(), |_| {
         let head = Head::here("oslat", &[], "2.40", SystemTime::UNIX_EPOCH);
         head.file(&text::json(&options, 2597, &cores))
     });
@@ -137,7 +143,7 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
     let options = program.options(&arguments).unwrap();
     let rules = program.rules(&options, &machine()).unwrap();
-    let broken = options.break_above == Some(1);
+    let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
     let one = |thread: u32| Figures {
         thread,
@@ -159,7 +165,7 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
     let lines = if circle { text::circle(options.priority, &all) } else { text::pairs(&pairs, timeouts) };
     let (up, down) = (text::up(endpoints), text::down(endpoints + 2));
     let load = "0.50 0.60 0.70 1/100 4001";
-    let drawn = match (options.quiet, options.verbose, circle) {
+    let drawn = match (options.common.quiet, options.verbose, circle) {
         (_, true, _) => (0..cycles).map(|cycle| text::sample(cycle, 17_000)).collect::<String>() + &lines,
         (true, ..) => lines,
         (.., true) => {
@@ -169,7 +175,8 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
         (.., false) => format!("{lines}{up}{lines}{up}{down}"),
     };
     let json = if circle { text::circle_json(&all) } else { text::pairs_json(&pairs, timeouts) };
-    let json = options.json.map(|_| Head::here(name, &arguments, "2.40", SystemTime::UNIX_EPOCH).file(&json));
+    let json =
+        options.common.json.map(|_| Head::here(name, &arguments, "2.40", SystemTime::UNIX_EPOCH).file(&json));
     let broken = if broken && circle { text::broken(0) } else { String::new() };
     broken + &drawn + &json.unwrap_or_default()
 }

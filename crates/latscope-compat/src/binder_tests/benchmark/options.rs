@@ -3,8 +3,9 @@
 use super::Bench;
 use super::filter::Filter;
 use super::runs::{Kind, Run};
-use crate::binder_tests::words::{self, Common, SWITCH, Spec, number, option, switch};
-use anyhow::{Context, Result, bail};
+use crate::binder_tests::words::{self, Common, SWITCH, number, option, switch};
+use crate::getopt::{Given, Opt, Takes, put, value};
+use crate::rt::Refusal;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -55,45 +56,9 @@ pub struct Options {
     pub common: Common,
 }
 
-const FORMAT: &str = "console|json|csv";
-
-/// All of them.
-static SPECS: [Spec; 17] = [
-    option("-m", "PASSTHROUGH", "call within the process; any other word: over hwbinder"),
-    option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing"),
-    option("--benchmark_filter", "REGEX", "only those that match; -REGEX: that do not"),
-    option("--benchmark_min_time", "T", "seconds of each, as 0.5 or 0.5s, or calls, as 100x [0.5]"),
-    option("--benchmark_repetitions", "N", "so many rounds over all of them [1]"),
-    option("--benchmark_report_aggregates_only", SWITCH, "of repetitions only mean, median, stddev, cv"),
-    option("--benchmark_display_aggregates_only", SWITCH, "the same, but the file has all"),
-    option("--benchmark_format", FORMAT, "of stdout [console]"),
-    option("--benchmark_out", "FILE", "write them to a file, too"),
-    option("--benchmark_out_format", FORMAT, "of that file [json]"),
-    option("--benchmark_color", "auto|true|false", "no effect: there is no colour"),
-    option("--benchmark_counters_tabular", SWITCH, "no effect: there are no counters"),
-    option(
-        "--benchmark_enable_random_interleaving",
-        SWITCH,
-        "no effect: repetitions are rounds over all of them",
-    ),
-    option("--benchmark_min_warmup_time", "S", "no effect: the first 100 calls are never recorded"),
-    option("--benchmark_dry_run", SWITCH, "one call of each"),
-    option("--benchmark_time_unit", "ns", "only ns"),
-    option("--v", "N", "no effect"),
-];
-
-/// Those that a program has.
-pub fn specs(bench: &Bench) -> &'static [Spec] {
-    if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
-}
-
-impl Options {
-    /// Reads a call.
-    ///
-    /// # Errors
-    /// A flag that is none, or a value that cannot be.
-    pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<Options> {
-        let mut options = Options {
+impl Default for Options {
+    fn default() -> Options {
+        Options {
             format: Format::Console,
             filter: None,
             repetitions: 1,
@@ -105,34 +70,61 @@ impl Options {
             list: false,
             passthrough: false,
             common: Common::default(),
-        };
-        for (name, value) in words::read(specs(bench), arguments)? {
-            if !options.common.accept(name, &value)? {
-                options.accept(name, &value)?;
-            }
         }
-        Ok(options)
     }
+}
 
-    fn accept(&mut self, name: &'static str, value: &str) -> Result<()> {
-        match name {
-            "-m" => self.passthrough = value == "PASSTHROUGH",
-            "--benchmark_list_tests" => self.list = switch(name, value)?,
-            "--benchmark_filter" => self.filter = Filter::read(value)?,
-            "--benchmark_min_time" => self.length = length(value)?,
-            "--benchmark_repetitions" => self.repetitions = number(name, value, 1..=1000)?,
-            "--benchmark_report_aggregates_only" => self.aggregates_only = switch(name, value)?,
-            "--benchmark_display_aggregates_only" => self.display_aggregates_only = switch(name, value)?,
-            "--benchmark_format" => self.format = format(name, value)?,
-            "--benchmark_out" => self.out = Some(value.into()),
-            "--benchmark_out_format" => self.out_format = format(name, value)?,
-            "--benchmark_dry_run" if switch(name, value)? => self.length = Length::Iterations(1),
-            "--benchmark_time_unit" if value != "ns" => {
-                bail!("{name}={value}: only ns is covered")
-            }
-            _ => {}
-        }
-        Ok(())
+impl AsMut<Common> for Options {
+    fn as_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+const FORMAT: (Takes, &str) = value("console|json|csv");
+
+/// One that has no effect.
+const fn nothing(name: &'static str, takes: (Takes, &'static str), help: &'static str) -> Opt<Options> {
+    option(name, takes, help, |_, _| Ok(()))
+}
+
+/// All of them.
+#[rustfmt::skip]
+static SPECS: [Opt<Options>; 17] = [
+    option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
+        |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
+    option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing", |o, given| put(&mut o.list, switch(given))),
+    option("--benchmark_filter", value("REGEX"), "only those that match; -REGEX: that do not", |o, given| put(&mut o.filter, filter(given.text()))),
+    option("--benchmark_min_time", value("T"), "seconds of each, as 0.5 or 0.5s, or calls, as 100x [0.5]", |o, given| put(&mut o.length, length(given.text()))),
+    option("--benchmark_repetitions", value("N"), "so many rounds over all of them [1]", |o, given| put(&mut o.repetitions, number(given, 1..=1000))),
+    option("--benchmark_report_aggregates_only", SWITCH, "of repetitions only mean, median, stddev, cv",
+        |o, given| put(&mut o.aggregates_only, switch(given))),
+    option("--benchmark_display_aggregates_only", SWITCH, "the same, but the file has all",
+        |o, given| put(&mut o.display_aggregates_only, switch(given))),
+    option("--benchmark_format", FORMAT, "of stdout [console]", |o, given| put(&mut o.format, format(given))),
+    option("--benchmark_out", value("FILE"), "write them to a file, too", |o, given| put(&mut o.out, given.path())),
+    option("--benchmark_out_format", FORMAT, "of that file [json]", |o, given| put(&mut o.out_format, format(given))),
+    nothing("--benchmark_color", value("auto|true|false"), "no effect: there is no colour"),
+    nothing("--benchmark_counters_tabular", SWITCH, "no effect: there are no counters"),
+    nothing("--benchmark_enable_random_interleaving", SWITCH, "no effect: repetitions are rounds over all of them"),
+    nothing("--benchmark_min_warmup_time", value("S"), "no effect: the first 100 calls are never recorded"),
+    option("--benchmark_dry_run", SWITCH, "one call of each",
+        dry_run),
+    option("--benchmark_time_unit", value("ns"), "only ns", |_, given| time_unit(given)),
+    nothing("--v", value("N"), "no effect"),
+];
+
+/// Those that a program has.
+pub(crate) fn specs(bench: &Bench) -> &'static [Opt<Options>] {
+    if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
+}
+
+impl Options {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// A flag that is none, or a value that cannot be.
+    pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<Options, Refusal> {
+        words::read(specs(bench), Options::default(), arguments)
     }
 
     /// Whether a run is printed.
@@ -150,24 +142,46 @@ impl Options {
     }
 }
 
-fn format(name: &str, word: &str) -> Result<Format> {
-    match word {
+fn format(given: &Given) -> Result<Format, Refusal> {
+    match given.text() {
         "console" => Ok(Format::Console),
         "json" => Ok(Format::Json),
         "csv" => Ok(Format::Csv),
-        _ => bail!("{name} is console, json or csv, not {word:?}"),
+        word => Err(Refusal::Usage(format!("{} is console, json or csv, not {word:?}", given.name))),
     }
 }
 
-/// `0.5`, `0.5s`, `100x`.
-fn length(text: &str) -> Result<Length> {
-    let wrong = || format!("--benchmark_min_time takes seconds, as 0.5s, or calls, as 100x, not {text:?}");
-    if let Some(count) = text.strip_suffix('x') {
-        return Ok(Length::Iterations(count.parse().ok().filter(|count| *count > 0).with_context(wrong)?));
+fn dry_run(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+    if switch(given)? {
+        options.length = Length::Iterations(1);
     }
-    let seconds: f64 = text.strip_suffix('s').unwrap_or(text).parse().ok().with_context(wrong)?;
-    let possible = seconds > 0.0 && seconds <= 1e6;
-    possible.then_some(Length::Time((seconds * 1e9) as u64)).with_context(wrong)
+    Ok(())
+}
+
+fn time_unit(given: &Given) -> Result<(), Refusal> {
+    match given.text() {
+        "ns" => Ok(()),
+        unit => Err(Refusal::Usage(format!("{}={unit}: only ns is covered", given.name))),
+    }
+}
+
+fn filter(text: &str) -> Result<Option<Filter>, Refusal> {
+    Filter::read(text).map_err(|error| Refusal::Usage(format!("{error:#}")))
+}
+
+/// `0.5`, `0.5s`, `100x`.
+fn length(text: &str) -> Result<Length, Refusal> {
+    let count = text.strip_suffix('x').map(|count| count.parse().ok().filter(|count| *count > 0));
+    let seconds = || text.strip_suffix('s').unwrap_or(text).parse().ok();
+    let time = || seconds().filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e6);
+    let length = match count {
+        Some(count) => count.map(Length::Iterations),
+        None => time().map(|seconds| Length::Time((seconds * 1e9) as u64)),
+    };
+    length.ok_or_else(|| {
+        let text = format!("--benchmark_min_time takes seconds, as 0.5s, or calls, as 100x, not {text:?}");
+        Refusal::Usage(text)
+    })
 }
 
 #[cfg(test)]
@@ -175,7 +189,7 @@ mod tests {
     use super::super::{BINDER, HWBINDER};
     use super::*;
 
-    fn read(line: &str) -> Result<Options> {
+    fn read(line: &str) -> Result<Options, Refusal> {
         Options::read(&HWBINDER, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 

@@ -1,8 +1,9 @@
 //! The options of the latency tests.
 
 use super::Test;
-use crate::binder_tests::words::{self, Common, Spec, number, option};
-use anyhow::Result;
+use crate::binder_tests::words::{self, Common, number, option};
+use crate::getopt::{FLAG, Opt, on, put, value};
+use crate::rt::Refusal;
 use std::ffi::OsString;
 
 /// What a call asks for.
@@ -26,41 +27,9 @@ pub struct Options {
     pub common: Common,
 }
 
-const BINDER: [Spec; 5] = [
-    option("-i", "N", "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]"),
-    option("-pair", "N", "pairs of a server and a client process [1]"),
-    option("-deadline_us", "US", "a call that takes longer is a miss [2500]"),
-    option("-v", "", "print who took part in each call, on stderr"),
-    option("-trace", "", "end at the first miss, and stop the trace that is being recorded"),
-];
-
-static HWBINDER: [Spec; 9] = {
-    let [iterations, pairs, deadline, verbose, trace] = BINDER;
-    [
-        iterations,
-        pairs,
-        option("-w", "N", "the same as -pair"),
-        deadline,
-        verbose,
-        trace,
-        option("-raw_data", "", "add all durations of SCHED_FIFO calls, ns"),
-        option("-m", "PASSTHROUGH", "call within the process; any other word: over hwbinder"),
-        option("-h", "", "this text"),
-    ]
-};
-
-/// Those that a program has.
-pub fn specs(test: &Test) -> &'static [Spec] {
-    if test.fuller { &HWBINDER } else { &BINDER }
-}
-
-impl Options {
-    /// Reads a call.
-    ///
-    /// # Errors
-    /// An option that is none, or a value that cannot be.
-    pub fn read(test: &Test, arguments: &[OsString]) -> Result<Options> {
-        let mut options = Options {
+impl Default for Options {
+    fn default() -> Options {
+        Options {
             iterations: 100,
             pairs: 1,
             deadline_us: 2500,
@@ -69,26 +38,56 @@ impl Options {
             raw_data: false,
             passthrough: false,
             common: Common::default(),
-        };
-        for (name, value) in words::read(specs(test), arguments)? {
-            if !options.common.accept(name, &value)? {
-                options.accept(name, &value)?;
-            }
         }
-        Ok(options)
     }
+}
 
-    fn accept(&mut self, name: &str, value: &str) -> Result<()> {
-        match name {
-            "-i" => self.iterations = number(name, value, 1..=1_000_000_000)?,
-            "-pair" | "-w" => self.pairs = number(name, value, 1..=1024)?,
-            "-deadline_us" => self.deadline_us = number(name, value, 0..=1_000_000_000)?,
-            "-m" => self.passthrough = value == "PASSTHROUGH",
-            "-v" => self.verbose = true,
-            "-trace" => self.trace = true,
-            _ => self.raw_data = true,
-        }
-        Ok(())
+impl AsMut<Common> for Options {
+    fn as_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+#[rustfmt::skip]
+const BINDER: [Opt<Options>; 5] = [
+    option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
+        |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000))),
+    option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
+    option("-deadline_us", value("US"), "a call that takes longer is a miss [2500]",
+        |o, given| put(&mut o.deadline_us, number(given, 0..=1_000_000_000))),
+    option("-v", FLAG, "print who took part in each call, on stderr", |o, _| on(&mut o.verbose)),
+    option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| on(&mut o.trace)),
+];
+
+#[rustfmt::skip]
+static HWBINDER: [Opt<Options>; 9] = {
+    let [iterations, pairs, deadline, verbose, trace] = BINDER;
+    [
+        iterations,
+        pairs,
+        option("-w", value("N"), "the same as -pair", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
+        deadline,
+        verbose,
+        trace,
+        option("-raw_data", FLAG, "add all durations of SCHED_FIFO calls, ns", |o, _| on(&mut o.raw_data)),
+        option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
+            |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
+        option("-h", FLAG, "this text", |o, _| on(&mut o.common.help)),
+    ]
+};
+
+/// Those that a program has.
+pub(crate) fn specs(test: &Test) -> &'static [Opt<Options>] {
+    if test.fuller { &HWBINDER } else { &BINDER }
+}
+
+impl Options {
+    /// Reads a call.
+    ///
+    /// # Errors
+    /// An option that is none, or a value that cannot be.
+    pub fn read(test: &Test, arguments: &[OsString]) -> Result<Options, Refusal> {
+        words::read(specs(test), Options::default(), arguments)
     }
 
     /// The deadline in ns.
@@ -103,7 +102,7 @@ mod tests {
     use super::*;
     use crate::binder_tests::words::Layout;
 
-    fn read(test: &Test, line: &str) -> Result<Options> {
+    fn read(test: &Test, line: &str) -> Result<Options, Refusal> {
         Options::read(test, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -111,14 +110,14 @@ mod tests {
     fn every_option_is_understood() {
         let usual = read(&HWBINDER, "").unwrap();
         assert_eq!((usual.iterations, usual.pairs, usual.deadline_ns()), (100, 1, 2_500_000));
-        for spec in specs(&HWBINDER).iter().chain(&words::OURS) {
-            let value = match spec.name {
+        for Opt { spec, .. } in specs(&HWBINDER).iter().chain(&Opt::OURS) {
+            let value = match spec.long {
                 "-m" => "PASSTHROUGH",
                 "--compat" => "8.0",
                 _ => "7",
             };
             let line =
-                if spec.value.is_empty() { spec.name.to_owned() } else { format!("{} {value}", spec.name) };
+                if spec.value.is_empty() { spec.long.to_owned() } else { format!("{} {value}", spec.long) };
             assert_ne!(read(&HWBINDER, &line).unwrap(), usual, "{line}");
         }
         assert_eq!(read(&HWBINDER, "-w 3").unwrap(), read(&HWBINDER, "-pair 3").unwrap());

@@ -1,6 +1,7 @@
 //! The options of `binderThroughputTest`.
 
-use crate::binder_tests::words::{self, Common, Spec, number, option};
+use crate::binder_tests::words::{self, Common, number, option};
+use crate::getopt::{FLAG, Opt, on, put, value};
 use anyhow::{Result, ensure};
 use std::ffi::OsString;
 
@@ -23,14 +24,30 @@ pub struct Options {
     pub common: Common,
 }
 
+impl Default for Options {
+    fn default() -> Options {
+        let (workers, iterations, most_us) = (2, 10_000, 50_000);
+        let common = Common::default();
+        Options { workers, iterations, payload: 0, pairs: false, most_us, training: false, common }
+    }
+}
+
+impl AsMut<Common> for Options {
+    fn as_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
 /// All of them.
-pub static SPECS: &[Spec] = &[
-    option("-w", "N", "workers [2]"),
-    option("-i", "N", "calls of each [10000]"),
-    option("-s", "N", "bytes of a request, and of its reply [0, which is 4]"),
-    option("-p", "", "half of the workers serve the other half"),
-    option("-m", "US", "say what share of the calls took longer [50000]"),
-    option("-t", "", "a round before, whose longest call, doubled, is taken for -m"),
+#[rustfmt::skip]
+pub(crate) static SPECS: &[Opt<Options>] = &[
+    option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, number(given, 1..=1024))),
+    option("-i", value("N"), "calls of each [10000]", |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000))),
+    option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| put(&mut o.payload, number(given, 0..=64 << 20))),
+    option("-p", FLAG, "half of the workers serve the other half", |o, _| on(&mut o.pairs)),
+    option("-m", value("US"), "say what share of the calls took longer [50000]",
+        |o, given| put(&mut o.most_us, number(given, 1..=1_000_000_000))),
+    option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| on(&mut o.training)),
 ];
 
 impl Options {
@@ -39,35 +56,10 @@ impl Options {
     /// # Errors
     /// An option that is none, or a value that cannot be.
     pub fn read(arguments: &[OsString]) -> Result<Options> {
-        let mut options = Options {
-            workers: 2,
-            iterations: 10_000,
-            payload: 0,
-            pairs: false,
-            most_us: 50_000,
-            training: false,
-            common: Common::default(),
-        };
-        for (name, value) in words::read(SPECS, arguments)? {
-            if !options.common.accept(name, &value)? {
-                options.accept(name, &value)?;
-            }
-        }
+        let options = words::read(SPECS, Options::default(), arguments)?;
         let even = !options.pairs || options.workers.is_multiple_of(2);
         ensure!(even, "-w {} cannot be split into pairs: choose an even number", options.workers);
         Ok(options)
-    }
-
-    fn accept(&mut self, name: &str, value: &str) -> Result<()> {
-        match name {
-            "-w" => self.workers = number(name, value, 1..=1024)?,
-            "-i" => self.iterations = number(name, value, 1..=1_000_000_000)?,
-            "-s" => self.payload = number(name, value, 0..=64 << 20)?,
-            "-m" => self.most_us = number(name, value, 1..=1_000_000_000)?,
-            "-p" => self.pairs = true,
-            _ => self.training = true,
-        }
-        Ok(())
     }
 
     /// How many workers call.
@@ -87,9 +79,9 @@ mod tests {
     #[test]
     fn every_option_is_understood() {
         let usual = read("").unwrap();
-        for spec in SPECS {
+        for Opt { spec, .. } in SPECS {
             let value = if spec.value.is_empty() { "" } else { " 8" };
-            assert_ne!(read(&format!("{}{value}", spec.name)).unwrap(), usual, "{}", spec.name);
+            assert_ne!(read(&format!("{}{value}", spec.long)).unwrap(), usual, "{}", spec.long);
         }
         assert_eq!((usual.callers(), read("-p -w 6").unwrap().callers()), (2, 3));
     }

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use text::Reservation;
 
-const VOICE: Voice = Voice { name: "cyclicdeadline", version: "2.40", specs: SPECS };
+const VOICE: Voice<Options> = Voice { name: "cyclicdeadline", table: SPECS };
 
 /// Carries out a call.
 ///
@@ -40,10 +40,10 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
-    VOICE.introduce(&options.notes);
+    VOICE.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
-    let marked = options.trace_mark && options.break_above.is_some();
+    let marked = options.common.trace_mark && options.common.break_above.is_some();
     let trace = marked.then(environment::trace_directory).transpose()?;
     let plan = plan(options, &machine, trace.as_deref())?;
     if names::shows(&plan) {
@@ -62,17 +62,17 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let rows = screen.rows;
     let broken = environment::first_exceedance(measured);
     print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
-    let written = options.json.as_ref().map_or(Ok(()), |path| {
-        let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
+    let written = options.common.json.as_ref().map_or(Ok(()), |path| {
+        let head = Head::here(VOICE.name, arguments, options.common.release.printed(), started);
         super::json::write(path, &head.file(&text::json(&rows)))
     });
     if let Err(error) = written {
         eprintln!("Failed to open the JSON file: {error}");
         return Ok(2);
     }
-    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
-    Ok(match options.strict_exit {
-        true => environment::strict_exit(options.break_above.is_some(), broken.is_some(), &report),
+    options.common.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    Ok(match options.common.strict_exit {
+        true => environment::strict_exit(options.common.break_above.is_some(), broken.is_some(), &report),
         false => 0,
     })
 }
@@ -90,7 +90,7 @@ fn early(measured: &[Measurement]) {
 
 fn histogram(options: &Options, measured: &[Measurement], rows: &[Row]) -> String {
     let Some(buckets) = options.histogram else { return String::new() };
-    let style = Style { release: options.release, summary_column: false, unit: Unit::Us };
+    let style = Style { release: options.common.release, summary_column: false, unit: Unit::Us };
     histogram::block(style, buckets, &environment::linear(measured), rows, None)
 }
 
@@ -121,11 +121,11 @@ fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Pl
         threads: (0..count).map(thread).collect(),
         periodic: rules(options),
         count: u64::MAX,
-        duration: options.duration.unwrap_or(u64::MAX),
+        duration: options.common.duration.unwrap_or(u64::MAX),
         conditions: Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None },
         seed: 1,
     };
-    Ok(environment::plan(setup.step(), VOICE.name, options.break_above.is_some(), trace, machine))
+    Ok(environment::plan(setup.step(), VOICE.name, options.common.break_above.is_some(), trace, machine))
 }
 
 fn rules(options: &Options) -> Periodic {
@@ -135,9 +135,9 @@ fn rules(options: &Options) -> Periodic {
         end: End::All,
         phase: Phase::Free,
         align_second: false,
-        threshold: options.break_above.map(|limit| above(limit, Unit::Us)),
-        stop_at_threshold: options.break_above.is_some(),
-        corrected: options.result.is_some(),
+        threshold: options.common.break_above.map(|limit| above(limit, Unit::Us)),
+        stop_at_threshold: options.common.break_above.is_some(),
+        corrected: options.common.result.is_some(),
         linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: 1000 }),
         stream: false,
     }
@@ -172,7 +172,15 @@ const FRAME: Duration = Duration::from_millis(100);
 impl<'a, W: Write> Screen<'a, W> {
     fn new(options: &Options, reserved: &'a [Reservation], out: W) -> Screen<'a, W> {
         let rows = vec![Row::default(); reserved.len()];
-        Screen { quiet: options.quiet, reserved, out, rows, introduced: false, drawn: None, gone: false }
+        Screen {
+            quiet: options.common.quiet,
+            reserved,
+            out,
+            rows,
+            introduced: false,
+            drawn: None,
+            gone: false,
+        }
     }
 
     fn print(&mut self, text: &str) {

@@ -1,20 +1,16 @@
 //! cyclicdeadline's options.
 
-use crate::rt::arguments::{self, Given, Spec, duration, number};
+use crate::getopt::{Opt, perhaps, put, value};
+use crate::rt::Refusal;
 use crate::rt::cpuset::is_set;
-use crate::rt::{Refusal, Release};
+use crate::rt::options::{self, Common};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// `-a`: `Some(None)` for a thread on each CPU.
     pub affinity: Option<Option<String>>,
-    /// `-b`, µs.
-    pub break_above: Option<u64>,
-    /// `-D`, ns.
-    pub duration: Option<u64>,
     /// `-i`, µs.
     pub interval: u64,
     /// `-s`, µs.
@@ -23,91 +19,74 @@ pub struct Options {
     pub threads: u64,
     /// `-h` of 2.10: buckets.
     pub histogram: Option<u64>,
-    /// `--json`.
-    pub json: Option<PathBuf>,
-    /// `-q`.
-    pub quiet: bool,
-    /// `--tracemark`.
-    pub trace_mark: bool,
-    /// `--compat`.
-    pub release: Release,
-    /// `--strict-exit`.
-    pub strict_exit: bool,
-    /// `--result`.
-    pub result: Option<PathBuf>,
-    /// Words on stderr.
-    pub notes: Vec<String>,
+    /// What others are asked, too.
+    pub common: Common,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            affinity: None,
-            break_above: None,
-            duration: None,
-            interval: 1000,
-            step: 500,
-            threads: 1,
-            histogram: None,
-            json: None,
-            quiet: false,
-            trace_mark: false,
-            release: Release::default(),
-            strict_exit: false,
-            result: None,
-            notes: Vec::new(),
-        }
+        let common = Common::default();
+        Options { affinity: None, interval: 1000, step: 500, threads: 1, histogram: None, common }
     }
 }
 
-const AFFINITY: Spec =
-    Spec::perhaps(Some('a'), "affinity", "SET", is_set, "a thread on each CPU; SET must be all");
-const BREAK: Spec = Spec::value(Some('b'), "breaktrace", "US", "end at the first latency above US");
-const DURATION: Spec =
-    Spec::value(Some('D'), "duration", "T", "seconds, or with m, h, d minutes, hours, days");
-const INTERVAL: Spec = Spec::value(Some('i'), "interval", "US", "period of the first thread [1000]");
-const JSON: Spec = Spec::value(None, "json", "FILE", "write the result as JSON; - is stdout");
-const STEP: Spec = Spec::value(Some('s'), "step", "US", "each further thread's period is longer by US [500]");
-const THREADS: Spec = Spec::value(Some('t'), "threads", "N", "number of threads [1]");
-const QUIET: Spec = Spec::flag(Some('q'), "quiet", "print only the end");
-const TRACE: Spec = Spec::flag(None, "tracemark", "with -b mark and stop the trace that you have started");
-const COMPAT: Spec = Spec::value(None, "compat", "2.4|2.10", "whose options and text [2.4]").ours();
-const STRICT: Spec = Spec::flag(None, "strict-exit", "exit code 2 when -b ended the run").ours();
-const RESULT: Spec = Spec::value(None, "result", "FILE", "save latscope's result too").ours();
+impl AsMut<Common> for Options {
+    fn as_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+#[rustfmt::skip]
+const AFFINITY: Opt<Options> = Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "a thread on each CPU; SET must be all",
+    |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
+#[rustfmt::skip]
+const INTERVAL: Opt<Options> = Opt::new(Some('i'), "interval", value("US"), "period of the first thread [1000]",
+    |o, given| put(&mut o.interval, given.positive()));
+#[rustfmt::skip]
+const STEP: Opt<Options> = Opt::new(Some('s'), "step", value("US"), "each further thread's period is longer by US [500]",
+    |o, given| put(&mut o.step, given.count()));
+#[rustfmt::skip]
+const THREADS: Opt<Options> = Opt::new(Some('t'), "threads", value("N"), "number of threads [1]",
+    |o, given| put(&mut o.threads, given.count().map(|count| count.max(1))));
+#[rustfmt::skip]
+const HISTOGRAM: Opt<Options> = Opt::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets of 1 us",
+    |o, given| put(&mut o.histogram, given.positive().map(|buckets| Some(buckets.min(1_000_000)))));
+const DURATION: Opt<Options> = Opt::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
+const COMPAT: Opt<Options> = Opt::COMPAT.saying("whose options and text [2.4]");
 
 /// Those of 2.4, then ours.
-pub static SPECS: &[Spec] = &[
+pub static SPECS: &[Opt<Options>] = &[
     AFFINITY,
-    BREAK,
+    Opt::BREAK,
     DURATION,
     INTERVAL,
-    JSON,
+    Opt::JSON,
     STEP,
     THREADS,
-    QUIET,
-    TRACE,
-    Spec::flag(Some('h'), "help", "this text"),
+    Opt::QUIET,
+    Opt::MARK,
+    Opt::HELP,
     COMPAT,
-    STRICT,
-    RESULT,
+    Opt::STRICT,
+    Opt::RESULT,
 ];
 
 /// Those of 2.10, where `-h` is a histogram.
-static SPECS_2_10: &[Spec] = &[
+static SPECS_2_10: &[Opt<Options>] = &[
     AFFINITY,
-    BREAK,
+    Opt::BREAK,
     DURATION,
     INTERVAL,
-    JSON,
+    Opt::JSON,
     STEP,
     THREADS,
-    QUIET,
-    TRACE,
-    Spec::value(Some('h'), "histogram", "US", "print a histogram with US buckets of 1 us"),
-    Spec::flag(None, "help", "this text"),
+    Opt::QUIET,
+    Opt::MARK,
+    HISTOGRAM,
+    Opt::LONG_HELP,
     COMPAT,
-    STRICT,
-    RESULT,
+    Opt::STRICT,
+    Opt::RESULT,
 ];
 
 impl Options {
@@ -118,55 +97,14 @@ impl Options {
     pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
         let newer = arguments.windows(2).any(|two| two[0] == "--compat" && two[1] == "2.10")
             || arguments.iter().any(|word| word == "--compat=2.10");
-        let words = arguments::read(if newer { SPECS_2_10 } else { SPECS }, arguments)?;
-        let mut options = Options::default();
-        for given in &words.options {
-            options.accept(given)?;
-        }
-        for operand in &words.operands {
-            options.notes.push(format!("{operand:?} is no option and is ignored"));
-        }
-        Ok(options)
+        options::read(if newer { SPECS_2_10 } else { SPECS }, Options::default(), arguments)
     }
-
-    fn accept(&mut self, given: &Given) -> Result<(), Refusal> {
-        let text = given.value.clone().unwrap_or_default();
-        match given.spec.long {
-            "affinity" => self.affinity = Some(given.value.clone()),
-            "breaktrace" => self.break_above = Some(count(given, &text)?).filter(|limit| *limit > 0),
-            "duration" => self.duration = Some(duration(&text)?).filter(|ns| *ns > 0),
-            "interval" => self.interval = positive(given, &text)?,
-            "step" => self.step = count(given, &text)?,
-            "threads" => self.threads = count(given, &text)?.max(1),
-            "histogram" => self.histogram = Some(positive(given, &text)?.min(1_000_000)),
-            "json" => self.json = Some(text.into()),
-            "result" => self.result = Some(text.into()),
-            "quiet" => self.quiet = true,
-            "tracemark" => self.trace_mark = true,
-            "strict-exit" => self.strict_exit = true,
-            "compat" => {
-                let wrong = || Refusal::Usage(format!("--compat={text} is neither 2.4 nor 2.10"));
-                self.release = Release::named(&text).ok_or_else(wrong)?;
-            }
-            _ => return Err(Refusal::Help),
-        }
-        Ok(())
-    }
-}
-
-fn count(given: &Given, text: &str) -> Result<u64, Refusal> {
-    let wrong = || Refusal::Usage(format!("{} {text} is no number", given.spec.name()));
-    number(text).and_then(|(number, _)| u64::try_from(number).ok()).ok_or_else(wrong)
-}
-
-fn positive(given: &Given, text: &str) -> Result<u64, Refusal> {
-    let zero = || Refusal::Usage(format!("{} {text} is not above 0", given.spec.name()));
-    Some(count(given, text)?).filter(|number| *number > 0).ok_or_else(zero)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::getopt::Takes;
 
     fn read(line: &str) -> Result<Options, Refusal> {
         Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
@@ -174,11 +112,12 @@ mod tests {
 
     #[test]
     fn every_option_is_understood() {
-        for spec in SPECS.iter().chain(SPECS_2_10).filter(|spec| spec.long != "help") {
+        let specs = SPECS.iter().chain(SPECS_2_10).map(|option| &option.spec);
+        for spec in specs.filter(|spec| spec.long != "help") {
             let value = if spec.long == "compat" { "2.10" } else { "7" };
             let compat = if spec.long == "histogram" { " --compat=2.10" } else { "" };
             let line = match spec.takes {
-                arguments::Takes::Value => format!("--{} {value}{compat}", spec.long),
+                Takes::Value => format!("--{} {value}{compat}", spec.long),
                 _ => format!("--{}", spec.long),
             };
             assert_ne!(read(&line).unwrap(), Options::default(), "{line}");

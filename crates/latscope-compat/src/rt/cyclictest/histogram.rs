@@ -20,7 +20,7 @@ pub struct Style {
 impl Style {
     /// What a call asks for.
     pub fn of(options: &Options) -> Style {
-        Style { release: options.release, summary_column: options.summary_column, unit: options.unit }
+        Style { release: options.common.release, summary_column: options.summary_column, unit: options.unit }
     }
 
     /// Older releases leave the column out where it would repeat the only one.

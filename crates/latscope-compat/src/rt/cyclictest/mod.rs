@@ -37,7 +37,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const VOICE: Voice = Voice { name: "cyclictest", version: "2.40", specs: SPECS };
+const VOICE: Voice<Options> = Voice { name: "cyclictest", table: SPECS };
 
 /// Exit code where the JSON cannot be written.
 const NO_JSON: u8 = 2;
@@ -53,11 +53,12 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     if !names::is_dry_run() {
-        options.notes.iter().for_each(|note| eprintln!("{note}"));
+        options.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
+    VOICE.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
-    let trace = (options.trace_mark && options.break_above.is_some())
+    let trace = (options.common.trace_mark && options.common.break_above.is_some())
         .then(environment::trace_directory)
         .transpose()?;
     let plan = setup::plan(options, &machine, trace.as_deref())?;
@@ -84,7 +85,11 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
         return Ok(1);
     }
     let written = write(options, arguments, started, &outcome, (&fixed, &report));
-    options.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+    options
+        .common
+        .result
+        .as_ref()
+        .map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
     Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
 }
 
@@ -191,9 +196,9 @@ fn write(
     (fixed, report): (&[status::Fixed], &Report),
 ) -> Option<u8> {
     let mut failure = None;
-    if let Some(path) = &options.json {
-        let head = Head::here(VOICE.name, arguments, options.release.printed(), started);
-        let style = (options.release, options.unit);
+    if let Some(path) = &options.common.json {
+        let head = Head::here(VOICE.name, arguments, options.common.release.printed(), started);
+        let style = (options.common.release, options.unit);
         let rest = json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
         if let Err(error) = super::json::write(path, &head.file(&rest)) {
             eprintln!("Failed to open '{}': {error}", path.display());
@@ -212,8 +217,10 @@ fn write(
 
 /// cyclictest's exit code, which says next to nothing, or ours.
 fn exit(options: &Options, outcome: &Outcome, report: &Report) -> u8 {
-    match options.strict_exit {
-        true => environment::strict_exit(options.break_above.is_some(), outcome.broken.is_some(), report),
+    match options.common.strict_exit {
+        true => {
+            environment::strict_exit(options.common.break_above.is_some(), outcome.broken.is_some(), report)
+        }
         false => 0,
     }
 }

@@ -34,7 +34,7 @@ pub struct Spikes {
 /// The text on stdout after the last frame and the JSON.
 pub fn end(options: &Options, fixed: &[Fixed], outcome: &Outcome) -> String {
     let mut text = String::new();
-    if options.quiet && options.histogram.is_none() {
+    if options.common.quiet && options.histogram.is_none() {
         text += &status::lines(options.unit, fixed, &outcome.rows, outcome.smi.as_deref());
     }
     text += &spikes(&outcome.spikes, options.unit);
@@ -64,7 +64,7 @@ fn spikes(spikes: &Spikes, unit: Unit) -> String {
 }
 
 fn threads(options: &Options, outcome: &Outcome) -> String {
-    if options.break_above.is_none() {
+    if options.common.break_above.is_none() {
         return String::new();
     }
     let mut text = String::from("# Thread Ids:");
@@ -92,6 +92,7 @@ pub fn preamble(options: &Options, fixed: &[Fixed], configured: usize, online: u
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rt::options::Common;
 
     fn outcome() -> Outcome {
         let row =
@@ -109,7 +110,10 @@ mod tests {
 
     #[test]
     fn a_break_names_the_thread_and_the_value() {
-        let options = Options { break_above: Some(10), quiet: true, ..Options::default() };
+        let options = Options {
+            common: Common { break_above: Some(10), quiet: true, ..Common::default() },
+            ..Options::default()
+        };
         let text = end(&options, &fixed(), &outcome());
         assert!(
             text.ends_with("# Thread Ids: 00812 00813\n# Break thread: 813\n# Break value: 15\n"),

@@ -78,7 +78,7 @@ impl<'a, W: Write> Screen<'a, W> {
 
     /// Whether frames are drawn at all.
     fn draws(&self) -> bool {
-        !self.options.quiet && !self.options.verbose
+        !self.options.common.quiet && !self.options.verbose
     }
 
     /// Counts of `--smi`.
@@ -190,6 +190,7 @@ impl<W: Write> Observer for Screen<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rt::options::Common;
     use latscope_bench::recorder::{Layout, Slots};
     use latscope_core::plan::Step;
     use latscope_core::report::Sampling;
@@ -239,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_quiet_draw_nothing_and_sleep() {
-        let options = Options { quiet: true, ..Options::default() };
+        let options = Options { common: Common { quiet: true, ..Common::default() }, ..Options::default() };
         assert_eq!(shown(&options, &[7000]), "");
         let screen = Screen::new(&options, &[], Places::default(), Vec::new());
         assert_eq!(screen.period(), Some(SELDOM));
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn the_status_goes_to_the_board_when_it_is_asked_for() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { quiet: true, ..Options::default() };
+        let options = Options { common: Common { quiet: true, ..Common::default() }, ..Options::default() };
         let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
         let places = Places { board: Board::create(Board::path(directory.path())).ok(), ..Places::default() };
         let mut screen = Screen::new(&options, &fixed, places, Vec::new());

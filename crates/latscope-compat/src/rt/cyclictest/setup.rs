@@ -26,7 +26,7 @@ pub fn setup(options: &Options, machine: &Machine) -> Result<Setup, Refusal> {
         threads: threads(options, machine)?,
         periodic: periodic(options),
         count: options.loops.unwrap_or(u64::MAX),
-        duration: options.duration.unwrap_or(u64::MAX),
+        duration: options.common.duration.unwrap_or(u64::MAX),
         conditions: Conditions {
             lock_memory: options.lock_memory,
             cpu_dma_latency: (!options.leave_system).then_some(options.latency),
@@ -108,9 +108,9 @@ fn periodic(options: &Options) -> Periodic {
             (Some(apart), false) => Phase::Aligned(apart * 1000),
         },
         align_second: options.second_aligned,
-        threshold: options.break_above.map(|limit| above(limit, options.unit)),
-        stop_at_threshold: options.break_above.is_some(),
-        corrected: options.result.is_some(),
+        threshold: options.common.break_above.map(|limit| above(limit, options.unit)),
+        stop_at_threshold: options.common.break_above.is_some(),
+        corrected: options.common.result.is_some(),
         linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: tick }),
         // Spikes are picked out of all samples: the threshold may be another.
         stream: options.verbose || options.spike.is_some(),
@@ -128,7 +128,7 @@ pub fn above(limit: u64, unit: Unit) -> u64 {
 /// As [`setup`].
 pub fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
     let step = setup(options, machine)?.step();
-    let plan = environment::plan(step, "cyclictest", options.break_above.is_some(), trace, machine);
+    let plan = environment::plan(step, "cyclictest", options.common.break_above.is_some(), trace, machine);
     Ok(Plan { timeline: options.timeline.clone(), ..plan })
 }
 

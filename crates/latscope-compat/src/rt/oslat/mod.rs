@@ -3,7 +3,7 @@
 pub mod options;
 pub mod text;
 
-use super::console::Voice;
+use super::console::{VERSION, Voice};
 use super::json::Head;
 use super::{Refusal, cpuset, environment};
 use crate::names;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use text::Core;
 
-const VOICE: Voice = Voice { name: "oslat", version: "2.40", specs: SPECS };
+const VOICE: Voice<Options> = Voice { name: "oslat", table: SPECS };
 
 /// Carries out a call.
 ///
@@ -41,12 +41,12 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 
 fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     if options.version || !names::is_dry_run() {
-        print(&format!("oslat V {}\n", VOICE.version));
+        print(&format!("oslat V {}\n", VERSION));
     }
     if options.version {
         return Ok(0);
     }
-    VOICE.introduce(&options.notes);
+    VOICE.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let planned = plan(options, &machine);
@@ -71,7 +71,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
         Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
         None => finish(options, arguments, started, &report, measured),
     };
-    options.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    options.common.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
     Ok(code)
 }
 
@@ -95,7 +95,7 @@ fn plan(options: &Options, machine: &Machine) -> Result<Plan, Refusal> {
     let input = PlanInput { values, ..PlanInput::default() };
     let request = Request {
         cpus: cpus.unwrap_or_default(),
-        duration: Some(options.duration),
+        duration: options.common.duration,
         on_threshold: options
             .trace_threshold
             .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() }),
@@ -153,7 +153,7 @@ fn cpu(m: &Measurement) -> u32 {
 }
 
 fn stopped(options: &Options, cpu: u32, ns: u64) -> u8 {
-    if !options.quiet {
+    if !options.common.quiet {
         print("Test starts...\n");
     }
     eprintln!(
@@ -161,7 +161,7 @@ fn stopped(options: &Options, cpu: u32, ns: u64) -> u8 {
         options.trace_threshold.unwrap_or(0),
         ns / 1000
     );
-    if options.strict_exit { 2 } else { 1 }
+    if options.common.strict_exit { 2 } else { 1 }
 }
 
 fn finish(
@@ -174,8 +174,8 @@ fn finish(
     let cores: Vec<Core> = measured.iter().map(|m| core(options, m)).collect();
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
     print(&text::after(options, megahertz, &cores));
-    let Some(path) = &options.json else { return exit(options, report) };
-    let head = Head::here(VOICE.name, arguments, VOICE.version, started);
+    let Some(path) = &options.common.json else { return exit(options, report) };
+    let head = Head::here(VOICE.name, arguments, VERSION, started);
     match super::json::write(path, &head.file(&text::json(options, megahertz, &cores))) {
         Ok(()) => exit(options, report),
         Err(error) => {
@@ -186,7 +186,7 @@ fn finish(
 }
 
 fn exit(options: &Options, report: &Report) -> u8 {
-    if options.strict_exit {
+    if options.common.strict_exit {
         environment::strict_exit(options.trace_threshold.is_some(), false, report)
     } else {
         0

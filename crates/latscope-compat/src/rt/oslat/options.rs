@@ -1,9 +1,9 @@
 //! oslat's options.
 
+use crate::getopt::{FLAG, Given, Opt, on, put, value};
 use crate::rt::Refusal;
-use crate::rt::arguments::{self, Given, Spec, duration, number};
+use crate::rt::options::{self, Common};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,17 +15,11 @@ pub struct Options {
     /// `-c`, as it was given.
     pub cpus: Option<String>,
     /// `-C`.
-    pub main_cpu: u32,
-    /// `-D`, ns.
-    pub duration: u64,
-    /// `--json`.
-    pub json: Option<PathBuf>,
+    pub main_cpu: u64,
     /// `-f`.
     pub priority: Option<u32>,
     /// `-m`, bytes.
     pub memory: u64,
-    /// `-q`.
-    pub quiet: bool,
     /// `-s`.
     pub single_preheat: bool,
     /// `-T`, µs.
@@ -34,12 +28,8 @@ pub struct Options {
     pub zero_omit: bool,
     /// `-v`.
     pub version: bool,
-    /// `--strict-exit`.
-    pub strict_exit: bool,
-    /// `--result`.
-    pub result: Option<PathBuf>,
-    /// Words on stderr.
-    pub notes: Vec<String>,
+    /// What others are asked, too; there is always a duration.
+    pub common: Common,
 }
 
 impl Default for Options {
@@ -49,41 +39,47 @@ impl Default for Options {
             bias: false,
             cpus: None,
             main_cpu: 0,
-            duration: 1_000_000_000,
-            json: None,
             priority: None,
             memory: 0,
-            quiet: false,
             single_preheat: false,
             trace_threshold: None,
             zero_omit: false,
             version: false,
-            strict_exit: false,
-            result: None,
-            notes: Vec::new(),
+            common: Common { duration: Some(1_000_000_000), ..Common::default() },
         }
     }
 }
 
+impl AsMut<Common> for Options {
+    fn as_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
 /// All of them, then ours.
-pub static SPECS: &[Spec] = &[
-    Spec::value(Some('b'), "bucket-size", "N", "buckets of 1 us, 4 to 1024 [32]"),
-    Spec::flag(Some('B'), "bias", "add the least time of a turn to all labels"),
-    Spec::value(Some('c'), "cpu-list", "SET", "CPUs to watch [all]"),
-    Spec::value(Some('C'), "cpu-main-thread", "CPU", "CPU of the thread that waits [0]"),
-    Spec::value(Some('D'), "duration", "T", "seconds, or with m, h, d minutes, hours, days [1]"),
-    Spec::value(None, "json", "FILE", "write the result as JSON; - is stdout"),
-    Spec::value(Some('f'), "rtprio", "PRIO", "SCHED_FIFO with this priority"),
-    Spec::value(Some('m'), "workload-mem", "SIZE", "no effect without a workload"),
-    Spec::flag(Some('q'), "quiet", "print only the end"),
-    Spec::flag(Some('s'), "single-preheat", "no effect: the clock needs no pre-heating"),
-    Spec::value(Some('T'), "trace-threshold", "US", "end at the first gap of US, mark and stop the trace"),
-    Spec::flag(Some('v'), "version", "print the version"),
-    Spec::value(Some('w'), "workload", "NAME", "no"),
-    Spec::flag(Some('z'), "zero-omit", "leave out rows of zeros"),
-    Spec::flag(Some('h'), "help", "this text"),
-    Spec::flag(None, "strict-exit", "exit code 2 when -T ended the run").ours(),
-    Spec::value(None, "result", "FILE", "save latscope's result too: quantiles, who took the time").ours(),
+#[rustfmt::skip]
+pub static SPECS: &[Opt<Options>] = &[
+    Opt::new(Some('b'), "bucket-size", value("N"), "buckets of 1 us, 4 to 1024 [32]",
+        |o, given| put(&mut o.buckets, within(given, 4..=1024, "Illegal bucket size"))),
+    Opt::new(Some('B'), "bias", FLAG, "add the least time of a turn to all labels", |o, _| on(&mut o.bias)),
+    Opt::new(Some('c'), "cpu-list", value("SET"), "CPUs to watch [all]", |o, given| put(&mut o.cpus, Ok(given.value.clone()))),
+    Opt::new(Some('C'), "cpu-main-thread", value("CPU"), "CPU of the thread that waits [0]",
+        |o, given| put(&mut o.main_cpu, within(given, 0..=65_535, "Illegal core for main thread"))),
+    Opt::new(Some('D'), "duration", value("T"), "seconds, or with m, h, d minutes, hours, days [1]", duration),
+    Opt::JSON,
+    Opt::new(Some('f'), "rtprio", value("PRIO"), "SCHED_FIFO with this priority",
+        |o, given| put(&mut o.priority, within(given, 1..=99, "Illegal RT priority").map(|priority| Some(priority as u32)))),
+    Opt::new(Some('m'), "workload-mem", value("SIZE"), "no effect without a workload", |o, given| put(&mut o.memory, memory(given.text()))),
+    Opt::QUIET,
+    Opt::new(Some('s'), "single-preheat", FLAG, "no effect: the clock needs no pre-heating", |o, _| on(&mut o.single_preheat)),
+    Opt::new(Some('T'), "trace-threshold", value("US"), "end at the first gap of US, mark and stop the trace",
+        |o, given| put(&mut o.trace_threshold, within(given, 1..=1 << 40, "Illegal trace threshold").map(Some))),
+    Opt::new(Some('v'), "version", FLAG, "print the version", |o, _| on(&mut o.version)),
+    Opt::new(Some('w'), "workload", value("NAME"), "no", |_, given| workload(given.text())),
+    Opt::new(Some('z'), "zero-omit", FLAG, "leave out rows of zeros", |o, _| on(&mut o.zero_omit)),
+    Opt::HELP,
+    Opt::STRICT.saying("exit code 2 when -T ended the run"),
+    Opt::RESULT.saying("save latscope's result too: quantiles, who took the time"),
 ];
 
 impl Options {
@@ -92,56 +88,20 @@ impl Options {
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
     pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        let words = arguments::read(SPECS, arguments)?;
-        let mut options = Options::default();
-        for given in &words.options {
-            options.accept(given)?;
-        }
-        for operand in &words.operands {
-            options.notes.push(format!("{operand:?} is no option and is ignored"));
-        }
-        Ok(options)
-    }
-
-    fn accept(&mut self, given: &Given) -> Result<(), Refusal> {
-        let text = given.value.clone().unwrap_or_default();
-        match given.spec.long {
-            "bucket-size" => self.buckets = within(&text, 4..=1024, "Illegal bucket size")?,
-            "rtprio" => self.priority = Some(within(&text, 1..=99, "Illegal RT priority")? as u32),
-            "cpu-main-thread" => {
-                self.main_cpu = within(&text, 0..=65_535, "Illegal core for main thread")? as u32;
-            }
-            "trace-threshold" => {
-                let positive = within(&text, 1..=1 << 40, "Illegal trace threshold")?;
-                self.trace_threshold = Some(positive);
-            }
-            "duration" => {
-                self.duration = duration(&text)?;
-                if self.duration == 0 {
-                    return Err(Refusal::Fatal(format!("Illegal runtime: {text}")));
-                }
-            }
-            "workload" => workload(&text)?,
-            "workload-mem" => self.memory = memory(&text)?,
-            "cpu-list" => self.cpus = Some(text),
-            "json" => self.json = Some(text.into()),
-            "result" => self.result = Some(text.into()),
-            "help" => return Err(Refusal::Help),
-            "bias" => self.bias = true,
-            "quiet" => self.quiet = true,
-            "single-preheat" => self.single_preheat = true,
-            "version" => self.version = true,
-            "zero-omit" => self.zero_omit = true,
-            _ => self.strict_exit = true,
-        }
-        Ok(())
+        options::read(SPECS, Options::default(), arguments)
     }
 }
 
-fn within(text: &str, range: std::ops::RangeInclusive<u64>, what: &str) -> Result<u64, Refusal> {
-    let whole = number(text).filter(|(_, whole)| *whole).and_then(|(number, _)| u64::try_from(number).ok());
-    whole.filter(|number| range.contains(number)).ok_or_else(|| {
-        Refusal::Fatal(format!("{what}: {text} (should be: {}-{})", range.start(), range.end()))
+fn duration(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+    match given.duration()? {
+        0 => Err(Refusal::Fatal(format!("Illegal runtime: {}", given.text()))),
+        ns => put(&mut options.common.duration, Ok(Some(ns))),
+    }
+}
+
+fn within(given: &Given, range: std::ops::RangeInclusive<u64>, what: &str) -> Result<u64, Refusal> {
+    given.within(range.clone()).ok_or_else(|| {
+        Refusal::Fatal(format!("{what}: {} (should be: {}-{})", given.text(), range.start(), range.end()))
     })
 }
 
@@ -165,6 +125,7 @@ fn memory(text: &str) -> Result<u64, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::getopt::Takes;
 
     fn read(line: &str) -> Result<Options, Refusal> {
         Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
@@ -172,14 +133,14 @@ mod tests {
 
     #[test]
     fn every_option_is_understood() {
-        for spec in SPECS.iter().filter(|spec| spec.long != "help") {
+        for spec in SPECS.iter().map(|option| &option.spec).filter(|spec| spec.long != "help") {
             let value = match spec.long {
                 "duration" => "5m",
                 "workload" => "no",
                 _ => "7",
             };
             let line = match spec.takes {
-                arguments::Takes::Nothing => format!("--{}", spec.long),
+                Takes::Nothing => format!("--{}", spec.long),
                 _ => format!("--{} {value}", spec.long),
             };
             let same = read(&line).unwrap() == Options::default();

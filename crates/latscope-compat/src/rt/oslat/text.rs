@@ -24,14 +24,14 @@ pub struct Core {
 
 /// What is printed before the run; `cpus` of them are watched.
 pub fn before(options: &Options, cpus: usize) -> String {
-    if options.quiet {
+    if options.common.quiet {
         return String::new();
     }
     let priority = options.priority.map_or("default".to_owned(), |priority| format!("SCHED_FIFO:{priority}"));
     format!(
         "Total runtime: \t\t{} seconds\nThread priority: \t{priority}\nCPU list: \t\t{}\nCPU for main thread: \t{}\n\
          Workload: \t\tno\nWorkload mem: \t\t{} (KiB)\nPreheat cores: \t\t{}\n\nPre-heat for 0 seconds...\n",
-        options.duration / 1_000_000_000,
+        options.common.duration.unwrap_or_default() / 1_000_000_000,
         options.cpus.as_deref().unwrap_or("all"),
         options.main_cpu,
         0,
@@ -53,7 +53,7 @@ fn bias(options: &Options, cores: &[Core]) -> u64 {
 pub fn after(options: &Options, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let mut text = bias_line(options, bias);
-    if !options.quiet {
+    if !options.common.quiet {
         text += "Test starts...\nTest completed.\n\n";
     }
     let mut line = |label: &str, cells: &dyn Fn(&Core) -> String, unit: &str| {
@@ -102,6 +102,11 @@ pub fn json(options: &Options, megahertz: u64, cores: &[Core]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rt::options::Common;
+
+    fn quiet() -> Common {
+        Common { quiet: true, ..Common::default() }
+    }
 
     fn core() -> Core {
         Core { cpu: 3, counts: vec![1000, 0, 2, 7], min: 1, max: 812, mean: 1.0604, seconds: 0.9996 }
@@ -109,7 +114,7 @@ mod tests {
 
     #[test]
     fn columns_are_cores() {
-        let options = Options { buckets: 4, quiet: true, ..Options::default() };
+        let options = Options { buckets: 4, common: quiet(), ..Options::default() };
         assert_eq!(
             after(&options, 2597, &[core(), Core { cpu: 4, ..core() }]),
             "        Core:\t 3 4\nCounter Freq:\t 2597 2597 (Mhz)\n    001 (us):\t 1000 1000\n    002 (us):\t 0 0\n    \
@@ -121,7 +126,8 @@ mod tests {
 
     #[test]
     fn zeros_are_left_out_and_a_bias_is_added_to_labels() {
-        let options = Options { buckets: 4, quiet: true, zero_omit: true, bias: true, ..Options::default() };
+        let options =
+            Options { buckets: 4, common: quiet(), zero_omit: true, bias: true, ..Options::default() };
         let text = after(&options, 2597, &[core()]);
         assert!(text.starts_with("Global bias set to 1 (us)\n"), "{text}");
         assert!(

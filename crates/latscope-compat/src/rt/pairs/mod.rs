@@ -4,11 +4,11 @@
 pub mod options;
 pub mod text;
 
-use super::console::Voice;
+use super::console::{VERSION, Voice};
 use super::json::{self, Head};
 use super::{Refusal, cpuset, environment};
+use crate::getopt::Opt;
 use crate::names;
-use crate::rt::arguments::Spec;
 use anyhow::Result;
 use latscope_bench::hold::hold;
 use latscope_core::machine::Machine;
@@ -26,15 +26,15 @@ use text::Pair;
 
 /// What tells one of the programs from the others.
 pub struct Program {
-    voice: Voice,
+    voice: Voice<Options>,
     means: Means,
     form: Form,
     /// Whether the receiver may give up waiting.
     timeouts: bool,
 }
 
-const fn program(name: &'static str, means: Means, form: Form, specs: &'static [Spec]) -> Program {
-    Program { voice: Voice { name, version: "2.40", specs }, means, form, timeouts: false }
+const fn program(name: &'static str, means: Means, form: Form, table: &'static [Opt<Options>]) -> Program {
+    Program { voice: Voice { name, table }, means, form, timeouts: false }
 }
 
 /// POSIX message queues.
@@ -45,8 +45,22 @@ pub static PMQTEST: Program = Program {
         Means::Queues,
         Form::Pairs,
         &[
-            AFFINITY, BREAK, DISTANCE, DURATION, FORCE, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP,
-            THREADS, TIMEOUT, MARK, STRICT,
+            AFFINITY,
+            Opt::BREAK,
+            DISTANCE,
+            Opt::DURATION,
+            FORCE,
+            Opt::HELP,
+            INTERVAL,
+            Opt::JSON,
+            LOOPS,
+            PRIORITY,
+            Opt::QUIET,
+            SMP,
+            THREADS,
+            TIMEOUT,
+            MARK,
+            Opt::STRICT,
         ],
     )
 };
@@ -57,8 +71,20 @@ pub static PTSEMATEST: Program = program(
     Means::Futexes,
     Form::Pairs,
     &[
-        AFFINITY, BREAK, DISTANCE, DURATION, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP, THREADS,
-        MARK, STRICT,
+        AFFINITY,
+        Opt::BREAK,
+        DISTANCE,
+        Opt::DURATION,
+        Opt::HELP,
+        INTERVAL,
+        Opt::JSON,
+        LOOPS,
+        PRIORITY,
+        Opt::QUIET,
+        SMP,
+        THREADS,
+        MARK,
+        Opt::STRICT,
     ],
 );
 
@@ -68,9 +94,22 @@ pub static SVSEMATEST: Program = program("svsematest", Means::Semaphores, Form::
 /// Signals.
 pub static SIGWAITTEST: Program = program("sigwaittest", Means::Signals, Form::Pairs, FORKING);
 
-const FORKING: &[Spec] = &[
-    AFFINITY, BREAK, DISTANCE, DURATION, FORK, HELP, INTERVAL, JSON, LOOPS, PRIORITY, QUIET, SMP, THREADS,
-    MARK, STRICT,
+const FORKING: &[Opt<Options>] = &[
+    AFFINITY,
+    Opt::BREAK,
+    DISTANCE,
+    Opt::DURATION,
+    FORK,
+    Opt::HELP,
+    INTERVAL,
+    Opt::JSON,
+    LOOPS,
+    PRIORITY,
+    Opt::QUIET,
+    SMP,
+    THREADS,
+    MARK,
+    Opt::STRICT,
 ];
 
 /// Signals in a circle.
@@ -79,8 +118,20 @@ pub static SIGNALTEST: Program = program(
     Means::Signals,
     Form::Circle,
     &[
-        AFFINITY, BREAK, DURATION, HELP, JSON, LOOPS, LOCK, PRIORITY, QUIET, SMP, CIRCLE, VERBOSE, MARK,
-        STRICT,
+        AFFINITY,
+        Opt::BREAK,
+        Opt::DURATION,
+        Opt::HELP,
+        Opt::JSON,
+        LOOPS,
+        LOCK,
+        PRIORITY,
+        Opt::QUIET,
+        SMP,
+        CIRCLE,
+        VERBOSE,
+        MARK,
+        Opt::STRICT,
     ],
 );
 
@@ -101,19 +152,25 @@ impl Program {
     }
 
     fn carry_out(&self, options: &Options, arguments: &[OsString]) -> Result<u8> {
-        self.voice.introduce(&options.notes);
+        self.voice.introduce(&options.common.notes);
         let started = SystemTime::now();
         let (machine, _) = environment::here();
         let mut rules = self.rules(options, &machine)?;
         let of_each = if self.form == Form::Pairs { 2 } else { 1 };
         let titles = rules.iter().step_by(of_each).map(text::title).collect();
-        if names::shows(&environment::outline(self.voice.name, "paced", titles, options.duration, &machine)) {
+        if names::shows(&environment::outline(
+            self.voice.name,
+            "paced",
+            titles,
+            options.common.duration,
+            &machine,
+        )) {
             return Ok(0);
         }
         if options.priority > 0 {
             environment::may_be_real_time(options.priority)?;
         }
-        if options.trace_mark && options.break_above.is_some() {
+        if options.common.trace_mark && options.common.break_above.is_some() {
             let trace = environment::trace_directory()?;
             rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
         }
@@ -129,8 +186,8 @@ impl Program {
         let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
         screen.finish(board, &text);
         drop(session);
-        if let Some(path) = &options.json {
-            let head = Head::here(self.voice.name, arguments, self.voice.version, started);
+        if let Some(path) = &options.common.json {
+            let head = Head::here(self.voice.name, arguments, VERSION, started);
             if let Err(error) = json::write(path, &head.file(&json)) {
                 eprintln!("Failed to open '{}': {error}", path.display());
                 return Ok(2);
@@ -138,9 +195,9 @@ impl Program {
         }
         let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
         // Without an end of its own it is done when it is told to end.
-        let cut_short = interrupted && (options.duration.is_some() || options.loops.is_some());
-        Ok(match options.strict_exit {
-            true => verdict::exit_code(options.break_above.map(|_| status), cut_short),
+        let cut_short = interrupted && (options.common.duration.is_some() || options.loops.is_some());
+        Ok(match options.common.strict_exit {
+            true => verdict::exit_code(options.common.break_above.map(|_| status), cut_short),
             false => 0,
         })
     }
@@ -150,12 +207,12 @@ impl Program {
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
     pub fn options(&self, arguments: &[OsString]) -> Result<Options, Refusal> {
-        Options::read(self.voice.specs, arguments)
+        Options::read(self.voice.table, arguments)
     }
 
     /// Its options.
-    pub fn specs(&self) -> &'static [Spec] {
-        self.voice.specs
+    pub fn specs(&self) -> &'static [Opt<Options>] {
+        self.voice.table
     }
 
     /// What each endpoint is to do. Pure.
@@ -191,7 +248,10 @@ impl Program {
             cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
             loops: options.loops.unwrap_or(u64::MAX),
             // Strictly above, the figures being cut off first.
-            threshold: options.break_above.map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
+            threshold: options
+                .common
+                .break_above
+                .map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
             timeout: options.timeout,
             delay: options.force_timeout,
             trace: None,
@@ -216,8 +276,8 @@ impl<W: Write> Screen<'_, W> {
     /// Draws until the run is over; whether it was told to end.
     fn watch(&mut self, session: &mut Session) -> Result<bool> {
         let begun = Instant::now();
-        let limit = self.options.duration.map_or(Duration::MAX, Duration::from_nanos);
-        let draws = !self.options.quiet || self.options.verbose;
+        let limit = self.options.common.duration.map_or(Duration::MAX, Duration::from_nanos);
+        let draws = !self.options.common.quiet || self.options.verbose;
         self.draw(session.board());
         loop {
             let left = limit.saturating_sub(begun.elapsed());
@@ -236,7 +296,7 @@ impl<W: Write> Screen<'_, W> {
 
     /// One frame; whether anybody still reads.
     fn draw(&mut self, board: &Board) -> bool {
-        let text = match (self.options.verbose, self.options.quiet) {
+        let text = match (self.options.verbose, self.options.common.quiet) {
             (true, _) => self.samples(board),
             (false, true) => return true,
             (false, false) => self.frame(board),
@@ -306,7 +366,7 @@ impl<W: Write> Screen<'_, W> {
         if self.program.form == Form::Circle {
             if self.options.verbose {
                 end += &self.samples(board);
-            } else if !self.options.quiet {
+            } else if !self.options.common.quiet {
                 end += &self.frame(board);
             }
             if let Some(endpoint) = board.broken() {
@@ -314,7 +374,7 @@ impl<W: Write> Screen<'_, W> {
             }
         }
         end += text;
-        if self.program.form == Form::Pairs && !self.options.quiet {
+        if self.program.form == Form::Pairs && !self.options.common.quiet {
             end += &(text::up(board.endpoints()) + &text::down(board.endpoints() + 2));
         }
         print(&end);

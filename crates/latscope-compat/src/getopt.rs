@@ -1,0 +1,507 @@
+//! The command lines of all programs. A table has an option a line, with how it is read: from it come parsing, the check
+//! for options that are none, and the usage.
+
+use crate::rt::Refusal;
+use lexopt::{Arg, Parser};
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Whether an option takes a value.
+#[derive(Clone, Copy)]
+pub enum Takes {
+    /// No.
+    Nothing,
+    /// Always: the rest of the word, or the next word.
+    Value,
+    /// The rest of the word, or the next word if it is of this form.
+    Perhaps(fn(&str) -> bool),
+}
+
+/// Whose option it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The program's.
+    Theirs,
+    /// An older release's, accepted without effect.
+    Retired,
+    /// Ours; not to be abbreviated, so that no abbreviation of theirs becomes ambiguous.
+    Ours,
+}
+
+/// An option as it is written.
+#[derive(Clone, Copy)]
+pub struct Spec {
+    /// Its letter.
+    pub short: Option<char>,
+    /// Its long name; with its dashes where there are no letters and one may do, as in `-pair 3`.
+    pub long: &'static str,
+    /// Whether it takes a value.
+    pub takes: Takes,
+    /// What the value is called in the usage.
+    pub value: &'static str,
+    /// What it does, in a line.
+    pub help: &'static str,
+    /// Whose it is.
+    pub whose: Whose,
+}
+
+impl Spec {
+    /// As it is written: `-p PRIO, --priority=PRIO`.
+    pub fn forms(&self) -> String {
+        let (apart, together) = match self.takes {
+            Takes::Nothing => (String::new(), String::new()),
+            Takes::Value => (format!(" {}", self.value), format!("={}", self.value)),
+            Takes::Perhaps(_) => (format!(" [{}]", self.value), format!("[={}]", self.value)),
+        };
+        match (self.short, self.long) {
+            (None, long) if self.value.is_empty() && long.starts_with('-') => long.to_owned(),
+            (None, long) if long.starts_with("--") => format!("{long}={}", self.value),
+            (None, long) if long.starts_with('-') => format!("{long}{apart}"),
+            (Some(short), "") => format!("-{short}{apart}"),
+            (Some(short), long) => format!("-{short}{apart}, --{long}{together}"),
+            (None, long) => format!("--{long}{together}"),
+        }
+    }
+
+    /// As the program's words name it: `-n`, `--numa`.
+    pub fn name(&self) -> String {
+        match self.short {
+            Some(short) => format!("-{short}"),
+            None if self.long.starts_with('-') => self.long.to_owned(),
+            None => format!("--{}", self.long),
+        }
+    }
+}
+
+/// An option of a program, and how it is read into what the call asks for.
+pub struct Opt<O: 'static> {
+    /// As it is written.
+    pub spec: Spec,
+    read: Read<O>,
+}
+
+type Read<O> = fn(&mut O, &mut Given) -> Result<(), Refusal>;
+
+impl<O> Opt<O> {
+    /// An option with or without a value.
+    pub(crate) const fn new(
+        short: Option<char>,
+        long: &'static str,
+        (takes, value): (Takes, &'static str),
+        help: &'static str,
+        read: Read<O>,
+    ) -> Opt<O> {
+        Opt { spec: Spec { short, long, takes, value, help, whose: Whose::Theirs }, read }
+    }
+
+    /// The same option as an older release's.
+    pub(crate) const fn retired(self) -> Opt<O> {
+        Opt { spec: Spec { whose: Whose::Retired, ..self.spec }, read: self.read }
+    }
+
+    /// The same option as one of ours.
+    pub(crate) const fn ours(self) -> Opt<O> {
+        Opt { spec: Spec { whose: Whose::Ours, ..self.spec }, read: self.read }
+    }
+
+    /// The same option, with other words in the usage.
+    pub(crate) const fn saying(self, help: &'static str) -> Opt<O> {
+        Opt { spec: Spec { help, ..self.spec }, read: self.read }
+    }
+}
+
+/// Of an option that takes no value.
+pub(crate) const FLAG: (Takes, &str) = (Takes::Nothing, "");
+
+/// Of one that takes a value of this name.
+pub(crate) const fn value(name: &'static str) -> (Takes, &'static str) {
+    (Takes::Value, name)
+}
+
+/// Of one whose value may be left out, and stands apart only if it is of this form.
+pub(crate) const fn perhaps(name: &'static str, follows: fn(&str) -> bool) -> (Takes, &'static str) {
+    (Takes::Perhaps(follows), name)
+}
+
+/// Sets what a flag stands for.
+pub(crate) fn on(field: &mut bool) -> Result<(), Refusal> {
+    put(field, Ok(true))
+}
+
+/// Sets a field to what was read, if it could be.
+pub(crate) fn put<T>(field: &mut T, value: Result<T, Refusal>) -> Result<(), Refusal> {
+    *field = value?;
+    Ok(())
+}
+
+/// An option that was given.
+pub(crate) struct Given {
+    /// As the program's words name it.
+    pub(crate) name: String,
+    /// With what value.
+    pub(crate) value: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Given {
+    /// The value; empty where there is none.
+    pub(crate) fn text(&self) -> &str {
+        self.value.as_deref().unwrap_or_default()
+    }
+
+    /// The value as the path of a file.
+    pub(crate) fn path(&self) -> Result<Option<PathBuf>, Refusal> {
+        Ok(Some(self.text().into()))
+    }
+
+    /// Notes what becomes of it.
+    pub(crate) fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// Notes what an older release's option does here.
+    pub(crate) fn retired(&mut self, why: &str) -> Result<(), Refusal> {
+        self.note(format!("{} is retired: {why}", self.name));
+        Ok(())
+    }
+
+    fn is(&self, what: &str) -> Refusal {
+        Refusal::Usage(format!("{} {} is {what}", self.name, self.text()))
+    }
+
+    /// A number with a sign; what follows it is noted, for atoi(3) passes over it.
+    pub(crate) fn signed(&mut self) -> Result<i64, Refusal> {
+        let (number, whole) = number(self.text()).ok_or_else(|| self.is("no number"))?;
+        if !whole {
+            self.notes.push(format!("{} {} is taken as {number}", self.name, self.text()));
+        }
+        Ok(number)
+    }
+
+    /// A number from 0 on, in the same way.
+    pub(crate) fn count(&mut self) -> Result<u64, Refusal> {
+        let number = self.signed().ok().and_then(|number| u64::try_from(number).ok());
+        number.ok_or_else(|| self.is("no number from 0 on"))
+    }
+
+    /// A number from 1 on, in the same way.
+    pub(crate) fn positive(&mut self) -> Result<u64, Refusal> {
+        Some(self.count()?).filter(|number| *number > 0).ok_or_else(|| self.is("not above 0"))
+    }
+
+    /// A limit, of which 0 is none.
+    pub(crate) fn limit(&mut self) -> Result<Option<u64>, Refusal> {
+        Ok(Some(self.count()?).filter(|limit| *limit > 0))
+    }
+
+    /// A number that is all of the value, and in this range.
+    pub(crate) fn within(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let (number, _) = number(self.text()).filter(|(_, whole)| *whole)?;
+        u64::try_from(number).ok().filter(|number| range.contains(number))
+    }
+
+    /// The same, or a refusal that names the range.
+    pub(crate) fn whole(&self, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
+        let bounds = match (*range.start(), *range.end()) {
+            (0, u64::MAX) => String::new(),
+            (least, most) => format!(" from {least} to {most}"),
+        };
+        self.within(range).ok_or_else(|| self.is(&format!("no number{bounds}")))
+    }
+
+    /// A time in seconds, or with `m`, `h` or `d` in minutes, hours or days; as ns.
+    ///
+    /// # Errors
+    /// It is none; cyclictest ignores what it does not know and takes `1x` for 1 s.
+    pub(crate) fn duration(&self) -> Result<u64, Refusal> {
+        let text = self.text();
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let unit = match text[digits..].to_ascii_lowercase().as_str() {
+            "" | "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            _ => 0,
+        };
+        let seconds = text[..digits].parse::<u64>().ok().filter(|_| unit > 0);
+        seconds.and_then(|number| number.checked_mul(unit * 1_000_000_000)).ok_or_else(|| {
+            Refusal::Fatal(format!(
+                "-D {text} is no time: whole seconds, or minutes, hours or days as in 90, 20m, 2h, 1d"
+            ))
+        })
+    }
+}
+
+/// The options of a call, in order, by their index in the table; and what is none.
+#[derive(Default)]
+pub(crate) struct Words {
+    /// The options, with their values.
+    pub(crate) options: Vec<(usize, Option<String>)>,
+    /// The rest.
+    pub(crate) operands: Vec<String>,
+}
+
+/// A grammar of command lines.
+type Grammar = fn(&[&Spec], &[OsString]) -> Result<Words, Refusal>;
+
+/// Reads a call by a table; returns what is no option, and what is to be noted.
+///
+/// # Errors
+/// As the grammar's, and as those of the options.
+pub(crate) fn read<O>(
+    table: &[&[Opt<O>]],
+    grammar: Grammar,
+    arguments: &[OsString],
+    options: &mut O,
+) -> Result<(Vec<String>, Vec<String>), Refusal> {
+    let table: Vec<&Opt<O>> = table.iter().copied().flatten().collect();
+    let specs: Vec<&Spec> = table.iter().map(|option| &option.spec).collect();
+    let words = grammar(&specs, arguments)?;
+    let mut notes = Vec::new();
+    for (index, value) in words.options {
+        let mut given = Given { name: specs[index].name(), value, notes };
+        (table[index].read)(options, &mut given)?;
+        notes = given.notes;
+    }
+    Ok((words.operands, notes))
+}
+
+/// As getopt_long(3): bundles of letters, optional values, abbreviated long options, operands anywhere.
+///
+/// # Errors
+/// An option that is none, or a value where none belongs or none where one does.
+pub(crate) fn getopt(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+    let mut parser = Parser::from_args(arguments.iter().cloned());
+    let mut words = Words::default();
+    while let Some(argument) = parser.next().map_err(unexpected)? {
+        let (index, missing) = match argument {
+            Arg::Value(operand) => {
+                words.operands.push(operand.to_string_lossy().into_owned());
+                continue;
+            }
+            Arg::Short(letter) => {
+                let index = specs.iter().position(|spec| spec.short == Some(letter));
+                let index = index.ok_or_else(|| Refusal::Usage(format!("invalid option -- '{letter}'")))?;
+                (index, format!("option requires an argument -- '{letter}'"))
+            }
+            Arg::Long(name) => {
+                let index = long(specs, name)?;
+                (index, format!("option '--{}' requires an argument", specs[index].long))
+            }
+        };
+        let value = next_value(&mut parser, specs[index]).ok_or(Refusal::Usage(missing))?;
+        words.options.push((index, value));
+    }
+    Ok(words)
+}
+
+fn unexpected(error: lexopt::Error) -> Refusal {
+    Refusal::Usage(match error {
+        lexopt::Error::UnexpectedValue { option, .. } => {
+            format!("option '{option}' doesn't allow an argument")
+        }
+        other => other.to_string(),
+    })
+}
+
+/// The option with this name, or the only one of theirs that begins so.
+fn long(specs: &[&Spec], name: &str) -> Result<usize, Refusal> {
+    if let Some(exact) = specs.iter().position(|spec| !spec.long.is_empty() && spec.long == name) {
+        return Ok(exact);
+    }
+    let begins =
+        |spec: &Spec| !spec.long.is_empty() && spec.whose != Whose::Ours && spec.long.starts_with(name);
+    let mut begin = (0..specs.len()).filter(|index| begins(specs[*index]));
+    match (begin.next(), begin.next()) {
+        (None, _) => Err(Refusal::Usage(format!("unrecognized option '--{name}'"))),
+        (Some(only), None) => Ok(only),
+        _ => Err(Refusal::Usage(format!("option '--{name}' is ambiguous"))),
+    }
+}
+
+/// The value of an option, if it has one; `None` where one is missing.
+fn next_value(parser: &mut Parser, spec: &Spec) -> Option<Option<String>> {
+    let text = |value: OsString| value.to_string_lossy().into_owned();
+    match spec.takes {
+        Takes::Nothing => Some(None),
+        Takes::Value => parser.value().ok().map(|value| Some(text(value))),
+        Takes::Perhaps(follows) => Some(parser.optional_value().map(text).or_else(|| {
+            let mut rest = parser.try_raw_args()?;
+            let next = rest.peek()?.to_str()?;
+            if follows(next) { rest.next().map(text) } else { None }
+        })),
+    }
+}
+
+/// As AOSP's tests: whole words with one dash, as in `-pair 3`, and flags of Google Benchmark, as in
+/// `--benchmark_format=json`.
+///
+/// # Errors
+/// A word that is no option (the originals ignore it), or a value that is
+/// missing (they read whatever is behind their arguments).
+pub(crate) fn whole_words(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+    let mut arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
+    let mut words = Words::default();
+    while let Some(word) = arguments.next() {
+        let (name, own) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        let index = specs.iter().position(|spec| spec.long == name);
+        let unknown = || Refusal::Usage(format!("there is no option {word:?} (see --help)"));
+        let index = index.ok_or_else(unknown)?;
+        let value = match (specs[index].takes, own) {
+            (Takes::Nothing, Some(_)) => return Err(Refusal::Usage(format!("{name} takes no value"))),
+            (Takes::Value, None) => {
+                let missing = || Refusal::Usage(format!("{name} needs a value: {}", specs[index].value));
+                Some(arguments.next().ok_or_else(missing)?)
+            }
+            (_, own) => own,
+        };
+        words.options.push((index, value));
+    }
+    Ok(words)
+}
+
+/// A number and whether it is all of the text: as atoi(3) finds it, but text
+/// that has no number in front is none, instead of 0.
+pub(crate) fn number(text: &str) -> Option<(i64, bool)> {
+    let trimmed = text.trim_start();
+    let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    let digits = unsigned.find(|c: char| !c.is_ascii_digit()).unwrap_or(unsigned.len());
+    let end = trimmed.len() - unsigned.len() + digits;
+    trimmed[..end].parse().ok().map(|number| (number, end == trimmed.len()))
+}
+
+/// Whether a text begins with a number other than 0.
+pub(crate) fn is_count(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit()) && number(text).is_some_and(|(number, _)| number != 0)
+}
+
+/// A line of a usage for each option that is of these, with so many columns to the left of what it does.
+pub(crate) fn lines<O>(table: &[Opt<O>], whose: Whose, indent: &str, width: usize) -> String {
+    let mut text = String::new();
+    for Opt { spec, .. } in table.iter().filter(|option| option.spec.whose == whose) {
+        let _ = writeln!(text, "{indent}{:<width$} {}", spec.forms(), spec.help);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const fn keep(short: Option<char>, long: &'static str, takes: (Takes, &'static str)) -> Opt<Vec<String>> {
+        Opt::new(short, long, takes, "", |all, given| {
+            let value = given.value.as_ref().map(|value| format!("={value}")).unwrap_or_default();
+            all.push(given.name.clone() + &value);
+            Ok(())
+        })
+    }
+
+    static GETOPT: &[Opt<Vec<String>>] = &[
+        keep(Some('m'), "mlockall", FLAG),
+        keep(Some('s'), "system", FLAG),
+        keep(Some('p'), "prio", value("N")),
+        keep(Some('t'), "threads", perhaps("N", is_count)),
+        keep(None, "tracemark", FLAG),
+        keep(Some('n'), "", FLAG).retired(),
+        keep(None, "threaded", FLAG).ours(),
+    ];
+
+    fn words(line: &str) -> Result<(String, Vec<String>), Refusal> {
+        let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let mut all = Vec::new();
+        let (operands, _) = read(&[GETOPT], getopt, &arguments, &mut all)?;
+        Ok((all.join(" "), operands))
+    }
+
+    fn refused(line: &str) -> String {
+        words(line).map(|words| words.0).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn letters_are_bundled_and_the_rest_of_a_word_is_a_value() {
+        assert_eq!(words("-smp 5").unwrap().0, "-s -m -p=5");
+        assert_eq!(words("-mp95 -n").unwrap().0, "-m -p=95 -n");
+        assert_eq!(words("-tm").unwrap().0, "-t=m");
+        assert_eq!(words("-p -1").unwrap().0, "-p=-1");
+    }
+
+    #[test]
+    fn an_optional_value_may_stand_apart_if_it_looks_like_one() {
+        assert_eq!(words("-t 3 -m").unwrap(), ("-t=3 -m".to_owned(), vec![]));
+        assert_eq!(words("-t 0").unwrap(), ("-t".to_owned(), vec!["0".to_owned()]));
+        assert_eq!(words("-mt 3").unwrap().0, "-m -t=3");
+        assert_eq!(words("--threads=2 -t").unwrap().0, "-t=2 -t");
+    }
+
+    #[test]
+    fn long_options_may_be_abbreviated_but_ours_may_not() {
+        assert_eq!(words("--mlock --thr").unwrap().0, "-m -t");
+        assert_eq!(words("--threaded").unwrap().0, "--threaded");
+        assert_eq!(refused("--t"), "option '--t' is ambiguous");
+    }
+
+    #[test]
+    fn mistakes_are_named_as_getopt_does() {
+        assert_eq!(refused("-z"), "invalid option -- 'z'");
+        assert_eq!(refused("-smp"), "option requires an argument -- 'p'");
+        assert_eq!(refused("--prio"), "option '--prio' requires an argument");
+        assert_eq!(refused("--nope"), "unrecognized option '--nope'");
+        assert_eq!(refused("--mlockall=3"), "option '--mlockall' doesn't allow an argument");
+    }
+
+    fn given(text: &str) -> Given {
+        Given { name: "-n".to_owned(), value: Some(text.to_owned()), notes: Vec::new() }
+    }
+
+    #[test]
+    fn numbers_are_within_bounds_and_what_follows_them_is_noted() {
+        let mut trailing = given("400us");
+        assert_eq!(
+            (trailing.count(), &trailing.notes[..]),
+            (Ok(400), &["-n 400us is taken as 400".to_owned()][..])
+        );
+        assert_eq!((given("0").limit(), given("7").limit()), (Ok(None), Ok(Some(7))));
+        for (refused, said) in [
+            (given("x").signed().map(drop), "-n x is no number"),
+            (given("-3").count().map(drop), "-n -3 is no number from 0 on"),
+            (given("0").positive().map(drop), "-n 0 is not above 0"),
+            (given("9").whole(1..=8).map(drop), "-n 9 is no number from 1 to 8"),
+            (given("9x").whole(0..=u64::MAX).map(drop), "-n 9x is no number"),
+        ] {
+            assert_eq!(refused, Err(Refusal::Usage(said.to_owned())));
+        }
+    }
+
+    #[test]
+    fn numbers_stand_in_front() {
+        assert_eq!(number("400us"), Some((400, false)));
+        assert_eq!(number("-3"), Some((-3, true)));
+        assert_eq!(number("us"), None);
+        assert_eq!(number(""), None);
+    }
+
+    #[test]
+    fn times_are_whole_and_have_known_units() {
+        let duration = |text: &str| given(text).duration();
+        assert_eq!(duration("90").unwrap(), 90_000_000_000);
+        assert_eq!(duration("2H").unwrap(), 7_200_000_000_000);
+        for wrong in ["1x", "", "-1", "1.5h", "m"] {
+            assert!(duration(wrong).unwrap_err().to_string().contains("is no time"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(line in "([-a-z0-9=é ]{0,8} ){0,4}") {
+            if let Ok((_, operands)) = words(&line) {
+                prop_assert!(operands.len() <= line.split_whitespace().count());
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the programs of rt-tests are asked alike.
+
+use super::console::VERSION;
+use super::{Refusal, Release};
+use crate::getopt::{self, FLAG, Opt, Whose, lines, on, put, value};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What is asked of several of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Common {
+    /// `-b`, in the unit of the figures.
+    pub break_above: Option<u64>,
+    /// `-D`, ns.
+    pub duration: Option<u64>,
+    /// `--json`.
+    pub json: Option<PathBuf>,
+    /// `-q`.
+    pub quiet: bool,
+    /// `--tracemark`.
+    pub trace_mark: bool,
+    /// `--compat`.
+    pub release: Release,
+    /// `--strict-exit`.
+    pub strict_exit: bool,
+    /// `--result`.
+    pub result: Option<PathBuf>,
+    /// What of the arguments has no effect, or another one.
+    pub notes: Vec<String>,
+}
+
+/// Their options.
+#[rustfmt::skip]
+impl<O: AsMut<Common>> Opt<O> {
+    pub(super) const BREAK: Opt<O> = Opt::new(Some('b'), "breaktrace", value("US"), "end at the first latency above US",
+        |o, given| put(&mut o.as_mut().break_above, given.limit()));
+    pub(super) const DURATION: Opt<O> = Opt::new(Some('D'), "duration", value("T"), "end after T seconds, or with m, h, d minutes, hours, days",
+        |o, given| put(&mut o.as_mut().duration, given.duration().map(|ns| Some(ns).filter(|ns| *ns > 0))));
+    pub(super) const JSON: Opt<O> = Opt::new(None, "json", value("FILE"), "write the result as JSON; - is stdout",
+        |o, given| put(&mut o.as_mut().json, given.path()));
+    pub(super) const QUIET: Opt<O> = Opt::new(Some('q'), "quiet", FLAG, "print only the end", |o, _| on(&mut o.as_mut().quiet));
+    pub(super) const MARK: Opt<O> = Opt::new(None, "tracemark", FLAG, "with -b mark and stop the trace that you have started",
+        |o, _| on(&mut o.as_mut().trace_mark));
+    pub(super) const COMPAT: Opt<O> = Opt::new(None, "compat", value("2.4|2.10"), "whose text to print [2.4]",
+        |o: &mut O, given| put(&mut o.as_mut().release, release(given.text()))).ours();
+    pub(super) const STRICT: Opt<O> = Opt::new(None, "strict-exit", FLAG, "exit code 2 when -b ended the run",
+        |o: &mut O, _| on(&mut o.as_mut().strict_exit)).ours();
+    pub(super) const RESULT: Opt<O> = Opt::new(None, "result", value("FILE"), "save latscope's result too",
+        |o: &mut O, given| put(&mut o.as_mut().result, given.path())).ours();
+}
+
+impl<O> Opt<O> {
+    /// `-h`, `--help`.
+    pub(crate) const HELP: Opt<O> = Opt::new(Some('h'), "help", FLAG, "this text", |_, _| Err(Refusal::Help));
+
+    /// `--help` of those for which `-h` is another option.
+    pub(super) const LONG_HELP: Opt<O> = Opt::new(None, "help", FLAG, "this text", |_, _| Err(Refusal::Help));
+}
+
+fn release(number: &str) -> Result<Release, Refusal> {
+    let wrong = || Refusal::Usage(format!("--compat={number} is neither 2.4 nor 2.10"));
+    Release::named(number).ok_or_else(wrong)
+}
+
+/// Reads a call by the table of a program, from what is usual on.
+///
+/// # Errors
+/// Help was asked for, or the call cannot be carried out.
+pub(super) fn read<O: AsMut<Common>>(
+    table: &[Opt<O>],
+    mut options: O,
+    arguments: &[OsString],
+) -> Result<O, Refusal> {
+    let (operands, notes) = getopt::read(&[table], getopt::getopt, arguments, &mut options)?;
+    let operands = operands.iter().map(|operand| format!("{operand:?} is no option and is ignored"));
+    options.as_mut().notes.extend(notes.into_iter().chain(operands));
+    Ok(options)
+}
+
+/// The usage of a program, made from its table.
+pub(super) fn usage<O>(name: &str, table: &[Opt<O>]) -> String {
+    let lines = |whose| lines(table, whose, "", 36);
+    let retired = table.iter().filter(|option| option.spec.whose == Whose::Retired);
+    let retired: Vec<String> = retired.map(|option| option.spec.name()).collect();
+    let retired = match retired.is_empty() {
+        true => String::new(),
+        false => format!("\naccepted for old scripts: {}\n", retired.join(" ")),
+    };
+    format!(
+        "{name} V {VERSION}\nUsage:\n{name} <options>\n\n{}{}{retired}\n\
+         This is latscope, with the options and the output of rt-tests.\n",
+        lines(Whose::Theirs),
+        lines(Whose::Ours)
+    )
+}
