@@ -1,59 +1,45 @@
 //! Probes whose truth is known: what `latscope selftest` measures.
 
-use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use super::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::{Point, Policy};
+use latscope_core::report::Better;
 use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle;
 
 /// The probes of the self test; they are not part of any survey.
 pub static PROBES: &[&Probe] = &[&EMPTY, &DELAY, &SAME];
 
-/// Nothing at all: must be 0 within the clock's resolution.
-pub static EMPTY: Probe = Probe {
-    id: "selftest.empty",
-    title: "nothing",
-    timed: "Nothing lies between the two stamps.",
-    times: Semantics::Operation,
-    source: "the cost of stamping is subtracted, so what is left is its error",
-    params: &[],
-    experiment: &EXPERIMENT,
-    revision: 1,
-    plan: |_, _| vec![EMPTY.point(params([]), "nothing", true)],
-};
+probes! {
+    EXPERIMENT, (), crate::only_point;
+    EMPTY "selftest.empty", "nothing", "the cost of stamping is subtracted, so what is left is its error",
+        "Nothing lies between the two stamps.";
+    DELAY "selftest.delay", "a known delay in every tenth event", "the wait's own stamps are the truth",
+        "Nothing, but a busy wait in every tenth event, which stamps its own length.";
+}
 
-/// A busy wait of known length in every tenth event.
-pub static DELAY: Probe = Probe {
-    id: "selftest.delay",
-    title: "a known delay in every tenth event",
-    timed: "Nothing, but a busy wait in every tenth event, which stamps its own length.",
-    times: Semantics::Operation,
-    source: "the wait's own stamps are the truth",
-    params: &[],
-    experiment: &EXPERIMENT,
-    revision: 1,
-    plan: |_, _| vec![DELAY.point(params([]), "a known delay in every tenth event", true)],
-};
+settings! {
+    /// A run.
+    struct Run {
+        /// Which of the two runs.
+        run: Which as Stated;
+        /// Which pair of runs.
+        pair: u64 as Stated, axis;
+    }
+}
 
-/// The same operation measured twice, in turn.
-pub static SAME: Probe = Probe {
-    id: "selftest.same",
-    title: "the same operation twice",
-    timed: "A thousand dependent additions, measured as run a and as run b in turn.",
-    times: Semantics::Operation,
-    source: "two runs of one thing differ by the error of the instrument",
-    params: &[
-        Param { name: "run", help: "Which of the two runs.", kind: Kind::Stated, axis: false },
-        Param { name: "pair", help: "Which pair of runs.", kind: Kind::Stated, axis: true },
-    ],
-    experiment: &EXPERIMENT,
-    revision: 1,
-    plan: plan_same,
-};
+words! {
+    /// A run of a pair.
+    enum Which { A = "a", B = "b" }
+}
+
+probes! {
+    EXPERIMENT, Run, plan_same;
+    SAME "selftest.same", "the same operation twice", "two runs of one thing differ by the error of the instrument",
+        "A thousand dependent additions, measured as run a and as run b in turn.";
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "selftest", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -64,13 +50,10 @@ const PAIRS: u64 = 20;
 /// Length of an injected delay, ns.
 pub const DELAY_NS: u64 = 20_000;
 
-fn plan_same(_: &PlanInput, _: &Machine) -> Vec<Point> {
-    let runs = (0..PAIRS).flat_map(|pair| ["a", "b"].map(|run| (pair, run)));
-    runs.map(|(pair, run)| {
-        let title = format!("the same operation, pair {pair}, run {run}");
-        SAME.point(params([("pair", pair.into()), ("run", run.into())]), title, false)
-    })
-    .collect()
+fn plan_same(probe: &Probe, _: &PlanInput) -> Vec<Point> {
+    let runs = (0..PAIRS).flat_map(|pair| Which::ALL.iter().map(move |run| Run { run: *run, pair }));
+    let title = |run: &Run| format!("the same operation, pair {}, run {}", run.pair, run.run.word());
+    runs.map(|run| probe.point(run.clone(), title(&run), false)).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

@@ -1,31 +1,28 @@
 //! Arithmetic: how long one operation takes when the next one waits for it,
 //! and how often one can be done when none waits.
 
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
+use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
 use latscope_os::kernels::arith::{self, Kernel, Number, Op};
 use std::hint::black_box;
 
-const MODES: [&str; 2] = ["latency", "throughput"];
+settings! {
+    /// What is calculated with, and how.
+    struct Calculation, asked for as CalculationAsked {
+        /// What the operands are.
+        number("type"): Number;
+        /// `latency`: each operation waits for the one before; `throughput`: none waits.
+        mode: Mode;
+    }
+}
 
-const PARAMS: &[Param] = &[
-    Param {
-        name: "type",
-        help: "What the operands are.",
-        kind: Kind::Choice(&["i32", "i64", "f32", "f64"]),
-        axis: false,
-    },
-    Param {
-        name: "mode",
-        help: "`latency`: each operation waits for the one before; `throughput`: none waits.",
-        kind: Kind::Choice(&MODES),
-        axis: false,
-    },
-];
+words! {
+    /// Whether an operation waits for the one before.
+    enum Mode { Latency = "latency", Throughput = "throughput" }
+}
 
 /// All arithmetic is measured in one worker.
 static EXPERIMENT: Experiment =
@@ -40,10 +37,10 @@ macro_rules! probe {
             timed: $timed,
             times: Semantics::Operation,
             source: "the instruction tables of the processor's maker; the kernels are assembly",
-            params: PARAMS,
+            params: Calculation::PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
-            plan: |input, machine| plan(&$name, $op, input, machine),
+            plan: |input, _| plan(&$name, $op, input),
         };
     };
 }
@@ -79,18 +76,16 @@ probe!(
     "One multiplication and addition with one rounding, the chain leading through a factor."
 );
 
-fn plan(probe: &Probe, op: Op, input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, op: Op, input: &PlanInput) -> Vec<Point> {
     let mut points = Vec::new();
-    for number in input.texts("type", &Number::ALL.map(Number::name)) {
-        let Some(number) = Number::from_name(&number).filter(|number| op.applies_to(*number)) else {
-            continue;
-        };
-        for mode in input.choices("mode", &MODES, &MODES) {
-            let addition = if mode == "latency" && with_addition(op, number) { " + add" } else { "" };
-            let title = format!("{number} {}{addition}, {mode}", probe.title);
-            let row = mode == "latency" && is_row(op, number);
-            let params = params([("type", number.name().into()), ("mode", mode.as_str().into())]);
-            points.push(probe.point(params, title, row));
+    let asked = CalculationAsked::of(input);
+    for number in asked.number.or(&Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
+        for mode in asked.mode.or(Mode::ALL) {
+            let latency = mode == Mode::Latency;
+            let addition = if latency && with_addition(op, number) { " + add" } else { "" };
+            let title = format!("{number} {}{addition}, {}", probe.title, mode.word());
+            let row = latency && is_row(op, number);
+            points.push(probe.point(Calculation { number, mode }, title, row));
         }
     }
     points
@@ -110,20 +105,20 @@ fn is_row(op: Op, number: Number) -> bool {
     }
 }
 
-fn kernel(point: &Point) -> Option<Kernel> {
-    let op = Op::from_name(point.probe.trim_start_matches("cpu."))?;
-    let number = Number::from_name(point.text("type"))?;
-    match point.text("mode") {
-        "latency" => arith::latency(op, number),
-        _ => arith::throughput(op, number),
+fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<Kernel> {
+    let op = Op::from_name(probe.trim_start_matches("cpu."))?;
+    match mode {
+        Mode::Latency => arith::latency(op, *number),
+        Mode::Throughput => arith::throughput(op, *number),
     }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let Some(kernel) = kernel(point) else {
+        let calculation = Calculation::read(point)?;
+        let Some(kernel) = kernel(&point.probe, &calculation) else {
             let reason =
-                format!("this processor has no instruction for {} on {}", point.probe, point.text("type"));
+                format!("this processor has no instruction for {} on {}", point.probe, calculation.number);
             bench.unsupported(index, reason, "");
             continue;
         };
@@ -185,7 +180,7 @@ mod tests {
     #[test]
     fn what_the_plan_says_of_additions_is_what_the_kernels_do() {
         for point in all_points() {
-            if let Some(kernel) = kernel(&point) {
+            if let Some(kernel) = kernel(&point.probe, &Calculation::read(&point).unwrap()) {
                 let said = point.title.contains("+ add,");
                 assert_eq!(kernel.extra_adds_per_op > 0.0, said, "{}", point.title);
             }

@@ -1,33 +1,31 @@
 //! Branches: what one costs when the processor guessed right, and when not.
 
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, params};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::{Point, Policy};
+use latscope_core::report::Better;
 use latscope_os::kernels::branch;
 use std::hint::black_box;
 
-/// A conditional jump.
-pub static BRANCH: Probe = Probe {
-    id: "cpu.branch",
-    title: "branch",
-    timed: "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.",
-    times: Semantics::Operation,
-    source: "the processor's optimisation manual: branch misprediction penalty",
-    params: &[Param {
-        name: "mode",
-        help: "Whether the processor can know where the branch goes.",
-        kind: Kind::Choice(&MODES),
-        axis: false,
-    }],
-    experiment: &EXPERIMENT,
-    revision: 1,
-    plan,
-};
+settings! {
+    /// A jump.
+    struct Jump, asked for as JumpAsked {
+        /// Whether the processor can know where the branch goes.
+        mode: Mode;
+    }
+}
 
-const MODES: [&str; 2] = ["predicted", "mispredicted"];
+words! {
+    /// How a jump is guessed.
+    enum Mode { Predicted = "predicted", Mispredicted = "mispredicted" }
+}
+
+probes! {
+    EXPERIMENT, Jump, plan;
+    BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
+        "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.";
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "cpu.branch", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -38,21 +36,15 @@ const WORDS: usize = 64;
 /// Random bits are guessed wrong half of the time: jumps to one miss.
 const JUMPS_PER_MISS: u64 = 2;
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let point = |mode: &String| {
-        let title = match mode.as_str() {
-            "predicted" => "branch, predicted",
-            _ => "branch, mispredicted",
-        };
-        BRANCH.point(params([("mode", mode.as_str().into())]), title, true)
-    };
-    input.choices("mode", &MODES, &MODES).iter().map(point).collect()
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let point = |mode: Mode| probe.point(Jump { mode }, format!("branch, {}", mode.word()), true);
+    JumpAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut predicted = None;
-    for (index, point) in bench.points().iter().enumerate() {
-        let mispredicted = point.text("mode") == "mispredicted";
+    for (index, Jump { mode }) in bench.settings()?.into_iter().enumerate() {
+        let mispredicted = mode == Mode::Mispredicted;
         let bits = if mispredicted { branch::random_bits(bench.seed()) } else { branch::clear_bits() };
         let mut next = bits.chunks_exact(WORDS).cycle();
         let jumps = if mispredicted { JUMPS_PER_MISS } else { 1 };

@@ -1,54 +1,21 @@
 //! What it costs to ask for the time.
 
-use crate::{Cpus, Experiment, PlanInput, Probe};
+use crate::{Cpus, Experiment};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Params, Point, Policy};
-use latscope_core::report::Semantics;
+use latscope_core::plan::Policy;
 use latscope_os::clock;
 use std::hint::black_box;
 
-macro_rules! probe {
-    ($name:ident, $id:literal, $title:literal, $source:literal, $timed:literal) => {
-        #[doc = $timed]
-        pub static $name: Probe = Probe {
-            id: $id,
-            title: $title,
-            timed: $timed,
-            times: Semantics::Operation,
-            source: $source,
-            params: &[],
-            experiment: &EXPERIMENT,
-            revision: 1,
-            plan: |_: &PlanInput, _: &Machine| -> Vec<Point> {
-                vec![$name.point(Params::new(), $title, true)]
-            },
-        };
-    };
+probes! {
+    EXPERIMENT, (), crate::only_point;
+    RDTSC "cpu.rdtsc", "clock: processor's counter", "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
+        "One reading of the processor's counter of time.";
+    VDSO "cpu.clock-vdso", "clock: vDSO", "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
+        "One clock_gettime, answered by the kernel's code in this process (which rustix finds, in a static binary too) where its clock source allows that.";
+    SYSCALL "cpu.clock-syscall", "clock: system call", "clock_gettime(2), CLOCK_MONOTONIC",
+        "One clock_gettime, by a real system call.";
 }
-
-probe!(
-    RDTSC,
-    "cpu.rdtsc",
-    "clock: processor's counter",
-    "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
-    "One reading of the processor's counter of time."
-);
-probe!(
-    VDSO,
-    "cpu.clock-vdso",
-    "clock: vDSO",
-    "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
-    "One clock_gettime, answered by the kernel's code in this process (which rustix finds, in a static binary too) where its clock source allows that."
-);
-probe!(
-    SYSCALL,
-    "cpu.clock-syscall",
-    "clock: system call",
-    "clock_gettime(2), CLOCK_MONOTONIC",
-    "One clock_gettime, by a real system call."
-);
 
 static EXPERIMENT: Experiment =
     Experiment { name: "cpu.clock", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -92,6 +59,7 @@ fn repeat<T>(times: u64, mut read: impl FnMut() -> T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::plan::Point;
     use latscope_engine::harness;
 
     #[test]

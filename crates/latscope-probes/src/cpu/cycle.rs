@@ -1,33 +1,21 @@
 //! The length of a core cycle.
 
-use crate::{Cpus, Experiment, PlanInput, Probe};
+use crate::{Cpus, Experiment};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Params, Point, Policy};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::Policy;
+use latscope_core::report::Better;
 use latscope_os::kernels::cycle;
 use std::hint::black_box;
 
-/// The time of one addition in a chain, which is one cycle.
-pub static CYCLE: Probe = Probe {
-    id: "cpu.cycle",
-    title: "core cycle",
-    timed: "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.",
-    times: Semantics::Operation,
-    source: "the processor's optimisation manual: latency of add register, register",
-    params: &[],
-    experiment: &EXPERIMENT,
-    revision: 1,
-    plan,
-};
+probes! {
+    EXPERIMENT, (), crate::only_point;
+    CYCLE "cpu.cycle", "core cycle", "the processor's optimisation manual: latency of add register, register",
+        "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.";
+}
 
 static EXPERIMENT: Experiment =
     Experiment { name: "cpu.cycle", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
-
-fn plan(_: &PlanInput, _: &Machine) -> Vec<Point> {
-    vec![CYCLE.point(Params::new(), CYCLE.title, true)]
-}
 
 fn run(bench: &mut Bench) -> Result<()> {
     for point in 0..bench.points().len() {

@@ -1,11 +1,10 @@
 //! Children that exit at once: fork by resident size, and vfork.
 
 use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe, Profile, available};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, available, settings};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Params, Point, Policy, params};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Point, Policy};
 use latscope_core::units::format_size;
 use latscope_os::page::Mapping;
 use latscope_os::process_probe::{Memory, fork_exit, keep_children};
@@ -13,52 +12,41 @@ use latscope_os::process_probe::{Memory, fork_exit, keep_children};
 static FORKS: Experiment =
     Experiment { name: "process.fork", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-/// fork(2).
-pub static FORK: Probe = Probe {
-    id: "process.fork",
-    title: "fork, exit, wait",
-    timed: "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU; the parent has \
-            written that much memory in 4 KiB pages, whose page tables are copied, and does not write to it between \
-            the forks.",
-    times: Semantics::Operation,
-    source: "fork(2), wait(2)",
-    params: &[Param {
-        name: "size",
-        help: "Memory of the parent that is resident",
-        kind: Kind::Size,
-        axis: true,
-    }],
-    experiment: &FORKS,
-    revision: 1,
-    plan: |input, _| plan_fork(input),
-};
+settings! {
+    /// The parent.
+    struct Parent, asked for as ParentAsked {
+        /// Memory of the parent that is resident
+        size: u64 as Size, axis;
+    }
+}
 
-/// vfork(2).
-pub static VFORK: Probe = Probe {
-    id: "process.vfork",
-    title: "vfork, exit, wait",
-    timed: "vfork (the clone system call, memory shared), a child that exits at once, and the wait for it, on one CPU.",
-    times: Semantics::Operation,
-    source: "vfork(2), wait(2)",
-    params: &[],
-    experiment: &FORKS,
-    revision: 1,
-    plan: |_, _| vec![VFORK.point(Params::new(), VFORK.title, true)],
-};
+probes! {
+    FORKS, Parent, plan_fork;
+    FORK "process.fork", "fork, exit, wait", "fork(2), wait(2)",
+        "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU; the parent has \
+            written that much memory in 4 KiB pages, whose page tables are copied, and does not write to it between \
+            the forks.";
+}
+
+probes! {
+    FORKS, (), crate::only_point;
+    VFORK "process.vfork", "vfork, exit, wait", "vfork(2), wait(2)",
+        "vfork (the clone system call, memory shared), a child that exits at once, and the wait for it, on one CPU.";
+}
 
 const MIB: u64 = 1 << 20;
 
-fn plan_fork(input: &PlanInput) -> Vec<Point> {
+fn plan_fork(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let sizes: &[u64] = match input.profile {
         Profile::Quick => &[MIB, 64 * MIB],
         Profile::Normal => &[MIB, 64 * MIB, 256 * MIB],
         Profile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
     };
     let point = |size: u64| {
-        let title = format!("{}, {} resident", FORK.title, format_size(size));
-        FORK.point(params([("size", size.into())]), title, size <= 64 * MIB)
+        let title = format!("{}, {} resident", probe.title, format_size(size));
+        probe.point(Parent { size }, title, size <= 64 * MIB)
     };
-    input.numbers("size", sizes).into_iter().map(point).collect()
+    ParentAsked::of(input).size.or(sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
@@ -67,7 +55,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         if point.probe == VFORK.id {
             time_children(bench, index, Memory::Shared)?;
         } else {
-            fork(bench, index, point.number("size"))?;
+            fork(bench, index, Parent::read(point)?.size)?;
         }
     }
     Ok(())
@@ -121,7 +109,7 @@ mod tests {
 
     #[test]
     fn more_memory_than_there_is_closes_the_point_with_a_reason() {
-        let point = FORK.point(params([("size", (1u64 << 50).into())]), "too large", false);
+        let point = FORK.point(Parent { size: 1 << 50 }, "too large", false);
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
         assert_eq!(measured[0].support, Support::Unsupported);

@@ -2,11 +2,10 @@
 
 use super::tiny_program;
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Params, Point, Policy, params};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Point, Policy};
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
 use rustix::io::{Errno, Result};
 use std::ffi::{CStr, CString};
@@ -16,67 +15,43 @@ use std::time::Duration;
 static PROGRAMS: Experiment =
     Experiment { name: "process.program", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
 
-const MODES: [&str; 2] = ["static", "dynamic"];
+words! {
+    /// How a program is linked.
+    enum Mode { Static = "static", Dynamic = "dynamic" }
+}
 
-/// posix_spawn(3).
-pub static SPAWN: Probe = Probe {
-    id: "process.spawn",
-    title: "posix_spawn, tiny static program",
-    timed: "posix_spawn of a static program of one page that exits at once, and the wait for it, on one CPU.",
-    times: Semantics::Operation,
-    source: "posix_spawn(3), wait(2)",
-    params: &[],
-    experiment: &PROGRAMS,
-    revision: 1,
-    plan: |_, _| vec![SPAWN.point(Params::new(), SPAWN.title, true)],
-};
+settings! {
+    /// A program.
+    struct Linked, asked for as LinkedAsked {
+        /// How the program is linked
+        mode: Mode;
+    }
+}
 
-/// fork(2) and execve(2).
-pub static EXEC: Probe = Probe {
-    id: "process.exec",
-    title: "fork, exec, wait",
-    timed: "fork, execve in the child, the program's whole run, and the wait for it, on one CPU. Static: a program of one \
-            page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.",
-    times: Semantics::Operation,
-    source: "fork(2), execve(2), wait(2)",
-    params: &[Param {
-        name: "mode",
-        help: "How the program is linked",
-        kind: Kind::Choice(&MODES),
-        axis: false,
-    }],
-    experiment: &PROGRAMS,
-    revision: 1,
-    plan: |input, _| plan_exec(input),
-};
+probes! {
+    PROGRAMS, (), crate::only_point;
+    SPAWN "process.spawn", "posix_spawn, tiny static program", "posix_spawn(3), wait(2)",
+        "posix_spawn of a static program of one page that exits at once, and the wait for it, on one CPU.";
+    SHELL "process.shell", "sh -c :", "posix_spawn(3), sh(1), wait(2)",
+        "posix_spawn of `sh -c :`, the shell's start and end, and the wait for it, on one CPU.";
+}
 
-/// The shell.
-pub static SHELL: Probe = Probe {
-    id: "process.shell",
-    title: "sh -c :",
-    timed: "posix_spawn of `sh -c :`, the shell's start and end, and the wait for it, on one CPU.",
-    times: Semantics::Operation,
-    source: "posix_spawn(3), sh(1), wait(2)",
-    params: &[],
-    experiment: &PROGRAMS,
-    revision: 1,
-    plan: |_, _| vec![SHELL.point(Params::new(), SHELL.title, true)],
-};
+probes! {
+    PROGRAMS, Linked, plan_exec;
+    EXEC "process.exec", "fork, exec, wait", "fork(2), execve(2), wait(2)",
+        "fork, execve in the child, the program's whole run, and the wait for it, on one CPU. Static: a program of one \
+            page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.";
+}
 
-fn plan_exec(input: &PlanInput) -> Vec<Point> {
-    let point = |mode: &str| {
+fn plan_exec(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let point = |mode: Mode| {
         let title = match mode {
-            "static" => "fork, exec, tiny static program",
-            _ => "fork, exec, `true` (dynamic)",
+            Mode::Static => "fork, exec, tiny static program",
+            Mode::Dynamic => "fork, exec, `true` (dynamic)",
         };
-        EXEC.point(params([("mode", mode.into())]), title, true)
+        probe.point(Linked { mode }, title, true)
     };
-    input
-        .texts("mode", &MODES)
-        .iter()
-        .filter(|mode| MODES.contains(&mode.as_str()))
-        .map(|mode| point(mode))
-        .collect()
+    LinkedAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
 const TRUE: [&CStr; 3] = [c"/bin/true", c"/usr/bin/true", c"/system/bin/true"];
@@ -88,7 +63,9 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         match point.probe.as_str() {
             "process.spawn" => run_tiny(bench, index, &tiny, spawn)?,
-            "process.exec" if point.text("mode") == "static" => run_tiny(bench, index, &tiny, fork_execute)?,
+            "process.exec" if Linked::read(point)?.mode == Mode::Static => {
+                run_tiny(bench, index, &tiny, fork_execute)?
+            }
             "process.exec" => match TRUE.into_iter().find(|path| is_dynamic(path)) {
                 Some(path) => time_program(bench, index, &Program::new(path, &[c"true"]), fork_execute)?,
                 None => {
