@@ -17,10 +17,17 @@ pub struct Machine {
     pub kernel: String,
     /// Kernel version, as `uname -v`: names the preemption model.
     pub kernel_version: String,
+    /// The kernel's command line without what only says where its files are (`root=`, `BOOT_IMAGE=`,
+    /// `initrd=`, `resume=`); `None` where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_line: Option<String>,
     /// Architecture, as `uname -m`.
     pub architecture: String,
     /// The processor's own name.
     pub cpu_model: String,
+    /// Version of the processor's microcode; `None` where the kernel does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub microcode: Option<String>,
     /// CPUs that are online.
     pub online: CpuList,
     /// CPUs this process may run on: affinity and cpuset.

@@ -30,8 +30,10 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
         name: facts.name.clone(),
         kernel: facts.kernel.clone(),
         kernel_version: facts.kernel_version.clone(),
+        command_line: command_line(root),
         architecture: facts.architecture.clone(),
         cpu_model: cpu_model(root),
+        microcode: root.field("/proc/cpuinfo", "microcode"),
         cpus: topology::cpus(root, &online),
         online,
         allowed,
@@ -66,6 +68,16 @@ pub(super) fn kibibytes(root: &Root, name: &str) -> Option<u64> {
 /// The one-minute load average.
 pub(super) fn load_average(root: &Root) -> Option<f64> {
     root.text("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+}
+
+/// Parameters of the kernel that name files and devices: they differ between machines that are set up alike.
+const PLACES: [&str; 4] = ["root=", "BOOT_IMAGE=", "initrd=", "resume="];
+
+/// The kernel's command line without places.
+fn command_line(root: &Root) -> Option<String> {
+    let line = root.text("/proc/cmdline")?;
+    let words = line.split_whitespace().filter(|word| !PLACES.iter().any(|place| word.starts_with(place)));
+    Some(words.collect::<Vec<_>>().join(" "))
 }
 
 /// The processor's own name, with the board's behind it where a device tree
@@ -279,5 +291,17 @@ mod tests {
         );
         assert_eq!(named(&[("/proc/device-tree/model", "VisionFive 2\0")]), "VisionFive 2");
         assert_eq!(named(&[]), "");
+    }
+
+    #[test]
+    fn the_command_line_and_the_microcode_are_kept_without_places() {
+        let files = [
+            ("/proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=1 ro isolcpus=1 initrd=/i\n"),
+            ("/proc/cpuinfo", "model name\t: X\nmicrocode\t: 0x2b\n"),
+        ];
+        let (_directory, root) = tree(&files);
+        let machine = snapshot(&root);
+        assert_eq!(machine.command_line.as_deref(), Some("ro isolcpus=1"));
+        assert_eq!(machine.microcode.as_deref(), Some("0x2b"));
     }
 }
