@@ -1,46 +1,40 @@
 //! What the user calls a run and its machine, so that results are found again.
 
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, builder::ValueParser};
+use clap::Parser;
 use std::collections::BTreeMap;
 
-/// `--label`.
-pub fn label_option() -> Arg {
-    Arg::new("label")
-        .long("label")
-        .value_name("KEY=VALUE")
-        .action(ArgAction::Append)
-        .value_parser(ValueParser::new(label))
-        .help("Save this with the result, such as board=a7; can be given several times")
+// `--label` and `--machine-id`.
+#[derive(Debug, Clone, Parser)]
+#[allow(missing_docs, reason = "it would be the help of each command that takes these options")]
+pub struct NameArguments {
+    /// Save this with the result, such as board=a7; can be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    label: Vec<(String, String)>,
+    /// Save this as the machine's identity, or none (default: a keyed hash of /etc/machine-id)
+    #[arg(long, value_name = "TEXT|none", value_parser = name)]
+    machine_id: Option<String>,
 }
 
-/// `--machine-id`.
-pub fn machine_option() -> Arg {
-    Arg::new("machine-id")
-        .long("machine-id")
-        .value_name("TEXT|none")
-        .value_parser(ValueParser::new(name))
-        .help("Save this as the machine's identity, or none (default: a keyed hash of /etc/machine-id)")
-}
-
-/// The labels of a run.
-///
-/// # Errors
-/// A key that is given twice.
-pub fn labels(matches: &ArgMatches) -> Result<BTreeMap<String, String>> {
-    let mut labels = BTreeMap::new();
-    for (key, value) in matches.get_many::<(String, String)>("label").into_iter().flatten() {
-        if labels.insert(key.clone(), value.clone()).is_some() {
-            bail!("--label {key} is given twice: choose one value");
+impl NameArguments {
+    /// The labels of a run.
+    ///
+    /// # Errors
+    /// A key that is given twice.
+    pub fn labels(&self) -> Result<BTreeMap<String, String>> {
+        let mut labels = BTreeMap::new();
+        for (key, value) in &self.label {
+            if labels.insert(key.clone(), value.clone()).is_some() {
+                bail!("--label {key} is given twice: choose one value");
+            }
         }
+        Ok(labels)
     }
-    Ok(labels)
-}
 
-/// The identity of the machine that the user gave: the inner `None` for none at all.
-pub fn machine_id(matches: &ArgMatches) -> Option<Option<String>> {
-    let given = matches.get_one::<String>("machine-id")?;
-    Some(Some(given.clone()).filter(|text| text != "none"))
+    /// The identity of the machine that the user gave: the inner `None` for none at all.
+    pub fn machine_id(&self) -> Option<Option<String>> {
+        self.machine_id.clone().map(|text| Some(text).filter(|text| text != "none"))
+    }
 }
 
 /// `KEY=VALUE`. What is empty is most often a variable of the shell that is not set.
@@ -69,20 +63,18 @@ fn name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Command;
 
-    fn matches(words: &[&str]) -> Result<ArgMatches, clap::Error> {
-        let words = ["latscope"].iter().chain(words);
-        Command::new("latscope").args([label_option(), machine_option()]).try_get_matches_from(words)
+    fn read(words: &[&str]) -> Result<NameArguments, clap::Error> {
+        NameArguments::try_parse_from(["latscope"].iter().chain(words))
     }
 
     #[test]
     fn labels_and_machines_are_as_given() {
-        let given = matches(&["--label", "board=a7", "--label", "boot=quiet isolcpus=1"]).unwrap();
+        let given = read(&["--label", "board=a7", "--label", "boot=quiet isolcpus=1"]).unwrap();
         let expected = [("board", "a7"), ("boot", "quiet isolcpus=1")];
-        assert_eq!(labels(&given).unwrap(), expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
-        assert_eq!(machine_id(&given), None);
-        let machine = |text: &str| machine_id(&matches(&["--machine-id", text]).unwrap());
+        assert_eq!(given.labels().unwrap(), expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+        assert_eq!(given.machine_id(), None);
+        let machine = |text: &str| read(&["--machine-id", text]).unwrap().machine_id();
         assert_eq!(machine("none"), Some(None));
         assert_eq!(machine("rack 3"), Some(Some("rack 3".to_owned())));
     }
@@ -90,12 +82,12 @@ mod tests {
     #[test]
     fn bad_forms_are_refused() {
         for text in ["board", "=a7", "board=", "board= ", "bo ard=a7", "board=a\n7", "board=\u{1b}[31m"] {
-            assert!(matches(&["--label", text]).is_err(), "{text:?}");
+            assert!(read(&["--label", text]).is_err(), "{text:?}");
         }
         for text in ["", " ", "rack\t3"] {
-            assert!(matches(&["--machine-id", text]).is_err(), "{text:?}");
+            assert!(read(&["--machine-id", text]).is_err(), "{text:?}");
         }
-        let twice = matches(&["--label", "board=a7", "--label", "board=a8"]).unwrap();
-        assert!(labels(&twice).unwrap_err().to_string().contains("--label board is given twice"));
+        let twice = read(&["--label", "board=a7", "--label", "board=a8"]).unwrap();
+        assert!(twice.labels().unwrap_err().to_string().contains("--label board is given twice"));
     }
 }

@@ -1,10 +1,10 @@
 //! `--label`, `--machine-id` and `--dry-run` in the call of any older tool: what the user calls the run and its machine,
 //! for results that are saved, and whether there is to be one.
 
-use crate::identity;
+use crate::identity::NameArguments;
 use crate::usage::of_parser;
 use anyhow::{Result, anyhow};
-use clap::{Arg, ArgAction, Command};
+use clap::Parser;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
@@ -38,10 +38,15 @@ pub(super) fn keep(arguments: &[OsString]) -> Result<Vec<OsString>> {
     Ok(theirs)
 }
 
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    names: NameArguments,
+    #[arg(long)]
+    dry_run: bool,
+}
+
 fn split(arguments: &[OsString]) -> Result<(Names, Vec<OsString>)> {
-    let dry_run = Arg::new("dry-run").long("dry-run").action(ArgAction::SetTrue);
-    let command =
-        Command::new("latscope").args([identity::label_option(), identity::machine_option(), dry_run]);
     let (mut ours, mut theirs) = (vec!["latscope".into()], Vec::new());
     let mut rest = arguments.iter().cloned();
     while let Some(word) = rest.next() {
@@ -56,10 +61,9 @@ fn split(arguments: &[OsString]) -> Result<(Names, Vec<OsString>)> {
             _ => theirs.push(word),
         }
     }
-    let matches =
-        command.try_get_matches_from(ours).map_err(|error| anyhow!(of_parser(&error.to_string())))?;
-    let (labels, machine_id) = (identity::labels(&matches)?, identity::machine_id(&matches));
-    Ok((Names { labels, machine_id, dry_run: matches.get_flag("dry-run") }, theirs))
+    let given = Arguments::try_parse_from(ours).map_err(|error| anyhow!(of_parser(&error.to_string())))?;
+    let (labels, machine_id) = (given.names.labels()?, given.names.machine_id());
+    Ok((Names { labels, machine_id, dry_run: given.dry_run }, theirs))
 }
 
 /// Whether a plan is to be shown, and nothing else.

@@ -36,6 +36,17 @@ pub enum Semantics {
     Operation,
 }
 
+impl Semantics {
+    /// In words: `one way`, `round trip`, `operation`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Semantics::OneWay => "one way",
+            Semantics::RoundTrip => "round trip",
+            Semantics::Operation => "operation",
+        }
+    }
+}
+
 /// Bytes behind one operation, from which rates are derived.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {

@@ -1,89 +1,93 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
 use super::Exit;
-use anyhow::{Context, Result};
-use clap::{Arg, ArgMatches};
+use super::options::Registered;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, ArgMatches, Args, Command};
 use latscope_core::report::Report;
 use latscope_core::units::format_share;
 use latscope_engine::outliers::FAILED_ACTIONS;
-use latscope_judge::verdict::{self, Criterion, QUANTILES};
+use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES, Share};
 
-const HEADING: &str = "Criteria (exit code 2 or 3)";
+pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
-/// Options that ask something of the result.
-pub fn arguments() -> Vec<Arg> {
-    let limit = |name: &'static str, value: &'static str, help: String| {
-        Arg::new(name).long(name).value_name(value).help(help).help_heading(HEADING)
-    };
-    let mut arguments = vec![
-        limit("max", "T", "No event may take longer".to_owned()),
-        limit("missed", "N", "No more activations may be missed".to_owned()),
-    ];
-    arguments.extend(QUANTILES.iter().map(|quantile| {
-        let help = format!("At most {} of the events may take longer", format_share(quantile.above));
-        limit(quantile.name, "T", help)
-    }));
-    arguments
+/// What is asked of the result: an option for each quantile, for the maximum and, if there can be
+/// such, for missed events.
+#[derive(Debug, Clone)]
+pub struct Criteria<const MISSED: bool>(Vec<Criterion>);
+
+impl<const MISSED: bool> Criteria<MISSED> {
+    fn names() -> impl Iterator<Item = &'static str> {
+        let missed = MISSED.then_some("missed");
+        std::iter::once("max").chain(missed).chain(QUANTILES.iter().map(|quantile| quantile.name))
+    }
+
+    /// They, and that no event is above the threshold.
+    pub fn with_threshold(&self, threshold: Option<u64>) -> Vec<Criterion> {
+        let threshold =
+            threshold.map(|threshold| Criterion { metric: Metric::Threshold, limit: threshold as f64 });
+        self.0.iter().cloned().chain(threshold).collect()
+    }
 }
 
-/// Options that ask for shares of calls between processes.
-pub fn of_calls() -> Vec<Arg> {
-    let heading =
-        |arg: Arg| arg.help_heading(HEADING).conflicts_with_all(["throughput", "one-way", "inversion"]);
-    [
-        Arg::new("sync")
-            .long("sync")
-            .value_name("PERCENT")
-            .value_parser(percent)
-            .help("At least so many % of the calls are served on the caller's CPU"),
-        Arg::new("inherits")
-            .long("inherits")
-            .value_name("WHAT,…")
-            .value_delimiter(',')
-            .value_parser(["fifo", "nice"])
-            .help(
-                "Each call is served at the caller's SCHED_FIFO priority, or nice value, which is given back",
-            ),
-    ]
-    .map(heading)
-    .into()
+impl<const MISSED: bool> Registered for Criteria<MISSED> {
+    fn add(command: Command) -> Command {
+        let help = |name: &str| match QUANTILES.iter().find(|quantile| quantile.name == name) {
+            Some(quantile) => {
+                format!("At most {} of the events may take longer", format_share(quantile.above))
+            }
+            None if name == "max" => "No event may take longer".to_owned(),
+            None => "No more activations may be missed".to_owned(),
+        };
+        command.args(Self::names().map(|name| {
+            let value = if name == "missed" { "N" } else { "T" };
+            let parser = move |text: &str| Criterion::parse(name, text);
+            Arg::new(name)
+                .long(name)
+                .value_name(value)
+                .value_parser(parser)
+                .help(help(name))
+                .help_heading(HEADING)
+        }))
+    }
+
+    fn read(matches: &ArgMatches) -> Self {
+        Criteria(Self::names().filter_map(|name| matches.get_one(name).cloned()).collect())
+    }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+// What is asked of calls between processes.
+#[derive(Debug, Args)]
+pub struct CallCriteria {
+    /// At least so many % of the calls are served on the caller's CPU
+    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with_all = ["throughput", "one_way", "inversion"])]
+    sync: Option<Criterion>,
+    /// Each call is served at the caller's SCHED_FIFO priority, or nice value, which is given back
+    #[arg(
+        long,
+        value_name = "WHAT,…",
+        value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(["fifo", "nice"]).try_map(inheritance),
+        conflicts_with_all = ["throughput", "one_way", "inversion"]
+    )]
+    inherits: Vec<Criterion>,
+}
+
+impl CallCriteria {
+    pub fn all(&self) -> impl Iterator<Item = Criterion> {
+        self.sync.iter().chain(&self.inherits).cloned()
+    }
+}
+
+fn percent(text: &str) -> Result<Criterion, String> {
     let number = text.trim_end_matches('%').trim_end().parse().ok();
-    number
-        .filter(|share| (0.0..=100.0).contains(share))
-        .ok_or_else(|| "it must be a percentage from 0 to 100".to_owned())
+    let share = number.filter(|share| (0.0..=100.0).contains(share));
+    let limit = share.ok_or_else(|| "it must be a percentage from 0 to 100".to_owned())?;
+    Ok(Criterion { metric: Metric::Share(Share::Sync), limit })
 }
 
-/// The criteria of [`of_calls`] that were asked for.
-///
-/// # Errors
-/// A limit that is none.
-pub fn given_of_calls(matches: &ArgMatches) -> Result<Vec<Criterion>> {
-    let inherits = matches.get_many::<String>("inherits").into_iter().flatten();
-    let inherits = inherits.map(|what| (format!("inherits-{what}"), 100.0));
-    let sync = matches.get_one::<f64>("sync").map(|share| ("sync".to_owned(), *share));
-    let criteria = sync.into_iter().chain(inherits).map(|(name, share)| Criterion::new(&name, share));
-    Ok(criteria.collect::<Result<_, _>>()?)
-}
-
-/// The criteria that were asked for, the threshold among them.
-///
-/// # Errors
-/// A limit that is none.
-pub fn given(matches: &ArgMatches, threshold: Option<u64>) -> Result<Vec<Criterion>> {
-    let names = ["max", "missed"].into_iter().chain(QUANTILES.iter().map(|quantile| quantile.name));
-    let mut criteria = Vec::new();
-    for name in names {
-        if let Some(limit) = matches.try_get_one::<String>(name).ok().flatten() {
-            criteria.push(Criterion::parse(name, limit).with_context(|| format!("--{name} {limit}"))?);
-        }
-    }
-    if let Some(threshold) = threshold {
-        criteria.push(Criterion::new("threshold", threshold as f64)?);
-    }
-    Ok(criteria)
+fn inheritance(what: String) -> Result<Criterion, CriterionError> {
+    Criterion::new(&format!("inherits-{what}"), 100.0)
 }
 
 /// The exit code of a run, judged or not.

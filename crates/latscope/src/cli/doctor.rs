@@ -1,20 +1,27 @@
 //! `latscope doctor`: what on this machine distorts latency.
 
+use super::options::JsonArgument;
 use super::{Exit, output};
 use anyhow::Result;
-use clap::ArgMatches;
+use clap::Args;
 use latscope_core::json;
 use latscope_host::machine;
 use latscope_host::stdout;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+#[derive(Debug, Args)]
+pub struct DoctorArguments {
+    #[command(flatten)]
+    to: JsonArgument,
+}
 
 /// Checks the machine and shows what was found.
 ///
 /// # Errors
 /// The output cannot be written.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
+pub fn run(asked: &DoctorArguments) -> Result<Exit> {
     let machine = machine::this_machine();
-    if let Some(path) = matches.get_one::<PathBuf>("json") {
+    if let Some(path) = &asked.to.json {
         let text = json::pretty(&machine);
         if path == Path::new("-") {
             stdout::write(&text)?;

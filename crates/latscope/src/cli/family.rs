@@ -1,45 +1,115 @@
 //! `latscope cpu|memory|…`: one family with its own parameters.
 
-use super::Exit;
-use super::measure::{self, Job};
-use super::options::{self, file, flag, run_arguments, view_arguments};
-use anyhow::{Result, anyhow, bail};
-use clap::builder::{PossibleValuesParser, ValueParser};
-use clap::{Arg, ArgMatches, Command};
-use latscope_core::plan::ParamValue;
-use latscope_core::units::{ParseError, parse_duration, parse_size};
+use super::measure::{self, Measures};
+use super::options::{DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, time};
+use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::{Arg, ArgMatches, Args, Command};
+use latscope_core::machine::Machine;
+use latscope_core::plan::{ParamValue, Plan};
+use latscope_core::units::parse_size;
+use latscope_engine::planner::{self, Request};
 use latscope_os::kernels::chase::MAX_CHAINS;
 use latscope_probes::file::directory::{self, Defaults};
-use latscope_probes::{self as probe, Directory, FAMILIES, Family, Kind, Param, PlanInput, Probe, Profile};
+use latscope_probes::{self as probe, FAMILIES, Family, Kind, Param, PlanInput, Probe, Profile, REGISTRY};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The command of a family, with its parameters from the registry.
-pub fn command(family: &'static Family) -> Command {
-    let short = |id: &'static str| id.split_once('.').map_or(id, |(_, name)| name);
-    let mut command = Command::new(family.name)
-        .about(family.about)
-        .arg(
-            Arg::new("probe")
-                .value_name("PROBE")
-                .num_args(0..)
-                .value_parser(PossibleValuesParser::new(family.probes.iter().map(|probe| short(probe.id))))
-                .help("Only these probes of the family"),
-        )
-        .arg(flag("quick", "Fewer points and samples"))
-        .arg(flag("full", "More points and samples").conflicts_with("quick"))
-        .args(parameters(family).into_iter().map(parameter_argument))
-        .args(run_arguments())
-        .args(view_arguments());
-    if family.name == "memory" {
-        command = command.alias("mem");
+// The options of every family.
+#[derive(Debug, Args)]
+pub struct FamilyArguments {
+    #[command(flatten)]
+    profile: ProfileArguments,
+    #[command(flatten)]
+    pub run: RunArguments,
+    #[command(flatten)]
+    asked: Dynamic<Asked>,
+}
+
+// How much time there is.
+#[derive(Debug, Args)]
+pub struct ProfileArguments {
+    /// Fewer points and samples
+    #[arg(long)]
+    quick: bool,
+    /// More points and samples
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+}
+
+impl ProfileArguments {
+    pub fn profile(&self) -> Profile {
+        match (self.quick, self.full) {
+            (true, _) => Profile::Quick,
+            (_, true) => Profile::Full,
+            _ => Profile::Normal,
+        }
     }
-    if family.probes.iter().any(|probe| probe.experiment.scratch) {
-        command = command.arg(options::directory());
+}
+
+/// What depends on the family that the command is named after: the probes that are asked for, the values of
+/// their parameters, and what only some families have.
+#[derive(Debug, Clone)]
+struct Asked {
+    /// Their ids.
+    probes: Vec<&'static str>,
+    values: BTreeMap<String, Vec<ParamValue>>,
+    directory: DirectoryArgument,
+    timeline: Option<PathBuf>,
+}
+
+fn family_of(command: &Command) -> &'static Family {
+    let named = FAMILIES.iter().find(|family| family.name == command.get_name());
+    named.expect("the command of a family has its name")
+}
+
+impl Registered for Asked {
+    fn add(command: Command) -> Command {
+        let family = family_of(&command);
+        let short = |probe: &Probe| probe.id.split_once('.').map_or(probe.id, |(_, name)| name);
+        let names = PossibleValuesParser::new(family.probes.iter().map(|probe| short(probe)));
+        let id = move |name: String| {
+            family.probes.iter().find(|probe| short(probe) == name).expect("it is a possible value").id
+        };
+        let command = command
+            .about(family.about)
+            .arg(
+                Arg::new("probe")
+                    .value_name("PROBE")
+                    .num_args(0..)
+                    .value_parser(names.map(id))
+                    .help("Only these probes of the family"),
+            )
+            .args(parameters(family).into_iter().map(parameter_argument));
+        match family.name {
+            "file" => DirectoryArgument::augment_args(command),
+            "thread" | "sync" => TimelineArgument::augment_args(command),
+            _ => command,
+        }
     }
-    if matches!(family.name, "thread" | "sync") {
-        command = command.arg(file("timeline", "Record what each thread did and write it for Perfetto"));
+
+    fn read(matches: &ArgMatches) -> Asked {
+        let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
+        for name in matches.ids() {
+            // No other option has such values.
+            for value in
+                matches.try_get_many::<ParamValue>(name.as_str()).ok().flatten().into_iter().flatten()
+            {
+                let known = values.entry(name.to_string()).or_default();
+                // A point is measured once, however often it was asked for.
+                if !known.contains(value) {
+                    known.push(value.clone());
+                }
+            }
+        }
+        let paths = |name| matches.try_get_many(name).ok().flatten().into_iter().flatten().cloned();
+        Asked {
+            probes: matches.get_many("probe").into_iter().flatten().copied().collect(),
+            values,
+            directory: DirectoryArgument { dir: paths("dir").collect() },
+            timeline: paths("timeline").next(),
+        }
     }
-    command
 }
 
 /// The parameters of a family that can be asked for, each once.
@@ -62,12 +132,10 @@ fn parameters(family: &'static Family) -> Vec<(&'static Param, Vec<&'static str>
 fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> Arg {
     let (value_name, parser): (_, ValueParser) = match param.kind {
         Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
-        Kind::Time => ("TIME,…", ValueParser::new(time)),
+        Kind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
         Kind::Number => ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number))),
         Kind::Choice(_) | Kind::Stated => {
-            let words =
-                clap::builder::TypedValueParser::map(PossibleValuesParser::new(choices), ParamValue::Text);
-            ("WORD,…", words.into())
+            ("WORD,…", PossibleValuesParser::new(choices).map(ParamValue::Text).into())
         }
     };
     let units =
@@ -81,58 +149,81 @@ fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> 
         .help_heading("Parameters")
 }
 
-fn time(text: &str) -> Result<ParamValue, ParseError> {
-    parse_duration(text).map(|time| ParamValue::Number(time.as_nanos() as u64))
-}
-
-/// The values given for the parameters of a family.
-fn given(family: &'static Family, matches: &ArgMatches) -> Vec<(String, Vec<ParamValue>)> {
-    let names = parameters(family).into_iter().map(|(param, _)| param.name);
-    names
-        .filter_map(|name| {
-            let mut values: Vec<ParamValue> = Vec::new();
-            for value in matches.get_many::<ParamValue>(name)? {
-                // A point is measured once, however often it was asked for.
-                if !values.contains(value) {
-                    values.push(value.clone());
-                }
-            }
-            Some((name.to_owned(), values))
-        })
-        .collect()
-}
-
-/// Measures a family.
-///
-/// # Errors
-/// A parameter that cannot be, a file that cannot be written, nothing measured.
-pub fn run(name: &str, matches: &ArgMatches) -> Result<Exit> {
-    measure::run(job(name, matches)?, matches)
-}
-
-/// What is to be measured of a family.
-///
-/// # Errors
-/// A parameter that cannot be.
-pub fn job(name: &str, matches: &ArgMatches) -> Result<Job> {
-    let family =
-        FAMILIES.iter().find(|family| family.name == name).ok_or_else(|| anyhow!("no family {name:?}"))?;
-    let only: Vec<&String> = matches.get_many("probe").into_iter().flatten().collect();
-    let named = |probe: &Probe| only.iter().any(|name| probe.id.ends_with(&format!(".{name}")));
-    let wanted = |probe: &&Probe| named(probe) || only.is_empty() && !probe::by_name_only(probe);
-    let probes: Vec<&'static Probe> = family.probes.iter().copied().filter(wanted).collect();
-    let values = given(family, matches);
-    for (parameter, values) in &values {
-        check(name, parameter, values)?;
+impl FamilyArguments {
+    /// The probes that are to be measured, and what is asked of them.
+    ///
+    /// # Errors
+    /// A parameter that none of them has, or a value that it cannot have.
+    pub fn request(&self, family: &str, rounds: u32) -> Result<(Vec<&'static Probe>, Request)> {
+        let usual = |probe: &&Probe| probe.family() == family && !probe::by_name_only(probe);
+        let named = |probe: &&Probe| self.asked.probes.contains(&probe.id);
+        let wanted = |probe: &&Probe| if self.asked.probes.is_empty() { usual(probe) } else { named(probe) };
+        let probes: Vec<&'static Probe> = probe::all().filter(wanted).collect();
+        for (parameter, values) in &self.asked.values {
+            check_used(family, &probes, parameter, values)?;
+            check(family, parameter, values)?;
+        }
+        let Defaults { directories, notes } = self.asked.directory.chosen(&probes)?;
+        let input = PlanInput {
+            profile: self.profile.profile(),
+            survey: false,
+            values: self.asked.values.clone(),
+            directories,
+        };
+        let timeline = self.asked.timeline.clone();
+        Ok((probes, Request { notes, timeline, ..self.run.request(family, input, rounds) }))
     }
-    let Defaults { directories, notes } = directories(matches, &probes)?;
-    let input = PlanInput {
-        profile: profile(matches),
-        survey: false,
-        values: values.into_iter().collect(),
-        directories,
+}
+
+/// The plan of a request to probes.
+///
+/// # Errors
+/// There is nothing to measure, or not with so many threads.
+pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Result<Plan> {
+    let plan = planner::plan(&REGISTRY, probes, request, machine);
+    if plan.steps.is_empty() {
+        bail!("nothing to measure: the probes asked for have no points with these parameters");
+    }
+    if request.input.gave("threads") {
+        measure::check_threads(&plan)?;
+    }
+    Ok(plan)
+}
+
+/// A family that has no more options than its probes have parameters.
+pub struct Plain<'a>(pub &'static str, pub &'a FamilyArguments);
+
+impl Measures for Plain<'_> {
+    const IN_FULL: bool = true;
+
+    fn run_arguments(&self) -> &RunArguments {
+        &self.1.run
+    }
+
+    fn plan(&self, machine: &Machine) -> Result<Plan> {
+        // Eyes read a time line; they need every event once.
+        let (probes, request) =
+            self.1.request(self.0, if self.1.asked.timeline.is_some() { 1 } else { 3 })?;
+        plan(&probes, &request, machine)
+    }
+}
+
+/// That a parameter and each of its words are of a probe that is measured.
+fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
+    let takes = |probe: &Probe, value: &ParamValue| {
+        probe.params.iter().filter(|param| param.name == parameter).any(|param| match (param.kind, value) {
+            (Kind::Choice(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
+            (kind, _) => kind != Kind::Stated,
+        })
     };
-    Ok(Job { name: name.to_owned(), probes, input, notes, in_full: true })
+    let Some(value) = values.iter().find(|value| !probes.iter().any(|probe| takes(probe, value))) else {
+        return Ok(());
+    };
+    let users = probe::all().filter(|probe| probe.family() == family && takes(probe, value));
+    let users: Vec<&str> = users.map(|probe| probe.id).collect();
+    let knows = probes.iter().any(|probe| probe.params.iter().any(|param| param.name == parameter));
+    let word = if knows { format!(" {value}") } else { String::new() };
+    bail!("--{parameter}{word} is for {}, which is not measured", users.join(", "));
 }
 
 /// Parameters for which "none" is something to measure, by family.
@@ -175,34 +266,28 @@ fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
     Ok(())
 }
 
-/// How much time was given.
-pub fn profile(matches: &ArgMatches) -> Profile {
-    match (matches.get_flag("quick"), matches.get_flag("full")) {
-        (true, _) => Profile::Quick,
-        (_, true) => Profile::Full,
-        _ => Profile::Normal,
-    }
-}
-
-/// Where file probes work, if any of `probes` does.
-///
-/// # Errors
-/// A directory that was asked for does not exist or cannot be written to.
-pub fn directories(matches: &ArgMatches, probes: &[&Probe]) -> Result<Defaults> {
-    if !probes.iter().any(|probe| probe.family() == "file") {
-        return Ok(Defaults::default());
-    }
-    match matches.get_many::<PathBuf>("dir") {
-        Some(paths) => {
-            let mut directories: Vec<Directory> = Vec::new();
-            for path in paths {
-                let found = directory::resolve(path)?;
-                if directories.iter().all(|known| known.path != found.path) {
-                    directories.push(found);
-                }
+impl DirectoryArgument {
+    /// Where file probes work, if any of `probes` does.
+    ///
+    /// # Errors
+    /// A directory that was asked for does not exist or cannot be written to, or no probe works in it.
+    pub fn chosen(&self, probes: &[&Probe]) -> Result<Defaults> {
+        if !probes.iter().any(|probe| probe.family() == "file") {
+            if !self.dir.is_empty() {
+                bail!("--dir is for probes of file, and none is measured");
             }
-            Ok(Defaults { directories, notes: Vec::new() })
+            return Ok(Defaults::default());
         }
-        None => Ok(directory::defaults()),
+        if self.dir.is_empty() {
+            return Ok(directory::defaults());
+        }
+        let mut chosen = Defaults::default();
+        for path in &self.dir {
+            let found = directory::resolve(path)?;
+            if chosen.directories.iter().all(|known| known.path != found.path) {
+                chosen.directories.push(found);
+            }
+        }
+        Ok(chosen)
     }
 }

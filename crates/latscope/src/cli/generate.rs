@@ -3,24 +3,40 @@
 //! made from their registry.
 
 use super::Exit;
-use anyhow::{Context, Result};
-use clap::{ArgMatches, Command};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
-use latscope_core::report::Semantics;
 use latscope_probes::FAMILIES;
+
+#[derive(Debug, Args)]
+pub struct GenerateArguments {
+    /// The man page, shell completions, or the table of probes as Markdown
+    #[arg(value_name = "WHAT", value_enum)]
+    what: Generated,
+    /// For completions: bash, zsh, fish, elvish or powershell
+    #[arg(value_name = "SHELL")]
+    shell: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Generated {
+    Man,
+    Completions,
+    Probes,
+}
 
 /// Writes the man page or the completions of the command to stdout.
 ///
 /// # Errors
-/// The shell is unknown, or stdout is closed.
-pub fn run(matches: &ArgMatches, mut command: Command) -> Result<Exit> {
+/// The shell is unknown or not used, or stdout is closed.
+pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<Exit> {
     let mut out = Vec::new();
-    match matches.get_one::<String>("what").map(String::as_str) {
-        Some("man") => man(command, &mut out)?,
-        Some("probes") => out = probes().into_bytes(),
-        _ => {
-            let shell: Option<&String> = matches.get_one("shell");
-            let shell = shell.and_then(|name| name.parse::<Shell>().ok());
+    ensure!(asked.what == Generated::Completions || asked.shell.is_none(), "SHELL is for `completions`");
+    match asked.what {
+        Generated::Man => man(command, &mut out)?,
+        Generated::Probes => out = probes().into_bytes(),
+        Generated::Completions => {
+            let shell = asked.shell.as_ref().and_then(|name| name.parse::<Shell>().ok());
             let shell = shell.context("completions are for bash, zsh, fish, elvish or powershell: `latscope generate completions bash`")?;
             clap_complete::generate(shell, &mut command, "latscope", &mut out);
         }
@@ -39,16 +55,11 @@ fn probes() -> String {
         page += &format!("\n## {0}\n\n{1}. More in [{0}.md]({0}.md).\n", family.name, family.about);
         page += "\n| probe | what is timed | times | parameters | after |\n|---|---|---|---|---|\n";
         for probe in family.probes {
-            let times = match probe.times {
-                Semantics::OneWay => "one way",
-                Semantics::RoundTrip => "round trip",
-                Semantics::Operation => "operation",
-            };
             let params =
                 probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));
             let params = params.collect::<Vec<_>>().join(", ");
-            page +=
-                &format!("| `{}` | {} | {times} | {params} | {} |\n", probe.id, probe.timed, probe.source);
+            let (id, timed, source, times) = (probe.id, probe.timed, probe.source, probe.times.words());
+            page += &format!("| `{id}` | {timed} | {times} | {params} | {source} |\n");
         }
     }
     page

@@ -1,26 +1,33 @@
 //! `latscope list`: every probe, what exactly it times, and with `--check`
 //! whether this machine can run it.
 
+use super::measure::Environment;
 use super::usage::did_you_mean;
 use super::{Exit, output};
 use anyhow::{Result, bail};
-use clap::ArgMatches;
-use latscope_bench::timebase::Timebase;
-use latscope_core::report::{Report, Semantics, Support};
+use clap::Args;
+use latscope_core::report::{Report, Support};
 use latscope_engine::planner::{self, Request};
-use latscope_engine::runner::{self, Run};
-use latscope_host::machine;
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
 use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile};
 use latscope_views::doctor;
 
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Also say whether this machine can run each, by trying
+    #[arg(long)]
+    check: bool,
+    /// Only this family
+    family: Option<String>,
+}
+
 /// Lists the probes.
 ///
 /// # Errors
 /// An unknown family; with `--check`, no worker can be started.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let only: Option<&String> = matches.get_one("family");
+pub fn run(asked: &ListArguments) -> Result<Exit> {
+    let only = asked.family.as_ref();
     let probes: Vec<&'static Probe> =
         probe::all().filter(|p| only.is_none_or(|family| p.family() == family)).collect();
     if probes.is_empty() {
@@ -32,7 +39,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
             families.join(", ")
         );
     }
-    let checked = matches.get_flag("check").then(|| check(&probes)).transpose()?;
+    let checked = asked.check.then(|| check(&probes)).transpose()?;
     let mut text = String::new();
     for family in FAMILIES.iter().filter(|family| probes.iter().any(|probe| probe.family() == family.name)) {
         text += &wrapped("", "", &format!("{}: {}", family.name, family.about));
@@ -46,13 +53,9 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 }
 
 fn entry(probe: &Probe, checked: Option<&Report>) -> String {
-    let times = match probe.times {
-        Semantics::OneWay => "one way",
-        Semantics::RoundTrip => "round trip",
-        Semantics::Operation => "operation",
-    };
     let name = format!("  {:<28} ", probe.id);
-    let mut text = wrapped(&name, &" ".repeat(name.len()), &format!("{} ({times})", probe.title));
+    let mut text =
+        wrapped(&name, &" ".repeat(name.len()), &format!("{} ({})", probe.title, probe.times.words()));
     let mut say = |line: &str| text += &wrapped("      ", "      ", line);
     say(probe.timed);
     let params: Vec<_> = probe.params.iter().map(|param| param.name).collect();
@@ -103,20 +106,11 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
     let input = PlanInput {
         profile: Profile::Quick,
         survey: true,
-        values: Default::default(),
         directories: directory::defaults().directories,
+        ..PlanInput::default()
     };
     let request = Request { count: Some(5), ..Request::new("check", input) };
-    let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::this_machine();
-    machine.clock = clock;
-    let plan = planner::plan(&REGISTRY, probes, &request, &machine);
-    runner::run(Run {
-        registry: &REGISTRY,
-        plan,
-        machine,
-        timebase,
-        labels: Default::default(),
-        observers: Vec::new(),
-    })
+    let environment = Environment::survey();
+    let plan = planner::plan(&REGISTRY, probes, &request, &environment.machine);
+    environment.run(plan, Default::default(), Vec::new())
 }

@@ -7,7 +7,7 @@ mod family;
 mod generate;
 mod ipc;
 mod list;
-pub mod live;
+mod live;
 mod measure;
 mod noise;
 mod options;
@@ -21,8 +21,10 @@ mod usage;
 mod wake;
 
 use anyhow::{Result, bail};
-use clap::ArgMatches;
+use arguments::{Arguments, Command};
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+use family::Plain;
 use latscope_bench::worker;
 use latscope_compat as compat;
 use latscope_host::eprintln;
@@ -46,6 +48,12 @@ pub enum Exit {
     Inconclusive = 3,
 }
 
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
 const SIGXFSZ: i32 = 25;
 
 /// Runs the command with the arguments of the process.
@@ -65,8 +73,8 @@ pub fn main() -> ExitCode {
         {
             return ExitCode::SUCCESS;
         }
-        eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, arguments::command()));
-        ExitCode::from(Exit::Error as u8)
+        eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, Arguments::command()));
+        Exit::Error.into()
     })
 }
 
@@ -91,22 +99,11 @@ fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     Some(compat::run(name, &arguments[1..]).map(ExitCode::from))
 }
 
-/// Commands whose signals wait for no run.
-const WITHOUT_RUN: [&str; 8] = ["doctor", "show", "remote", "list", "selftest", "generate", "as", "help"];
-
-/// Commands that may record a trace of the kernel.
-const TRACING: [&str; 7] = ["wake", "noise", "ipc", "thread", "sync", "selftest", "list"];
-
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    // Until the run listens, which says what there is when it is told to end.
+    // Until the run listens, which reports what there is when it is to end.
     let _ = signal::hold(&signal::TERMINATION);
-    let parsed = arguments::command().try_get_matches_from(arguments);
-    let name = parsed.as_ref().map(ArgMatches::subcommand_name);
-    if name.is_ok_and(|name| name.is_some_and(|name| WITHOUT_RUN.contains(&name))) {
-        let _ = signal::release(&signal::TERMINATION);
-    }
-    let matches = match parsed {
-        Ok(matches) => matches,
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
         Err(error) => {
             if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
                 stdout::write_styled(&error.render().ansi().to_string())?;
@@ -114,35 +111,47 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
             }
             let message = usage::better_known(arguments, compat::by_name)
                 .unwrap_or_else(|| usage::of_parser(&error.to_string()));
-            bail!(usage::pointing_to_help(&message, arguments, arguments::command()));
+            bail!(usage::pointing_to_help(&message, arguments, Arguments::command()));
         }
     };
-    if matches.subcommand_name().is_some_and(|name| TRACING.contains(&name)) {
+    let Some(command) = parsed.command else {
+        return Ok(measure::run(&parsed.survey)?.into());
+    };
+    if command.is_without_run() {
+        let _ = signal::release(&signal::TERMINATION);
+    }
+    if command.is_tracing() {
         tracefs::provide();
     }
-    let exit = match matches.subcommand() {
-        None => survey::run(&matches)?,
-        Some(("survey", matches)) => survey::run(matches)?,
-        Some(("doctor", matches)) => doctor::run(matches)?,
-        Some(("show", matches)) => show::run(matches)?,
-        Some(("wake", matches)) => wake::run(matches)?,
-        Some(("ipc", matches)) => ipc::run(matches)?,
-        Some(("noise", matches)) => noise::run(matches)?,
-        Some(("remote", matches)) => remote::run(matches)?,
-        Some(("list", matches)) => list::run(matches)?,
-        Some(("selftest", matches)) => selftest::run(matches)?,
-        Some(("generate", matches)) => generate::run(matches, arguments::command())?,
-        Some(("as", matches)) => {
-            let mut words = matches.get_many::<OsString>("call").into_iter().flatten().cloned();
-            let name = words.next().unwrap_or_else(|| "--help".into());
-            if ["-h", "--help", "help"].iter().any(|word| name == *word) {
-                stdout::write(&compat::listing())?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            let rest: Vec<OsString> = words.collect();
-            return compat::run(&name.to_string_lossy(), &rest).map(ExitCode::from);
+    let exit = match &command {
+        Command::Survey(asked) => measure::run(asked)?,
+        Command::Cpu(asked) => measure::run(&Plain("cpu", asked))?,
+        Command::Memory(asked) => measure::run(&Plain("memory", asked))?,
+        Command::Sync(asked) => measure::run(&Plain("sync", asked))?,
+        Command::Thread(asked) => measure::run(&Plain("thread", asked))?,
+        Command::Syscall(asked) => measure::run(&Plain("syscall", asked))?,
+        Command::Process(asked) => measure::run(&Plain("process", asked))?,
+        Command::File(asked) => measure::run(&Plain("file", asked))?,
+        Command::Wake(asked) => measure::run(asked)?,
+        Command::Noise(asked) => measure::run(asked)?,
+        Command::Ipc(asked) => measure::run(asked)?,
+        Command::Remote(asked) => remote::run(asked)?,
+        Command::Doctor(asked) => doctor::run(asked)?,
+        Command::List(asked) => list::run(asked)?,
+        Command::Show(asked) => show::run(asked)?,
+        Command::Selftest(asked) => selftest::run(asked)?,
+        Command::Generate(asked) => generate::run(asked, Arguments::command())?,
+        Command::As { call } => {
+            return match call.split_first() {
+                Some((name, rest)) if !["-h", "--help", "help"].iter().any(|word| name == word) => {
+                    compat::run(&name.to_string_lossy(), rest).map(ExitCode::from)
+                }
+                _ => {
+                    stdout::write(&compat::listing())?;
+                    Ok(ExitCode::SUCCESS)
+                }
+            };
         }
-        Some((family, matches)) => family::run(family, matches)?,
     };
-    Ok(ExitCode::from(exit as u8))
+    Ok(exit.into())
 }

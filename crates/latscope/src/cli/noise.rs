@@ -1,47 +1,66 @@
 //! `latscope noise`: time stolen from a busy loop, and whether that is too much.
 
-use super::live;
-use super::output::Output;
-use super::{Exit, criteria, family, measure, outliers};
+use super::criteria::Criteria;
+use super::family::{self, FamilyArguments};
+use super::live::LiveArguments;
+use super::measure::Measures;
+use super::options::{Dynamic, RunArguments};
+use super::outliers::OutlierArguments;
 use anyhow::Result;
-use clap::{ArgMatches, Command};
+use clap::Args;
+use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::units::format_time;
-use latscope_judge::verdict;
-use latscope_probes::Family;
+use latscope_engine::observers::Observer;
+use latscope_engine::planner::Request;
+use latscope_judge::verdict::Criterion;
 use latscope_probes::noise::Duty;
 
-/// Adds to the command of the family what is asked of a result.
-pub fn command(family: &'static Family) -> Command {
-    family::command(family)
-        .args(outliers::arguments("A gap longer than this is an outlier: traced, explained, acted upon"))
-        .args(criteria::arguments().into_iter().filter(|argument| argument.get_id() != "missed"))
-        .args(live::arguments())
-        .mut_arg("count", |arg| arg.help("Gaps on each CPU, after which it ends"))
-        .mut_arg("duration", |arg| arg.help("Time of the run [default: 3s]"))
+// The options of the family, and what is asked of a result.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("count", |arg| arg.help("Gaps on each CPU, after which it ends")),
+    mut_arg("duration", |arg| arg.help("Time of the run [default: 3s]")),
+    mut_arg("threshold", |arg| arg.help("A gap longer than this is an outlier: traced, explained, acted upon"))
+)]
+pub struct NoiseArguments {
+    #[command(flatten)]
+    family: FamilyArguments,
+    #[command(flatten)]
+    live: LiveArguments,
+    #[command(flatten, next_help_heading = "Outliers")]
+    outliers: OutlierArguments,
+    #[command(flatten)]
+    criteria: Dynamic<Criteria<false>>,
 }
 
-/// Measures, shows and judges.
-///
-/// # Errors
-/// Options that cannot be, a file that cannot be written, nothing measured.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let output = Output::from(matches)?;
-    let job = family::job("noise", matches)?;
-    let environment = measure::Environment::named(matches)?;
-    let mut plan = measure::plan(&job, matches, &environment.machine)?;
-    look_for_outliers(&mut plan, matches)?;
-    note_rests(&mut plan);
-    let criteria = criteria::given(matches, outliers::threshold(matches))?;
-    if matches.get_flag("dry-run") {
-        return output.plan(&plan);
+impl Measures for NoiseArguments {
+    const IN_FULL: bool = true;
+
+    fn run_arguments(&self) -> &RunArguments {
+        &self.family.run
     }
-    output.check_files(&plan)?;
-    let mut watcher = live::watcher(matches, output.quiet)?;
-    let mut report = measure::carry_out(plan, environment, &output, Some(watcher.as_mut()))?;
-    verdict::judge_report(&mut report, &criteria);
-    measure::show(&report, &output, job.in_full)?;
-    Ok(criteria::exit(&report))
+
+    fn plan(&self, machine: &Machine) -> Result<Plan> {
+        // One long stretch: its maximum is what is asked for.
+        let (probes, request) = self.family.request("noise", 1)?;
+        let request = Request { on_threshold: self.outliers.rules()?, ..request };
+        let mut plan = family::plan(&probes, &request, machine)?;
+        for rules in plan.steps.iter_mut().filter_map(|step| step.periodic.as_mut()) {
+            rules.threshold = self.outliers.threshold;
+            rules.stop_at_threshold = self.outliers.stops();
+        }
+        note_rests(&mut plan);
+        Ok(plan)
+    }
+
+    fn criteria(&self, _: &Plan) -> Vec<Criterion> {
+        self.criteria.with_threshold(self.outliers.threshold)
+    }
+
+    fn watcher(&self) -> Result<Box<dyn Observer>> {
+        self.live.watcher()
+    }
 }
 
 /// A real-time loop does not watch all of the time.
@@ -54,13 +73,4 @@ fn note_rests(plan: &mut Plan) {
             "real-time loops rest for {rest} of every 100 ms, in --duration and outside of the time watched"
         )
     }));
-}
-
-fn look_for_outliers(plan: &mut Plan, matches: &ArgMatches) -> Result<()> {
-    plan.on_threshold = outliers::on_threshold(matches)?;
-    for rules in plan.steps.iter_mut().filter_map(|step| step.periodic.as_mut()) {
-        rules.threshold = outliers::threshold(matches);
-        rules.stop_at_threshold = outliers::stops(matches);
-    }
-    Ok(())
 }

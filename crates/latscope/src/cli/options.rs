@@ -1,100 +1,190 @@
 //! Options that several commands share.
 
-use clap::{Arg, ArgAction, value_parser};
-use latscope_compat::identity;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use latscope_compat::identity::NameArguments;
+use latscope_compat::usage::did_you_mean;
 use latscope_core::json;
+use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
+use latscope_host::load;
+use latscope_views::Scale;
+use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// Options of everything that measures.
-pub fn run_arguments() -> Vec<Arg> {
-    vec![
-        Arg::new("cpus")
-            .long("cpus")
-            .value_name("LIST")
-            .value_parser(cpu_list)
-            .help("CPUs to measure on, such as 0-3,6"),
-        Arg::new("count")
-            .long("count")
-            .aliases(["iterations", "loop"])
-            .value_name("N")
-            .value_parser(value_parser!(u64).range(1..))
-            .help("Clean samples for each point"),
-        Arg::new("duration")
-            .long("duration")
-            .value_name("T")
-            .value_parser(some_time)
-            .help("Time for each point, such as 100ms"),
-        Arg::new("rounds")
-            .long("rounds")
-            .value_name("N")
-            .value_parser(value_parser!(u32).range(1..=1000))
-            .help("Go through all points N times; --count and --duration are for all rounds together"),
-        Arg::new("load")
-            .long("load")
-            .value_name("cpu|memory|hackbench|CMD")
-            .help("Load beside the measurement: busy loops, memory copies, messages, or a shell command"),
-        Arg::new("seed")
-            .long("seed")
-            .value_name("N")
-            .value_parser(value_parser!(u64).range(..=json::LARGEST))
-            .default_value("1")
-            .help("Seed of permutations and random data"),
-        identity::label_option(),
-        identity::machine_option(),
-        flag("dry-run", "Show the plan and measure nothing"),
-        Arg::new("save-every")
-            .long("save-every")
-            .value_name("T")
-            .value_parser(some_time)
-            .help("Interval between saves of --json while a row lasts (default: 10m)"),
-    ]
+// Options of everything that measures.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// CPUs to measure on, such as 0-3,6
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub cpus: Option<CpuList>,
+    /// Clean samples for each point
+    #[arg(long, value_name = "N", aliases = ["iterations", "loop"], value_parser = value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Time for each point, such as 100ms
+    #[arg(long, value_name = "T", value_parser = some_time)]
+    pub duration: Option<u64>,
+    /// Go through all points N times; --count and --duration are for all rounds together
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Load beside the measurement: busy loops, memory copies, messages, or a shell command
+    #[arg(long, value_name = "cpu|memory|hackbench|CMD", value_parser = load)]
+    pub load: Option<Load>,
+    /// Seed of permutations and random data
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub names: NameArguments,
+    /// Show the plan and measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Interval between saves of --json while a row lasts (default: 10m)
+    #[arg(long, value_name = "T", value_parser = some_time)]
+    pub save_every: Option<u64>,
+    #[command(flatten)]
+    pub views: ViewArguments,
 }
 
-/// Options of everything that shows a result.
-pub fn view_arguments() -> Vec<Arg> {
-    vec![
-        json(),
-        file("csv", "Write all points as CSV"),
-        file("csv-buckets", "Write every bucket of the histograms of single events as CSV"),
-        file("markdown", "Write the table as Markdown"),
-        file("svg", "Draw it: the histograms, or where there is a curve over sizes, that"),
-        file("svg-percentiles", "Draw the latency at each percentile"),
-        Arg::new("beside")
-            .long("beside")
-            .value_name("RESULT")
-            .action(ArgAction::Append)
-            .value_parser(value_parser!(PathBuf))
-            .help("A saved result to show beside this one"),
-        Arg::new("scale")
-            .long("scale")
-            .value_parser(["time", "human"])
-            .default_value("time")
-            .help("human: as if an L1 hit took a second"),
-        flag("quiet", "No table and no progress").short('q'),
-    ]
+// Options of everything that shows a result.
+#[derive(Debug, Args)]
+pub struct ViewArguments {
+    #[command(flatten)]
+    pub json: JsonArgument,
+    /// Write all points as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write every bucket of the histograms of single events as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv_buckets: Option<PathBuf>,
+    /// Write the table as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Draw it: the histograms, or where there is a curve over sizes, that
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Draw the latency at each percentile
+    #[arg(long, value_name = "FILE")]
+    pub svg_percentiles: Option<PathBuf>,
+    /// A saved result to show beside this one
+    #[arg(long, value_name = "RESULT")]
+    pub beside: Vec<PathBuf>,
+    /// human: as if an L1 hit took a second
+    #[arg(long, value_name = "scale", value_parser = one_of(&SCALES), default_value = "time")]
+    pub scale: Scale,
+    /// No table and no progress
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
-pub fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+const SCALES: [(&str, Scale); 2] = [("time", Scale::Time), ("human", Scale::Human)];
+
+#[derive(Debug, Args)]
+pub struct JsonArgument {
+    /// Write the result as JSON; - for stdout
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
-pub fn file(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
+#[derive(Debug, Clone, Args)]
+pub struct TimelineArgument {
+    /// Record what each thread did and write it for Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
 }
 
-pub fn json() -> Arg {
-    file("json", "Write the result as JSON; - for stdout")
+#[derive(Debug, Clone, Args)]
+pub struct DirectoryArgument {
+    /// Where file probes work (default: the current directory, and a tmpfs)
+    #[arg(long, value_name = "DIR")]
+    pub dir: Vec<PathBuf>,
 }
 
-pub fn directory() -> Arg {
-    Arg::new("dir")
-        .long("dir")
-        .value_name("DIR")
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
-        .help("Where file probes work (default: the current directory, and a tmpfs)")
+/// Options that follow from a registry.
+pub trait Registered: Sized {
+    fn add(command: Command) -> Command;
+
+    fn read(matches: &ArgMatches) -> Self;
+}
+
+/// They, where clap derives the others.
+#[derive(Debug, Clone)]
+pub struct Dynamic<T>(T);
+
+impl<T> Deref for Dynamic<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Registered> Args for Dynamic<T> {
+    fn augment_args(command: Command) -> Command {
+        T::add(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::add(command)
+    }
+}
+
+impl<T: Registered> FromArgMatches for Dynamic<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Dynamic(T::read(matches)))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = T::read(matches);
+        Ok(())
+    }
+}
+
+/// The ids of what stands on the command line, and not only in a default. The first field of its
+/// command: those before it would have taken their values away.
+#[derive(Debug, Clone)]
+pub struct Given(BTreeSet<String>);
+
+impl Given {
+    /// Refuses options that nothing of the request uses.
+    ///
+    /// # Errors
+    /// One of them was given; the text goes on with `why`.
+    pub fn refuse(&self, options: &[&str], why: &str) -> anyhow::Result<()> {
+        match options.iter().find(|option| self.0.contains(**option)) {
+            Some(option) => anyhow::bail!("--{} {why}", option.replace('_', "-")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Registered for Given {
+    fn add(command: Command) -> Command {
+        command
+    }
+
+    fn read(matches: &ArgMatches) -> Given {
+        let given = matches.ids().map(|id| id.as_str());
+        let given = given.filter(|id| matches.value_source(id) == Some(ValueSource::CommandLine));
+        Given(given.map(str::to_owned).collect())
+    }
+}
+
+/// Reads one of these words as what it stands for.
+pub fn one_of<T: Copy + Send + Sync>(
+    choices: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let words = PossibleValuesParser::new(choices.iter().map(|(word, _)| *word));
+    words.map(|word| choices.iter().find(|(known, _)| *known == word).expect("it is a possible value").1)
+}
+
+/// Reads one of the words of a parameter.
+pub fn word<T: Clone + Send + Sync + 'static>(
+    words: &'static [&'static str],
+    named: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(words).map(move |word| named(&word).expect("it is a possible value"))
 }
 
 /// A list of at least one CPU.
@@ -106,11 +196,35 @@ pub fn cpu_list(text: &str) -> Result<CpuList, String> {
     if list.0.is_empty() { Err("it names no CPU: such as 0-3,6".to_owned()) } else { Ok(list) }
 }
 
-/// A duration in which something can be done.
+/// A duration, ns.
 ///
 /// # Errors
 /// It is none.
-pub fn some_time(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    if time.is_zero() { Err("it must be longer than 0".to_owned()) } else { Ok(time) }
+pub fn time(text: &str) -> Result<u64, ParseError> {
+    parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A duration in which something can be done, ns.
+///
+/// # Errors
+/// It is none.
+pub fn some_time(text: &str) -> Result<u64, String> {
+    match time(text).map_err(|error| error.to_string())? {
+        0 => Err("it must be longer than 0".to_owned()),
+        ns => Ok(ns),
+    }
+}
+
+const LOADS: [(&str, Load); 3] =
+    [("cpu", Load::Cpu), ("memory", Load::Memory), ("hackbench", Load::Hackbench)];
+
+fn load(text: &str) -> Result<Load, String> {
+    if let Some((_, load)) = LOADS.iter().find(|(name, _)| *name == text) {
+        return Ok(load.clone());
+    }
+    if load::is_command(text) {
+        return Ok(Load::Command(text.to_owned()));
+    }
+    let near = did_you_mean(text, LOADS.iter().map(|(name, _)| *name));
+    Err(format!("neither a load of latscope nor a command of the shell{near}"))
 }

@@ -1,75 +1,67 @@
 //! Events above a threshold: what is asked to become of them.
 
-use super::options::{file, flag, some_time};
+use super::options::some_time;
 use anyhow::{Result, bail};
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Args, value_parser};
 use latscope_core::plan::{Action, OnThreshold};
 use std::path::PathBuf;
-use std::time::Duration;
 
-/// Options about outliers; the help says what one is.
-pub fn arguments(what: &'static str) -> Vec<Arg> {
-    let heading = |arg: Arg| arg.help_heading("Outliers");
-    [
-        Arg::new("threshold").long("threshold").short('b').value_name("T").value_parser(some_time).help(what),
-        Arg::new("on-threshold")
-            .long("on-threshold")
-            .value_name("WHAT")
-            .action(ArgAction::Append)
-            .value_parser(action)
-            .help("stop, continue, save-trace, exec:CMD (output discarded) or signal:PID (SIGUSR1); may be repeated [default: continue]"),
-        Arg::new("blame")
-            .long("blame")
-            .value_name("N")
-            .num_args(0..=1)
-            .default_missing_value("10")
-            .value_parser(value_parser!(u32).range(1..=64))
-            .help("Trace, and explain the N worst events (without --threshold)"),
-        flag("no-blame", "Do not trace, also with --threshold").conflicts_with("blame"),
-        file(
-            "trace",
-            "Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for Perfetto",
-        ),
-    ]
-    .map(heading)
-    .into()
+// Options about outliers; the help of the threshold says what one is.
+#[derive(Debug, Args)]
+pub struct OutlierArguments {
+    /// An activation later than this is an outlier: traced, explained, acted upon
+    #[arg(long, short = 'b', value_name = "T", value_parser = some_time)]
+    pub threshold: Option<u64>,
+    /// stop, continue, save-trace, exec:CMD (output discarded) or signal:PID (SIGUSR1); may be repeated [default: continue]
+    #[arg(long, value_name = "WHAT", value_parser = action)]
+    on_threshold: Vec<Action>,
+    /// Trace, and explain the N worst events (without --threshold)
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", value_parser = value_parser!(u32).range(1..=64))]
+    blame: Option<u32>,
+    /// Do not trace, also with --threshold
+    #[arg(long, conflicts_with = "blame")]
+    no_blame: bool,
+    /// Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
-/// The threshold that was asked for, ns.
-pub fn threshold(matches: &ArgMatches) -> Option<u64> {
-    matches.get_one::<Duration>("threshold").map(|time| time.as_nanos() as u64)
-}
+impl OutlierArguments {
+    /// Whether the first outlier ends the run.
+    pub fn stops(&self) -> bool {
+        self.on_threshold.contains(&Action::Stop)
+    }
 
-/// Whether the first outlier ends the run.
-pub fn stops(matches: &ArgMatches) -> bool {
-    matches.get_many::<Action>("on-threshold").into_iter().flatten().any(|action| *action == Action::Stop)
-}
-
-/// What becomes of outliers.
-///
-/// # Errors
-/// An action without a threshold.
-pub fn on_threshold(matches: &ArgMatches) -> Result<Option<OnThreshold>> {
-    let mut actions: Vec<Action> = matches.get_many("on-threshold").into_iter().flatten().cloned().collect();
-    let threshold = threshold(matches);
-    let worst = matches.get_one::<u32>("blame").copied().filter(|_| threshold.is_none());
-    if threshold.is_none() && !actions.is_empty() {
-        bail!("--on-threshold requires --threshold T");
+    /// What becomes of outliers.
+    ///
+    /// # Errors
+    /// An action without a threshold, or a trace of nothing.
+    pub fn rules(&self) -> Result<Option<OnThreshold>> {
+        let worst = self.blame.filter(|_| self.threshold.is_none());
+        if self.threshold.is_none() {
+            for (option, given) in
+                [("on-threshold", !self.on_threshold.is_empty()), ("no-blame", self.no_blame)]
+            {
+                if given {
+                    bail!("--{option} requires --threshold T");
+                }
+            }
+            if worst.is_none() {
+                return match self.trace {
+                    Some(_) => bail!("--trace requires --threshold T or --blame"),
+                    None => Ok(None),
+                };
+            }
+        }
+        let mut actions = self.on_threshold.clone();
+        let saves = actions.contains(&Action::SaveTrace);
+        // A file for the trace asks for the trace; `stop` saves it, too.
+        if self.trace.is_some() && !saves && !self.stops() {
+            actions.push(Action::SaveTrace);
+        }
+        let trace_file = self.trace.clone().or_else(|| saves.then(|| "latscope-trace.dat".into()));
+        Ok(Some(OnThreshold { blame: !self.no_blame, worst, actions, trace_file }))
     }
-    let trace_file = matches.get_one::<PathBuf>("trace").cloned();
-    if threshold.is_none() && worst.is_none() {
-        return match trace_file {
-            Some(_) => bail!("--trace requires --threshold T or --blame"),
-            None => Ok(None),
-        };
-    }
-    let saves = actions.contains(&Action::SaveTrace);
-    // A file for the trace asks for the trace; `stop` saves it, too.
-    if trace_file.is_some() && !saves && !actions.contains(&Action::Stop) {
-        actions.push(Action::SaveTrace);
-    }
-    let trace_file = trace_file.or_else(|| saves.then(|| PathBuf::from("latscope-trace.dat")));
-    Ok(Some(OnThreshold { blame: !matches.get_flag("no-blame"), worst, actions, trace_file }))
 }
 
 /// Reads an action at the threshold: `stop`, `exec:CMD`, …
@@ -93,17 +85,20 @@ fn action(text: &str) -> Result<Action, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Command;
+    use clap::{Command, FromArgMatches};
 
-    fn matches(words: &str) -> ArgMatches {
-        let command = Command::new("x").args(arguments("late"));
-        command.try_get_matches_from(format!("x {words}").split_whitespace()).unwrap()
+    fn read(words: &str) -> OutlierArguments {
+        let command = OutlierArguments::augment_args(Command::new("x"));
+        let matches = command.try_get_matches_from(format!("x {words}").split_whitespace()).unwrap();
+        OutlierArguments::from_arg_matches(&matches).unwrap()
     }
 
     #[test]
     fn actions_need_a_threshold_and_a_blame_does_not() {
-        let of = |words: &str| on_threshold(&matches(words));
-        assert!(of("--on-threshold stop").is_err() && of("--trace x.dat").is_err());
+        let of = |words: &str| read(words).rules();
+        for alone in ["--on-threshold stop", "--trace x.dat", "--no-blame", "--blame --on-threshold stop"] {
+            assert!(of(alone).is_err(), "{alone}");
+        }
         assert_eq!(of("").unwrap(), None);
         assert_eq!(of("--blame").unwrap().unwrap().worst, Some(10));
         let full = of("-b 50us --on-threshold stop --on-threshold save-trace").unwrap().unwrap();
@@ -116,7 +111,7 @@ mod tests {
         ] {
             assert_eq!(of(words).unwrap().unwrap().actions, actions, "{words}");
         }
-        assert!(stops(&matches("-b 50us --on-threshold stop")) && !stops(&matches("-b 50us")));
+        assert!(read("-b 50us --on-threshold stop").stops() && !read("-b 50us").stops());
         for none in ["signal:0", "signal:-1", "signal:4294967295", "exec:", "dance"] {
             assert!(action(none).is_err(), "{none}");
         }

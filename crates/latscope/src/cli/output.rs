@@ -1,8 +1,8 @@
 //! Where results go: the table on stdout, files, people's words to stderr.
 
 use super::Exit;
+use super::options::ViewArguments;
 use anyhow::{Context, Result, bail};
-use clap::ArgMatches;
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
@@ -12,65 +12,79 @@ use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// Without [`Output::save_every`]: a night's run loses little by a crash, and is hardly disturbed.
-const SAVE_EVERY: Duration = Duration::from_secs(600);
-
-/// The options that ask for a picture, and the picture.
-const PICTURES: [(&str, Picture); 2] =
-    [("svg", Picture::Distribution), ("svg-percentiles", Picture::Percentiles)];
-
-/// What was asked about output.
-pub struct Output {
-    json: Option<PathBuf>,
-    csv: Option<PathBuf>,
-    buckets: Option<PathBuf>,
-    markdown: Option<PathBuf>,
-    pictures: Vec<(PathBuf, Picture)>,
+/// What was asked about output, with the results to show beside.
+pub struct Output<'a> {
+    to: &'a ViewArguments,
     beside: Vec<Report>,
-    scale: Scale,
-    /// How often the JSON file is written while a row lasts.
-    pub save_every: Duration,
-    /// No table and no progress.
-    pub quiet: bool,
 }
 
-impl Output {
-    /// Reads the arguments, and the results to show beside.
+impl<'a> Output<'a> {
+    /// Reads the results to show beside.
     ///
     /// # Errors
-    /// A result beside cannot be read, or two outputs are to go to the same file.
-    pub fn from(matches: &ArgMatches) -> Result<Output> {
-        check_distinct(matches)?;
-        let path = |name| matches.get_one::<PathBuf>(name).cloned();
-        let beside = matches.get_many::<PathBuf>("beside").into_iter().flatten();
-        Ok(Output {
-            json: path("json"),
-            csv: path("csv"),
-            buckets: path("csv-buckets"),
-            markdown: path("markdown"),
-            pictures: PICTURES
-                .iter()
-                .filter_map(|(option, picture)| Some((path(option)?, *picture)))
-                .collect(),
-            beside: beside.map(|path| load(path)).collect::<Result<_>>()?,
-            scale: match matches.get_one::<String>("scale").map(String::as_str) {
-                Some("human") => Scale::Human,
-                _ => Scale::Time,
-            },
-            save_every: matches.try_get_one("save-every").ok().flatten().copied().unwrap_or(SAVE_EVERY),
-            quiet: matches.get_flag("quiet"),
-        })
+    /// One of them cannot be read, two outputs are to go to the same file, or there is no table for an option of it.
+    pub fn of(to: &'a ViewArguments) -> Result<Output<'a>> {
+        let output = Output { to, beside: to.beside.iter().map(|path| load(path)).collect::<Result<_>>()? };
+        check_distinct(&output.files())?;
+        let of_table = [("beside", !to.beside.is_empty()), ("scale human", to.scale == Scale::Human)];
+        if let Some((option, _)) = of_table.iter().find(|(_, given)| *given)
+            && to.markdown.is_none()
+            && !output.shows_table()
+        {
+            bail!("--{option} is for the table or --markdown, and neither is shown");
+        }
+        Ok(output)
+    }
+
+    /// Whether there is no table and no progress.
+    pub fn quiet(&self) -> bool {
+        self.to.quiet
+    }
+
+    /// Whether the table is on stdout.
+    pub fn shows_table(&self) -> bool {
+        !self.to.quiet && !self.files().iter().any(|(_, path)| is_stdout(path))
+    }
+
+    /// Every option that names a file to write.
+    fn files(&self) -> Vec<(&'static str, &'a Path)> {
+        let to = self.to;
+        let files = [
+            ("json", &to.json.json),
+            ("csv", &to.csv),
+            ("csv-buckets", &to.csv_buckets),
+            ("markdown", &to.markdown),
+            ("svg", &to.svg),
+            ("svg-percentiles", &to.svg_percentiles),
+        ];
+        files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
+    }
+
+    fn pictures(&self) -> impl Iterator<Item = (&'a Path, Picture)> {
+        let (distribution, percentiles) = (self.to.svg.as_deref(), self.to.svg_percentiles.as_deref());
+        let all = [(distribution, Picture::Distribution), (percentiles, Picture::Percentiles)];
+        all.into_iter().filter_map(|(path, picture)| Some((path?, picture)))
     }
 
     /// The JSON file, unless it is stdout.
-    pub fn json_file(&self) -> Option<&Path> {
-        self.json.as_deref().filter(|path| !is_stdout(path))
+    pub fn json_file(&self) -> Option<&'a Path> {
+        self.to.json.json.as_deref().filter(|path| !is_stdout(path))
+    }
+
+    /// Checks that no file that the run itself writes replaces another one.
+    ///
+    /// # Errors
+    /// One would.
+    pub fn check_distinct(&self, plan: &Plan) -> Result<()> {
+        let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
+        let more =
+            [trace.map(|path| ("trace", path)), plan.timeline.as_deref().map(|path| ("timeline", path))];
+        check_distinct(&self.files().into_iter().chain(more.into_iter().flatten()).collect::<Vec<_>>())
     }
 
     /// Tries whether all files can be written, and whether the plan has something for
-    /// them, so that nobody measures for a minute to learn it then.
+    /// them, before anything is measured.
     ///
     /// # Errors
     /// One of them cannot, or is to hold what is not measured; the text names it.
@@ -78,14 +92,14 @@ impl Output {
         let points = || plan.steps.iter().flat_map(|step| &step.points);
         let events = points().any(|point| !BATCHES.iter().any(|probe| point.probe.starts_with(probe)));
         let curve = points().filter(|point| point.probe == "memory.latency").count() > 1;
-        let drawn = |picture: &Picture| events || curve && *picture == Picture::Distribution;
-        let empty = self.pictures.iter().find(|(_, picture)| !drawn(picture)).map(|(path, _)| path);
-        if let Some(path) = empty.or(self.buckets.as_ref().filter(|_| !events)) {
+        let drawn = |picture: Picture| events || curve && picture == Picture::Distribution;
+        let empty = self.pictures().find(|(_, picture)| !drawn(*picture)).map(|(path, _)| path);
+        if let Some(path) = empty.or(self.to.csv_buckets.as_deref().filter(|_| !events)) {
             bail!("{}", nothing_for(path));
         }
-        let files = [&self.json, &self.csv, &self.buckets, &self.markdown].into_iter().flatten();
-        let files = files.chain(self.pictures.iter().map(|(path, _)| path));
-        files.filter(|path| !is_stdout(path)).try_for_each(|path| saver::check(path))
+        let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
+        let files = self.files().into_iter().map(|(_, path)| path).filter(|path| !is_stdout(path));
+        files.chain(trace).chain(plan.timeline.as_deref()).try_for_each(saver::check)
     }
 
     /// Shows a plan instead of carrying it out.
@@ -93,7 +107,7 @@ impl Output {
     /// # Errors
     /// Stdout is closed.
     pub fn plan(&self, plan: &Plan) -> Result<Exit> {
-        let text = match &self.json {
+        let text = match &self.to.json.json {
             Some(path) if is_stdout(path) => json::pretty(plan),
             _ => plan.describe(),
         };
@@ -107,33 +121,30 @@ impl Output {
     /// # Errors
     /// The first one that failed.
     pub fn show(&self, report: &Report, in_full: bool) -> Result<()> {
+        let to = self.to;
         let beside: Vec<&Report> = self.beside.iter().collect();
-        let json = self.json.as_deref().filter(|path| is_stdout(path));
-        let to_stdout = [json, self.csv.as_deref(), self.buckets.as_deref(), self.markdown.as_deref()]
-            .into_iter()
-            .flatten();
-        let to_stdout = to_stdout.chain(self.pictures.iter().map(|(path, _)| path.as_path())).any(is_stdout);
-        let table = if self.quiet || to_stdout { Ok(()) } else { self.table(report, &beside, in_full) };
-        let csv = write(self.csv.as_deref(), || Some(views::csv::csv(report)));
-        let buckets = write(self.buckets.as_deref(), || views::csv::buckets(report));
-        let markdown = write(self.markdown.as_deref(), || {
+        let table = if self.shows_table() { self.table(report, &beside, in_full) } else { Ok(()) };
+        let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
+        let buckets = write(to.csv_buckets.as_deref(), || views::csv::buckets(report));
+        let markdown = write(to.markdown.as_deref(), || {
             Some(views::markdown::markdown(report, &beside, &self.options(false)).into_bytes())
         });
         let draw = |picture| figure::document(report, picture).map(String::into_bytes);
-        let drawn = self.pictures.iter().map(|(path, picture)| write(Some(path), || draw(*picture)));
+        let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
         let drawn = drawn.fold(Ok(()), Result::and);
+        let json = to.json.json.as_deref().filter(|path| is_stdout(path));
         let json = write(json, || Some(report.to_json().into_bytes()));
         table.and(csv).and(buckets).and(markdown).and(drawn).and(json)
     }
 
     fn options(&self, color: bool) -> Options {
-        Options { width: width(), color, scale: self.scale }
+        Options { width: width(), color, scale: self.to.scale }
     }
 
     fn table(&self, report: &Report, beside: &[&Report], in_full: bool) -> Result<()> {
         let options = self.options(true);
         // Comparisons and the human scale are columns of the table of rows.
-        let compared = !beside.is_empty() || self.scale == Scale::Human;
+        let compared = !beside.is_empty() || self.to.scale == Scale::Human;
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
         let text = if views::groups::is_of_events(report) && !compared {
             views::groups::events(report, &options)
@@ -169,16 +180,11 @@ fn nothing_for(path: &Path) -> String {
 /// Probes, by the begin of their ids, that time many operations at once: they have no single events.
 const BATCHES: [&str; 5] = ["cpu.", "memory.", "sync.mutex", "sync.atomic", "sync.core-to-core"];
 
-/// Every option that names a file to write.
-const FILES: [&str; 8] =
-    ["json", "csv", "csv-buckets", "markdown", "svg", "svg-percentiles", "trace", "timeline"];
-
 /// Checks that no output replaces another one.
-fn check_distinct(matches: &ArgMatches) -> Result<()> {
-    let given = |name| Some((name, matches.try_get_one::<PathBuf>(name).ok()??));
+fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
-    for (name, path) in FILES.into_iter().filter_map(given) {
-        let place = if is_stdout(path) { path.clone() } else { saver::place(path) };
+    for (name, path) in files {
+        let place = if is_stdout(path) { path.to_path_buf() } else { saver::place(path) };
         match known.iter().find(|(_, other)| *other == place) {
             Some((other, _)) if !saver::is_special(path) => {
                 let to =

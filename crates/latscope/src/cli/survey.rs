@@ -1,30 +1,54 @@
 //! `latscope survey`: the main job.
 
-use super::measure::{self, Job};
+use super::family::{self, ProfileArguments};
+use super::measure::Measures;
+use super::options::{DirectoryArgument, RunArguments};
 use super::usage::did_you_mean;
-use super::{Exit, family};
 use anyhow::{Result, bail};
-use clap::ArgMatches;
+use clap::Args;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
+use latscope_engine::planner::Request;
 use latscope_probes::file::directory::Defaults;
-use latscope_probes::{self as probe, FAMILIES, Probe};
+use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile};
 
-/// Runs the survey.
-///
-/// # Errors
-/// An unknown family, a file that cannot be written, nothing measured.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let probes = match matches.get_many::<String>("only") {
-        None => probe::all().filter(|probe| !probe::by_name_only(probe)).collect(),
-        Some(names) => chosen(names)?,
-    };
-    let profile = family::profile(matches);
-    let Defaults { directories, notes } = family::directories(matches, &probes)?;
-    let input = probe::PlanInput { profile, survey: true, values: Default::default(), directories };
-    measure::run(Job { name: "survey".to_owned(), probes, input, notes, in_full: false }, matches)
+// The options of the survey.
+#[derive(Debug, Args)]
+#[command(
+    mut_arg("quick", |arg| arg.help("Fewer points and samples: within 10 s")),
+    mut_arg("full", |arg| arg.help("More points and samples, however long it takes"))
+)]
+pub struct SurveyArguments {
+    #[command(flatten)]
+    profile: ProfileArguments,
+    /// Only these families or probes
+    #[arg(long, value_name = "FAMILY,…", value_delimiter = ',')]
+    only: Vec<String>,
+    #[command(flatten)]
+    directory: DirectoryArgument,
+    #[command(flatten)]
+    run: RunArguments,
 }
 
-/// The probes of families and probe ids, in the order of the registry.
-fn chosen<'a>(names: impl Iterator<Item = &'a String>) -> Result<Vec<&'static Probe>> {
+impl Measures for SurveyArguments {
+    const IN_FULL: bool = false;
+
+    fn run_arguments(&self) -> &RunArguments {
+        &self.run
+    }
+
+    fn plan(&self, machine: &Machine) -> Result<Plan> {
+        let probes = chosen(&self.only)?;
+        let Defaults { directories, notes } = self.directory.chosen(&probes)?;
+        let profile = self.profile.profile();
+        let input = PlanInput { profile, survey: true, directories, ..PlanInput::default() };
+        let rounds = if profile == Profile::Quick { 3 } else { 8 };
+        family::plan(&probes, &Request { notes, ..self.run.request("survey", input, rounds) }, machine)
+    }
+}
+
+/// The probes of families and probe ids, in the order of the registry; without any, the usual ones.
+fn chosen(names: &[String]) -> Result<Vec<&'static Probe>> {
     let mut wanted = Vec::new();
     for name in names {
         let name = if name == "mem" { "memory" } else { name };
@@ -39,7 +63,8 @@ fn chosen<'a>(names: impl Iterator<Item = &'a String>) -> Result<Vec<&'static Pr
         wanted.push(name);
     }
     let is_wanted = |probe: &&Probe| {
-        wanted.contains(&probe.id) || wanted.contains(&probe.family()) && !probe::by_name_only(probe)
+        let usual = wanted.is_empty() || wanted.contains(&probe.family());
+        wanted.contains(&probe.id) || usual && !probe::by_name_only(probe)
     };
     Ok(probe::all().filter(is_wanted).collect())
 }

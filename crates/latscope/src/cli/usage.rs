@@ -61,14 +61,15 @@ pub fn plain(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments;
+    use super::super::arguments::Arguments;
     use super::*;
+    use clap::CommandFactory;
 
     fn refused(words: &str) -> String {
         let words: Vec<OsString> =
             std::iter::once("latscope").chain(words.split_whitespace()).map(OsString::from).collect();
-        let error = arguments::command().try_get_matches_from(&words).unwrap_err();
-        pointing_to_help(&of_parser(&error.to_string()), &words, arguments::command())
+        let error = Arguments::command().try_get_matches_from(&words).unwrap_err();
+        pointing_to_help(&of_parser(&error.to_string()), &words, Arguments::command())
     }
 
     #[test]
@@ -93,10 +94,10 @@ mod tests {
     fn a_message_about_an_option_of_the_command_points_to_its_help() {
         let words = ["latscope", "wake", "--threads", "0"].map(OsString::from);
         let pointed =
-            with_help("--threads 0 cannot be: choose 1 to 4096".to_owned(), &words, arguments::command());
+            with_help("--threads 0 cannot be: choose 1 to 4096".to_owned(), &words, Arguments::command());
         assert!(pointed.ends_with(" 4096 (see `latscope wake --help`)"), "{pointed}");
         let other = "the disk --nothing is full";
-        assert_eq!(with_help(other.to_owned(), &words, arguments::command()), other);
+        assert_eq!(with_help(other.to_owned(), &words, Arguments::command()), other);
     }
 
     #[test]

@@ -1,128 +1,136 @@
 //! The options of `latscope ipc`.
 
-use crate::cli::criteria;
-use crate::cli::options::{file, flag, run_arguments, some_time, view_arguments};
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, Command, value_parser};
+use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
+use crate::cli::options::{Dynamic, Given, RunArguments, one_of, some_time, word};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
+use latscope_exchange::transaction::Transport;
 use latscope_probes::ipc::point::{Caller, Placement};
-use latscope_probes::ipc::transports;
+use latscope_probes::ipc::{transport, transports};
+use latscope_probes::wake::timer::PRIORITY;
+use std::path::PathBuf;
 
-/// The command.
-pub fn command() -> Command {
-    Command::new("ipc")
-        .about("Transactions between processes: latency, deadlines, inheritance, throughput")
-        .long_about(
-            "Transactions between processes: what a request and its reply take.\n\nEach pair is a server process and a client \
-             process. The client calls in turns: once from a SCHED_FIFO thread, once from a normal one; that is one \
-             count. Given are the whole distribution of each, calls over the deadline, how often both sides ran on \
-             one CPU, and whether the server inherited the caller's priority.\n\nExit codes: 0 done and every \
-             criterion holds, 1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.",
-        )
-        .args(what())
-        .args(pairs())
-        .args(calls())
-        .args(looks())
-        .args(criteria::arguments())
-        .args(criteria::of_calls())
-        .args(run_arguments())
-        .args(view_arguments())
-        .mut_arg("count", |arg| arg.help("Calls of each caller [default: 10000 within 10 s]"))
-        .mut_arg("duration", |arg| arg.help("Time of each run, such as 5s"))
-        .mut_arg("missed", |arg| arg.help("No more calls may miss the deadline"))
+/// Transactions between processes: what a request and its reply take.
+///
+/// Each pair is a server process and a client process. The client calls in turns: once from a SCHED_FIFO thread, once
+/// from a normal one; that is one count. Given are the whole distribution of each, calls over the deadline, how often
+/// both sides ran on one CPU, and whether the server inherited the caller's priority.
+///
+/// Exit codes: 0 done and every criterion holds, 1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.
+#[derive(Debug, Args)]
+#[command(
+    about = "Transactions between processes: latency, deadlines, inheritance, throughput",
+    mut_arg("count", |arg| arg.help("Calls of each caller [default: 10000 within 10 s]")),
+    mut_arg("duration", |arg| arg.help("Time of each run, such as 5s")),
+    mut_arg("missed", |arg| arg.help("No more calls may miss the deadline"))
+)]
+pub struct IpcArguments {
+    #[command(flatten)]
+    pub given: Dynamic<Given>,
+    #[command(flatten)]
+    pub what: WhatArguments,
+    /// Who had a part in the first calls: pid, tid, CPU, policy and priority
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// End at the first miss, say what took its time, and save the trace (.dat for trace-cmd)
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunArguments,
+    // Headings hold for all that follows.
+    #[command(flatten, next_help_heading = "Processes and callers")]
+    pub pairs: PairArguments,
+    #[command(flatten, next_help_heading = "Calls")]
+    pub calls: CallArguments,
+    #[command(flatten)]
+    pub criteria: Dynamic<Criteria<true>>,
+    #[command(flatten, next_help_heading = HEADING)]
+    pub call_criteria: CallCriteria,
 }
 
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+/// What `--transport` names.
+#[derive(Clone, Copy)]
+pub enum Carrier {
+    One(&'static Transport),
+    All,
 }
 
-fn what() -> Vec<Arg> {
+impl std::fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if let Carrier::One(transport) = self { transport.name } else { "all" })
+    }
+}
+
+fn carrier() -> impl TypedValueParser<Value = Carrier> {
     let names = transports().map(|transport| transport.name).chain(["all"]);
-    vec![
-        option("transport", "NAME,…", "What carries them; all compares [default: binder, else unix-stream]")
-            .short('t')
-            .value_delimiter(',')
-            .value_parser(PossibleValuesParser::new(names)),
-        flag("throughput", "Payloads from 4 B to 64 KiB, echoed and verified")
-            .conflicts_with_all(["rate", "each-call"]),
-        // The server records it: it can neither stop the run nor say which call its answer was for.
-        flag("one-way", "Only the way of the request, by stamps of both sides").conflicts_with_all([
-            "throughput",
-            "trace",
-            "each-call",
-        ]),
-        flag("inversion", "How long a lock's owner of low priority blocks one of high priority")
-            .conflicts_with_all([
-                "throughput",
-                "one-way",
-                "pairs",
-                "caller",
-                "priority",
-                "fresh-thread",
-                "placement",
-                "deadline",
-                "payload",
-                "rate",
-                "warm-up",
-                "each-call",
-                "verbose",
-                "trace",
-            ]),
-        option("service", "NAME", "Ping an existing binder service (0: the context manager)")
-            .conflicts_with_all(["transport", "throughput", "one-way", "inversion", "payload", "each-call"]),
-    ]
+    PossibleValuesParser::new(names).map(|name| transport(&name).map_or(Carrier::All, Carrier::One))
 }
 
-fn pairs() -> Vec<Arg> {
-    let words = |words: &'static [&'static str]| PossibleValuesParser::new(words);
-    let heading = |arg: Arg| arg.help_heading("Processes and callers");
-    [
-        option("pairs", "N", "Pairs of processes; under pressure: the number of CPUs less one")
-            .value_parser(value_parser!(u64))
-            .default_value("1"),
-        option("caller", "WHO,…", "Who calls [default: fifo,other; with --throughput: other]")
-            .value_delimiter(',')
-            .value_parser(words(Caller::WORDS)),
-        option("priority", "N", "Real-time priority of the SCHED_FIFO caller, 1 to 99 [default: 95]")
-            .value_parser(value_parser!(u32)),
-        flag("fresh-thread", "A new thread for each SCHED_FIFO call, as AOSP's tests have it"),
-        option("placement", "WHERE", "Client and server: same-core, two-cores, or free [default: free]")
-            .value_parser(words(Placement::WORDS)),
-    ]
-    .map(heading)
-    .into()
+// What is measured.
+#[derive(Debug, Args)]
+pub struct WhatArguments {
+    /// What carries them; all compares [default: binder, else unix-stream]
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', value_parser = carrier())]
+    pub transport: Vec<Carrier>,
+    /// Payloads from 4 B to 64 KiB, echoed and verified
+    #[arg(long, conflicts_with_all = ["rate", "each_call"])]
+    pub throughput: bool,
+    /// Only the way of the request, by stamps of both sides
+    // The server records it: it can neither stop the run nor say which call its answer was for.
+    #[arg(long, conflicts_with_all = ["throughput", "trace", "each_call"])]
+    pub one_way: bool,
+    /// How long a lock's owner of low priority blocks one of high priority
+    #[arg(long, conflicts_with_all = [
+        "throughput", "one_way", "pairs", "caller", "priority", "fresh_thread", "placement", "deadline", "payload",
+        "rate", "warm_up", "each_call", "verbose", "trace",
+    ])]
+    pub inversion: bool,
+    /// Ping an existing binder service (0: the context manager)
+    #[arg(long, value_name = "NAME", conflicts_with_all = [
+        "transport", "throughput", "one_way", "inversion", "payload", "each_call",
+    ])]
+    pub service: Option<String>,
 }
 
-fn calls() -> Vec<Arg> {
-    let heading = |arg: Arg| arg.help_heading("Calls");
-    [
-        option("deadline", "T", "A call that takes longer is a miss")
-            .value_parser(some_time)
-            .default_value("2500us"),
-        option("payload", "SIZE,…", "Bytes of a request and of its reply [default: 32]")
-            .value_delimiter(',')
-            .value_parser(parse_size),
-        option(
-            "rate",
-            "N",
-            "Open loop: calls of each caller in a second; also measured from when they were due",
-        )
-        .value_parser(value_parser!(u64).range(1..=1_000_000)),
-        option("warm-up", "N", "First calls of each caller that are not recorded")
-            .value_parser(value_parser!(u64))
-            .default_value("100"),
-        flag("each-call", "Look for inheritance in every call: one more system call in the server"),
-    ]
-    .map(heading)
-    .into()
+const CALLERS: [(&str, Caller); 2] = [("other", Caller::Other), ("fifo", Caller::Fifo(PRIORITY))];
+
+// Who takes part.
+#[derive(Debug, Args)]
+pub struct PairArguments {
+    /// Pairs of processes; under pressure: the number of CPUs less one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub pairs: u64,
+    /// Who calls [default: fifo,other; with --throughput: other]
+    #[arg(long, value_name = "WHO,…", value_delimiter = ',', value_parser = one_of(&CALLERS))]
+    pub caller: Vec<Caller>,
+    /// Real-time priority of the SCHED_FIFO caller, 1 to 99 [default: 95]
+    #[arg(long, value_name = "N")]
+    pub priority: Option<u32>,
+    /// A new thread for each SCHED_FIFO call, as AOSP's tests have it
+    #[arg(long)]
+    pub fresh_thread: bool,
+    /// Client and server: same-core, two-cores, or free [default: free]
+    #[arg(long, value_name = "WHERE", value_parser = word(Placement::WORDS, Placement::named))]
+    pub placement: Option<Placement>,
 }
 
-fn looks() -> Vec<Arg> {
-    vec![
-        flag("verbose", "Who had a part in the first calls: pid, tid, CPU, policy and priority").short('v'),
-        file(
-            "trace",
-            "End at the first miss, say what took its time, and save the trace (.dat for trace-cmd)",
-        ),
-    ]
+// How they call.
+#[derive(Debug, Args)]
+pub struct CallArguments {
+    /// A call that takes longer is a miss
+    #[arg(long, value_name = "T", value_parser = some_time, default_value = "2500us")]
+    pub deadline: u64,
+    /// Bytes of a request and of its reply [default: 32]
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = parse_size)]
+    pub payload: Vec<u64>,
+    /// Open loop: calls of each caller in a second; also measured from when they were due
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000))]
+    pub rate: Option<u64>,
+    /// First calls of each caller that are not recorded
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub warm_up: u64,
+    /// Look for inheritance in every call: one more system call in the server
+    #[arg(long)]
+    pub each_call: bool,
 }

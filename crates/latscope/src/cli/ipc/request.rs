@@ -1,29 +1,15 @@
 //! From the options of `latscope ipc` to what is measured.
 
+use super::arguments::{Carrier, IpcArguments};
 use anyhow::{Context, Result, bail};
-use clap::ArgMatches;
-use clap::parser::ValueSource;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, OnThreshold, Step};
-use latscope_core::units::{CpuList, format_size};
+use latscope_core::plan::{Periodic, Step};
+use latscope_core::units::format_size;
 use latscope_exchange::transaction::Transport;
-use latscope_probes::ipc::point::{Caller, Mode, Placement};
+use latscope_probes::ipc::point::{Caller, Mode};
 use latscope_probes::ipc::setup::{self, Setup};
 use latscope_probes::ipc::{self, transports};
 use latscope_probes::wake::timer::PRIORITY;
-use std::path::PathBuf;
-use std::time::Duration;
-
-/// What is asked of the transports, and why it is not another one.
-pub struct Chosen {
-    /// The transports, in order.
-    pub transports: Vec<&'static Transport>,
-    /// What is left out of what is usual.
-    pub notes: Vec<String>,
-    /// Those that were not asked for by name and are not available here: they are listed,
-    /// and not judged.
-    pub absent: Vec<&'static str>,
-}
 
 /// The usual limit of a run, ns.
 const LIMIT: u64 = 10_000_000_000;
@@ -34,156 +20,143 @@ const COUNT: u64 = 10_000;
 /// The usual time for a payload of a sweep, ns.
 const SWEEP: u64 = 250_000_000;
 
-/// Payloads of a sweep: 4 bytes to 64 KiB, by doubling.
-fn sweep() -> Vec<u64> {
-    (2..=16).map(|power| 1 << power).collect()
-}
+/// Calls of each caller that `--verbose` reports in full.
+const HOPS: u64 = 4;
 
-/// The transports that were asked for.
+/// What is measured, and what is left out of what is usual.
 ///
 /// # Errors
-/// A name that none has.
-pub fn chosen(matches: &ArgMatches) -> Result<Chosen> {
-    let names: Vec<&String> = matches.get_many("transport").into_iter().flatten().collect();
-    if matches.contains_id("service") {
-        let binder = ipc::transport("binder").context("this binary has no binder")?;
-        return Ok(Chosen { transports: vec![binder], notes: Vec::new(), absent: Vec::new() });
+/// Numbers that are out of range, or options that nothing uses.
+pub fn steps(asked: &IpcArguments, machine: &Machine) -> Result<(Vec<Step>, Vec<String>)> {
+    if asked.what.inversion {
+        return Ok((inversion(asked, machine)?, Vec::new()));
     }
-    if names.is_empty() {
+    let (transports, notes) = chosen(asked)?;
+    let setups = transports.iter().map(|transport| setup(asked, transport, machine));
+    let setups: Vec<Setup> = setups.collect::<Result<_>>()?;
+    if let [alone] = &setups[..] {
+        check_payload(alone)?;
+    }
+    Ok((setups.iter().map(Setup::step).collect(), notes))
+}
+
+/// The transports that `--transport all` measures and that are not available here.
+pub fn absent(asked: &IpcArguments) -> Vec<&'static str> {
+    if asked.what.inversion || !asks_for_all(asked) {
+        return Vec::new();
+    }
+    let lacks = |transport: &&Transport| transport.endpoint_pair(ipc::message::STAMPED).is_err();
+    transports().filter(lacks).map(|transport| transport.name).collect()
+}
+
+fn asks_for_all(asked: &IpcArguments) -> bool {
+    asked.what.transport.iter().any(|carrier| matches!(carrier, Carrier::All))
+}
+
+/// The transports that were asked for, and why they are not others.
+fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)> {
+    if asked.what.service.is_some() {
+        return Ok((vec![ipc::transport("binder").context("this binary has no binder")?], Vec::new()));
+    }
+    if asked.what.transport.is_empty() {
         return usual();
     }
-    if names.iter().any(|name| *name == "all") {
-        let lacks = |transport: &&Transport| transport.endpoint_pair(ipc::message::STAMPED).is_err();
-        let absent = transports().filter(lacks).map(|transport| transport.name).collect();
-        return Ok(Chosen { transports: transports().collect(), notes: Vec::new(), absent });
+    if asks_for_all(asked) {
+        return Ok((transports().collect(), Vec::new()));
     }
     let mut chosen: Vec<&'static Transport> = Vec::new();
-    for name in names {
-        let transport = ipc::transport(name).with_context(|| format!("there is no transport {name:?}"))?;
-        if !chosen.iter().any(|known| std::ptr::eq(*known, transport)) {
+    for carrier in &asked.what.transport {
+        if let Carrier::One(transport) = carrier
+            && !chosen.iter().any(|known| std::ptr::eq(*known, *transport))
+        {
             chosen.push(transport);
         }
     }
-    Ok(Chosen { transports: chosen, notes: Vec::new(), absent: Vec::new() })
+    Ok((chosen, Vec::new()))
 }
 
 /// Binder, where it can be opened.
-fn usual() -> Result<Chosen> {
+fn usual() -> Result<(Vec<&'static Transport>, Vec<String>)> {
     let other = ipc::transport("unix-stream").context("this binary has no transport unix-stream")?;
     let binder = ipc::transport("binder");
-    match binder.map(|binder| (binder, binder.endpoint_pair(ipc::message::STAMPED))) {
-        Some((binder, Ok(_))) => {
-            Ok(Chosen { transports: vec![binder], notes: Vec::new(), absent: Vec::new() })
-        }
+    Ok(match binder.map(|binder| (binder, binder.endpoint_pair(ipc::message::STAMPED))) {
+        Some((binder, Ok(_))) => (vec![binder], Vec::new()),
         Some((_, Err(unavailable))) => {
             let note = format!("measured over unix-stream, for there is no binder: {}", unavailable.reason);
-            Ok(Chosen { transports: vec![other], notes: vec![note], absent: Vec::new() })
+            (vec![other], vec![note])
         }
-        None => Ok(Chosen { transports: vec![other], notes: Vec::new(), absent: Vec::new() }),
-    }
-}
-
-/// The steps that measure it, one for each transport.
-///
-/// # Errors
-/// Numbers that cannot be.
-pub fn steps(matches: &ArgMatches, chosen: &Chosen, machine: &Machine) -> Result<Vec<Step>> {
-    let setups: Result<Vec<Setup>> =
-        chosen.transports.iter().map(|transport| setup(matches, transport, machine)).collect();
-    let alone = chosen.transports.len() == 1;
-    let setups = setups?;
-    for setup in setups.iter().filter(|_| alone) {
-        check_payload(setup)?;
-    }
-    Ok(setups.iter().map(Setup::step).collect())
+        None => (vec![other], Vec::new()),
+    })
 }
 
 /// The steps of the experiment with locks: the locks themselves, and the
 /// transports that are asked for, or that have a means of inheritance.
-///
-/// # Errors
-/// A name that no transport has.
-pub fn inversion(matches: &ArgMatches, machine: &Machine) -> Result<Vec<Step>> {
-    let locks = locks(matches, machine);
-    let transports = if matches.contains_id("transport") {
-        chosen(matches)?.transports
-    } else {
+fn inversion(asked: &IpcArguments, machine: &Machine) -> Result<Vec<Step>> {
+    let first = asked.run.cpus.as_ref().and_then(|list| list.0.first());
+    let cpu = first.or(machine.allowed.0.last()).copied().unwrap_or(0);
+    let run = &asked.run;
+    let locks = ipc::inversion::step(cpu, run.count, run.duration.unwrap_or(u64::MAX), run.seed);
+    let transports = if asked.what.transport.is_empty() {
         let inherits =
             |transport: &&Transport| transport.inheritance.is_some() && transport.endpoint_pair(4).is_ok();
         ipc::carriers().filter(inherits).collect()
+    } else {
+        chosen(asked)?.0
     };
     let waits = transports.iter().filter(|transport| !transport.spins);
-    let of_transports = waits.map(|transport| ipc::inversion::of_transport(transport, &locks));
-    let of_transports: Vec<Step> = of_transports.collect();
+    let of_transports: Vec<Step> =
+        waits.map(|transport| ipc::inversion::of_transport(transport, &locks)).collect();
     Ok([locks].into_iter().chain(of_transports).collect())
 }
 
-fn locks(matches: &ArgMatches, machine: &Machine) -> Step {
-    let asked = matches.get_one::<CpuList>("cpus").and_then(|list| list.0.first().copied());
-    let cpu = asked.or(machine.allowed.0.last().copied()).unwrap_or(0);
-    let seed = matches.get_one("seed").copied().unwrap_or(1);
-    let duration = ns(matches, "duration").unwrap_or(u64::MAX);
-    ipc::inversion::step(cpu, matches.get_one("count").copied(), duration, seed)
-}
-
-fn mode(matches: &ArgMatches) -> Mode {
-    if matches.contains_id("service") {
-        return Mode::Ping;
-    }
-    match (matches.get_flag("throughput"), matches.get_flag("one-way")) {
-        (true, _) => Mode::Throughput,
-        (_, true) => Mode::OneWay,
+fn mode(asked: &IpcArguments) -> Mode {
+    match &asked.what {
+        what if what.service.is_some() => Mode::Ping,
+        what if what.throughput => Mode::Throughput,
+        what if what.one_way => Mode::OneWay,
         _ => Mode::Latency,
     }
 }
 
-fn setup(matches: &ArgMatches, transport: &'static Transport, machine: &Machine) -> Result<Setup> {
+fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine) -> Result<Setup> {
     let usual = Setup::usual(transport, machine);
-    let mode = mode(matches);
-    let pairs = matches.get_one("pairs").copied().unwrap_or(1);
+    let mode = mode(asked);
+    let pairs = asked.pairs.pairs;
     if pairs == 0 || pairs > 1024 {
         bail!("--pairs {pairs}: it must be 1 to 1024");
     }
-    let placement = matches.get_one::<String>("placement").and_then(|word| Placement::named(word));
-    let cpus = matches.get_one::<CpuList>("cpus").map(|list| list.0.clone());
-    let (count, duration) = limits(matches, mode);
-    let traced = matches.contains_id("trace");
-    let deadline = ns(matches, "deadline").unwrap_or(setup::DEADLINE);
-    let rules = latscope_core::plan::Periodic {
-        warm_up: matches.get_one("warm-up").copied().unwrap_or(100),
-        threshold: traced.then_some(deadline),
+    let (count, duration) = limits(asked, mode);
+    let traced = asked.trace.is_some();
+    let rules = Periodic {
+        warm_up: asked.calls.warm_up,
+        threshold: traced.then_some(asked.calls.deadline),
         stop_at_threshold: traced,
         ..usual.rules.clone()
     };
     Ok(Setup {
         mode,
-        callers: callers(matches, mode)?,
+        callers: callers(asked, mode)?,
         pairs,
-        placement: placement.unwrap_or(usual.placement),
-        payloads: payloads(matches, mode)?,
-        fresh: matches.get_flag("fresh-thread"),
-        rate: matches.get_one("rate").copied(),
-        deadline,
-        hops: if matches.get_flag("verbose") { HOPS } else { 0 },
-        watched: matches.get_flag("each-call"),
-        service: matches.get_one("service").cloned(),
+        placement: asked.pairs.placement.unwrap_or(usual.placement),
+        payloads: payloads(asked, mode)?,
+        fresh: asked.pairs.fresh_thread,
+        rate: asked.calls.rate,
+        deadline: asked.calls.deadline,
+        hops: if asked.verbose { HOPS } else { 0 },
+        watched: asked.calls.each_call,
+        service: asked.what.service.clone(),
         rules,
         count,
         duration,
-        cpus: cpus.unwrap_or(usual.cpus.clone()),
-        seed: matches.get_one("seed").copied().unwrap_or(1),
+        cpus: asked.run.cpus.as_ref().map_or(usual.cpus.clone(), |list| list.0.clone()),
+        seed: asked.run.seed,
         ..usual
     })
 }
 
-/// Calls of each caller that `--verbose` tells in full.
-const HOPS: u64 = 4;
-
 /// How many calls, and for how long.
-fn limits(matches: &ArgMatches, mode: Mode) -> (u64, u64) {
-    let count: Option<u64> = matches.get_one("count").copied();
-    let duration = ns(matches, "duration");
-    match (count, duration, mode) {
+fn limits(asked: &IpcArguments, mode: Mode) -> (u64, u64) {
+    match (asked.run.count, asked.run.duration, mode) {
         (Some(count), duration, _) => (count, duration.unwrap_or(u64::MAX)),
         (None, Some(duration), _) => (u64::MAX, duration),
         (None, None, Mode::Throughput) => (u64::MAX, SWEEP),
@@ -191,43 +164,38 @@ fn limits(matches: &ArgMatches, mode: Mode) -> (u64, u64) {
     }
 }
 
-fn callers(matches: &ArgMatches, mode: Mode) -> Result<Vec<Caller>> {
-    let priority = matches.get_one("priority").copied().unwrap_or(PRIORITY);
+fn callers(asked: &IpcArguments, mode: Mode) -> Result<Vec<Caller>> {
+    let priority = asked.pairs.priority.unwrap_or(PRIORITY);
     if !(1..=99).contains(&priority) {
         bail!("--priority {priority}: it must be 1 to 99");
     }
-    let words: Vec<&String> = matches.get_many("caller").into_iter().flatten().collect();
-    let wanted = |caller: &Caller| match words.is_empty() {
+    let wanted = |caller: &Caller| match asked.pairs.caller.is_empty() {
         true => !matches!(mode, Mode::Throughput | Mode::OneWay) || *caller == Caller::Other,
-        false => words.iter().any(|word| *word == caller.word()),
+        false => asked.pairs.caller.iter().any(|asked| asked.word() == caller.word()),
     };
     let callers: Vec<Caller> = [Caller::Fifo(priority), Caller::Other].into_iter().filter(wanted).collect();
     if mode == Mode::OneWay && callers.len() > 1 {
-        // The server tells their requests apart by nothing: each would be measured with the other's.
+        // The server cannot distinguish their requests: each would be measured with the other's.
         bail!("--one-way measures one caller: choose --caller other or --caller fifo");
     }
     if !callers.contains(&Caller::Fifo(priority)) {
-        for option in ["priority", "fresh-thread"] {
-            let given = matches.value_source(option) == Some(ValueSource::CommandLine);
-            if given {
-                bail!("--{option} is about the SCHED_FIFO caller, and there is none: add --caller fifo");
-            }
-        }
+        let why = "is about the SCHED_FIFO caller, and there is none: add --caller fifo";
+        asked.given.refuse(&["priority", "fresh_thread"], why)?;
     }
     Ok(callers)
 }
 
-fn payloads(matches: &ArgMatches, mode: Mode) -> Result<Vec<u64>> {
+fn payloads(asked: &IpcArguments, mode: Mode) -> Result<Vec<u64>> {
     let mut given: Vec<u64> = Vec::new();
-    for payload in matches.get_many("payload").into_iter().flatten() {
+    for payload in &asked.calls.payload {
         if !given.contains(payload) {
             given.push(*payload);
         }
     }
-    let told = matches.get_flag("each-call") || matches.get_flag("verbose");
+    let reported = asked.calls.each_call || asked.verbose;
     let least = match mode {
         Mode::Ping => return Ok(vec![0]),
-        Mode::Latency if told => ipc::message::LENGTH as u64,
+        Mode::Latency if reported => ipc::message::LENGTH as u64,
         Mode::OneWay => ipc::message::STAMPED as u64,
         Mode::Latency | Mode::Throughput | Mode::Inversion => 4,
     };
@@ -238,7 +206,8 @@ fn payloads(matches: &ArgMatches, mode: Mode) -> Result<Vec<u64>> {
         return Ok(given);
     }
     Ok(match mode {
-        Mode::Throughput => sweep(),
+        // 4 bytes to 64 KiB, by doubling.
+        Mode::Throughput => (2..=16).map(|power| 1 << power).collect(),
         Mode::OneWay => vec![least],
         _ => vec![setup::PAYLOAD],
     })
@@ -257,23 +226,15 @@ fn check_payload(setup: &Setup) -> Result<()> {
     }
 }
 
-fn ns(matches: &ArgMatches, name: &str) -> Option<u64> {
-    matches.get_one::<Duration>(name).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// What becomes of a miss, where it is to be traced.
-pub fn on_threshold(matches: &ArgMatches) -> Option<OnThreshold> {
-    let file = matches.get_one::<PathBuf>("trace")?.clone();
-    Some(OnThreshold { blame: true, worst: None, actions: vec![Action::Stop], trace_file: Some(file) })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::command;
     use super::*;
+    use clap::{Args, Command, FromArgMatches};
 
-    fn matches(words: &str) -> ArgMatches {
-        command().try_get_matches_from(std::iter::once("ipc").chain(words.split_whitespace())).unwrap()
+    fn asked(words: &str) -> Result<IpcArguments, clap::Error> {
+        let words = std::iter::once("ipc").chain(words.split_whitespace());
+        let matches = IpcArguments::augment_args(Command::new("ipc")).try_get_matches_from(words)?;
+        IpcArguments::from_arg_matches(&matches)
     }
 
     fn machine() -> Machine {
@@ -281,8 +242,7 @@ mod tests {
     }
 
     fn planned(words: &str) -> Result<Vec<Step>> {
-        let matches = matches(words);
-        steps(&matches, &chosen(&matches)?, &machine())
+        Ok(steps(&asked(words)?, &machine())?.0)
     }
 
     #[test]
@@ -339,8 +299,7 @@ mod tests {
             "--throughput --rate 10",
             "--throughput --each-call",
         ] {
-            let words = ["ipc"].into_iter().chain(words.split(' '));
-            assert!(command().try_get_matches_from(words.clone()).is_err(), "{words:?}");
+            assert!(asked(words).is_err(), "{words:?}");
         }
     }
 
@@ -362,6 +321,5 @@ mod tests {
         let steps = planned("-t pipe --trace x.dat --deadline 1ms").unwrap();
         let rules = steps[0].periodic.as_ref().unwrap();
         assert_eq!((rules.threshold, rules.stop_at_threshold), (Some(1_000_000), true));
-        assert_eq!(on_threshold(&matches("")), None);
     }
 }

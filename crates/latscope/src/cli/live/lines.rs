@@ -18,7 +18,7 @@ const TOLD: u64 = 5;
 const SECOND: u64 = 1_000_000_000;
 
 /// Writes lines.
-pub(super) struct Lines<W> {
+pub struct Lines<W> {
     out: W,
     job: String,
     model: Model,

@@ -16,71 +16,37 @@ mod theme;
 mod view;
 mod words;
 
-use super::options::flag;
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches};
-use latscope_engine::observers::{Event, Observer};
+use clap::Args;
+use latscope_engine::observers::Observer;
 use latscope_host::terminal::Terminal;
-use lines::Lines;
+pub use lines::Lines;
 use screen::Screen;
 use std::io::{IsTerminal, stderr, stdout};
 
-/// What was asked to be seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Wanted {
-    /// The screen on a terminal, else lines.
-    #[default]
-    Usual,
-    /// The screen.
-    Screen,
-    /// Lines.
-    Lines,
-    /// Nothing.
-    Nothing,
+// What is shown while periodic threads are measured.
+#[derive(Debug, Args)]
+pub struct LiveArguments {
+    /// The live screen on stderr, also where stdout is no terminal
+    #[arg(long, conflicts_with_all = ["no_live", "quiet"])]
+    live: bool,
+    /// Plain lines instead of the live screen
+    #[arg(long)]
+    no_live: bool,
 }
 
-/// Looks away.
-struct Nobody;
-
-impl Observer for Nobody {
-    fn observe(&mut self, _: &Event) {}
-}
-
-/// Options about it.
-pub fn arguments() -> Vec<Arg> {
-    vec![
-        flag("live", "The live screen on stderr, also where stdout is no terminal").conflicts_with("no-live"),
-        flag("no-live", "Plain lines instead of the live screen"),
-    ]
-}
-
-/// What shows how the run stands, as these options want it.
-///
-/// # Errors
-/// As [`observer`].
-pub fn watcher(matches: &ArgMatches, quiet: bool) -> Result<Box<dyn Observer>> {
-    observer(match quiet {
-        true => Wanted::Nothing,
-        _ if matches.get_flag("live") => Wanted::Screen,
-        _ if matches.get_flag("no-live") => Wanted::Lines,
-        _ => Wanted::Usual,
-    })
-}
-
-/// An observer that shows how the run stands, on stderr.
-///
-/// # Errors
-/// The screen is wanted, and stderr is no terminal of ours.
-pub fn observer(wanted: Wanted) -> Result<Box<dyn Observer>> {
-    let lines = || Box::new(Lines::new(stderr()));
-    match wanted {
-        Wanted::Nothing => Ok(Box::new(Nobody)),
-        Wanted::Lines => Ok(lines()),
-        Wanted::Usual => match terminal() {
-            Ok(terminal) if is_watched() => Ok(Box::new(Screen::new(terminal, in_colour()))),
-            _ => Ok(lines()),
-        },
-        Wanted::Screen => Ok(Box::new(Screen::new(terminal()?, in_colour()))),
+impl LiveArguments {
+    /// An observer that shows how the run stands, on stderr: the screen on a terminal, else lines.
+    ///
+    /// # Errors
+    /// The screen is wanted, and stderr is no terminal of ours.
+    pub fn watcher(&self) -> Result<Box<dyn Observer>> {
+        let usual = !self.no_live && is_watched();
+        match (self.live || usual).then(terminal) {
+            Some(Ok(terminal)) => Ok(Box::new(Screen::new(terminal, in_colour()))),
+            Some(Err(error)) if self.live => Err(error),
+            _ => Ok(Box::new(Lines::new(stderr()))),
+        }
     }
 }
 
@@ -95,7 +61,7 @@ fn terminal() -> Result<Terminal> {
     Ok(terminal)
 }
 
-/// Whether somebody looks at the terminal who would not rather have text.
+/// Whether the screen can be seen: stdout is a terminal as well, and no dumb one.
 fn is_watched() -> bool {
     // What reads our stdout may draw on the terminal itself: a pager.
     stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")

@@ -5,93 +5,142 @@ mod options;
 mod serve;
 mod window;
 
-use super::measure::{self, Environment, Job};
-use super::options::flag;
-use super::output::{self, Output};
-use super::{Exit, criteria, family};
+use super::Exit;
+use super::family::{self, FamilyArguments};
+use super::measure::{self, Measures};
+use super::options::{Dynamic, RunArguments};
+use super::output;
 use anyhow::{Result, bail};
-use clap::{ArgMatches, Command};
+use clap::{Args, Subcommand};
+use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
+use latscope_engine::observers::Observer;
+use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
-use latscope_probes::remote::{LEGACY, LONG_PING, MAILBOX, PROBES, SMALLEST};
-use latscope_probes::{Family, Probe};
+use latscope_probes::remote::{LEGACY, LONG_PING, MAILBOX, SMALLEST};
+use latscope_probes::{PlanInput, Probe};
 use live::Line;
-use options::{check_used, given};
+use options::TransportOptions;
+use serve::ServeArguments;
 use std::io::{IsTerminal, stderr};
+use window::WindowArguments;
 
-/// Adds to the command of the family the options of its own and of its transports.
-pub fn command(family: &'static Family) -> Command {
-    family::command(family)
-        .arg(
-            flag("sweep", "Payloads from 8 bytes to the limit of the transport, by doubling")
-                .conflicts_with("payload"),
-        )
-        .arg(flag("legacy", "Long pings as MCS has them: eight packets, which are 3776 bytes of data"))
-        .arg(
-            flag("endless", "No limits: until it is interrupted; measures a single row")
-                .conflicts_with_all(["count", "duration"]),
-        )
-        .mut_arg("count", |arg| arg.help("Pings, or stretches of blocks, of each row"))
-        .mut_arg("duration", |arg| arg.help("Time for each row, such as 5s"))
-        .args(options::arguments())
-        .args_conflicts_with_subcommands(true)
-        .subcommand(serve::command())
-        .subcommand(window::command())
+// The options of the family, with those of its transports.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    mut_arg("count", |arg| arg.help("Pings, or stretches of blocks, of each row")),
+    mut_arg("duration", |arg| arg.help("Time for each row, such as 5s"))
+)]
+pub struct RemoteArguments {
+    #[command(subcommand)]
+    command: Option<RemoteCommand>,
+    #[command(flatten)]
+    family: FamilyArguments,
+    /// Payloads from 8 bytes to the limit of the transport, by doubling
+    #[arg(long, conflicts_with = "payload")]
+    sweep: bool,
+    /// Long pings as MCS has them: eight packets, which are 3776 bytes of data
+    #[arg(long)]
+    legacy: bool,
+    /// No limits: until it is interrupted; measures a single row
+    #[arg(long, conflicts_with_all = ["count", "duration", "rounds"])]
+    endless: bool,
+    #[command(flatten)]
+    options: Dynamic<TransportOptions>,
 }
 
-/// Measures and shows.
+#[derive(Debug, Subcommand)]
+enum RemoteCommand {
+    /// Is there for others until Ctrl-C: a terminal that leads to a remote, or the remote itself
+    Serve(ServeArguments),
+    /// Makes the memory that a responder and --transport openamp share, with its resource table
+    Window(WindowArguments),
+}
+
+/// Measures, or does what one of the subcommands does.
 ///
 /// # Errors
-/// Options that cannot be, a file that cannot be written, nothing measured.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    match matches.subcommand() {
-        Some(("serve", matches)) => return serve::run(matches),
-        Some(("window", matches)) => return window::run(matches),
-        _ => {}
+/// As [`measure::run`], or as the subcommand.
+pub fn run(asked: &RemoteArguments) -> Result<Exit> {
+    match &asked.command {
+        Some(RemoteCommand::Serve(asked)) => serve::run(asked),
+        Some(RemoteCommand::Window(asked)) => window::run(asked),
+        None => measure::run(asked),
     }
-    let job = job(matches)?;
-    let output = Output::from(matches)?;
-    let environment = Environment::named(matches)?;
-    let mut plan = measure::plan(&job, matches, &environment.machine)?;
-    if matches.get_flag("endless") {
-        endless(&mut plan)?;
-    }
-    if matches.get_flag("dry-run") {
-        return output.plan(&plan);
-    }
-    output.check_files(&plan)?;
-    let mut line = Line::new(stderr(), stderr().is_terminal(), output::width());
-    let watcher = (!output.quiet).then_some(&mut line as _);
-    let report = measure::carry_out(plan, environment, &output, watcher)?;
-    measure::show(&report, &output, job.in_full)?;
-    Ok(criteria::exit(&report))
 }
 
-fn job(matches: &ArgMatches) -> Result<Job> {
-    let mut job = family::job("remote", matches)?;
-    check_meaning(&job, matches)?;
-    let payloads = job.input.numbers("payload", &[]);
-    if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
-        bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
+impl Measures for RemoteArguments {
+    const IN_FULL: bool = true;
+
+    fn run_arguments(&self) -> &RunArguments {
+        &self.family.run
     }
-    let long = |probe: &&Probe| std::ptr::eq(*probe, &LONG_PING);
-    if matches.get_flag("legacy") {
-        if !job.probes.iter().any(long) {
-            bail!("--legacy is about long pings, and there are none: add long-ping");
+
+    fn plan(&self, machine: &Machine) -> Result<Plan> {
+        let (probes, request) = self.request()?;
+        let mut plan = family::plan(&probes, &request, machine)?;
+        if self.endless {
+            endless(&mut plan)?;
         }
-        job.input.values.insert("form".to_owned(), vec![LEGACY.into()]);
+        Ok(plan)
     }
-    let sized = job.input.gave("payload") || matches.get_flag("sweep");
-    if sized && job.probes.iter().all(long) {
-        bail!(
-            "a long ping has a length of its own: leave out --payload and --sweep, or choose ping or bandwidth"
-        );
+
+    fn watcher(&self) -> Result<Box<dyn Observer>> {
+        Ok(Box::new(Line::new(stderr(), stderr().is_terminal(), output::width())))
     }
-    if matches.get_flag("sweep") {
-        job.input.values.insert("sweep".to_owned(), Vec::new());
+}
+
+impl RemoteArguments {
+    fn request(&self) -> Result<(Vec<&'static Probe>, Request)> {
+        // One long stretch: its maximum and its misses are what is asked for.
+        let (probes, mut request) = self.family.request("remote", 1)?;
+        let input = &mut request.input;
+        self.check_meaning(&probes, input)?;
+        let payloads = input.numbers("payload", &[]);
+        if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
+            bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
+        }
+        let long = |probe: &&Probe| std::ptr::eq(*probe, &LONG_PING);
+        if self.legacy {
+            if !probes.iter().any(long) {
+                bail!("--legacy is about long pings, and there are none: add long-ping");
+            }
+            input.values.insert("form".to_owned(), vec![LEGACY.into()]);
+        }
+        if (input.gave("payload") || self.sweep) && probes.iter().all(long) {
+            bail!(
+                "a long ping has a length of its own: leave out --payload and --sweep, or choose ping or bandwidth"
+            );
+        }
+        if self.sweep {
+            input.values.insert("sweep".to_owned(), Vec::new());
+        }
+        let options = self.options.0.iter().map(|(name, value)| (name.clone(), vec![value.clone()]));
+        input.values.extend(options);
+        Ok((probes, request))
     }
-    job.input.values.extend(given(matches));
-    Ok(job)
+
+    /// That what was given has a meaning for a transport that was chosen.
+    fn check_meaning(&self, probes: &[&Probe], input: &PlanInput) -> Result<()> {
+        let names = input.texts("transport", &[shm::SHM.name]);
+        let chosen: Vec<&Transport> =
+            TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
+        let transport = format!("--transport {}", names.join(","));
+        self.options.check_used(&transport, |option| chosen.iter().any(|known| known.has(option)))?;
+        for wait in input.texts("wait", &[]) {
+            if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
+                let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
+                bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));
+            }
+        }
+        let bare = |name: &String| MAILBOXES.iter().any(|(known, _)| known == name);
+        if probes.iter().all(|probe| std::ptr::eq(*probe, &MAILBOX)) && !names.iter().any(bare) {
+            let known: Vec<&str> = MAILBOXES.iter().map(|(name, _)| *name).collect();
+            bail!("the single-word mailbox requires --transport {}", known.join(" or "));
+        }
+        Ok(())
+    }
 }
 
 /// Takes the limits away.
@@ -106,46 +155,19 @@ fn endless(plan: &mut Plan) -> Result<()> {
     Ok(())
 }
 
-/// That what was given has a meaning for a transport that was chosen, and for a probe.
-fn check_meaning(job: &Job, matches: &ArgMatches) -> Result<()> {
-    let names = job.input.texts("transport", &[shm::SHM.name]);
-    let chosen: Vec<&Transport> =
-        TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
-    let transport = format!("--transport {}", names.join(","));
-    check_used(matches, &transport, |option| chosen.iter().any(|known| known.has(option)))?;
-    for wait in job.input.texts("wait", &[]) {
-        if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
-            let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
-            bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));
-        }
-    }
-    let bare = |name: &String| MAILBOXES.iter().any(|(known, _)| known == name);
-    if job.probes.iter().all(|probe| std::ptr::eq(*probe, &MAILBOX)) && !names.iter().any(bare) {
-        let known: Vec<&str> = MAILBOXES.iter().map(|(name, _)| *name).collect();
-        bail!("the single-word mailbox requires --transport {}", known.join(" or "));
-    }
-    for parameter in job.input.values.keys() {
-        let has = |probe: &&&Probe| probe.params.iter().any(|known| known.name == parameter);
-        let users: Vec<&str> = PROBES.iter().filter(has).map(|probe| probe.id).collect();
-        if !users.is_empty() && !job.probes.iter().any(|probe| has(&probe)) {
-            bail!("--{parameter} is for {}, which is not measured", users.join(", "));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::options::transports_with;
     use super::*;
-    use latscope_probes::FAMILIES;
+    use clap::{Command, FromArgMatches};
     use std::collections::BTreeSet;
 
     /// What is to be measured by `latscope remote` with these words, or why it cannot be.
-    fn asked(words: &[&str]) -> Result<Job> {
-        let family = FAMILIES.iter().find(|family| family.name == "remote").unwrap();
+    fn asked(words: &[&str]) -> Result<Request> {
         let words = ["remote"].iter().chain(words);
-        job(&command(family).try_get_matches_from(words).unwrap())
+        let matches =
+            RemoteArguments::augment_args(Command::new("remote")).try_get_matches_from(words).unwrap();
+        Ok(RemoteArguments::from_arg_matches(&matches).unwrap().request()?.1)
     }
 
     #[track_caller]

@@ -1,50 +1,57 @@
 //! The options of the transports.
 
+use crate::cli::options::Registered;
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches};
-use latscope_core::plan::ParamValue;
-use latscope_exchange::remote::TRANSPORTS;
+use clap::{Arg, ArgMatches, Command};
+use latscope_core::plan::{ParamValue, Params};
+use latscope_exchange::remote::{Opt, TRANSPORTS};
 use std::collections::BTreeSet;
 
-/// An argument for each option, under the names of its transports.
-pub fn arguments() -> impl Iterator<Item = Arg> {
-    let all = TRANSPORTS.iter().flat_map(|transport| transport.options);
+/// The options of transports that were given.
+#[derive(Debug, Clone)]
+pub struct TransportOptions(pub Params);
+
+/// Each option of a transport, once: where several have it, the first says what it is.
+fn options() -> impl Iterator<Item = &'static Opt> {
     let mut known = BTreeSet::new();
-    // Where several have it, the first tells what it is.
-    all.filter(move |option| known.insert(option.name)).map(|option| {
-        Arg::new(option.name)
-            .long(option.name)
-            .value_name(option.value)
-            .help(option.help)
-            .help_heading(format!("Transport {}", transports_with(option.name).join(", ")))
-    })
+    TRANSPORTS.iter().flat_map(|transport| transport.options).filter(move |option| known.insert(option.name))
+}
+
+impl Registered for TransportOptions {
+    fn add(command: Command) -> Command {
+        command.args(options().map(|option| {
+            Arg::new(option.name)
+                .long(option.name)
+                .value_name(option.value)
+                .help(option.help)
+                .help_heading(format!("Transport {}", transports_with(option.name).join(", ")))
+        }))
+    }
+
+    fn read(matches: &ArgMatches) -> Self {
+        let given = |option: &Opt| {
+            let value: &String = matches.get_one(option.name)?;
+            Some((option.name.to_owned(), ParamValue::from(value.as_str())))
+        };
+        TransportOptions(options().filter_map(given).collect())
+    }
+}
+
+impl TransportOptions {
+    /// That each option that was given is one of `used`, options of what was chosen.
+    ///
+    /// # Errors
+    /// It is one of other transports only.
+    pub fn check_used(&self, chosen: &str, used: impl Fn(&str) -> bool) -> Result<()> {
+        if let Some(name) = self.0.keys().find(|name| !used(name)) {
+            let users = transports_with(name).join(" or ");
+            bail!("--{name} is for --transport {users}, and {chosen} does not use it");
+        }
+        Ok(())
+    }
 }
 
 /// The transports that have an option of this name.
 pub fn transports_with(name: &str) -> Vec<&'static str> {
     TRANSPORTS.iter().filter(|transport| transport.has(name)).map(|transport| transport.name).collect()
-}
-
-/// That each option that was given is one of `used`, options of what was chosen.
-///
-/// # Errors
-/// It is one of other transports only.
-pub fn check_used(matches: &ArgMatches, chosen: &str, used: impl Fn(&str) -> bool) -> Result<()> {
-    if let Some((name, _)) = given(matches).find(|(name, _)| !used(name)) {
-        bail!(
-            "--{name} is for --transport {}, and {chosen} does not use it",
-            transports_with(&name).join(" or ")
-        );
-    }
-    Ok(())
-}
-
-/// The options that were given.
-pub fn given(matches: &ArgMatches) -> impl Iterator<Item = (String, Vec<ParamValue>)> {
-    let names: BTreeSet<&str> =
-        TRANSPORTS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
-    names.into_iter().filter_map(|name| {
-        let value: &String = matches.get_one(name)?;
-        Some((name.to_owned(), vec![ParamValue::from(value.as_str())]))
-    })
 }

@@ -2,42 +2,26 @@
 
 use crate::cli::Exit;
 use anyhow::{Result, ensure};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Args;
 use latscope_core::units::{format_size, parse_size};
 use latscope_exchange::remote::openamp;
 use std::path::PathBuf;
 
-/// The command.
-pub fn command() -> Command {
-    Command::new("window")
-        .about("Makes the memory that a responder and --transport openamp share, with its resource table")
-        .arg(
-            Arg::new("create")
-                .long("create")
-                .value_name("FILE")
-                .required(true)
-                .value_parser(value_parser!(PathBuf))
-                .help("A new file, in /dev/shm or another file system in memory"),
-        )
-        .arg(
-            Arg::new("size")
-                .long("size")
-                .value_name("SIZE")
-                .default_value("512KiB")
-                .value_parser(|text: &str| parse_size(text))
-                .help("Bytes of it all; what is left behind the rings (64 KiB) is for buffers of 512 bytes"),
-        )
+#[derive(Debug, Args)]
+pub struct WindowArguments {
+    /// A new file, in /dev/shm or another file system in memory
+    #[arg(long, value_name = "FILE")]
+    create: PathBuf,
+    /// Bytes of it all; what is left behind the rings (64 KiB) is for buffers of 512 bytes
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "512KiB")]
+    size: u64,
 }
 
 /// Makes it.
 ///
 /// # Errors
 /// The file exists or cannot be made, or a size that has no room.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let (Some(path), Some(size)) = (matches.get_one::<PathBuf>("create"), matches.get_one::<u64>("size"))
-    else {
-        return Ok(Exit::Error);
-    };
+pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<Exit> {
     let sizes = openamp::SIZES;
     ensure!(
         sizes.contains(size) && size.is_multiple_of(openamp::PAGE),

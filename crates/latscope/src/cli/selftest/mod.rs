@@ -4,10 +4,23 @@ mod survey;
 mod wake;
 
 use super::Exit;
+use super::measure::Environment;
 use anyhow::{Result, bail};
-use clap::ArgMatches;
+use clap::{Args, ValueEnum};
+use latscope_core::plan::Plan;
 use latscope_core::report::Report;
-use latscope_engine::runner::{self, Run};
+
+#[derive(Debug, Args)]
+pub struct SelftestArguments {
+    #[arg(value_name = "WHAT", value_enum, default_value_t = Subject::Survey)]
+    what: Subject,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Subject {
+    Survey,
+    Wake,
+}
 
 /// One known truth and what was found.
 struct Verdict {
@@ -19,10 +32,11 @@ struct Verdict {
 ///
 /// # Errors
 /// No worker can be started.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    let verdicts = match matches.get_one::<String>("what").map(String::as_str) {
-        Some("wake") => wake::verdicts()?,
-        _ => survey::verdicts()?,
+pub fn run(asked: &SelftestArguments) -> Result<Exit> {
+    let environment = Environment::survey();
+    let verdicts = match asked.what {
+        Subject::Survey => survey::verdicts(environment)?,
+        Subject::Wake => wake::verdicts(environment)?,
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };
@@ -34,11 +48,11 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
 /// Measures all of a plan: what was cut short proves nothing.
 ///
 /// # Errors
-/// No worker can be started, or the run was told to end.
-fn measured(run: Run) -> Result<Report> {
-    let report = runner::run(run)?;
+/// No worker can be started, or the run was interrupted.
+fn measured(plan: Plan, environment: Environment) -> Result<Report> {
+    let report = environment.run(plan, Default::default(), Vec::new())?;
     match &report.interrupted {
-        Some(told) => bail!("interrupted by {}: nothing is judged", told.by),
+        Some(interrupted) => bail!("interrupted by {}: nothing is judged", interrupted.by),
         None => Ok(report),
     }
 }

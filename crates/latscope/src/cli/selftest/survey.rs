@@ -8,31 +8,18 @@ use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
 use latscope_core::units::format_time;
 use latscope_engine::planner::{self, Request};
-use latscope_engine::runner::Run;
-use latscope_probes::REGISTRY;
 use latscope_probes::selftest::{self, DELAY_NS};
-use latscope_probes::{PlanInput, Profile};
+use latscope_probes::{PlanInput, REGISTRY};
 
 /// Measures and judges.
 ///
 /// # Errors
 /// No worker can be started.
-pub fn verdicts() -> Result<Vec<Verdict>> {
-    let report = measure()?;
+pub fn verdicts(environment: Environment) -> Result<Vec<Verdict>> {
+    let request = Request::new("selftest", PlanInput::default());
+    let plan = planner::plan(&REGISTRY, selftest::PROBES, &request, &environment.machine);
+    let report = measured(plan, environment)?;
     Ok(vec![empty(&report)?, delay(&report)?, same(&report)?])
-}
-
-fn measure() -> Result<Report> {
-    let input = PlanInput {
-        profile: Profile::Normal,
-        survey: false,
-        values: Default::default(),
-        directories: Vec::new(),
-    };
-    let request = Request::new("selftest", input);
-    let Environment { machine, timebase, labels } = Environment::survey();
-    let plan = planner::plan(&REGISTRY, selftest::PROBES, &request, &machine);
-    measured(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: Vec::new() })
 }
 
 fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {

@@ -4,13 +4,15 @@
 use super::{Verdict, measured};
 use crate::cli::measure::Environment;
 use anyhow::{Context, Result};
+use latscope_core::machine::Machine;
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_share, format_time};
-use latscope_engine::runner::Run;
+use latscope_engine::planner::{self, Request};
 use latscope_host::cpu_hog::{self, NAME, Orders, Preemption};
-use latscope_probes::REGISTRY;
+use latscope_probes::PlanInput;
 use latscope_probes::wake::setup::Setup;
+use latscope_probes::wake::thread::Thread;
 use latscope_probes::wake::timer;
 
 const PREEMPTIONS: u32 = 20;
@@ -29,41 +31,27 @@ const ERROR: f64 = 0.1;
 ///
 /// # Errors
 /// No worker or CPU hog can be started, or SCHED_FIFO was refused to the hog.
-pub fn verdicts() -> Result<Vec<Verdict>> {
-    let environment = Environment::survey();
+pub fn verdicts(environment: Environment) -> Result<Vec<Verdict>> {
     let cpu = *environment.machine.allowed.0.last().context("no CPU may be used")?;
     let cpu_hog = cpu_hog::start(Orders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH })?;
     let process = cpu_hog.process();
-    let Environment { machine, timebase, labels } = environment;
-    let plan = plan(cpu, &machine.allowed);
-    let report =
-        measured(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: Vec::new() })?;
+    let report = measured(plan(cpu, &environment.machine), environment)?;
     let preemptions = cpu_hog.preemptions()?;
     Ok(judge(&report, &preemptions, process))
 }
 
-fn plan(cpu: u32, allowed: &latscope_core::units::CpuList) -> Plan {
+fn plan(cpu: u32, machine: &Machine) -> Plan {
     let setup = Setup {
-        threads: vec![latscope_probes::wake::thread::Thread {
-            interval: INTERVAL,
-            ..timer::usual(0, Some(cpu))
-        }],
+        threads: vec![Thread { interval: INTERVAL, ..timer::usual(0, Some(cpu)) }],
         periodic: Periodic { threshold: Some(LENGTH / 2), ..timer::usual_rules() },
         count: u64::MAX,
         duration: u64::from(PREEMPTIONS + 3) * (PAUSE + LENGTH),
         conditions: timer::usual_conditions(),
         seed: 1,
     };
-    Plan {
-        rounds: 1,
-        job: "selftest".to_owned(),
-        steps: vec![setup.step()],
-        load: None,
-        timeline: None,
-        on_threshold: Some(OnThreshold { blame: true, ..OnThreshold::default() }),
-        cpus: allowed.clone(),
-        notes: Vec::new(),
-    }
+    let on_threshold = Some(OnThreshold { blame: true, ..OnThreshold::default() });
+    let request = Request { on_threshold, ..Request::new("selftest", PlanInput::default()) };
+    planner::of_steps(vec![setup.step()], &request, machine)
 }
 
 fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdict> {

@@ -1,113 +1,126 @@
 //! The options of `latscope wake`.
 
-use super::profile::PROFILES;
-use crate::cli::options::{file, flag, run_arguments, some_time, view_arguments};
-use crate::cli::{criteria, live, outliers};
-use clap::builder::PossibleValuesParser;
-use clap::{Arg, Command, value_parser};
-use latscope_core::units::{parse_duration, parse_size};
+use super::profile::{self, Profile};
+use crate::cli::criteria::Criteria;
+use crate::cli::live::LiveArguments;
+use crate::cli::options::{Dynamic, Given, RunArguments, TimelineArgument, one_of, some_time, time, word};
+use crate::cli::outliers::OutlierArguments;
+use clap::{Args, ValueEnum, value_parser};
+use latscope_core::plan::Phase;
+use latscope_core::units::parse_size;
 use latscope_probes::Word;
-use latscope_probes::wake::thread::{ClockName, Method, Policy, Via};
+use latscope_probes::wake::thread::{ClockName, Method, Via};
 
-/// The command.
-pub fn command() -> Command {
-    Command::new("wake")
-        .about("Periodic wake-up: how late a sleeping thread runs, and why")
-        .long_about(
-            "Periodic wake-up latency: how much later than programmed a sleeping thread runs.\n\nA SCHED_FIFO thread \
-             on each allowed CPU wakes up every millisecond for a minute, with memory locked and CPUs kept from \
-             deep sleep. Activations missed because an earlier one was late are counted; a second distribution includes them. \
-             Ends early with q on the live screen, or with Ctrl-C.\n\nExit codes: 0 done and every criterion holds, \
-             1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.",
-        )
-        .arg(
-            Arg::new("probe")
-                .value_name("PROBE")
-                .value_parser(PossibleValuesParser::new(["timer", "timerlat"]))
-                .default_value("timer")
-                .help("timer: latscope's threads; timerlat: the kernel's tracer, where it has one"),
-        )
-        .args(threads())
-        .args(conditions())
-        .args(outliers::arguments("An activation later than this is an outlier: traced, explained, acted upon"))
-        .args(criteria::arguments())
-        .args(run_arguments())
-        .args(views())
-        .args(view_arguments())
-        .mut_arg("count", |arg| arg.help("Activations of each thread"))
-        .mut_arg("duration", |arg| arg.help("Time of the run [default: 1m, without --count]"))
+/// Periodic wake-up latency: how much later than programmed a sleeping thread runs.
+///
+/// A SCHED_FIFO thread on each allowed CPU wakes up every millisecond for a minute, with memory locked and CPUs kept
+/// from deep sleep. Activations missed because an earlier one was late are counted; a second distribution includes them.
+/// Ends early with q on the live screen, or with Ctrl-C.
+///
+/// Exit codes: 0 done and every criterion holds, 1 error, 2 a criterion was exceeded, 3 a criterion is inconclusive.
+#[derive(Debug, Args)]
+#[command(
+    about = "Periodic wake-up: how late a sleeping thread runs, and why",
+    mut_arg("count", |arg| arg.help("Activations of each thread")),
+    mut_arg("duration", |arg| arg.help("Time of the run [default: 1m, without --count]"))
+)]
+pub struct WakeArguments {
+    #[command(flatten)]
+    pub given: Dynamic<Given>,
+    /// timer: latscope's threads; timerlat: the kernel's tracer, where it has one
+    #[arg(value_name = "PROBE", value_enum, default_value_t = WakeProbe::Timer)]
+    pub probe: WakeProbe,
+    /// Run until q or Ctrl-C
+    #[arg(long, conflicts_with_all = ["count", "duration", "rounds"])]
+    pub endless: bool,
+    /// Settings of a known practice; options given beside it win
+    #[arg(long, value_name = "NAME", value_parser = one_of(profile::PROFILES))]
+    pub profile: Option<&'static Profile>,
+    #[command(flatten)]
+    pub run: RunArguments,
+    #[command(flatten)]
+    pub live: LiveArguments,
+    #[command(flatten)]
+    pub timeline: TimelineArgument,
+    /// Estimate the latency reached once in N activations, if the tail allows it
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100000000", value_parser = value_parser!(u64).range(1..))]
+    pub extrapolate: Option<u64>,
+    // Headings hold for all that follows.
+    #[command(flatten, next_help_heading = "Threads")]
+    pub threads: ThreadArguments,
+    #[command(flatten, next_help_heading = "Outliers")]
+    pub outliers: OutlierArguments,
+    #[command(flatten)]
+    pub criteria: Dynamic<Criteria<true>>,
 }
 
-fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WakeProbe {
+    Timer,
+    Timerlat,
 }
 
-fn time(name: &'static str, help: &'static str) -> Arg {
-    option(name, "T", help).value_parser(parse_duration)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PolicyName {
+    Other,
+    Fifo,
+    #[value(name = "rr")]
+    RoundRobin,
+    Deadline,
 }
 
-fn number(name: &'static str, help: &'static str) -> Arg {
-    option(name, "N", help).value_parser(value_parser!(u64))
-}
+const PHASES: [(&str, Phase); 3] =
+    [("aligned", Phase::Aligned(0)), ("staggered", Phase::Staggered), ("random", Phase::Random)];
 
-fn threads() -> Vec<Arg> {
-    let words = |words: &'static [&'static str]| PossibleValuesParser::new(words);
-    let heading = |arg: Arg| arg.help_heading("Threads");
-    [
-        time("interval", "Time from one activation to the next [default: 1ms]").short('i'),
-        number("threads", "Measuring threads [default: one on each CPU]").short('t'),
-        time("distance", "Each further thread's interval is longer by this").default_value("0s"),
-        option("policy", "P", "Scheduling policy: other, fifo, rr or deadline [default: fifo]")
-            .value_parser(words(Policy::WORDS)),
-        option("priority", "N", "Real-time priority, 1 to 99 [default: 95]")
-            .short('p')
-            .value_parser(value_parser!(u32)),
-        flag("spread", "Each further thread's priority is lower by one"),
-        time("runtime", "CPU time in each period for --policy deadline [default: a tenth of the interval]")
-            .value_parser(some_time),
-        option("method", "M", "How threads wait; system is nanosleep(2), yield is for --policy deadline")
-            .value_parser(words(Method::WORDS))
-            .default_value("nanosleep"),
-        option("clock", "C", "Clock of the timer and the stamps")
-            .value_parser(words(ClockName::WORDS))
-            .default_value("monotonic"),
-        option("phase", "P", "First instants: at once, spread over the interval, or at random")
-            .value_parser(["aligned", "staggered", "random"])
-            .default_value("staggered"),
-        flag("align-second", "Begin on a full second of the clock"),
-        option("via", "HOW", "One more hop from the woken thread to the one that is measured")
-            .value_parser(words(Via::WORDS))
-            .default_value("direct"),
-        time("work", "Computing time of each activation; its end is measured too").default_value("0s"),
-        option("touch", "SIZE", "Memory that each activation reads and writes")
-            .value_parser(parse_size)
-            .default_value("0"),
-        number("warm-up", "Intervals at the begin that are not recorded").default_value("100"),
-    ]
-    .map(heading)
-    .into()
-}
-
-fn conditions() -> Vec<Arg> {
-    vec![
-        flag("as-is", "Do not lock memory or restrict idle states").help_heading("Threads"),
-        flag("endless", "Run until q or Ctrl-C").conflicts_with_all(["count", "duration"]),
-        option("profile", "NAME", "Settings of a known practice; options given beside it win")
-            .value_parser(PossibleValuesParser::new(PROFILES.iter().map(|profile| profile.name))),
-    ]
-}
-
-fn views() -> Vec<Arg> {
-    let mut views = live::arguments();
-    views.extend([
-        file("timeline", "Record what each thread did and write it for Perfetto"),
-        Arg::new("extrapolate")
-            .long("extrapolate")
-            .value_name("N")
-            .num_args(0..=1)
-            .default_missing_value("100000000")
-            .value_parser(value_parser!(u64).range(1..))
-            .help("Estimate the latency reached once in N activations, if the tail allows it"),
-    ]);
-    views
+// What each thread does.
+#[derive(Debug, Args)]
+pub struct ThreadArguments {
+    /// Time from one activation to the next [default: 1ms]
+    #[arg(long, short, value_name = "T", value_parser = time)]
+    pub interval: Option<u64>,
+    /// Measuring threads [default: one on each CPU]
+    #[arg(long, short, value_name = "N")]
+    pub threads: Option<u64>,
+    /// Each further thread's interval is longer by this
+    #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
+    pub distance: u64,
+    /// Scheduling policy: other, fifo, rr or deadline [default: fifo]
+    #[arg(long, value_name = "P", value_enum)]
+    pub policy: Option<PolicyName>,
+    /// Real-time priority, 1 to 99 [default: 95]
+    #[arg(long, short, value_name = "N")]
+    pub priority: Option<u32>,
+    /// Each further thread's priority is lower by one
+    #[arg(long)]
+    pub spread: bool,
+    /// CPU time in each period for --policy deadline [default: a tenth of the interval]
+    #[arg(long, value_name = "T", value_parser = some_time)]
+    pub runtime: Option<u64>,
+    /// How threads wait; system is nanosleep(2), yield is for --policy deadline
+    #[arg(long, value_name = "M", value_parser = word(Method::WORDS, Method::named), default_value = "nanosleep")]
+    pub method: Method,
+    /// Clock of the timer and the stamps
+    #[arg(long, value_name = "C", value_parser = word(ClockName::WORDS, ClockName::named), default_value = "monotonic")]
+    pub clock: ClockName,
+    /// First instants: at once, spread over the interval, or at random
+    #[arg(long, value_name = "P", value_parser = one_of(&PHASES), default_value = "staggered")]
+    pub phase: Phase,
+    /// Begin on a full second of the clock
+    #[arg(long)]
+    pub align_second: bool,
+    /// One more hop from the woken thread to the one that is measured
+    #[arg(long, value_name = "HOW", value_parser = word(Via::WORDS, Via::named), default_value = "direct")]
+    pub via: Via,
+    /// Computing time of each activation; its end is measured too
+    #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
+    pub work: u64,
+    /// Memory that each activation reads and writes
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
+    pub touch: u64,
+    /// Intervals at the begin that are not recorded
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub warm_up: u64,
+    /// Do not lock memory or restrict idle states
+    #[arg(long)]
+    pub as_is: bool,
 }

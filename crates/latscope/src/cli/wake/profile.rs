@@ -1,8 +1,8 @@
 //! Settings of known practices.
 
 /// A known practice.
+#[derive(Debug)]
 pub struct Profile {
-    /// Its name.
     pub name: &'static str,
     /// Time from one activation to the next, ns.
     pub interval: u64,
@@ -18,33 +18,35 @@ pub struct Profile {
     pub source: &'static str,
 }
 
-/// All of them.
-pub static PROFILES: &[Profile] = &[
-    Profile {
-        name: "osadl",
-        interval: 200_000,
-        priority: 90,
-        count: Some(100_000_000),
-        duration: None,
-        max: None,
-        source: "OSADL QA farm: a hundred million cycles of 200 us, five and a half hours, under some load",
-    },
-    Profile {
-        name: "rteval",
-        interval: 100_000,
-        priority: 95,
-        count: None,
-        duration: Some(3_600_000_000_000),
-        max: None,
-        source: "rteval: cycles of 100 us beside a kernel build and hackbench (give --load)",
-    },
-    Profile {
-        name: "lava",
-        interval: 1_000_000,
-        priority: 98,
-        count: None,
-        duration: Some(60_000_000_000),
-        max: Some(50_000),
-        source: "Linaro's test of kernels in LAVA: a minute, and no latency above 50 us",
-    },
-];
+/// All of them, by name.
+pub static PROFILES: &[(&str, &Profile)] = &[("osadl", &OSADL), ("rteval", &RTEVAL), ("lava", &LAVA)];
+
+static OSADL: Profile = Profile {
+    name: "osadl",
+    interval: 200_000,
+    priority: 90,
+    count: Some(100_000_000),
+    duration: None,
+    max: None,
+    source: "OSADL QA farm: a hundred million cycles of 200 us, five and a half hours, under some load",
+};
+
+static RTEVAL: Profile = Profile {
+    name: "rteval",
+    interval: 100_000,
+    priority: 95,
+    count: None,
+    duration: Some(3_600_000_000_000),
+    max: None,
+    source: "rteval: cycles of 100 us beside a kernel build and hackbench (give --load)",
+};
+
+static LAVA: Profile = Profile {
+    name: "lava",
+    interval: 1_000_000,
+    priority: 98,
+    count: None,
+    duration: Some(60_000_000_000),
+    max: Some(50_000),
+    source: "Linaro's test of kernels in LAVA: a minute, and no latency above 50 us",
+};

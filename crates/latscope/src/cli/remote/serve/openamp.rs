@@ -1,10 +1,9 @@
 //! `latscope remote serve --openamp`: the device of OpenAMP's shared memory.
 
+use super::ServeArguments;
 use crate::cli::Exit;
-use crate::cli::remote::options::check_used;
 use anyhow::{Context, Result, ensure};
-use clap::ArgMatches;
-use latscope_core::units::CpuList;
+use latscope_core::plan::ParamValue;
 use latscope_exchange::notify::readable;
 use latscope_exchange::remote::Opt;
 use latscope_exchange::remote::openamp::device::Device;
@@ -22,17 +21,20 @@ const LOOK: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// The memory or the socket cannot be had.
-pub fn run(matches: &ArgMatches) -> Result<Exit> {
-    check_used(matches, "serve --openamp", |option| PLACES.iter().any(|place| place.name == option))?;
+pub fn run(asked: &ServeArguments) -> Result<Exit> {
+    asked.options.check_used("serve --openamp", |option| PLACES.iter().any(|place| place.name == option))?;
     let place = |index: usize| {
         let Opt { name, default, .. } = &PLACES[index];
-        Path::new(matches.get_one::<String>(name).map_or(*default, String::as_str))
+        match asked.options.0.get(*name) {
+            Some(ParamValue::Text(path)) => Path::new(path),
+            _ => Path::new(default),
+        }
     };
     let (memory, socket) = (place(0), place(1));
-    let wait = matches.get_one("wait").map_or(WAITS[0], String::as_str);
+    let wait = asked.wait.as_deref().unwrap_or(WAITS[0]);
     ensure!(WAITS.contains(&wait), "--openamp waits by: {}", WAITS.join(", "));
     let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
-    if let Some(list) = matches.get_one::<CpuList>("cpus") {
+    if let Some(list) = &asked.cpus {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
     let device = Arc::new(Device::new(memory, socket, spin_ns(wait))?);
@@ -42,7 +44,7 @@ pub fn run(matches: &ArgMatches) -> Result<Exit> {
         memory.display()
     ))?;
     let serving = Arc::clone(&device);
-    // A driver may keep it at work for ever: it ends with the process.
+    // A driver may keep it at work without end: it ends with the process.
     let thread = std::thread::spawn(move || -> Result<()> {
         loop {
             serving.serve_one()?;
