@@ -6,89 +6,35 @@ use super::operand::*;
 use super::{Entry, Mode, Number, Op};
 
 // By mode: how often one turn of the loop has the step of each chain, and the registers of the chains, each with
-// its place in the array. Then the names of registers by width, and what else a step changes.
+// its place in the array. Last, what else a step changes.
 #[cfg(target_arch = "x86_64")]
-macro_rules! integer {
-    ($mode:ident, $($kernel:tt)*) => {
-        match $mode {
-            Mode::Latency => integer_widths!("latency" 64 [c0 0] ["e" "r"] [] $($kernel)*),
-            Mode::Throughput => integer_widths!(
-                "throughput" 12 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7] ["e" "r"] [] $($kernel)*
-            ),
-        }
+macro_rules! machine {
+    (integer latency $($kernel:tt)*) => { integer_loop!("latency" 64 [c0 0] [] $($kernel)*) };
+    (integer throughput $($kernel:tt)*) => {
+        integer_loop!("throughput" 12 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7] [] $($kernel)*)
     };
-}
-#[cfg(target_arch = "x86_64")]
-macro_rules! float {
-    ($mode:ident, $($kernel:tt)*) => {
-        match $mode {
-            Mode::Latency => float_widths!("latency" 32 [c0 0] xmm_reg ["x" "x"] $($kernel)*),
-            Mode::Throughput => float_widths!(
-                "throughput" 4 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11]
-                xmm_reg ["x" "x"] $($kernel)*
-            ),
-        }
+    (float latency $($kernel:tt)*) => { float_loop!("latency" 32 [c0 0] xmm_reg $($kernel)*) };
+    (float throughput $($kernel:tt)*) => {
+        float_loop!("throughput" 4 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11] xmm_reg $($kernel)*)
     };
 }
 #[cfg(target_arch = "aarch64")]
-macro_rules! integer {
-    ($mode:ident, $($kernel:tt)*) => {
-        match $mode {
-            Mode::Latency => integer_widths!("latency" 64 [c0 0] ["w" "x"] [out("v0") _,] $($kernel)*),
-            Mode::Throughput => integer_widths!(
-                "throughput" 8 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11]
-                ["w" "x"] [out("v0") _,] $($kernel)*
-            ),
-        }
+macro_rules! machine {
+    (integer latency $($kernel:tt)*) => { integer_loop!("latency" 64 [c0 0] [out("v0") _,] $($kernel)*) };
+    (integer throughput $($kernel:tt)*) => {
+        integer_loop!("throughput" 8 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11] [out("v0") _,] $($kernel)*)
     };
-}
-#[cfg(target_arch = "aarch64")]
-macro_rules! float {
-    ($mode:ident, $($kernel:tt)*) => {
-        match $mode {
-            Mode::Latency => float_widths!("latency" 32 [c0 0] vreg ["s" "d"] $($kernel)*),
-            Mode::Throughput => float_widths!(
-                "throughput" 3
-                [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11 c12 12 c13 13 c14 14 c15 15]
-                vreg ["s" "d"] $($kernel)*
-            ),
-        }
-    };
-}
-
-macro_rules! integer_widths {
-    ($mode:literal $times:literal $chains:tt [$w32:literal $w64:literal] $clobbers:tt
-     $number:ident, $name:literal, $step:expr) => {
-        match $number {
-            Number::I32 => integer_loop!(
-                concat!("latscope_kernel_", $mode, "_", $name, "_i32"),
-                u32::MAX as u64,
-                $times,
-                $chains,
-                $w32,
-                "s0",
-                $clobbers,
-                $step
-            ),
-            _ => integer_loop!(
-                concat!("latscope_kernel_", $mode, "_", $name, "_i64"),
-                u64::MAX,
-                $times,
-                $chains,
-                $w64,
-                "d0",
-                $clobbers,
-                $step
-            ),
-        }
+    (float latency $($kernel:tt)*) => { float_loop!("latency" 32 [c0 0] vreg $($kernel)*) };
+    (float throughput $($kernel:tt)*) => {
+        float_loop!("throughput" 3 [c0 0 c1 1 c2 2 c3 3 c4 4 c5 5 c6 6 c7 7 c8 8 c9 9 c10 10 c11 11 c12 12 c13 13 c14 14 c15 15] vreg $($kernel)*)
     };
 }
 
 macro_rules! integer_loop {
-    ($symbol:expr, $mask:expr, $times:literal, [$($c:ident $i:literal)+], $w:literal, $v:literal,
-     [$($clobbers:tt)*], $step:expr) => {{
+    ($mode:literal $times:literal [$($c:ident $i:literal)+] [$($clobbers:tt)*]
+     $name:literal $number:literal, $mask:expr, $w:expr, $v:literal, $step:expr) => {{
         const CHAINS: usize = [$($i),+].len();
-        #[unsafe(export_name = $symbol)]
+        #[unsafe(export_name = concat!("latscope_kernel_", $mode, "_", $name, "_", $number))]
         #[inline(never)]
         fn run(iterations: u64) -> u64 {
             let mut c = [START & $mask; CHAINS];
@@ -119,41 +65,11 @@ macro_rules! integer_loop {
     }};
 }
 
-macro_rules! float_widths {
-    ($mode:literal $times:literal $chains:tt $class:ident [$w32:literal $w64:literal]
-     $number:ident, $name:literal, $operands:tt, $step:expr) => {
-        match $number {
-            Number::F32 => float_loop!(
-                concat!("latscope_kernel_", $mode, "_", $name, "_f32"),
-                f32,
-                $operands,
-                $times,
-                $chains,
-                $class,
-                $w32,
-                "s",
-                $step
-            ),
-            _ => float_loop!(
-                concat!("latscope_kernel_", $mode, "_", $name, "_f64"),
-                f64,
-                $operands,
-                $times,
-                $chains,
-                $class,
-                $w64,
-                "d",
-                $step
-            ),
-        }
-    };
-}
-
 macro_rules! float_loop {
-    ($symbol:expr, $float:ident, [$start:expr, $a:expr, $b:expr], $times:literal, [$($c:ident $i:literal)+],
-     $class:ident, $w:literal, $p:literal, $step:expr) => {{
+    ($mode:literal $times:literal [$($c:ident $i:literal)+] $class:ident
+     $name:literal $number:literal, $float:ident [$start:expr, $a:expr, $b:expr], $w:expr, $p:literal, $step:expr) => {{
         const CHAINS: usize = [$($i),+].len();
-        #[unsafe(export_name = $symbol)]
+        #[unsafe(export_name = concat!("latscope_kernel_", $mode, "_", $name, "_", $number))]
         #[inline(never)]
         fn run(iterations: u64) -> u64 {
             let mut c = [$start as $float; CHAINS];
@@ -186,128 +102,47 @@ macro_rules! float_loop {
     }};
 }
 
-// The steps of the numbers of an iteration, the chains that the result stands for, and the additions on the chain.
-macro_rules! division {
-    ($mode:ident, $number:ident, $name:literal, $result:ident, $latency:expr, $throughput:expr) => {
-        match $mode {
-            Mode::Latency => division_widths!("latency" 64 1; 1.0 $number, $name, $result, $latency),
-            Mode::Throughput => division_widths!(
-                "throughput" 96 either!(8, 12); 0.0 $number, $name, $result, $throughput
-            ),
-        }
-    };
-}
-
-macro_rules! division_widths {
-    ($mode:literal $ops:literal $chains:expr; $extra:literal $number:ident, $name:literal, $result:ident,
-     $step:expr) => {{
-        let run: fn(u64) -> u64 = match $number {
-            Number::I32 => division_loop!(
-                concat!("latscope_kernel_", $mode, "_", $name, "_i32"),
-                LARGE_I32,
-                DIVISOR_I32,
-                $ops,
-                $chains,
-                either!("e", "w"),
-                "eax",
-                $result,
-                $step
-            ),
-            _ => division_loop!(
-                concat!("latscope_kernel_", $mode, "_", $name, "_i64"),
-                LARGE_I64,
-                DIVISOR_I64,
-                $ops,
-                $chains,
-                either!("r", "x"),
-                "rax",
-                $result,
-                $step
-            ),
-        };
-        Entry { run, ops: $ops, chains: $chains, extra_adds_per_op: $extra }
-    }};
-}
-
-#[cfg(target_arch = "x86_64")]
 struct Division {
     quotient: u64,
     remainder: u64,
 }
 
-#[cfg(target_arch = "x86_64")]
+/// The result stands for so many chains.
 macro_rules! division_loop {
-    ($symbol:expr, $large:expr, $divisor:expr, $times:literal, $chains:expr, $w:expr, $dividend:literal,
-     $result:ident, $step:expr) => {{
-        #[unsafe(export_name = $symbol)]
+    ($mode:literal $ops:literal, $chains:expr, $extra:literal, $name:literal $number:literal,
+     $large:expr, $divisor:expr, $w:expr, $dividend:literal, $result:ident, $step:expr) => {{
+        #[unsafe(export_name = concat!("latscope_kernel_", $mode, "_", $name, "_", $number))]
         #[inline(never)]
         fn run(iterations: u64) -> u64 {
             let mut division = Division { quotient: 0, remainder: 0 };
             if iterations > 0 {
-                // SAFETY: only the declared registers and the flags change, the divisor is not zero, the
-                // quotient is smaller than the positive dividend and so fits, and iterations > 0 ends the loop.
+                // SAFETY: only the declared registers and the flags change, the divisor is not zero, the quotient is
+                // smaller than the positive dividend and so fits, and iterations > 0 ends the loop.
                 unsafe {
-                    asm!(
+                    asm_with!(
+                        [inout("rax") division.quotient, inout("rdx") division.remainder, options(nostack)]
+                        [value = inout(reg) division.$result, quotient = out(reg) _, options(nostack)]
                         ".p2align 6",
                         "2:",
-                        concat!(".rept ", $times),
-                        concat!(".irp a, ", $dividend),
+                        concat!(".rept ", $ops),
+                        either!(concat!(".irp a, ", $dividend), concat!(".irp c, {value:", $w, "}")),
+                        either!(".irp q, none", concat!(".irp q, {quotient:", $w, "}")),
                         concat!(".irp l, {large:", $w, "}"),
+                        concat!(".irp d, {divisor:", $w, "}"),
                         $step,
-                        // Breaks the dependency on the other result, too, while registers are renamed.
-                        "xor edx, edx",
-                        concat!("idiv {divisor:", $w, "}"),
-                        ".endr\n.endr\n.endr",
+                        // `xor` also breaks the dependency on the other result, while registers are renamed.
+                        either!("xor edx, edx\nidiv \\d", ""),
+                        ".endr\n.endr\n.endr\n.endr\n.endr",
                         again!(),
                         n = inout(reg) iterations => _,
                         large = in(reg) $large,
                         divisor = in(reg) $divisor,
-                        inout("rax") division.quotient,
-                        inout("rdx") division.remainder,
-                        options(nostack),
                     );
                 }
             }
             division.$result.wrapping_mul($chains)
         }
-        run
-    }};
-}
-
-#[cfg(target_arch = "aarch64")]
-macro_rules! division_loop {
-    ($symbol:expr, $large:expr, $divisor:expr, $times:literal, $chains:expr, $w:expr, $dividend:literal,
-     $result:ident, $step:expr) => {{
-        #[unsafe(export_name = $symbol)]
-        #[inline(never)]
-        fn run(iterations: u64) -> u64 {
-            let mut value = 0_u64;
-            if iterations > 0 {
-                // SAFETY: only the declared registers and the flags change, and iterations > 0 ends the loop.
-                unsafe {
-                    asm!(
-                        ".p2align 6",
-                        "2:",
-                        concat!(".rept ", $times),
-                        concat!(".irp c, {value:", $w, "}"),
-                        concat!(".irp l, {large:", $w, "}"),
-                        concat!(".irp d, {divisor:", $w, "}"),
-                        concat!(".irp q, {quotient:", $w, "}"),
-                        $step,
-                        ".endr\n.endr\n.endr\n.endr\n.endr",
-                        again!(),
-                        n = inout(reg) iterations => _,
-                        value = inout(reg) value,
-                        large = in(reg) $large,
-                        divisor = in(reg) $divisor,
-                        quotient = out(reg) _,
-                        options(nostack),
-                    );
-                }
-            }
-            value.wrapping_mul($chains)
-        }
-        run
+        Entry { run, ops: $ops, chains: $chains, extra_adds_per_op: $extra }
     }};
 }
 
@@ -318,22 +153,39 @@ macro_rules! kernels {
      float { $($float:ident $float_name:literal $operands:tt $float_x86:literal $float_arm:literal
                $float_rust:expr;)+ }) => {
         pub(super) fn entry(mode: Mode, op: Op, number: Number) -> Option<Entry> {
-            use Number::*;
+            use {Mode::*, Number::*};
             #[cfg(target_arch = "x86_64")]
             if op == Op::Fma && !std::arch::is_x86_feature_detected!("fma")
                 || op == Op::PopCount && !std::arch::is_x86_feature_detected!("popcnt")
             {
                 return None;
             }
-            Some(match (op, number) {
-                $((Op::$op, I32 | I64) => integer!(mode, number, $name, either!($x86, $arm)),)+
-                $((Op::$div, I32 | I64) => division!(
-                    mode, number, $div_name, $result, either!($latency_x86, $latency_arm),
-                    either!($throughput_x86, $throughput_arm)
-                ),)+
-                $((Op::$float, F32 | F64) => {
-                    float!(mode, number, $float_name, $operands, either!($float_x86, $float_arm))
-                })+
+            // With the names of registers of this width; for AArch64's `popcount` also that of a vector register.
+            Some(match (op, number, mode) {
+                $((Op::$op, I32, Latency) => machine!(integer latency
+                    $name "i32", u32::MAX as u64, either!("e", "w"), "s0", either!($x86, $arm)),
+                (Op::$op, I32, Throughput) => machine!(integer throughput
+                    $name "i32", u32::MAX as u64, either!("e", "w"), "s0", either!($x86, $arm)),
+                (Op::$op, I64, Latency) => machine!(integer latency
+                    $name "i64", u64::MAX, either!("r", "x"), "d0", either!($x86, $arm)),
+                (Op::$op, I64, Throughput) => machine!(integer throughput
+                    $name "i64", u64::MAX, either!("r", "x"), "d0", either!($x86, $arm)),)+
+                $((Op::$div, I32, Latency) => division_loop!("latency" 64, 1, 1.0, $div_name "i32", LARGE_I32, DIVISOR_I32,
+                    either!("e", "w"), "eax", $result, either!($latency_x86, $latency_arm)),
+                (Op::$div, I32, Throughput) => division_loop!("throughput" 96, either!(8, 12), 0.0, $div_name "i32",
+                    LARGE_I32, DIVISOR_I32, either!("e", "w"), "eax", $result, either!($throughput_x86, $throughput_arm)),
+                (Op::$div, I64, Latency) => division_loop!("latency" 64, 1, 1.0, $div_name "i64", LARGE_I64, DIVISOR_I64,
+                    either!("r", "x"), "rax", $result, either!($latency_x86, $latency_arm)),
+                (Op::$div, I64, Throughput) => division_loop!("throughput" 96, either!(8, 12), 0.0, $div_name "i64",
+                    LARGE_I64, DIVISOR_I64, either!("r", "x"), "rax", $result, either!($throughput_x86, $throughput_arm)),)+
+                $((Op::$float, F32, Latency) => machine!(float latency
+                    $float_name "f32", f32 $operands, either!("x", "s"), "s", either!($float_x86, $float_arm)),
+                (Op::$float, F32, Throughput) => machine!(float throughput
+                    $float_name "f32", f32 $operands, either!("x", "s"), "s", either!($float_x86, $float_arm)),
+                (Op::$float, F64, Latency) => machine!(float latency
+                    $float_name "f64", f64 $operands, either!("x", "d"), "d", either!($float_x86, $float_arm)),
+                (Op::$float, F64, Throughput) => machine!(float throughput
+                    $float_name "f64", f64 $operands, either!("x", "d"), "d", either!($float_x86, $float_arm)),)+
                 _ => return None,
             })
         }
