@@ -30,6 +30,8 @@ mod sockets;
 mod stream;
 mod system_v_queue;
 
+pub use posix_queue::nameless as nameless_queue;
+
 use super::transaction::Transport;
 
 /// All of them, in the order in which they are shown.

@@ -14,29 +14,29 @@ use std::path::Path;
 /// A binder device by a descriptor that names it (`O_PATH`): it may be one that
 /// has no path.
 #[derive(Debug)]
-pub struct Device {
+pub struct BinderDevice {
     descriptor: OwnedFd,
     path: String,
 }
 
-impl Device {
+impl BinderDevice {
     /// The device of this path, if there is one.
-    pub fn named(path: &str) -> Option<Device> {
+    pub fn named(path: &str) -> Option<BinderDevice> {
         let descriptor = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        Some(Device { descriptor, path: path.to_owned() })
+        Some(BinderDevice { descriptor, path: path.to_owned() })
     }
 
     /// A device that is no file of this system's, called `path`.
-    pub(super) fn own(descriptor: OwnedFd, path: &str) -> Device {
-        Device { descriptor, path: path.to_owned() }
+    pub(super) fn own(descriptor: OwnedFd, path: &str) -> BinderDevice {
+        BinderDevice { descriptor, path: path.to_owned() }
     }
 
     /// The device that another process found.
     ///
     /// # Errors
     /// No descriptors left.
-    pub fn handle(descriptor: impl AsFd, path: &str) -> io::Result<Device> {
-        Ok(Device::own(descriptor.as_fd().try_clone_to_owned()?, path))
+    pub fn handle(descriptor: impl AsFd, path: &str) -> io::Result<BinderDevice> {
+        Ok(BinderDevice::own(descriptor.as_fd().try_clone_to_owned()?, path))
     }
 
     /// How it is called in messages.
@@ -135,15 +135,15 @@ fn owner(path: &str) -> String {
 mod tests {
     use super::*;
 
-    fn null() -> Device {
-        Device::named("/dev/null").unwrap()
+    fn null() -> BinderDevice {
+        BinderDevice::named("/dev/null").unwrap()
     }
 
     #[test]
     fn what_is_no_binder_device_is_named() {
         let refused = null().open(4096).unwrap_err();
         assert!(refused.reason.starts_with("/dev/null is no binder device: "), "{refused}");
-        assert!(Device::named("/nonexistent/binder").is_none());
+        assert!(BinderDevice::named("/nonexistent/binder").is_none());
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub mod service;
 
 use super::transaction::{Client, EndpointHandle, EndpointPair, Failure, Server, Transport, Unavailable};
 pub use client::BinderClient;
-pub use device::Device;
+pub use device::BinderDevice;
 use latscope_os::binder::{Driver, INHERIT_RT, Payload};
 pub use names::Manager;
 pub use server::BinderServer;
@@ -119,7 +119,8 @@ fn open(handle: &EndpointHandle) -> Result<(Arc<Driver>, String), Failure> {
     let ([descriptor], [name, path]) = (&handle.descriptors[..], &handle.words[..]) else {
         return Err(Failure::Broken("a binder device and two words are handed".to_owned()));
     };
-    let device = Device::handle(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
+    let device =
+        BinderDevice::handle(descriptor, path).map_err(|error| failure::broken("a descriptor", error))?;
     let driver = device.open(mapping(handle.payload)).map_err(|refused| Failure::Broken(refused.reason))?;
     Ok((Arc::new(driver), name.clone()))
 }

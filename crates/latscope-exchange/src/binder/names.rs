@@ -5,7 +5,7 @@
 //! sleeps while there is nothing to do. It ends with the last endpoint pair.
 
 use super::super::transaction::{Failure, Unavailable};
-use super::device::{self, Device};
+use super::device::{self, BinderDevice};
 use super::failure::{driver, transact};
 use super::{NODE_FLAGS, mapping};
 use latscope_os::binder::binderfs::Instance;
@@ -122,7 +122,7 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
     let mut started = own_device().and_then(|(device, instance)| Manager::start(device, Some(instance)).ok());
     let mut first_reason = None;
     for path in if started.is_none() { paths(names) } else { Vec::new() } {
-        let Some(device) = Device::named(&path) else { continue };
+        let Some(device) = BinderDevice::named(&path) else { continue };
         if let Some(same) = living(&|manager| manager.device.number() == device.number()) {
             return Ok(same);
         }
@@ -143,10 +143,10 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
 }
 
 /// A device in an instance of binderfs that no other process sees.
-fn own_device() -> Option<(Device, Instance)> {
+fn own_device() -> Option<(BinderDevice, Instance)> {
     let instance = Instance::create().ok()?;
     let descriptor = instance.add("latscope").ok()?;
-    Some((Device::own(descriptor, "binderfs (private)/latscope"), instance))
+    Some((BinderDevice::own(descriptor, "binderfs (private)/latscope"), instance))
 }
 
 /// Where devices of these names are found, on Android, on Debian, with Anbox's
@@ -159,7 +159,7 @@ fn paths(names: &[&str]) -> Vec<String> {
 /// A device's context manager, and the thread that serves names.
 #[derive(Debug)]
 pub struct Manager {
-    device: Device,
+    device: BinderDevice,
     instance: Option<Instance>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -170,11 +170,11 @@ impl Manager {
     ///
     /// # Errors
     /// The device cannot be used, or it has a context manager, which is named.
-    pub fn claim(device: Device) -> Result<Manager, Unavailable> {
+    pub fn claim(device: BinderDevice) -> Result<Manager, Unavailable> {
         Manager::start(device, None)
     }
 
-    fn start(device: Device, instance: Option<Instance>) -> Result<Manager, Unavailable> {
+    fn start(device: BinderDevice, instance: Option<Instance>) -> Result<Manager, Unavailable> {
         let driver = device.open(mapping(0))?;
         become_manager(&driver).map_err(|error| device.not_manager(error))?;
         let (stop, thread) = serve(driver).map_err(|error| Unavailable {
@@ -185,7 +185,7 @@ impl Manager {
     }
 
     /// Its device.
-    pub fn device(&self) -> &Device {
+    pub fn device(&self) -> &BinderDevice {
         &self.device
     }
 }

@@ -6,7 +6,7 @@
 //! `android.os.IServiceManager.getService`, as they are on the wire.
 
 use super::super::transaction::{Failure, Unavailable};
-use super::device::{self, Device};
+use super::device::{self, BinderDevice};
 use super::failure::{driver, transact};
 use super::mapping;
 use latscope_host::machine::binder_presence as presence;
@@ -45,7 +45,7 @@ impl Pinger {
     pub fn find(device: Option<&str>, service: Option<&str>) -> Result<Pinger, Unavailable> {
         let root = Path::new("/");
         let paths = device.map_or_else(|| presence::devices(root), |path| vec![path.to_owned()]);
-        let Some(device) = paths.iter().find_map(|path| Device::named(path)) else {
+        let Some(device) = paths.iter().find_map(|path| BinderDevice::named(path)) else {
             return Err(device::none(root));
         };
         let mut port = Port::new(Arc::new(device.open(mapping(0))?));
@@ -102,7 +102,7 @@ fn request(header: &[i32], name: &str) -> Vec<u8> {
     parcel
 }
 
-fn not_found(device: &Device, name: &str, failure: &Failure) -> Unavailable {
+fn not_found(device: &BinderDevice, name: &str, failure: &Failure) -> Unavailable {
     match failure {
         Failure::Gone => no_manager(device),
         other => Unavailable {
@@ -112,7 +112,7 @@ fn not_found(device: &Device, name: &str, failure: &Failure) -> Unavailable {
     }
 }
 
-fn unanswered(device: &Device, service: Option<&str>, failure: &Failure) -> Unavailable {
+fn unanswered(device: &BinderDevice, service: Option<&str>, failure: &Failure) -> Unavailable {
     match (failure, service) {
         (Failure::Gone, None) => no_manager(device),
         (other, _) => Unavailable {
@@ -122,7 +122,7 @@ fn unanswered(device: &Device, service: Option<&str>, failure: &Failure) -> Unav
     }
 }
 
-fn no_manager(device: &Device) -> Unavailable {
+fn no_manager(device: &BinderDevice) -> Unavailable {
     Unavailable {
         reason: format!("{} has no context manager, so nothing is registered", device.path()),
         remedy: "without --service both sides are latscope's own".to_owned(),

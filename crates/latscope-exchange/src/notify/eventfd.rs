@@ -15,9 +15,6 @@ pub struct Eventfd {
 }
 
 /// Two descriptors, in the order of the sides that write to them.
-///
-/// # Errors
-/// No descriptors left.
 pub(crate) fn create(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
     let eventfd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | flags);
     Ok([eventfd()?, eventfd()?])

@@ -11,7 +11,7 @@ pub(crate) type Bells = SharedCell<[Lane<Bell>; 2]>;
 
 /// One side of two words in memory that both map.
 #[derive(Debug)]
-pub struct Futex {
+pub(crate) struct Futex {
     bells: Bells,
     /// Which of them is ours.
     ours: usize,

@@ -11,7 +11,7 @@ const MARK: u64 = 1;
 
 /// One side of two instances.
 #[derive(Debug)]
-pub struct IoUring(Ring);
+pub(crate) struct IoUring(Ring);
 
 /// Two instances, in the order of the sides whose they are.
 ///

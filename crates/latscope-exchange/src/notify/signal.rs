@@ -14,7 +14,7 @@ pub(crate) type Waiting = SharedCell<[Lane<AtomicU64>; 2]>;
 
 /// One side of two processes that signal each other.
 #[derive(Debug)]
-pub struct QueuedSignal {
+pub(crate) struct QueuedSignal {
     waiting: Waiting,
     side: usize,
     told: Option<Address>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// One side of two blocking descriptors: a notification is a byte.
 #[derive(Debug)]
-pub struct Bytes {
+pub(crate) struct Bytes {
     pub(crate) input: OwnedFd,
     pub(crate) output: OwnedFd,
 }

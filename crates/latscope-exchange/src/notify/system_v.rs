@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// One side of a set of two: what side 0 posts and what side 1 posts.
 #[derive(Debug)]
-pub struct SystemVSemaphores {
+pub(crate) struct SystemVSemaphores {
     pub(crate) set: i32,
     pub(crate) side: u16,
 }

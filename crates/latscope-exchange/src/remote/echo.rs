@@ -13,7 +13,7 @@ const MILLISECOND: u64 = 1_000_000;
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
+pub(super) fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     loop {
         match window.remote(memory.clone()) {
             Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
@@ -26,10 +26,7 @@ pub fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> anyhow::Re
 
 /// Answers one host, until it ends or begins again. Who is awake needs no
 /// kicks: they are asked for before a sleep only.
-///
-/// # Errors
-/// A kick failed.
-pub fn serve(mut echo: Echo, kicks: &mut Kicks) -> anyhow::Result<()> {
+pub(super) fn serve(mut echo: Echo, kicks: &mut Kicks) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
     let waiting = || Wait::new(spin_ns, u64::MAX);
     let mut wait = waiting();

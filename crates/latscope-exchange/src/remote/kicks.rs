@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 /// How a side kicks the other, and how long it looks before it sleeps.
-pub struct Kicks {
+pub(super) struct Kicks {
     /// `None` where both sides look until something is there, and no kick is sent.
     notifier: Option<Box<dyn Notifier>>,
     /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
@@ -28,18 +28,12 @@ impl Kicks {
     }
 
     /// Tells the other side to look.
-    ///
-    /// # Errors
-    /// The kernel refuses.
     pub(crate) fn kick(&mut self) -> io::Result<()> {
         self.notifier.as_mut().map_or(Ok(()), |notifier| notifier.notify())
     }
 
     /// Sleeps until the other side kicked, or at most so many ns; whether it
     /// did. A kick is a hint: it may come early, twice, or for nothing.
-    ///
-    /// # Errors
-    /// The kernel refuses.
     pub(crate) fn sleep(&mut self, ns: u64) -> io::Result<bool> {
         self.notifier.as_mut().map_or(Ok(false), |notifier| notifier.wait(Some(Duration::from_nanos(ns))))
     }
@@ -54,11 +48,11 @@ impl Kicks {
 const LOOKS: u32 = 1 << 8;
 
 /// How long a kick is waited for before one looks again, ns: one may be lost.
-pub const WATCHDOG: u64 = 10_000_000;
+pub(super) const WATCHDOG: u64 = 10_000_000;
 
 /// One wait of a side, from a look that found nothing to the next that finds something.
 #[derive(Debug)]
-pub struct Wait {
+pub(super) struct Wait {
     spin_ns: u64,
     until: u64,
     looks: u32,
@@ -67,7 +61,7 @@ pub struct Wait {
 
 /// What comes after a look that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub(super) enum Next {
     /// Another look.
     Look,
     /// Sleep for at most so many ns, if nothing came until the other side knows of that.
@@ -79,13 +73,13 @@ pub enum Next {
 impl Wait {
     /// Waits until an instant of `CLOCK_MONOTONIC`, ns; one in the past is for a single look.
     #[inline]
-    pub fn new(spin_ns: u64, until: u64) -> Wait {
+    pub(super) fn new(spin_ns: u64, until: u64) -> Wait {
         Wait { spin_ns, until, looks: 0, began: None }
     }
 
     /// After a look that found nothing.
     #[inline]
-    pub fn looked(&mut self) -> Next {
+    pub(super) fn looked(&mut self) -> Next {
         self.looks = self.looks.wrapping_add(1);
         if self.spin_ns > 0 && self.until > 0 && !self.looks.is_multiple_of(LOOKS) {
             spin_loop();

@@ -12,20 +12,19 @@ use latscope_rpmsg::link::Unsent;
 const WORDS: [usize; 2] = [0, 128];
 
 /// Bytes of the memory.
-pub const SIZE: usize = 4096;
+pub(super) const SIZE: usize = 4096;
 
 /// The host's end.
-pub struct Mailbox {
+pub(super) struct Mailbox {
     memory: Memory,
     kicks: Kicks,
     far: Box<dyn Far>,
-    /// The last answer.
     last: u32,
 }
 
 impl Mailbox {
     /// Over memory of zeros.
-    pub fn new(memory: Memory, kicks: Kicks, far: Box<dyn Far>) -> Mailbox {
+    pub(super) fn new(memory: Memory, kicks: Kicks, far: Box<dyn Far>) -> Mailbox {
         Mailbox { memory, kicks, far, last: 0 }
     }
 }
@@ -64,10 +63,6 @@ impl Channel for Mailbox {
         1
     }
 
-    fn faults(&self) -> u64 {
-        0
-    }
-
     fn ended(&mut self) -> Option<String> {
         self.far.ended()
     }
@@ -77,7 +72,7 @@ impl Channel for Mailbox {
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.
-pub fn answer(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
+pub(super) fn answer(memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
     let waiting = || Wait::new(spin_ns, u64::MAX);
     let (mut last, mut wait) = (0, waiting());

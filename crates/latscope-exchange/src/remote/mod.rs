@@ -4,19 +4,21 @@
 //! it are whole messages. What the other side writes is not trusted, and each
 //! wait has an end.
 
-pub mod char;
+mod char;
 mod echo;
-pub mod ivshmem;
-pub mod kicks;
+mod ivshmem;
+mod kicks;
 mod mailbox;
-pub mod mcs;
+mod mcs;
 pub mod openamp;
 pub mod pty;
-pub mod rings;
+mod rings;
 pub mod shm;
 pub mod tty;
 #[cfg(feature = "vhost-user")]
 pub mod vhost_user;
+
+pub use rings::{LONGEST, PAYLOAD};
 
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
@@ -44,18 +46,12 @@ pub trait Channel {
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
 
     /// What to sleep on until the next message may be there.
-    ///
-    /// # Errors
-    /// Failures that end the channel.
     fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
         Ok(Alarm::Unknown)
     }
 
     /// Gives up on messages that have not come. Where one cannot tell by itself to
     /// which message bytes belong, what is late of them is waited for and thrown away.
-    ///
-    /// # Errors
-    /// Failures that end the channel.
     fn give_up(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -68,8 +64,11 @@ pub trait Channel {
         4
     }
 
-    /// What the other side did against the protocol so far.
-    fn faults(&self) -> u64;
+    /// What the other side did against the protocol so far; 0 where the kernel, which checks that,
+    /// does not tell, or where there is no protocol.
+    fn faults(&self) -> u64 {
+        0
+    }
 
     /// Messages that were found by a look every now and then, before a kick came for them.
     fn recovered(&self) -> u64 {

@@ -33,7 +33,7 @@ pub const LONGEST: usize = BUFFERS[1] as usize - Header::SIZE;
 ///
 /// # Errors
 /// None for the sizes that are used.
-pub fn layout(payload: usize) -> Result<Window, Fault> {
+pub(super) fn layout(payload: usize) -> Result<Window, Fault> {
     match payload <= PAYLOAD {
         true => Window::new(ENTRIES as u16, BUFFERS[0], BUFFERS[0]),
         false => Window::new(FEW, BUFFERS[1], BUFFERS[1]),
@@ -41,7 +41,7 @@ pub fn layout(payload: usize) -> Result<Window, Fault> {
 }
 
 /// The process or machine at the other side.
-pub trait Far {
+pub(super) trait Far {
     /// How it ended, if it did.
     fn ended(&mut self) -> Option<String>;
 
@@ -52,7 +52,7 @@ pub trait Far {
 }
 
 /// The host's end, the virtio driver, connected to a service.
-pub struct Rings {
+pub(super) struct Rings {
     host: Near,
     /// Where the status is that tells the other side whether we are there.
     table: Table,
@@ -78,7 +78,7 @@ impl Rings {
     ///
     /// # Errors
     /// The memory is too small, or the service was not announced in time.
-    pub fn connect(
+    pub(super) fn connect(
         window: &Window,
         memory: Memory,
         kicks: Kicks,
@@ -94,7 +94,7 @@ impl Rings {
     ///
     /// # Errors
     /// As `connect`.
-    pub fn join(
+    pub(super) fn join(
         window: &Window,
         memory: Memory,
         kicks: Kicks,

@@ -30,7 +30,11 @@ fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     lifeline::endpoint_pair(vec![again(&there)?, again(&back)?], vec![back, there])
 }
 
-fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
+/// A queue that goes with its descriptors.
+///
+/// # Errors
+/// See [`create`].
+pub fn nameless(messages: usize, size: usize) -> rustix::io::Result<OwnedFd> {
     let name = random_name();
     let queue = create(&name, messages, size)?;
     unlink(&name)?;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::bench::Bench;
 use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::transaction::{EndpointPair, Transport};
-use latscope_host::guardian::{Guardian, Ticket, Undo};
+use latscope_host::guardian::OnDemand;
 use latscope_host::role::{self, KilledOnDrop, Messages};
 use latscope_os::worker::{Lifetime, MOST_DESCRIPTORS};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -134,10 +134,11 @@ pub fn run(
     let bell = bench.bell().map_or_else(|| eventfd(0, EventfdFlags::CLOEXEC), Ok)?;
     let memory = bench.memory().context("no histograms to hand on")?;
     let setting = Setting { bench, step: bench.step().clone(), memory, bell };
-    let mut guardian = None;
+    // Leftovers stay in the journal until the guardian ends with this run.
+    let guardian = OnDemand::default();
     let mut pairs = Vec::new();
     for number in numbers(group) {
-        pairs.push(begin(&setting, transport, group, number, &mut guardian)?);
+        pairs.push(begin(&setting, transport, group, number, &guardian)?);
     }
     start();
     for pair in &mut pairs {
@@ -161,7 +162,7 @@ fn begin(
     transport: &'static Transport,
     group: &Group,
     number: u64,
-    guardian: &mut Option<Guardian>,
+    guardian: &OnDemand,
 ) -> Result<Pair> {
     let row = &group[0].1;
     let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
@@ -174,13 +175,7 @@ fn begin(
         None => transport.endpoint_pair(payload).map_err(super::Refusal::of)?,
     };
     for leftover in endpoints.leftovers.iter() {
-        if guardian.is_none() {
-            *guardian = Some(Guardian::start()?);
-        }
-        if let Some(guardian) = guardian {
-            // Stays in the journal until the guardian ends with this run.
-            let _: Ticket = guardian.journal(Undo::Remove(leftover.clone()))?;
-        }
+        guardian.journal(leftover)?;
     }
     let (near, far) = places(row.placement, &setting.step.cpus, number);
     let common = |cpus: Vec<u32>, descriptors: usize| Common {

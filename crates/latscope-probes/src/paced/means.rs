@@ -3,6 +3,7 @@
 use super::Means;
 use super::board::{Board, Word};
 use latscope_exchange::notify::counter::Lanes;
+use latscope_exchange::transports::nameless_queue;
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::futex::Tokens;
 use latscope_os::message_queue::{self, Blocking};
@@ -12,7 +13,6 @@ use latscope_os::system_v;
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::Ordering;
 
 /// What lies between the two of a pair. Each waits on a lane of its own: the
@@ -32,7 +32,7 @@ impl Channel {
     /// A new one, and what it leaves if it is not removed.
     pub(super) fn create(means: Means, scope: Scope) -> std::io::Result<(Channel, Leftovers)> {
         let channel = match means {
-            Means::Queues => Channel::Queues([nameless()?, nameless()?]),
+            Means::Queues => Channel::Queues([nameless_queue(1, MESSAGE)?, nameless_queue(1, MESSAGE)?]),
             Means::Semaphores => Channel::Semaphores(system_v::create_semaphores(2)?),
             Means::Futexes => Channel::Futexes(Lanes::create(scope)?),
             Means::Signals => Channel::Signals,
@@ -84,14 +84,6 @@ impl Channel {
         let end = Timespec { tv_sec: now.tv_sec.saturating_add_unsigned(seconds as _), ..now };
         retry_on_intr(|| message_queue::receive_until(&queues[lane], &mut [0; MESSAGE], &end)).map(drop)
     }
-}
-
-/// A queue for one message, which goes with its descriptors.
-fn nameless() -> Result<OwnedFd> {
-    let name = format!("latscope-{:016x}", RandomState::new().build_hasher().finish());
-    let queue = message_queue::create(&name, 1, MESSAGE)?;
-    message_queue::unlink(&name)?;
-    Ok(queue)
 }
 
 /// Whom to wake, as it is on the board once the endpoint is ready.

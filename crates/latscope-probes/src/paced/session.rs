@@ -6,7 +6,7 @@ use super::endpoint::{PacedEndpoint, ROLE};
 use super::means::Channel;
 use super::{Form, Rules};
 use anyhow::{Context, Result, bail};
-use latscope_host::guardian::{Guardian, Undo};
+use latscope_host::guardian::OnDemand;
 use latscope_host::leftover::Leftovers;
 use latscope_host::role::KilledOnDrop;
 use latscope_os::shared_cell::Scope;
@@ -28,7 +28,7 @@ pub struct Session {
     children: Vec<KilledOnDrop>,
     // In this order: what is left is removed before the guardian ends.
     left: Vec<Leftovers>,
-    guardian: Option<Guardian>,
+    guardian: OnDemand,
 }
 
 /// Why a wait ended.
@@ -62,7 +62,7 @@ impl Session {
         let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (children, left) = (Vec::new(), Vec::new());
-        let mut session = Session { board, bell, signals, children, left, guardian: None };
+        let mut session = Session { board, bell, signals, children, left, guardian: OnDemand::default() };
         let form = rules.first().map_or(Form::Pairs, |rules| rules.form);
         let together = if form == Form::Circle { rules.len() } else { 2 };
         for (number, rules) in rules.chunks(together).enumerate() {
@@ -79,11 +79,7 @@ impl Session {
         let scope = if processes { Scope::Processes } else { Scope::Threads };
         let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
         for leftover in left.iter() {
-            let guardian = match &mut self.guardian {
-                Some(guardian) => guardian,
-                none => none.insert(Guardian::start()?),
-            };
-            let _ = guardian.journal(Undo::Remove(leftover.clone()))?;
+            self.guardian.journal(leftover)?;
         }
         self.left.push(left);
         let channel = Arc::new(channel);

@@ -5,7 +5,7 @@ use crate::{Kind, Param, PlanInput, Probe};
 use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
-use latscope_exchange::remote::rings::{LONGEST, PAYLOAD as USUAL};
+use latscope_exchange::remote::{LONGEST, PAYLOAD as USUAL};
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
 use latscope_rpmsg::messages::{Form, LongPing, Ping, Word, block};
 

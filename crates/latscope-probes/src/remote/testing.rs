@@ -117,10 +117,6 @@ impl Channel for Scripted {
         496
     }
 
-    fn faults(&self) -> u64 {
-        0
-    }
-
     fn ended(&mut self) -> Option<String> {
         None
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use latscope_exchange::binder::service::Pinger;
-use latscope_exchange::binder::{Device, Manager};
+use latscope_exchange::binder::{BinderDevice, Manager};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// Becomes the context manager, or says why not.
 pub fn claim(path: &str) -> Result<()> {
-    let device = Device::named(path).context("no such device")?;
+    let device = BinderDevice::named(path).context("no such device")?;
     match Manager::claim(device) {
         Ok(_) => println!("claimed"),
         Err(refused) => println!("{refused} [{}]", refused.remedy),
@@ -28,7 +28,7 @@ fn another(path: &str, prepare: impl FnOnce(&mut Command)) -> Result<String> {
 }
 
 fn own(path: &str) -> Result<Manager> {
-    Ok(Manager::claim(Device::named(path).context("no such device")?)?)
+    Ok(Manager::claim(BinderDevice::named(path).context("no such device")?)?)
 }
 
 /// A second context manager is told who the first one is; without debugfs too.

@@ -18,8 +18,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use sysfs::{Announced, Sysfs, number};
 
-/// The transport.
-pub static CHAR: Transport =
+pub(super) static CHAR: Transport =
     Transport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
 
 const OPTIONS: &[Opt] = &[
@@ -77,7 +76,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
         }
         other => bail!("--via is ioctl or bind, not {other}"),
     };
-    Ok(Box::new(Device { endpoint, _processor: processor }))
+    Ok(Box::new(EndpointFile { endpoint, _processor: processor }))
 }
 
 /// The channel, once the remote has announced it.
@@ -198,12 +197,12 @@ impl Drop for Processor {
 }
 
 /// The channel; the endpoint goes before its processor.
-struct Device {
+struct EndpointFile {
     endpoint: Endpoint,
     _processor: Option<Processor>,
 }
 
-impl Channel for Device {
+impl Channel for EndpointFile {
     fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
         match rustix::io::write(&self.endpoint.file, message) {
             Ok(written) if written == message.len() => Ok(()),
@@ -232,11 +231,6 @@ impl Channel for Device {
 
     fn limit(&self) -> usize {
         PAYLOAD
-    }
-
-    /// The kernel checks what comes and reports it in its log only.
-    fn faults(&self) -> u64 {
-        0
     }
 
     fn ended(&mut self) -> Option<String> {

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// The tree: `/sys`, or one of a test.
 #[derive(Debug, Clone)]
-pub struct Sysfs(pub PathBuf);
+pub(super) struct Sysfs(pub PathBuf);
 
 /// A channel that a remote announced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Announced {
+pub(super) struct Announced {
     /// Its device: `virtio0.rpc-ping.-1.1024`.
     pub device: String,
     /// The remote's address.
@@ -35,7 +35,7 @@ impl Sysfs {
     }
 
     /// The channel of this name; that with an address, if one is given.
-    pub fn announced(&self, name: &str, address: Option<u32>) -> Option<Announced> {
+    pub(super) fn announced(&self, name: &str, address: Option<u32>) -> Option<Announced> {
         let channel = |device: String| {
             let place = Path::new("bus/rpmsg/devices").join(&device);
             let found = self.text(place.join("name"))?;
@@ -47,7 +47,7 @@ impl Sysfs {
     }
 
     /// The devices of endpoints with this name and this address of the remote.
-    pub fn endpoints(&self, name: &str, address: u32) -> BTreeSet<String> {
+    pub(super) fn endpoints(&self, name: &str, address: u32) -> BTreeSet<String> {
         let same = |endpoint: &String| {
             let place = Path::new("class/rpmsg").join(endpoint);
             let theirs = self.text(place.join("dst")).and_then(|text| number(&text));
@@ -60,7 +60,7 @@ impl Sysfs {
     ///
     /// # Errors
     /// Another driver has it, or this one is not there.
-    pub fn bind(&self, device: &str) -> Result<()> {
+    pub(super) fn bind(&self, device: &str) -> Result<()> {
         ensure!(
             !self.0.join("bus/rpmsg/devices").join(device).join("driver").exists(),
             "{device} has a driver already: use its device, or --via ioctl"
@@ -74,7 +74,7 @@ impl Sysfs {
     ///
     /// # Errors
     /// The channel is gone.
-    pub fn unbind(&self, device: &str) -> Result<()> {
+    pub(super) fn unbind(&self, device: &str) -> Result<()> {
         self.set(format!("bus/rpmsg/drivers/{DRIVER}/unbind"), device)?;
         self.set(override_of(device), "\n")
     }
@@ -84,7 +84,7 @@ impl Sysfs {
     ///
     /// # Errors
     /// There is no such processor, or it does not start.
-    pub fn start(&self, processor: &str, firmware: &str) -> Result<bool> {
+    pub(super) fn start(&self, processor: &str, firmware: &str) -> Result<bool> {
         let place = format!("class/remoteproc/remoteproc{processor}");
         let state = self.text(format!("{place}/state"));
         let state =
@@ -107,12 +107,12 @@ impl Sysfs {
     ///
     /// # Errors
     /// It does not stop.
-    pub fn stop(&self, processor: &str) -> Result<()> {
+    pub(super) fn stop(&self, processor: &str) -> Result<()> {
         self.set(format!("class/remoteproc/remoteproc{processor}/state"), "stop")
     }
 
     /// Whether an endpoint's device is still there.
-    pub fn has(&self, endpoint: &str) -> bool {
+    pub(super) fn has(&self, endpoint: &str) -> bool {
         !matches!(fs::symlink_metadata(self.0.join("class/rpmsg").join(endpoint)), Err(error) if error.kind() == ErrorKind::NotFound)
     }
 }
@@ -124,7 +124,7 @@ fn override_of(device: &str) -> String {
 }
 
 /// An address as sysfs shows it: any is -1 there. Also as a user writes it: 0x400.
-pub fn number(text: &str) -> Option<u32> {
+pub(super) fn number(text: &str) -> Option<u32> {
     match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => text.parse::<u32>().ok().or_else(|| text.parse::<i32>().ok().map(|number| number as u32)),

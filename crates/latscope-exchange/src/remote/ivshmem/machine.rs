@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// How a machine is to be.
-pub struct Setup<'a> {
+pub(super) struct Setup<'a> {
     /// The program.
     pub qemu: &'a str,
     /// The file of the image; empty for our own.
@@ -39,7 +39,7 @@ pub struct Setup<'a> {
 }
 
 /// The running machine; it ends with this value, or with the thread that made it.
-pub struct Machine {
+pub(super) struct Machine {
     qemu: KilledOnDrop,
     window: Window,
     doorbell: Option<Rc<Doorbell>>,
@@ -52,7 +52,7 @@ impl Machine {
     ///
     /// # Errors
     /// There is no image, or QEMU does not start.
-    pub fn boot(setup: &Setup) -> Result<Machine> {
+    pub(super) fn boot(setup: &Setup) -> Result<Machine> {
         let window = Window::create(WINDOW)?;
         let said = File::from(memory("latscope-said")?);
         let image = image(setup.image)?;
@@ -102,10 +102,7 @@ impl Machine {
     }
 
     /// Gives an order, and waits until the image obeys.
-    ///
-    /// # Errors
-    /// It does not, or QEMU ended.
-    pub fn order(&mut self, order: Order) -> Result<()> {
+    pub(super) fn order(&mut self, order: Order) -> Result<()> {
         let control = self.control()?;
         let command = control.issue(order)?;
         if let Some(doorbell) = &self.doorbell {
@@ -132,7 +129,7 @@ impl Machine {
     }
 
     /// How QEMU ended, if it did, and the last that it said.
-    pub fn ended(&mut self) -> Option<String> {
+    pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.qemu.try_wait().ok().flatten()?;
         let mut bytes = vec![0; 4096];
         let length = self.said.read_at(&mut bytes, 0).unwrap_or(0);
@@ -145,21 +142,17 @@ impl Machine {
         })
     }
 
-    /// The window.
-    pub fn window(&self) -> Window {
+    pub(super) fn window(&self) -> Window {
         self.window.clone()
     }
 
     /// The kicks, if both sides sleep.
-    pub fn doorbell(&self) -> Option<Rc<Doorbell>> {
+    pub(super) fn doorbell(&self) -> Option<Rc<Doorbell>> {
         self.doorbell.clone()
     }
 
     /// The words that direct the image.
-    ///
-    /// # Errors
-    /// None: the window has room.
-    pub fn control(&self) -> Result<Control<Window>> {
+    pub(super) fn control(&self) -> Result<Control<Window>> {
         Ok(Control::new(self.window())?)
     }
 }

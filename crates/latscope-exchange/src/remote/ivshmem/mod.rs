@@ -18,8 +18,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The transport.
-pub static IVSHMEM: Transport = Transport {
+pub(super) static IVSHMEM: Transport = Transport {
     name: "ivshmem",
     waits: &["spin", "doorbell"],
     ours: true,
@@ -82,7 +81,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 ///
 /// # Errors
 /// As of the transport; who sleeps has no single word.
-pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
+pub(super) fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
     if order.text("wait") == "doorbell" {
         bail!("the image answers single words only when it polls: use --wait spin");
     }

@@ -9,7 +9,7 @@ use latscope_rpmsg::control::Control;
 use latscope_rpmsg::link::Unsent;
 
 /// The host's end.
-pub struct Words {
+pub(super) struct Words {
     control: Control<Window>,
     guest: Guest,
     /// What was sent last, in both halves: halves of two words are neither of them.
@@ -18,7 +18,7 @@ pub struct Words {
 
 impl Words {
     /// To an image that was ordered to echo words.
-    pub fn new(control: Control<Window>, guest: Guest) -> Words {
+    pub(super) fn new(control: Control<Window>, guest: Guest) -> Words {
         Words { control, guest, word: 0 }
     }
 }
@@ -49,10 +49,6 @@ impl Channel for Words {
 
     fn window(&self) -> usize {
         1
-    }
-
-    fn faults(&self) -> u64 {
-        0
     }
 
     fn ended(&mut self) -> Option<String> {

@@ -11,7 +11,7 @@ const LOAD: u32 = 1;
 
 /// What is to be where.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Image<'a> {
+pub(super) struct Image<'a> {
     parts: Vec<Part<'a>>,
     /// The first address, and the one behind the last.
     pub span: (usize, usize),
@@ -33,7 +33,7 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     /// It is empty, or an ELF file that is not whole.
-    pub fn parse(file: &'a [u8], address: usize) -> Result<Image<'a>> {
+    pub(super) fn parse(file: &'a [u8], address: usize) -> Result<Image<'a>> {
         if !address.is_multiple_of(PAGE) {
             bail!("{address:#x} is no address of a page");
         }
@@ -54,7 +54,7 @@ impl<'a> Image<'a> {
     ///
     /// # Errors
     /// The memory cannot be mapped.
-    pub fn load(&self, board: &dyn Board) -> Result<()> {
+    pub(super) fn load(&self, board: &dyn Board) -> Result<()> {
         let start = self.span.0 - self.span.0 % PAGE;
         let size = (self.span.1 - start).next_multiple_of(PAGE);
         let memory = board.map(start, size).context("the memory of the client OS cannot be mapped")?;

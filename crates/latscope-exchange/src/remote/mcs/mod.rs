@@ -21,8 +21,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// The transport.
-pub static MCS: Transport = Transport {
+pub(super) static MCS: Transport = Transport {
     name: "mcs",
     waits: &["ipi"],
     ours: false,

@@ -20,7 +20,7 @@ const MILLISECOND: u64 = 1_000_000;
 
 /// The memory and the place of the socket.
 #[derive(Debug)]
-pub struct Device {
+pub struct OpenampDevice {
     memory: Memory,
     socket: PathBuf,
     spin_ns: u64,
@@ -28,16 +28,16 @@ pub struct Device {
     names: Mutex<Vec<Own>>,
 }
 
-impl Device {
+impl OpenampDevice {
     /// Makes the memory ready. It is to look so many ns before it sleeps.
     ///
     /// # Errors
     /// It belongs to another user, or a process is at the socket.
-    pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<Device> {
+    pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<OpenampDevice> {
         // That process uses the memory.
         socket::unused(socket)?;
         let (memory, name) = files::made(memory, LAYOUT.size)?;
-        Ok(Device { memory, socket: socket.to_owned(), spin_ns, names: Mutex::new(vec![name]) })
+        Ok(OpenampDevice { memory, socket: socket.to_owned(), spin_ns, names: Mutex::new(vec![name]) })
     }
 
     /// Removes the names, also while a driver is served: as dropping does.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// A name that was made here; removed with this value, unless another file has it by then.
 #[derive(Debug)]
-pub struct Own {
+pub(super) struct Own {
     path: PathBuf,
     identity: (u64, u64),
 }
@@ -20,7 +20,7 @@ impl Own {
     ///
     /// # Errors
     /// Nothing is.
-    pub fn new(path: &Path) -> Result<Own> {
+    pub(super) fn new(path: &Path) -> Result<Own> {
         Ok(Own { path: path.to_owned(), identity: identity(path)? })
     }
 }
@@ -41,7 +41,7 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
 ///
 /// # Errors
 /// There is none, or it is another user's.
-pub fn existing(path: &Path) -> Result<Memory> {
+pub(super) fn existing(path: &Path) -> Result<Memory> {
     map(open(path, OFlags::empty())?, path, 1)
 }
 
@@ -49,7 +49,7 @@ pub fn existing(path: &Path) -> Result<Memory> {
 ///
 /// # Errors
 /// Something is there already, or there is no room.
-pub fn new(path: &Path, size: usize) -> Result<Memory> {
+pub(super) fn new(path: &Path, size: usize) -> Result<Memory> {
     if path.symlink_metadata().is_ok() {
         bail!("{} exists: remove it, if no process uses it", path.display());
     }
@@ -62,7 +62,7 @@ pub fn new(path: &Path, size: usize) -> Result<Memory> {
 ///
 /// # Errors
 /// What is there is too short, or another user's.
-pub fn made(path: &Path, size: usize) -> Result<(Memory, Own)> {
+pub(super) fn made(path: &Path, size: usize) -> Result<(Memory, Own)> {
     let file = open(path, OFlags::CREATE)?;
     if fstat(&file)?.st_size == 0 {
         enlarge(&file, path, size)?;

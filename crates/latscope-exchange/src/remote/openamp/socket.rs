@@ -14,14 +14,11 @@ use std::time::{Duration, Instant};
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Socket(UnixStream);
+pub(super) struct Socket(UnixStream);
 
 impl Socket {
     /// Takes a connection.
-    ///
-    /// # Errors
-    /// None that is known.
-    pub fn new(stream: UnixStream) -> io::Result<Socket> {
+    pub(super) fn new(stream: UnixStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
         Ok(Socket(stream))
     }
@@ -64,7 +61,7 @@ impl Far for Socket {
 /// No process listens.
 #[derive(Debug, thiserror::Error)]
 #[error("no process listens at {}: start one, {}", .0.display(), remedy(.0))]
-pub struct Absent(PathBuf);
+pub(super) struct Absent(PathBuf);
 
 /// How to start what a driver connects to.
 fn remedy(socket: &Path) -> String {
@@ -82,7 +79,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// [`Absent`]: none does. It may not be talked to.
-pub fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Result<UnixStream> {
+pub(super) fn connect(path: &Path, time: Duration, waiting: &dyn Fn(&str)) -> Result<UnixStream> {
     let start = Instant::now();
     let mut told = false;
     loop {
@@ -114,7 +111,7 @@ fn is_absence(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// The path belongs to another user, or a process listens there.
-pub fn listen(path: &Path) -> Result<(UnixListener, Own)> {
+pub(super) fn listen(path: &Path) -> Result<(UnixListener, Own)> {
     unused(path)?;
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
@@ -131,7 +128,7 @@ pub fn listen(path: &Path) -> Result<(UnixListener, Own)> {
 ///
 /// # Errors
 /// One has.
-pub fn unused(path: &Path) -> Result<()> {
+pub(super) fn unused(path: &Path) -> Result<()> {
     let table = std::fs::read_to_string("/proc/net/unix").context("cannot see who listens where")?;
     let name = path.to_string_lossy();
     if table.lines().any(|line| path_of(line) == Some(&name)) {

@@ -1,6 +1,6 @@
 //! Both roles against each other, and against what must not be there.
 
-use super::device::Device;
+use super::device::OpenampDevice;
 use super::*;
 use crate::notify::Notifier;
 use crate::remote::Failure;
@@ -39,8 +39,8 @@ impl Room {
         self.directory.path().join("openamp.event.0")
     }
 
-    fn device(&self) -> Result<Device> {
-        Device::new(&self.memory(), &self.socket(), 0)
+    fn device(&self) -> Result<OpenampDevice> {
+        OpenampDevice::new(&self.memory(), &self.socket(), 0)
     }
 
     fn drive(&self, name: Name) -> Result<Rings> {

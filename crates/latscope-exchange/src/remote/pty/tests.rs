@@ -43,10 +43,6 @@ impl Channel for Near {
         self.limit
     }
 
-    fn faults(&self) -> u64 {
-        0
-    }
-
     fn ended(&mut self) -> Option<String> {
         self.end.try_recv().ok().map(|()| "it was time".to_owned())
     }

@@ -24,22 +24,22 @@ const PROTOCOL: u64 = 1 | 1 << 3;
 
 /// The numbers of requests.
 mod request {
-    pub const GET_FEATURES: u32 = 1;
-    pub const SET_FEATURES: u32 = 2;
-    pub const SET_OWNER: u32 = 3;
-    pub const RESET_OWNER: u32 = 4;
-    pub const SET_MEMORY: u32 = 5;
-    pub const SET_NUM: u32 = 8;
-    pub const SET_ADDRESSES: u32 = 9;
-    pub const SET_BASE: u32 = 10;
-    pub const GET_BASE: u32 = 11;
-    pub const SET_KICK: u32 = 12;
-    pub const SET_CALL: u32 = 13;
-    pub const SET_ERROR: u32 = 14;
-    pub const GET_PROTOCOL: u32 = 15;
-    pub const SET_PROTOCOL: u32 = 16;
-    pub const GET_RINGS: u32 = 17;
-    pub const SET_ENABLED: u32 = 18;
+    pub(super) const GET_FEATURES: u32 = 1;
+    pub(super) const SET_FEATURES: u32 = 2;
+    pub(super) const SET_OWNER: u32 = 3;
+    pub(super) const RESET_OWNER: u32 = 4;
+    pub(super) const SET_MEMORY: u32 = 5;
+    pub(super) const SET_NUM: u32 = 8;
+    pub(super) const SET_ADDRESSES: u32 = 9;
+    pub(super) const SET_BASE: u32 = 10;
+    pub(super) const GET_BASE: u32 = 11;
+    pub(super) const SET_KICK: u32 = 12;
+    pub(super) const SET_CALL: u32 = 13;
+    pub(super) const SET_ERROR: u32 = 14;
+    pub(super) const GET_PROTOCOL: u32 = 15;
+    pub(super) const SET_PROTOCOL: u32 = 16;
+    pub(super) const GET_RINGS: u32 = 17;
+    pub(super) const SET_ENABLED: u32 = 18;
 }
 
 /// A ring as the monitor describes it.
@@ -68,7 +68,7 @@ impl Queue {
 
 /// The device of one monitor.
 #[derive(Default)]
-pub struct Device {
+pub(super) struct RpmsgDevice {
     guest: Option<Guest>,
     /// From the device, to the device.
     queues: [Queue; 2],
@@ -81,14 +81,14 @@ pub struct Device {
     faults: u64,
 }
 
-impl Device {
+impl RpmsgDevice {
     /// What wakes it up.
-    pub fn kicks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(super) fn kicks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.queues.iter().filter_map(|queue| queue.kick.as_ref().map(AsFd::as_fd))
     }
 
-    /// That the guest kicked, by the order of [`Device::kicks`].
-    pub fn kicked(&mut self, which: &[bool]) {
+    /// That the guest kicked, by the order of [`RpmsgDevice::kicks`].
+    pub(super) fn kicked(&mut self, which: &[bool]) {
         let kicks = self.queues.iter().filter_map(|queue| queue.kick.as_ref());
         for (kick, _) in kicks.zip(which).filter(|(_, kicked)| **kicked) {
             // Nothing to read is what a kick that came twice looks like.
@@ -101,7 +101,7 @@ impl Device {
     ///
     /// # Errors
     /// The guest cannot be notified.
-    pub fn work(&mut self) -> Result<bool> {
+    pub(super) fn work(&mut self) -> Result<bool> {
         let Some(echo) = self.echo.as_mut().filter(|_| self.awake) else { return Ok(false) };
         let calls = self.queues.each_ref().map(|queue| queue.call.as_ref());
         for _ in 0..STEPS {
@@ -124,7 +124,7 @@ impl Device {
     ///
     /// # Errors
     /// It asks for what there is not, or is gone.
-    pub fn handle(&mut self, mut message: Message, monitor: &mut UnixStream) -> Result<()> {
+    pub(super) fn handle(&mut self, mut message: Message, monitor: &mut UnixStream) -> Result<()> {
         let reply = self.reply(&mut message)?;
         match reply {
             Some(reply) => message.reply(monitor, &reply),
@@ -224,7 +224,7 @@ impl Device {
     }
 
     /// What it did, in one line.
-    pub fn told(mut self) -> String {
+    pub(super) fn told(mut self) -> String {
         self.stop();
         format!("{} replies, {} faults of the guest", self.replied, self.faults)
     }

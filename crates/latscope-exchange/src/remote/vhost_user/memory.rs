@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 
 /// The guest's memory; offsets are its physical addresses. Clones refer to the same.
 #[derive(Debug, Clone)]
-pub struct Guest(Arc<[Mapped]>);
+pub(super) struct Guest(Arc<[Mapped]>);
 
 #[derive(Debug)]
 struct Mapped {
@@ -26,7 +26,7 @@ impl Guest {
     ///
     /// # Errors
     /// A region is not in its file, or its addresses are none.
-    pub fn map(regions: Vec<(Region, OwnedFd)>) -> Result<Guest> {
+    pub(super) fn map(regions: Vec<(Region, OwnedFd)>) -> Result<Guest> {
         let mapped: Result<Vec<Mapped>> =
             regions.into_iter().map(|(region, file)| one(&region, file)).collect();
         Ok(Guest(mapped?.into()))
@@ -36,7 +36,7 @@ impl Guest {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`].
-    pub fn translate(&self, user: u64) -> Result<usize, Fault> {
+    pub(super) fn translate(&self, user: u64) -> Result<usize, Fault> {
         let within = |region: &&Mapped| {
             user.checked_sub(region.user).is_some_and(|offset| offset < region.window.size() as u64)
         };

@@ -13,7 +13,7 @@ mod tests;
 mod wire;
 
 use anyhow::{Context, Result, bail};
-use device::Device;
+use device::RpmsgDevice;
 use latscope_host::eprintln;
 use latscope_os::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -52,7 +52,7 @@ pub fn serve(path: &Path) -> Result<()> {
 
 /// Serves a monitor; says what was done.
 fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
-    let mut device = Device::default();
+    let mut device = RpmsgDevice::default();
     loop {
         let more = device.work()?;
         let sources = [signals.as_fd(), monitor.as_fd()].into_iter().chain(device.kicks());

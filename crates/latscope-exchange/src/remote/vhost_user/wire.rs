@@ -22,7 +22,7 @@ const NEED_REPLY: u32 = 1 << 3;
 
 /// A region of the guest's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Region {
+pub(super) struct Region {
     /// The guest's physical address.
     pub guest: u64,
     /// Bytes.
@@ -35,7 +35,7 @@ pub struct Region {
 
 /// A message as it came.
 #[derive(Debug)]
-pub struct Message {
+pub(super) struct Message {
     /// What is asked.
     pub request: u32,
     /// Whether success is to be confirmed.
@@ -50,7 +50,7 @@ impl Message {
     ///
     /// # Errors
     /// It is none of this protocol, or the socket fails.
-    pub fn receive(stream: &mut UnixStream) -> Result<Option<Message>> {
+    pub(super) fn receive(stream: &mut UnixStream) -> Result<Option<Message>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut header = [0; HEADER];
@@ -78,10 +78,7 @@ impl Message {
     }
 
     /// Sends what was asked for.
-    ///
-    /// # Errors
-    /// The socket fails.
-    pub fn reply(&self, stream: &mut UnixStream, payload: &[u8]) -> Result<()> {
+    pub(super) fn reply(&self, stream: &mut UnixStream, payload: &[u8]) -> Result<()> {
         let header = [self.request, VERSION | REPLY, payload.len() as u32].map(u32::to_ne_bytes);
         Ok(stream.write_all(&[header.as_flattened(), payload].concat())?)
     }
@@ -90,7 +87,7 @@ impl Message {
     ///
     /// # Errors
     /// It has another length.
-    pub fn number(&self) -> Result<u64> {
+    pub(super) fn number(&self) -> Result<u64> {
         let bytes = self.payload.as_slice().try_into();
         Ok(u64::from_ne_bytes(bytes.ok().with_context(|| self.wrong())?))
     }
@@ -99,7 +96,7 @@ impl Message {
     ///
     /// # Errors
     /// It has another length.
-    pub fn state(&self) -> Result<(usize, u32)> {
+    pub(super) fn state(&self) -> Result<(usize, u32)> {
         ensure!(self.payload.len() == 8, self.wrong());
         let [index, number] = words(&self.payload);
         Ok((index as usize, number))
@@ -110,7 +107,7 @@ impl Message {
     ///
     /// # Errors
     /// It has another length.
-    pub fn addresses(&self) -> Result<(usize, [u64; 3])> {
+    pub(super) fn addresses(&self) -> Result<(usize, [u64; 3])> {
         ensure!(self.payload.len() == 40, self.wrong());
         let [index, _flags] = words(&self.payload);
         let [_, descriptors, used, available, _log] = longs(&self.payload);
@@ -121,7 +118,7 @@ impl Message {
     ///
     /// # Errors
     /// It has another length.
-    pub fn descriptor(&mut self) -> Result<(usize, Option<OwnedFd>)> {
+    pub(super) fn descriptor(&mut self) -> Result<(usize, Option<OwnedFd>)> {
         /// In the number: no descriptor comes along.
         const NONE: u64 = 1 << 8;
         let number = self.number()?;
@@ -133,7 +130,7 @@ impl Message {
     ///
     /// # Errors
     /// It has another length, or not as many descriptors as regions.
-    pub fn regions(&mut self) -> Result<Vec<(Region, OwnedFd)>> {
+    pub(super) fn regions(&mut self) -> Result<Vec<(Region, OwnedFd)>> {
         const SIZE: usize = 32;
         ensure!(self.payload.len() >= 8, self.wrong());
         let [count, _] = words(&self.payload);
@@ -162,7 +159,7 @@ impl Message {
     ///
     /// # Errors
     /// Always.
-    pub fn unknown(&self) -> Result<()> {
+    pub(super) fn unknown(&self) -> Result<()> {
         bail!("the monitor asks what RPMsg does not need ({})", self.wrong())
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use latscope_core::plan::ParamValue;
 use latscope_exchange::notify::readable;
 use latscope_exchange::remote::Opt;
-use latscope_exchange::remote::openamp::device::Device;
+use latscope_exchange::remote::openamp::device::OpenampDevice;
 use latscope_exchange::remote::openamp::{PLACES, WAITS, spin_ns};
 use latscope_os::sched;
 use latscope_os::signal::{Signals, TERMINATION};
@@ -37,7 +37,7 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
     if let Some(list) = &asked.cpus {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
-    let device = Arc::new(Device::new(memory, socket, spin_ns(wait))?);
+    let device = Arc::new(OpenampDevice::new(memory, socket, spin_ns(wait))?);
     latscope_host::stdout::write(&format!(
         "serving at {}, in {}; Ctrl-C ends it\n",
         socket.display(),
