@@ -44,6 +44,13 @@ pub struct Param {
     pub axis: bool,
 }
 
+impl Param {
+    /// A parameter that is stated in the result, not asked for.
+    pub const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
+        Param { name, help, kind: Kind::Stated, axis }
+    }
+}
+
 /// What values a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

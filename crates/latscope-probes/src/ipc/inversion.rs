@@ -11,15 +11,15 @@
 use super::Refusal;
 use super::fifo::fifo;
 use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
-use super::point;
+use super::point::{self, Blocked};
 use super::setup::usual_rules;
-use crate::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
-use anyhow::Result;
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
+use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, ParamValue, Params, Periodic, Point, Policy, Step, Stop, params};
+use latscope_core::plan::{Conditions, Periodic, Point, Policy, Step, Stop};
 use latscope_core::report::Semantics;
 use latscope_exchange::transaction::Transport;
 use latscope_os::clock::monotonic_ns;
@@ -36,14 +36,7 @@ pub static INVERSION: Probe = Probe {
             a hog of middle priority share its CPU.",
     times: Semantics::Operation,
     source: "futex(2), FUTEX_LOCK_PI",
-    params: &[
-        stated(
-            "lock",
-            "plain, pi (its owner inherits the priority of its waiters), or a transport: its server works.",
-        ),
-        stated("hold", "CPU time for which the owner keeps the lock, ns."),
-        stated("hog", "CPU time that the thread of middle priority takes, ns."),
-    ],
+    params: Blocked::PARAMS,
     experiment: &EXPERIMENT,
     revision: 1,
     plan: |_: &PlanInput, _: &Machine| points(),
@@ -52,16 +45,12 @@ pub static INVERSION: Probe = Probe {
 static EXPERIMENT: Experiment =
     Experiment { name: point::INVERSION, cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
-const fn stated(name: &'static str, help: &'static str) -> Param {
-    Param { name, help, kind: Kind::Stated, axis: false }
-}
-
 /// Rounds of each lock.
 const ROUNDS: u64 = 50;
 
 /// What keeps whom from what, in every round.
-pub fn work(lock: &str) -> Params {
-    params([("lock", lock.into()), ("hold", HOLD.into()), ("hog", HOG.into())])
+fn work(lock: &str) -> Blocked {
+    Blocked { lock: lock.to_owned(), hold: HOLD, hog: HOG }
 }
 
 fn points() -> Vec<Point> {
@@ -101,9 +90,12 @@ pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
-    for (point, planned) in points.iter().enumerate() {
-        let pi = planned.params.get("lock") == Some(&ParamValue::from("pi"));
+    for (point, Blocked { lock, .. }) in bench.settings()?.into_iter().enumerate() {
+        let pi = match lock.as_str() {
+            "plain" => false,
+            "pi" => true,
+            other => bail!("no lock is called {other:?}"),
+        };
         if let Err(refusal) = possible(pi) {
             bench.unsupported(point, refusal.reason, refusal.remedy);
             continue;

@@ -16,11 +16,11 @@ use latscope_judge::transactions::RUN_ELAPSED;
 /// Measures the points of a step, run by run.
 ///
 /// # Errors
-/// The engine is gone; what a transport cannot do is said of its points.
+/// A point has invalid parameters; what a transport cannot do is said of its points.
 pub fn run(bench: &mut Bench) -> Result<()> {
-    let points = bench.points();
     let mut groups: Vec<Group> = Vec::new();
-    for (point, row) in points.iter().map(Row::of).enumerate() {
+    for (point, planned) in bench.points().iter().enumerate() {
+        let row = Row::of(planned)?;
         match groups.iter_mut().find(|group| group[0].1.runs_with(&row)) {
             Some(group) => group.push((point, row)),
             None => groups.push(vec![(point, row)]),

@@ -16,15 +16,16 @@ mod session;
 pub mod setup;
 mod trial;
 
-use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use super::{Cpus, Experiment, PlanInput, Probe, Settings};
 use anyhow::{Context, Result, bail};
+use latscope_bench::settings::Asked;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, Step};
 use latscope_core::report::{Semantics, Warning};
 use latscope_core::units::counted;
 use latscope_exchange::transaction::{Transport, Unavailable};
 use latscope_host::role::{Messages, Role};
-use point::Placement;
+use point::{Caller, Placement, Row};
 use std::fmt;
 
 /// Every transport of this binary, the floor under them last.
@@ -54,10 +55,10 @@ pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
         warnings.push(Warning { id: id.to_owned(), text, remedy: Some(remedy) });
     };
     let steps = || steps.iter().filter(|step| step.name == STEP);
-    let rows = || steps().flat_map(|step| step.points.iter().map(point::Row::of));
+    let rows = || steps().flat_map(|step| step.points.iter().filter_map(|point| Row::of(point).ok()));
     let pairs = rows().map(|row| row.pair + 1).max().unwrap_or(0);
     let real_time =
-        rows().filter(|row| row.caller != point::Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
+        rows().filter(|row| row.caller != Caller::Other).map(|row| row.pair + 1).max().unwrap_or(0);
     if pairs > cpus {
         warn(
             "pairs",
@@ -104,34 +105,6 @@ pub const STEP: &str = "ipc";
 static EXPERIMENT: Experiment =
     Experiment { name: STEP, cpus: Cpus::All, scratch: false, policy: Policy::Other, run: measure::run };
 
-const PARAMS: &[Param] = &[
-    stated("transport", "What carries the transactions.", true),
-    stated("mode", "latency, throughput, one-way, or ping.", false),
-    stated("caller", "Policy of the calling thread: other or fifo.", false),
-    stated("pair", "Number of the pair of processes; `all` is their sum.", true),
-    stated("placement", "CPUs of the pair: same-core, two-cores, or free.", false),
-    stated("payload", "Bytes of a request, and of its reply.", true),
-    stated("deadline", "A transaction that takes longer is a miss, ns.", false),
-    stated("wait", "How the endpoints wait: block or spin.", false),
-    stated("copies", "How often the payload is copied on its way there.", false),
-    stated("inheritance", "By what the server could inherit the caller's priority.", false),
-    stated("priority", "Real-time priority of the SCHED_FIFO caller.", false),
-    stated(
-        "caller-thread",
-        "Whether each SCHED_FIFO call is made by a fresh thread, or all by a kept one.",
-        false,
-    ),
-    stated("rate", "Calls of each caller in a second (open loop).", false),
-    stated("since", "Open loop: from the begin of the call, or from when it was due.", false),
-    stated("hops", "So many first calls are printed in full.", false),
-    stated("watched", "The server looks up its scheduling in each call.", false),
-    stated("service", "Whom to ping: what others serve, or 0 for the context manager.", false),
-];
-
-const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
-    Param { name, help, kind: Kind::Stated, axis }
-}
-
 /// A probe for each transport: its name twice, for the id has to be a constant.
 macro_rules! probes {
     ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal;)+) => {
@@ -143,7 +116,7 @@ macro_rules! probes {
                     switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
             times: Semantics::RoundTrip,
             source: $source,
-            params: PARAMS,
+            params: Row::PARAMS,
             experiment: &EXPERIMENT,
             revision: 1,
             plan: |input, machine| plan($name, input, machine),
@@ -185,18 +158,17 @@ pub const SURVEYED: [&str; 1] = ["ipc.unix-stream"];
 fn plan(name: &str, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let Some(transport) = transport(name) else { return Vec::new() };
     let usual = setup::Setup::usual(transport, machine);
-    let placement = input.texts("placement", &[]).first().and_then(|word| Placement::named(word));
+    let placement = Asked::of::<Placement>(input, "placement").first();
     let setup = setup::Setup {
         placement: placement.unwrap_or(usual.placement),
-        payloads: input.numbers("payload", &usual.payloads),
+        payloads: Asked::of::<u64>(input, "payload").or(&usual.payloads),
         ..usual
     };
-    let mut points = setup.step().points;
-    for point in &mut points {
-        point.row = true;
-        point.title = format!("transaction, {}, {} caller", transport.title, point.text("caller"));
-    }
-    points
+    let point = |row: Row| {
+        let title = format!("transaction, {}, {} caller", transport.title, row.caller.word());
+        Point { title, row: true, ..row.point(transport) }
+    };
+    setup.rows().map(point).collect()
 }
 
 /// A process of a pair: `__ipc server|client`.

@@ -1,8 +1,11 @@
 //! What one caller of a pair does, and its form as the parameters of a point.
 
 use super::hog::{HIGH, ROUNDS_A_SECOND};
-use super::message;
-use latscope_core::plan::{ParamValue, Params, Point};
+use super::{message, transport};
+use crate::{Param, Settings, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::settings::get;
+use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::units::format_size;
 use latscope_exchange::transaction::Transport;
 use serde::{Deserialize, Serialize};
@@ -10,20 +13,22 @@ use serde::{Deserialize, Serialize};
 /// Id of the probe of priority inversion.
 pub const INVERSION: &str = "ipc.inversion";
 
-/// What is measured of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Mode {
-    /// Each call, there and back, with a small payload.
-    Latency,
-    /// Each call, with a payload that is echoed and verified.
-    Throughput,
-    /// From the stamp of the sender to that of the receiver.
-    OneWay,
-    /// Each call of something that others serve, which answers with nothing.
-    Ping,
-    /// Each call, while the server works for it and a hog of middle priority
-    /// wants its CPU.
-    Inversion,
+words! {
+    /// What is measured of a transaction.
+    #[derive(Serialize, Deserialize)]
+    pub enum Mode {
+        /// Each call, there and back, with a small payload.
+        Latency = "latency",
+        /// Each call, with a payload that is echoed and verified.
+        Throughput = "throughput",
+        /// From the stamp of the sender to that of the receiver.
+        OneWay = "one-way",
+        /// Each call of something that others serve, which answers with nothing.
+        Ping = "ping",
+        /// Each call, while the server works for it and a hog of middle priority
+        /// wants its CPU.
+        Inversion = "inversion",
+    }
 }
 
 /// Who calls.
@@ -35,24 +40,26 @@ pub enum Caller {
     Fifo(u32),
 }
 
-/// Where client and server run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
-    /// Both on one CPU.
-    SameCore,
-    /// Each on a CPU of its own.
-    TwoCores,
-    /// Where the scheduler puts them.
-    Free,
+words! {
+    /// Where client and server run.
+    pub enum Placement {
+        /// Both on one CPU.
+        SameCore = "same-core",
+        /// Each on a CPU of its own.
+        TwoCores = "two-cores",
+        /// Where the scheduler puts them.
+        Free = "free",
+    }
 }
 
-/// From where on a duration counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
-    /// The beginning of the call.
-    Call,
-    /// The instant it was due: a caller that is late has waited.
-    Due,
+words! {
+    /// From where on a duration counts.
+    pub enum Since {
+        /// The beginning of the call.
+        Call = "call",
+        /// The instant it was due: a caller that is late has waited.
+        Due = "due",
+    }
 }
 
 /// One row: a caller of a pair, and how it calls.
@@ -86,37 +93,6 @@ pub struct Row {
     pub service: Option<String>,
 }
 
-impl Mode {
-    /// Its words in results.
-    pub const WORDS: &'static [&'static str] = &["latency", "throughput", "one-way", "ping", "inversion"];
-
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        Mode::WORDS[self as usize]
-    }
-
-    /// The one with this word.
-    pub fn named(word: &str) -> Option<Mode> {
-        let all = [Mode::Latency, Mode::Throughput, Mode::OneWay, Mode::Ping, Mode::Inversion];
-        all.into_iter().find(|mode| mode.word() == word)
-    }
-}
-
-impl Placement {
-    /// Its words on the command line and in results.
-    pub const WORDS: &'static [&'static str] = &["same-core", "two-cores", "free"];
-
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        Placement::WORDS[self as usize]
-    }
-
-    /// The one with this word.
-    pub fn named(word: &str) -> Option<Placement> {
-        [Placement::SameCore, Placement::TwoCores, Placement::Free].into_iter().find(|p| p.word() == word)
-    }
-}
-
 impl Caller {
     /// Its words on the command line and in results.
     pub const WORDS: &'static [&'static str] = &["other", "fifo"];
@@ -127,38 +103,55 @@ impl Caller {
     }
 }
 
-impl Row {
-    /// The point of this row; what the transport is like is stated beside.
-    pub fn point(&self, transport: &Transport) -> Point {
-        let title = match self.mode {
-            Mode::Throughput => format!("{}, {}", transport.title, format_size(self.payload)),
-            _ => format!("{}, {} caller, pair {}", transport.title, self.caller.word(), self.pair),
-        };
-        let probe = format!("ipc.{}", transport.name);
-        let revision = crate::find(&probe).map_or(1, |probe| probe.revision);
-        Point { probe, revision, params: self.params(transport), title, row: false }
-    }
+impl Settings for Row {
+    const PARAMS: &'static [Param] = &[
+        Param::stated("transport", "What carries the transactions.", true),
+        Param::stated("mode", "latency, throughput, one-way, or ping.", false),
+        Param::stated("caller", "Policy of the calling thread: other or fifo.", false),
+        Param::stated("pair", "Number of the pair of processes; `all` is their sum.", true),
+        Param::stated("placement", "CPUs of the pair: same-core, two-cores, or free.", false),
+        Param::stated("payload", "Bytes of a request, and of its reply.", true),
+        Param::stated("deadline", "A transaction that takes longer is a miss, ns.", false),
+        Param::stated("wait", "How the endpoints wait: block or spin.", false),
+        Param::stated("copies", "How often the payload is copied on its way there.", false),
+        Param::stated("inheritance", "By what the server could inherit the caller's priority.", false),
+        Param::stated("priority", "Real-time priority of the SCHED_FIFO caller.", false),
+        Param::stated(
+            "caller-thread",
+            "Whether each SCHED_FIFO call is made by a fresh thread, or all by a kept one.",
+            false,
+        ),
+        Param::stated("rate", "Calls of each caller in a second (open loop).", false),
+        Param::stated("since", "Open loop: from the begin of the call, or from when it was due.", false),
+        Param::stated("hops", "So many first calls are printed in full.", false),
+        Param::stated("watched", "The server looks up its scheduling in each call.", false),
+        Param::stated("service", "Whom to ping: what others serve, or 0 for the context manager.", false),
+    ];
 
-    fn params(&self, transport: &Transport) -> Params {
-        let mut params = Params::new();
+    fn params(&self) -> Params {
+        let mut params = params([
+            ("transport", self.transport.as_str().into()),
+            ("mode", self.mode.word().into()),
+            ("caller", self.caller.word().into()),
+            ("pair", self.pair.into()),
+            ("placement", self.placement.word().into()),
+            ("payload", self.payload.into()),
+            ("deadline", self.deadline.into()),
+        ]);
         let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
-        put("transport", self.transport.as_str().into());
-        put("mode", self.mode.word().into());
-        put("caller", self.caller.word().into());
-        put("pair", self.pair.into());
-        put("placement", self.placement.word().into());
-        put("payload", self.payload.into());
-        put("deadline", self.deadline.into());
-        put("wait", if transport.spins { "spin" } else { "block" }.into());
-        put("copies", u64::from(transport.copies).into());
-        put("inheritance", transport.inheritance.unwrap_or("none").into());
+        // What the transport is like.
+        if let Some(transport) = transport(&self.transport) {
+            put("wait", if transport.spins { "spin" } else { "block" }.into());
+            put("copies", u64::from(transport.copies).into());
+            put("inheritance", transport.inheritance.unwrap_or("none").into());
+        }
         if let Caller::Fifo(priority) = self.caller {
             put("priority", u64::from(priority).into());
             put("caller-thread", if self.fresh { "fresh" } else { "kept" }.into());
         }
         if let Some(rate) = self.rate {
             put("rate", rate.into());
-            put("since", if self.since == Since::Due { "due" } else { "call" }.into());
+            put("since", self.since.word().into());
         }
         if self.hops > 0 {
             put("hops", self.hops.into());
@@ -172,37 +165,61 @@ impl Row {
         params
     }
 
-    /// The row of a point.
-    ///
-    /// # Panics
-    /// If the point is neither of [`Row::point`] nor of priority inversion.
-    pub fn of(point: &Point) -> Row {
-        if point.probe == INVERSION {
-            return Row::of_inversion(point.text("lock"));
-        }
-        let number = |name: &str| match point.params.get(name) {
-            Some(ParamValue::Number(number)) => Some(*number),
-            _ => None,
-        };
-        let is = |name: &str, word: &str| matches!(point.params.get(name), Some(ParamValue::Text(text)) if text == word);
-        Row {
-            transport: point.text("transport").to_owned(),
-            mode: Mode::named(point.text("mode")).expect("a mode of ours"),
-            caller: match point.text("caller") {
-                "fifo" => Caller::Fifo(point.number("priority") as u32),
-                _ => Caller::Other,
+    fn from_params(params: &Params) -> Option<Row> {
+        Some(Row {
+            transport: get(params, "transport")?,
+            mode: get(params, "mode")?,
+            caller: match get::<String>(params, "caller")?.as_str() {
+                "other" => Caller::Other,
+                "fifo" => Caller::Fifo(get(params, "priority")?),
+                _ => return None,
             },
-            pair: point.number("pair"),
-            placement: Placement::named(point.text("placement")).expect("a placement of ours"),
-            payload: point.number("payload"),
-            deadline: point.number("deadline"),
-            fresh: is("caller-thread", "fresh"),
-            rate: number("rate"),
-            since: if is("since", "due") { Since::Due } else { Since::Call },
-            hops: number("hops").unwrap_or(0),
-            watched: point.params.contains_key("watched"),
-            service: point.params.get("service").map(ToString::to_string),
+            pair: get(params, "pair")?,
+            placement: get(params, "placement")?,
+            payload: get(params, "payload")?,
+            deadline: get(params, "deadline")?,
+            fresh: get::<String>(params, "caller-thread").is_some_and(|word| word == "fresh"),
+            rate: get(params, "rate")?,
+            since: get::<Option<Since>>(params, "since")?.unwrap_or(Since::Call),
+            hops: get::<Option<u64>>(params, "hops")?.unwrap_or(0),
+            watched: params.contains_key("watched"),
+            service: get(params, "service")?,
+        })
+    }
+}
+
+settings! {
+    /// What blocks whom in a round of priority inversion.
+    pub(super) struct Blocked {
+        /// plain, pi (its owner inherits the priority of its waiters), or a transport: its server works.
+        lock: String;
+        /// CPU time for which the owner keeps the lock, ns.
+        hold: u64 as Stated;
+        /// CPU time that the thread of middle priority takes, ns.
+        hog: u64 as Stated;
+    }
+}
+
+impl Row {
+    /// The point of this row.
+    pub fn point(&self, transport: &Transport) -> Point {
+        let title = match self.mode {
+            Mode::Throughput => format!("{}, {}", transport.title, format_size(self.payload)),
+            _ => format!("{}, {} caller, pair {}", transport.title, self.caller.word(), self.pair),
+        };
+        let probe = crate::find(&format!("ipc.{}", transport.name)).expect("every transport has a probe");
+        probe.point(self.clone(), title, false)
+    }
+
+    /// The row of a point, be it of [`Row::point`] or of priority inversion.
+    ///
+    /// # Errors
+    /// It is of neither.
+    pub fn of(point: &Point) -> Result<Row> {
+        if point.probe == INVERSION {
+            return Ok(Row::of_inversion(&Blocked::read(point)?.lock));
         }
+        Row::read(point)
     }
 
     /// The row of priority inversion over a transport: its point states no more.
@@ -275,7 +292,13 @@ mod tests {
         };
         let ping = Row { mode: Mode::Ping, service: Some("0".to_owned()), payload: 0, ..row() };
         for row in [row(), plain, ping] {
-            assert_eq!(Row::of(&row.point(transport)), row);
+            assert_eq!(Row::of(&row.point(transport)).unwrap(), row);
+        }
+        for (name, value) in [("wait", "doze"), ("since", "then"), ("caller", "other"), ("transport", "post")]
+        {
+            let mut point = row().point(transport);
+            point.params.insert(name.to_owned(), value.into());
+            assert!(Row::of(&point).is_err(), "{name}");
         }
     }
 

@@ -117,7 +117,7 @@ impl Setup {
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = Row> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
         // The server does not know when a request was due.
         let open = self.rate.is_some() && !matches!(self.mode, Mode::OneWay | Mode::Inversion);
         let since: &[Since] = if open { &[Since::Call, Since::Due] } else { &[Since::Call] };

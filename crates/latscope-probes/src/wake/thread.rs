@@ -1,6 +1,6 @@
 //! What one periodic thread is to do, and its form as the parameters of a point.
 
-use crate::{Kind, Param, Settings, Word, words};
+use crate::{Param, Settings, Word, words};
 use latscope_bench::settings::get;
 use latscope_core::plan::{ParamValue, Params, params};
 
@@ -110,24 +110,24 @@ impl Policy {
     }
 }
 
-const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {
-    Param { name, help, kind: Kind::Stated, axis }
-}
-
 impl Settings for Thread {
     const PARAMS: &'static [Param] = &[
-        stated("interval", "Time from one activation to the next, ns.", false),
-        stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
-        stated("thread", "Number of the measuring thread.", true),
-        stated("policy", "Scheduling policy asked for.", false),
-        stated("priority", "Real-time priority asked for.", false),
-        stated("runtime", "CPU time reserved in each period, ns (SCHED_DEADLINE).", false),
-        stated("deadline", "When it is given, ns after the begin of the period (SCHED_DEADLINE).", false),
-        stated("method", "How the thread waits.", false),
-        stated("clock", "Clock of the timer and the stamps.", false),
-        stated("via", "How the thread that stamps is woken by the one whose timer expired.", false),
-        stated("work", "Computing time of each activation, ns.", false),
-        stated("touch", "Memory read and written by each activation, bytes.", false),
+        Param::stated("interval", "Time from one activation to the next, ns.", false),
+        Param::stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
+        Param::stated("thread", "Number of the measuring thread.", true),
+        Param::stated("policy", "Scheduling policy asked for.", false),
+        Param::stated("priority", "Real-time priority asked for.", false),
+        Param::stated("runtime", "CPU time reserved in each period, ns (SCHED_DEADLINE).", false),
+        Param::stated(
+            "deadline",
+            "When it is given, ns after the begin of the period (SCHED_DEADLINE).",
+            false,
+        ),
+        Param::stated("method", "How the thread waits.", false),
+        Param::stated("clock", "Clock of the timer and the stamps.", false),
+        Param::stated("via", "How the thread that stamps is woken by the one whose timer expired.", false),
+        Param::stated("work", "Computing time of each activation, ns.", false),
+        Param::stated("touch", "Memory read and written by each activation, bytes.", false),
     ];
 
     fn params(&self) -> Params {

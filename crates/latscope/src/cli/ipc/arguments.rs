@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
 use latscope_exchange::transaction::Transport;
+use latscope_probes::Word;
 use latscope_probes::ipc::point::{Caller, Placement};
 use latscope_probes::ipc::{transport, transports};
 use latscope_probes::wake::timer::PRIORITY;
