@@ -196,7 +196,7 @@ pub fn sum(words: &[u64]) -> u64 {
 
 /// Runs `body` in a child that ends with it. `body` may only make system calls
 /// and touch its own memory: another thread may hold any lock of the process,
-/// the allocator's too, and there is nobody in the child to release it.
+/// the allocator's too, and no thread of the child can release it.
 fn fork(body: impl FnOnce() -> io::Result<()>) -> io::Result<Child> {
     let parent = rustix::process::getpid();
     // SAFETY: the child runs only `body` and the calls below, all of which are
@@ -228,7 +228,7 @@ fn keep_only(input: i32, output: i32) -> io::Result<()> {
 }
 
 /// Closes all descriptors from `first` up: one held by accident would keep a
-/// pipe open whose end somebody waits for.
+/// pipe open whose end another process waits for.
 fn close_from(first: u32) {
     // SAFETY: it changes the child's table only, and nothing in the child uses
     // the closed descriptors.

@@ -1,4 +1,4 @@
-//! Copies between our own memory and memory that somebody else may write meanwhile.
+//! Copies between our own memory and memory that another process may write meanwhile.
 //!
 //! A plain `memcpy` would be a data race: a compiler may take for granted that what it copied is still
 //! there, and look at the shared bytes a second time, after they were checked. So the shared side is
@@ -215,7 +215,7 @@ mod tests {
             for way in ways {
                 let mut into = vec![0; length + 40];
                 let place = NonNull::from(&from[at..]).cast();
-                // SAFETY: that many bytes follow, and nobody writes them.
+                // SAFETY: that many bytes follow, and they are not written.
                 unsafe { way(place, &mut into[20..20 + length]) };
                 assert_eq!(into, expected, "{length} bytes from {at}");
             }

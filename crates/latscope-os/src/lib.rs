@@ -1,6 +1,20 @@
 //! The only crate of latscope with unsafe code: kernel interfaces, one module
 //! each, and the timed assembly kernels. What it exports is safe.
 
+/// Chooses between the assembly of x86-64 and that of AArch64, in the text of an `asm!`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! either {
+    ($x86:expr, $arm:expr) => {
+        $x86
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! either {
+    ($x86:expr, $arm:expr) => {
+        $arm
+    };
+}
+
 pub mod binder;
 pub mod child;
 pub mod clock;

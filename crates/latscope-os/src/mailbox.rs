@@ -5,8 +5,8 @@
 //! with the one line the receiver looks at, and the answer goes back in the line
 //! that is there already. With a slot for each direction, the line of each would
 //! have to be taken from the other's cache in each turn, for writing and then
-//! for reading. A longer message lies in the lines after it, which nobody looks
-//! at before they are whole.
+//! for reading. A longer message lies in the lines after it, which are not
+//! looked at before they are whole.
 
 use crate::mapping::{self, Mapping};
 use crate::{copy, shared_cell};
@@ -73,8 +73,8 @@ impl Mailbox {
         self.descriptor.as_fd()
     }
 
-    /// Puts `message` into the slot and then stamps it: whoever sees the stamp
-    /// sees the message. The two processes take turns: whoever has taken the
+    /// Puts `message` into the slot and then stamps it: a process that sees the stamp
+    /// sees the message. The two processes take turns: the one that has taken the
     /// last message puts the next.
     ///
     /// # Panics
@@ -106,7 +106,7 @@ impl Mailbox {
         self.length(self.head().load(Acquire), stamp)
     }
 
-    /// The same for whoever will put the next message at once: the look takes
+    /// The same for a process that will put the next message at once: the look takes
     /// the line for writing where the processor lets it, so that it need not
     /// travel again for that.
     #[inline(always)]

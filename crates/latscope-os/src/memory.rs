@@ -88,7 +88,7 @@ impl Region {
         let rounded = bytes.checked_next_multiple_of(page).filter(|b| *b > 0 && *b < isize::MAX as usize / 2);
         let rounded = rounded.ok_or(Error::Size(bytes))?;
         let available = available_memory();
-        // Some must be left for everybody else.
+        // Some must be left for other processes.
         if rounded as u64 > available - available / 16 {
             return Err(Error::Unavailable { wanted: rounded, available });
         }

@@ -156,12 +156,6 @@ impl Monitor {
         });
     }
 
-    /// Takes one if there is one.
-    #[inline]
-    pub fn try_take(&self) -> bool {
-        self.mutex.with(|| self.take_locked())
-    }
-
     /// What can be taken at this moment.
     pub fn value(&self) -> u32 {
         self.mutex.with(|| self.count.load(Relaxed))
@@ -186,13 +180,13 @@ mod tests {
     fn counts_what_is_given_and_taken() {
         for scope in [Scope::Threads, Scope::Processes] {
             let monitor = SharedCell::<Monitor>::create(scope).unwrap();
-            assert!(!monitor.try_take());
+            assert_eq!(monitor.value(), 0);
             monitor.give();
             monitor.give();
             monitor.take();
             assert_eq!(monitor.value(), 1);
-            assert!(monitor.try_take());
-            assert!(!monitor.try_take());
+            monitor.take();
+            assert_eq!(monitor.value(), 0);
         }
     }
 

@@ -51,8 +51,8 @@ impl<'a> Program<'a> {
 
 const NO_ENVIRONMENT: [*const c_char; 1] = [ptr::null()];
 
-/// Makes children of this process waitable: whoever started it may have left
-/// SIGCHLD ignored, and then the kernel forgets children as they exit.
+/// Makes children of this process waitable: the program that started it may have
+/// left SIGCHLD ignored, and then the kernel forgets children as they exit.
 pub fn keep_children() {
     // SAFETY: the default action runs no code.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -142,99 +142,61 @@ fn child(answer: isize) -> Result<Pid> {
     }
 }
 
-/// clone(2) with these flags; the child exits with 0.
-///
-/// # Safety
-/// The flags make a process, not a thread.
+/// clone(2); the child runs `$child`, then exits with what is in the register of the first argument. It disturbs no
+/// memory of a parent that it shares it with, since only registers are used. `{names}` of operands are those of
+/// registers that system calls preserve.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-unsafe fn clone_exit(flags: usize) -> Result<Pid> {
-    let answer: isize;
-    // SAFETY: only registers are used between the two calls of the child, so
-    // it disturbs no memory even if it shares the parent's.
-    unsafe {
+macro_rules! clone {
+    ($flags:ident, $child:expr, $($operand:tt)*) => {{
+        let answer: isize;
         std::arch::asm!(
             "syscall",
             "test rax, rax",
             "jnz 2f",
-            "xor edi, edi",
+            $child,
             "mov eax, {exit_group}",
             "syscall",
             "2:",
             exit_group = const libc::SYS_exit_group,
+            $($operand)*
             inlateout("rax") libc::SYS_clone as isize => answer,
-            inlateout("rdi") flags => _,
-            in("rsi") 0usize, in("rdx") 0usize, in("r10") 0usize, in("r8") 0usize,
-            lateout("rcx") _, lateout("r11") _,
-        );
-    }
-    child(answer)
-}
-
-/// clone(2) with these flags; the child executes a program or exits with
-/// [`NOT_EXECUTED`].
-///
-/// # Safety
-/// The flags make a process, not a thread; `execve` are valid arguments of
-/// execve(2).
-#[cfg(target_arch = "x86_64")]
-#[inline]
-unsafe fn clone_execute(flags: usize, execve: [usize; 3]) -> Result<Pid> {
-    let answer: isize;
-    // SAFETY: as in `clone_exit`; the program's arguments wait in registers
-    // that system calls preserve.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "mov rdi, r12",
-            "mov rsi, r13",
-            "mov rdx, r14",
-            "mov eax, {execve}",
-            "syscall",
-            "mov edi, {not_executed}",
-            "mov eax, {exit_group}",
-            "syscall",
-            "2:",
-            execve = const libc::SYS_execve,
-            not_executed = const NOT_EXECUTED,
-            exit_group = const libc::SYS_exit_group,
-            inlateout("rax") libc::SYS_clone as isize => answer,
-            inlateout("rdi") flags => _,
-            inlateout("rsi") 0usize => _, inlateout("rdx") 0usize => _,
+            inlateout("rdi") $flags => _, inlateout("rsi") 0usize => _, inlateout("rdx") 0usize => _,
             in("r10") 0usize, in("r8") 0usize,
-            in("r12") execve[0], in("r13") execve[1], in("r14") execve[2],
-            lateout("rcx") _, lateout("r11") _,
+            out("rcx") _, out("r11") _,
         );
-    }
-    child(answer)
+        child(answer)
+    }};
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! clone {
+    ($flags:ident, $child:expr, $($operand:tt)*) => {{
+        let answer: isize;
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            $child,
+            "mov x8, {exit_group}",
+            "svc #0",
+            "2:",
+            exit_group = const libc::SYS_exit_group,
+            $($operand)*
+            inlateout("x8") libc::SYS_clone => _,
+            inlateout("x0") $flags => answer, inlateout("x1") 0usize => _, inlateout("x2") 0usize => _,
+            in("x3") 0usize, in("x4") 0usize,
+        );
+        child(answer)
+    }};
 }
 
 /// clone(2) with these flags; the child exits with 0.
 ///
 /// # Safety
 /// The flags make a process, not a thread.
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline]
 unsafe fn clone_exit(flags: usize) -> Result<Pid> {
-    let answer: isize;
-    // SAFETY: only registers are used between the two calls of the child, so
-    // it disturbs no memory even if it shares the parent's.
-    unsafe {
-        std::arch::asm!(
-            "svc #0",
-            "cbnz x0, 2f",
-            "mov x8, {exit_group}",
-            "svc #0",
-            "2:",
-            exit_group = const libc::SYS_exit_group,
-            inlateout("x8") libc::SYS_clone => _,
-            inlateout("x0") flags => answer,
-            in("x1") 0usize, in("x2") 0usize, in("x3") 0usize, in("x4") 0usize,
-        );
-    }
-    child(answer)
+    // SAFETY: as the caller vouches; the child only exits.
+    unsafe { clone!(flags, either!("xor edi, edi", ""),) }
 }
 
 /// clone(2) with these flags; the child executes a program or exits with
@@ -243,36 +205,27 @@ unsafe fn clone_exit(flags: usize) -> Result<Pid> {
 /// # Safety
 /// The flags make a process, not a thread; `execve` are valid arguments of
 /// execve(2).
-#[cfg(target_arch = "aarch64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline]
 unsafe fn clone_execute(flags: usize, execve: [usize; 3]) -> Result<Pid> {
-    let answer: isize;
-    // SAFETY: as in `clone_exit`; the program's arguments wait in registers
-    // that system calls preserve.
+    // SAFETY: as the caller vouches; no argument is in the register of one that is set before it, since those are
+    // taken by the arguments of clone(2).
     unsafe {
-        std::arch::asm!(
-            "svc #0",
-            "cbnz x0, 2f",
-            "mov x0, x9",
-            "mov x1, x10",
-            "mov x2, x11",
-            "mov x8, {execve}",
-            "svc #0",
-            "mov x0, {not_executed}",
-            "mov x8, {exit_group}",
-            "svc #0",
-            "2:",
+        clone!(
+            flags,
+            either!(
+                "mov rdi, {path}\nmov rsi, {arguments}\nmov rdx, {environment}
+                 mov eax, {execve}\nsyscall\nmov edi, {not_executed}",
+                "mov x0, {path}\nmov x1, {arguments}\nmov x2, {environment}
+                 mov x8, {execve}\nsvc #0\nmov x0, {not_executed}"
+            ),
             execve = const libc::SYS_execve,
             not_executed = const NOT_EXECUTED,
-            exit_group = const libc::SYS_exit_group,
-            inlateout("x8") libc::SYS_clone => _,
-            inlateout("x0") flags => answer,
-            inlateout("x1") 0usize => _, inlateout("x2") 0usize => _,
-            in("x3") 0usize, in("x4") 0usize,
-            in("x9") execve[0], in("x10") execve[1], in("x11") execve[2],
-        );
+            path = in(reg) execve[0],
+            arguments = in(reg) execve[1],
+            environment = in(reg) execve[2],
+        )
     }
-    child(answer)
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

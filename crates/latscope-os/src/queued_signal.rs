@@ -49,7 +49,7 @@ fn prepare() -> Result<Address> {
     let set = set();
     let arguments = [libc::SIG_BLOCK as usize, &raw const set as usize, 0, SET, 0, 0];
     // SAFETY: a set of the size that is told, which is only read. Blocking a
-    // signal that nobody else uses changes nothing for the rest of the process.
+    // signal without another user changes nothing for the rest of the process.
     unsafe { syscall(libc::SYS_rt_sigprocmask, arguments)? };
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     let address = Address { process: std::process::id(), thread };

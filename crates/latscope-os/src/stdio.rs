@@ -22,7 +22,7 @@ pub fn stdout_was_closed() -> bool {
     INHERITED.load(Relaxed) & 1 << libc::STDOUT_FILENO == 0
 }
 
-/// Whether a descriptor was inherited, and is given to nobody yet: it is the caller's now.
+/// Whether a descriptor was inherited, and was not taken before: it is the caller's now.
 pub(crate) fn take(number: u32) -> bool {
     1u32.checked_shl(number).is_some_and(|bit| INHERITED.fetch_and(!bit, Relaxed) & bit != 0)
 }

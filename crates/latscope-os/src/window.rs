@@ -28,7 +28,7 @@ struct Mapped {
 }
 
 impl Window {
-    /// A window of zeros in fresh memory that nobody can make shorter.
+    /// A window of zeros in fresh memory that cannot be made shorter.
     ///
     /// # Errors
     /// No memory or descriptors left.
@@ -38,7 +38,7 @@ impl Window {
 
     /// The whole of a file: that of [`create`](Window::create) in another
     /// process, one in `/dev/shm`, memory of a device. One that is not sealed
-    /// may be made shorter by whoever else has it, which ends this process by
+    /// may be made shorter by another holder, which ends this process by
     /// SIGBUS at the next access (mmap(2)).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! An instance of binderfs of our own: it is mounted nowhere, so nobody else
+//! An instance of binderfs of our own: it is mounted nowhere, so no other process
 //! sees it and nothing is left of it when its last descriptor is closed.
 //!
 //! Sources: Documentation/admin-guide/binderfs.rst; fsopen(2), fsmount(2).

@@ -26,7 +26,7 @@ pub use returns::Node;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle(pub u32);
 
-/// The context manager of a device: the one handle everybody has.
+/// The context manager of a device: the one handle that every process has.
 pub const MANAGER: Handle = Handle(0);
 
 /// The transaction has no reply (`TF_ONE_WAY`).

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Room for returns: several, the largest being 76 bytes.
 const INBOX: usize = 512;
 
-/// What somebody sent, in the mapping. It is there until it is given back
+/// What another process sent, in the mapping. It is there until it is given back
 /// ([`Port::free`], or with a reply); dropped, it fills the mapping until the
 /// device is closed.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Incoming {
 /// What the driver returns.
 #[derive(Debug)]
 pub enum Return {
-    /// Somebody calls.
+    /// A call has come.
     Transaction(Incoming),
     /// The answer to this thread's call.
     Reply(Incoming),
@@ -63,7 +63,7 @@ pub enum Return {
     FailedReply,
     /// The last transaction's receiver is frozen.
     FrozenReply,
-    /// Nobody has a strong reference to the node any more.
+    /// No process has a strong reference to the node any more.
     Released(Node),
     /// The process behind a handle died, for which this cookie was left.
     DeadBinder(u64),
@@ -227,7 +227,7 @@ impl Port {
         self.commands.transaction((BC_REPLY, BC_REPLY_SG), &data, room);
         self.free(request);
         // SAFETY: the addresses are of the request, which is given back only
-        // behind the reply and borrowed by nobody.
+        // behind the reply and not borrowed.
         unsafe { self.exchange(true) }
     }
 
@@ -292,7 +292,7 @@ impl Port {
     }
 
     /// Writes all commands and, if `read`, waits for returns, unless there are
-    /// some that nobody looked at. A signal interrupts neither, and what was
+    /// some that were not looked at. A signal interrupts neither, and what was
     /// consumed is not written again.
     ///
     /// # Safety
@@ -354,7 +354,7 @@ impl Port {
     ///
     /// That a reference to a node of this process was taken is confirmed with
     /// the next commands.
-    #[allow(clippy::should_implement_trait)] // nobody iterates over it
+    #[allow(clippy::should_implement_trait)] // it is not iterated over
     #[inline]
     pub fn next(&mut self) -> Option<Return> {
         let mut stream = &self.inbox[self.at..self.end];

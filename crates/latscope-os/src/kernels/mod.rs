@@ -45,20 +45,6 @@ macro_rules! named {
     };
 }
 
-/// Chooses between the assembly of x86-64 and that of AArch64, in the text of an `asm!`.
-#[cfg(target_arch = "x86_64")]
-macro_rules! either {
-    ($x86:expr, $arm:expr) => {
-        $x86
-    };
-}
-#[cfg(target_arch = "aarch64")]
-macro_rules! either {
-    ($x86:expr, $arm:expr) => {
-        $arm
-    };
-}
-
 /// `asm!` whose last arguments, such as the registers of a name that change, are of one architecture.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! asm_with {

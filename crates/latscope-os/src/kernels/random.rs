@@ -1,17 +1,10 @@
 //! Small seeded generators of pseudo-random numbers, for shuffles and data that a run can repeat.
 
 /// The generator SplitMix64 of Steele, Lea and Flood: 64 bits of state, used to spread a seed.
-#[derive(Clone, Debug)]
-pub struct SplitMix64(u64);
+struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// Starts the sequence of `seed`; every seed is good, zero too.
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// Returns the next 64 bits.
-    pub fn next_u64(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,19 +13,18 @@ impl SplitMix64 {
     }
 }
 
-/// The generator xoshiro256** 1.0 of Blackman and Vigna, seeded by [`SplitMix64`].
+/// The generator xoshiro256** 1.0 of Blackman and Vigna, seeded by SplitMix64.
 #[derive(Clone, Debug)]
 pub struct Random([u64; 4]);
 
 impl Random {
     /// Starts the sequence of `seed`; every seed is good, zero too.
     pub fn new(seed: u64) -> Self {
-        let mut spread = SplitMix64::new(seed);
+        let mut spread = SplitMix64(seed);
         Self(std::array::from_fn(|_| spread.next_u64()))
     }
 
-    /// Returns the next 64 bits.
-    pub fn next_u64(&mut self) -> u64 {
+    fn next_u64(&mut self) -> u64 {
         let s = &mut self.0;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let t = s[1] << 17;
@@ -81,7 +73,7 @@ mod tests {
 
     #[test]
     fn splitmix_follows_its_published_sequence() {
-        let mut random = SplitMix64::new(1_234_567);
+        let mut random = SplitMix64(1_234_567);
         let first: [u64; 5] = std::array::from_fn(|_| random.next_u64());
         assert_eq!(
             first,
