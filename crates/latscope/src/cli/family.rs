@@ -230,37 +230,27 @@ fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamV
 const MAY_BE_ZERO: [(&str, &str); 4] =
     [("memory", "delay"), ("memory", "threads"), ("sync", "size"), ("file", "size")];
 
-/// The largest number of a parameter that can be measured on any machine, by family.
-const MOST: [(&str, &str, u64); 1] = [("memory", "chains", MAX_CHAINS as u64)];
-
-/// What cannot be on any machine, or not on this one, is told before anything
-/// is measured.
+/// Refuses values that no machine, or not this one, can measure.
 fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
-    if values.contains(&ParamValue::Number(0)) && !MAY_BE_ZERO.contains(&(family, parameter)) {
-        bail!("--{parameter} 0 leaves nothing to measure: choose 1 or more");
-    }
-    let beyond = |value: &&ParamValue| matches!(value, ParamValue::Number(priority) if *priority > 99);
-    if let Some(priority) = values.iter().find(|value| parameter == "priority" && beyond(value)) {
-        bail!("--priority {priority} does not exist: real-time priorities are 1 to 99");
-    }
-    for (_, _, most) in MOST.iter().filter(|(f, p, _)| (*f, *p) == (family, parameter)) {
-        let beyond = |value: &&ParamValue| matches!(value, ParamValue::Number(number) if number > most);
-        if let Some(number) = values.iter().find(beyond) {
-            bail!("--{parameter} {number}: it must be 1 to {most}");
-        }
-    }
-    if parameter != "size" {
-        return Ok(());
-    }
     let memory = rustix::system::sysinfo();
-    let total = memory.totalram as u64 * u64::from(memory.mem_unit);
+    let most = match parameter {
+        "chains" => MAX_CHAINS as u64,
+        "priority" => 99,
+        "size" => memory.totalram as u64 * u64::from(memory.mem_unit),
+        _ => u64::MAX,
+    };
     for value in values {
-        if let ParamValue::Number(size) = value
-            && *size > total
-        {
-            bail!(
-                "--size {size} is more than the {total} bytes of memory that this machine has: choose a smaller one"
-            );
+        match value {
+            ParamValue::Number(0) if !MAY_BE_ZERO.contains(&(family, parameter)) => {
+                bail!("--{parameter} 0 leaves nothing to measure: choose 1 or more")
+            }
+            ParamValue::Number(size) if *size > most && parameter == "size" => bail!(
+                "--size {size} is more than the {most} bytes of memory that this machine has: choose a smaller one"
+            ),
+            ParamValue::Number(number) if *number > most => {
+                bail!("--{parameter} {number}: it must be 1 to {most}")
+            }
+            _ => {}
         }
     }
     Ok(())

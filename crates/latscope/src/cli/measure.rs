@@ -60,9 +60,7 @@ pub trait Measures {
 
 /// The machine as it is, with a calibrated clock.
 pub struct Environment {
-    /// The machine.
     pub machine: Machine,
-    /// Its clock.
     pub timebase: Timebase,
 }
 

@@ -90,6 +90,49 @@ fn what_the_plan_cannot_give_is_refused_before_it_is_measured() {
 }
 
 #[test]
+fn an_option_that_nothing_uses_is_refused() {
+    for (words, option, what_for) in [
+        ("memory bandwidth --order random", "--order", "memory.latency"),
+        ("sync mutex --mode processes", "--mode", "sync.context-switch"),
+        ("cpu add --mode predicted", "--mode predicted", "cpu.branch"),
+        ("process --dir .", "--dir", "latscope process --help"),
+        ("survey --only cpu --dir .", "--dir", "probes of file"),
+        ("--only cpu --dir .", "--dir", "probes of file"),
+        ("wake timerlat --method timerfd", "--method", "own threads"),
+        ("wake timerlat --method nanosleep", "--method", "own threads"),
+        ("wake timerlat --warm-up 3", "--warm-up", "own threads"),
+        ("wake --runtime 1ms", "--runtime", "--policy deadline"),
+        ("wake --policy other --spread", "--spread", "fifo or rr"),
+        ("wake --on-threshold stop", "--on-threshold", "--threshold"),
+        ("wake --no-blame", "--no-blame", "--threshold"),
+        ("wake --trace x", "--trace", "--blame"),
+        ("wake --endless --rounds 3", "--rounds", "--endless"),
+        ("wake --live --quiet", "--live", "--quiet"),
+        ("noise --on-threshold stop", "--on-threshold", "--threshold"),
+        ("noise --trace x", "--trace", "--blame"),
+        ("noise hwlat --policy fifo", "--policy", "noise.busy"),
+        ("ipc -t pipe --caller other --priority 3", "--priority", "SCHED_FIFO caller"),
+        ("ipc --one-way --fresh-thread", "--fresh-thread", "SCHED_FIFO caller"),
+        ("ipc --throughput --sync 50", "--sync", "--throughput"),
+        ("remote ping --openamp-shm x", "--openamp-shm", "--transport openamp"),
+        ("remote ping --mode lock-step", "--mode", "remote.long-ping"),
+        ("remote ping --legacy", "--legacy", "long-ping"),
+        ("remote long-ping --sweep", "--sweep", "length of its own"),
+        ("remote ping --endless --rounds 3", "--rounds", "--endless"),
+        ("remote serve --openamp --link x", "--link", "--openamp"),
+        ("remote serve --pty --echo --cpus 0", "--cpus", "--echo"),
+        ("cpu --quiet --scale human", "--scale", "the table"),
+        ("cpu --json - --scale human", "--scale", "the table"),
+        ("cpu --save-every 1m", "--save-every", "--json FILE"),
+        ("cpu --save-every 1m --json -", "--save-every", "--json FILE"),
+        ("show x --quiet --all", "--all", "the table"),
+        ("generate man bash", "SHELL", "completions"),
+    ] {
+        refused(&words.split(' ').collect::<Vec<_>>(), &[option, what_for]);
+    }
+}
+
+#[test]
 fn two_outputs_to_one_file_are_refused() {
     let place = Place::new();
     let (file, again) = (place.at("out"), place.at("./out"));

@@ -6,7 +6,7 @@ use ratatui_core::style::Color;
 use std::fmt::Write;
 
 /// What makes a terminal that shows `before` show `now`. Where the sizes
-/// differ the terminal is cleared first, for nobody knows what it made of that.
+/// differ the terminal is cleared first, since what it shows then is unknown.
 pub(super) fn changes(before: &Buffer, now: &Buffer) -> String {
     let mut out = String::new();
     if before.area != now.area {

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// Time between two lines of how it stands.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Outliers told in one second; of more there is only the number.
-const TOLD: u64 = 5;
+/// Outliers shown in one second; of more there is only the number.
+const MOST: u64 = 5;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -24,15 +24,15 @@ pub struct Lines<W> {
     model: Model,
     /// When the last line about the state was written, ns since the epoch of the run.
     said: u64,
-    /// A second of the run, the outliers told in it, and those not told since.
+    /// A second of the run, the outliers shown in it, and those left out since.
     second: u64,
-    told: u64,
-    untold: u64,
+    shown: u64,
+    left_out: u64,
 }
 
 impl<W: Write> Lines<W> {
     pub fn new(out: W) -> Lines<W> {
-        Lines { out, job: String::new(), model: Model::default(), said: 0, second: 0, told: 0, untold: 0 }
+        Lines { out, job: String::new(), model: Model::default(), said: 0, second: 0, shown: 0, left_out: 0 }
     }
 
     /// A closed stderr is no reason to stop measuring.
@@ -51,19 +51,19 @@ impl<W: Write> Lines<W> {
     fn outlier(&mut self, outlier: &Outlier) {
         self.model.outlier(outlier);
         if outlier.at / SECOND != self.second {
-            (self.second, self.told) = (outlier.at / SECOND, 0);
+            (self.second, self.shown) = (outlier.at / SECOND, 0);
         }
-        if self.told == TOLD {
-            self.untold += 1;
+        if self.shown == MOST {
+            self.left_out += 1;
             return;
         }
-        self.told += 1;
-        let untold = match std::mem::take(&mut self.untold) {
+        self.shown += 1;
+        let left_out = match std::mem::take(&mut self.left_out) {
             0 => String::new(),
-            untold => format!("  (and {untold} before it)"),
+            left_out => format!("  (and {left_out} before it)"),
         };
         let at = words::span(outlier.at);
-        self.say(&format!("outlier at {at}  {}{untold}", words::outlier(outlier)));
+        self.say(&format!("outlier at {at}  {}{left_out}", words::outlier(outlier)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a live screen knows of a run: pure, fed with what observers are told.
+//! What a live screen knows of a run: pure, fed with what observers get.
 //! Its size does not grow with the length of the run.
 
 use super::seconds::{Seconds, fresh_max};
@@ -28,7 +28,7 @@ pub(super) struct Model {
     pub rows: Vec<Row>,
     /// All of them together.
     pub all: Row,
-    /// Whether anybody looks for outliers.
+    /// Whether outliers are looked for.
     pub watching: bool,
     /// When an event is an outlier, ns.
     pub threshold: Option<u64>,
@@ -165,7 +165,7 @@ impl Model {
     /// An event above the threshold.
     pub fn outlier(&mut self, outlier: &Outlier) {
         self.outlier_count += 1;
-        // They are told CPU by CPU.
+        // They come CPU by CPU.
         let place = self.outliers.iter().position(|other| other.at <= outlier.at);
         self.outliers.insert(place.unwrap_or(self.outliers.len()), outlier.clone());
         self.outliers.truncate(KEPT);

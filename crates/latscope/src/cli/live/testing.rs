@@ -1,4 +1,4 @@
-//! A run as the tests tell it.
+//! The run of the tests.
 
 use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;

@@ -8,7 +8,7 @@ use latscope_core::units::{CpuList, format_share, format_time, three_digits};
 /// Parameters that come first, in this order.
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
 
-/// Parameters that tell threads apart, and those that are worded elsewhere.
+/// Parameters that distinguish threads, and those that are worded elsewhere.
 const NOT_SAID: [&str; 9] =
     ["cpu", "thread", "pair", "priority", "interval", "inheritance", "copies", "hops", "wait"];
 
@@ -73,8 +73,8 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// What the points of a step are called: by CPU or pair where that tells them
-/// apart, by their number too where not.
+/// What the points of a step are called: by CPU or pair where that distinguishes
+/// them, by their number too where not.
 pub(super) fn labels(step: &Step) -> Vec<String> {
     let place = |params: &Params| {
         let cpu = params.get("cpu").map(ToString::to_string);
@@ -119,7 +119,7 @@ fn share(cause: &Cause, whole: u64) -> String {
     format!("{share} {}{name}{pid}", cause.kind)
 }
 
-/// Names of threads are whatever somebody chose: none of it is for the terminal.
+/// Names of threads are any text: none of it is for the terminal.
 fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    fn told(terminal: bool, width: usize) -> String {
+    fn shown(terminal: bool, width: usize) -> String {
         let step = step();
         let layout = Layout::of(&step);
         let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn the_figures_of_the_present_point_are_told() {
-        let text = told(false, 80);
+    fn the_figures_of_the_present_point_are_shown() {
+        let text = shown(false, 80);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "measuring remote.ping: ping to a remote, 48 B (spin-then-park), round 2 of 3");
         for part in ["Count 100", "Last 100 µs", "Min 1.00 µs", "Avg 50.5 µs", "Max 100 µs", "p50 ", "p90"]
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_line_on_a_terminal_is_rewritten_and_no_longer_than_that() {
-        let text = told(true, 40);
+        let text = shown(true, 40);
         let lines: Vec<&str> = text.split("\r\x1b[K").collect();
         assert!(lines[2].starts_with("Count 100  Last 100 µs"), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() < 40), "{lines:?}");

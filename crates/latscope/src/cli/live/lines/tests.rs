@@ -19,16 +19,16 @@ fn a_run_in_lines() {
         }
     }
     lines.observe(&Event::Outlier(&outlier(25 * SECOND, 0, 101_000)));
-    let told = "outlier at 0:12  CPU 1     412 µs  83 % thread stress-ng (4711), 12 % irq timer";
+    let shown = "outlier at 0:12  CPU 1     412 µs  83 % thread stress-ng (4711), 12 % irq timer";
     let expected = [
         "measuring wake  every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-1",
         "latscope: /dev/cpu_dma_latency cannot be opened",
         "measuring 0:09 of 1:00  n 20001  max 412 µs on CPU 1  p99 6.10 µs  missed 2  0 above 100 µs",
-        told,
-        told,
-        told,
-        told,
-        told,
+        shown,
+        shown,
+        shown,
+        shown,
+        shown,
         "measuring 0:19 of 1:00  n 40001  max 412 µs on CPU 1  p99 6.10 µs  missed 2  8 above 100 µs",
         "outlier at 0:25  CPU 0     101 µs  83 % thread stress-ng (4711), 12 % irq timer  (and 3 before it)",
     ];

@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(super) struct PtyArguments {
     /// No remote: the terminal itself sends back what it gets
-    #[arg(long, requires = "pty", conflicts_with_all = ["transport", "wait", "cpus"])]
+    #[arg(long, conflicts_with_all = ["openamp", "vhost_user", "transport", "wait", "cpus"])]
     echo: bool,
     /// The way to the remote
-    #[arg(long, requires = "pty", value_name = "WORD", value_parser = NAMES.to_vec(), default_value = shm::SHM.name)]
+    #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "WORD", value_parser = NAMES.to_vec(), default_value = shm::SHM.name)]
     transport: String,
     /// A symbolic link to the terminal, removed at the end
-    #[arg(long, requires = "pty", value_name = "PATH")]
+    #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "PATH")]
     link: Option<PathBuf>,
 }
 
@@ -51,7 +51,7 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
     let _link = linked(asked.pty.link.as_deref(), &terminal.path, &journal)?;
     say(&terminal.path)?;
     let (tally, end) = pty::relay(&terminal, &mut *channel, &signals)?;
-    eprintln!("{}", told(&tally));
+    eprintln!("{}", relayed(&tally));
     match end {
         End::Signal(_) => Ok(Exit::Done),
         End::Remote(how) => anyhow::bail!("the remote is gone: {how}"),
@@ -106,7 +106,7 @@ fn say(path: &Path) -> Result<()> {
 }
 
 /// What was relayed, in a line.
-fn told(tally: &Tally) -> String {
+fn relayed(tally: &Tally) -> String {
     let flow =
         |flow: &Flow| format!("{} in {}", counted(flow.bytes, "byte"), counted(flow.messages, "message"));
     let Tally { there, back, unsent, unread } = tally;
