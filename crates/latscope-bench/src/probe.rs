@@ -1,9 +1,9 @@
 //! What a probe is, and what is asked of it.
 
 use crate::bench::Bench;
-use crate::settings::{Settings, Word};
+use crate::settings::{Parameters, Settings, Word};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Params, Point, Policy, Step, Stop};
+use latscope_core::plan::{ParamValue, Point, Policy, Step, Stop};
 use latscope_core::report::Semantics;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Probe {
     /// Where the semantics come from: a man page, the processor's manual.
     pub source: &'static str,
     /// Its parameters.
-    pub params: &'static [Param],
+    pub params: Parameters,
     /// The code that measures it. Probes that share an experiment are
     /// measured together, in one worker.
     pub experiment: &'static Experiment,
@@ -206,26 +206,6 @@ impl Probe {
     /// The part of the id before the dot.
     pub fn family(&self) -> &'static str {
         self.id.split('.').next().unwrap_or(self.id)
-    }
-
-    /// Whether its parameters have values that they may have: a worker measures nothing else, so
-    /// that no word it does not know stands for one that it does. Parameters that are not the
-    /// probe's belong to a transport, which checks them itself.
-    ///
-    /// # Errors
-    /// A value of another kind, or a word that is none of the parameter's.
-    pub fn check(&self, params: &Params) -> anyhow::Result<()> {
-        for param in self.params {
-            let Some(value) = params.get(param.name) else { continue };
-            let valid = match (param.kind, value) {
-                (Kind::Stated, _) => true,
-                (Kind::Choice(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
-                (Kind::Size | Kind::Number | Kind::Time, ParamValue::Number(_)) => true,
-                _ => false,
-            };
-            anyhow::ensure!(valid, "{} cannot be measured with {} {value}", self.id, param.name);
-        }
-        Ok(())
     }
 
     /// A point of this probe.

@@ -4,12 +4,16 @@ use crate::probe::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::{ParamValue, Params, Point};
 use latscope_os::kernels::{arith, bandwidth, stream};
+use std::ops::Deref;
 
 /// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
 /// makes it of a struct.
 pub trait Settings: Sized {
     /// The parameters, in the order in which they are documented.
-    const PARAMS: &'static [Param];
+    const LIST: &'static [Param];
+
+    /// The same for a [`Probe`](crate::probe::Probe), with the check that [`Settings::read`] is.
+    const PARAMS: Parameters = Parameters { list: Self::LIST, check: |_, point| Self::read(point).map(drop) };
 
     /// As they are planned and stand in the result.
     fn params(&self) -> Params;
@@ -30,22 +34,46 @@ pub trait Settings: Sized {
     }
 }
 
-/// The parameters of a point that has none.
-impl Settings for () {
-    const PARAMS: &'static [Param] = &[];
+/// The parameters of a probe: those of the type of its points.
+pub struct Parameters {
+    list: &'static [Param],
+    check: fn(&[Param], &Point) -> Result<()>,
+}
 
-    fn params(&self) -> Params {
-        Params::new()
+impl Parameters {
+    /// Those of points that are no type yet.
+    pub const fn named(list: &'static [Param]) -> Parameters {
+        Parameters { list, check: check_values }
     }
 
-    fn from_params(_: &Params) -> Option<()> {
-        Some(())
+    /// Whether the type can read this point: a worker measures nothing else, so that no word it does
+    /// not know stands for one that it does.
+    ///
+    /// # Errors
+    /// A parameter is missing, unknown, or has another value than it may have.
+    pub fn check(&self, point: &Point) -> Result<()> {
+        (self.check)(self.list, point)
     }
+}
+
+/// Whether parameters have values that they may have. Others belong to a transport, which checks them.
+fn check_values(list: &[Param], point: &Point) -> Result<()> {
+    for param in list {
+        let Some(value) = point.params.get(param.name) else { continue };
+        let valid = match (param.kind, value) {
+            (Kind::Stated, _) => true,
+            (Kind::Choice(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
+            (Kind::Size | Kind::Number | Kind::Time, ParamValue::Number(_)) => true,
+            _ => false,
+        };
+        ensure!(valid, "{} cannot be measured with {} {value}", point.probe, param.name);
+    }
+    Ok(())
 }
 
 /// Parameters by name, of probes whose points are no type yet.
 impl Settings for Params {
-    const PARAMS: &'static [Param] = &[];
+    const LIST: &'static [Param] = &[];
 
     fn params(&self) -> Params {
         self.clone()
@@ -53,6 +81,27 @@ impl Settings for Params {
 
     fn from_params(params: &Params) -> Option<Params> {
         Some(params.clone())
+    }
+}
+
+impl Deref for Parameters {
+    type Target = [Param];
+
+    fn deref(&self) -> &[Param] {
+        self.list
+    }
+}
+
+/// The parameters of a point that has none.
+impl Settings for () {
+    const LIST: &'static [Param] = &[];
+
+    fn params(&self) -> Params {
+        Params::new()
+    }
+
+    fn from_params(_: &Params) -> Option<()> {
+        Some(())
     }
 }
 
@@ -230,7 +279,7 @@ macro_rules! settings {
         }
 
         impl $crate::settings::Settings for $name {
-            const PARAMS: &'static [$crate::probe::Param] = {
+            const LIST: &'static [$crate::probe::Param] = {
                 const OWN: &[$crate::probe::Param] = &[$($crate::probe::Param {
                     name: $crate::settings!(@name $field $($named)?),
                     help: concat!($($help),+).trim_ascii_start(),
@@ -238,8 +287,8 @@ macro_rules! settings {
                     axis: $crate::settings!(@axis $($axis)?),
                 }),+];
                 const PARTS: &[&[$crate::probe::Param]] =
-                    &[OWN $(, <$more as $crate::settings::Settings>::PARAMS)?];
-                &$crate::settings::joined::<{ OWN.len() $(+ <$more as $crate::settings::Settings>::PARAMS.len())? }>(PARTS)
+                    &[OWN $(, <$more as $crate::settings::Settings>::LIST)?];
+                &$crate::settings::joined::<{ OWN.len() $(+ <$more as $crate::settings::Settings>::LIST.len())? }>(PARTS)
             };
 
             fn params(&self) -> latscope_core::plan::Params {

@@ -213,7 +213,7 @@ mod tests {
                 for probe in REGISTRY.known() {
                     let points = (probe.plan)(&input, &machine).into_iter();
                     wrong.extend(
-                        points.filter_map(|point| probe.check(&point.params).err()).map(|e| e.to_string()),
+                        points.filter_map(|point| probe.params.check(&point).err()).map(|e| e.to_string()),
                     );
                 }
             }
@@ -221,8 +221,14 @@ mod tests {
         wrong.sort();
         wrong.dedup();
         assert_eq!(wrong, [""; 0]);
-        let check = |name: &str, value: ParamValue| sync::PROBES[1].check(&[(name.to_owned(), value)].into());
-        assert!(check("mode", "read".into()).is_ok() && check("other", 1.into()).is_ok());
+        let rwlock = sync::PROBES[1];
+        let point = (rwlock.plan)(&latscope_engine::harness::input(), &machine).remove(0);
+        let check = |name: &str, value: ParamValue| {
+            let mut point = point.clone();
+            point.params.insert(name.to_owned(), value);
+            rwlock.params.check(&point)
+        };
+        assert!(check("mode", "read".into()).is_ok() && check("other", 1.into()).is_err());
         assert!(check("mode", "reed".into()).is_err() && check("mode", 1.into()).is_err());
     }
 
@@ -231,7 +237,7 @@ mod tests {
         let machine = latscope_engine::harness::machine();
         let mut wrong = Vec::new();
         for family in FAMILIES {
-            for param in family.probes.iter().flat_map(|probe| probe.params) {
+            for param in family.probes.iter().flat_map(|probe| probe.params.iter()) {
                 let Kind::Choice(words) = param.kind else { continue };
                 for word in words {
                     let mut input = latscope_engine::harness::input();
@@ -243,7 +249,7 @@ mod tests {
                         free: 1 << 40,
                     }];
                     let points = family.probes.iter().flat_map(|probe| (probe.plan)(&input, &machine));
-                    let refused = |point: Point| REGISTRY.find(&point.probe)?.check(&point.params).err();
+                    let refused = |point: Point| REGISTRY.find(&point.probe)?.params.check(&point).err();
                     wrong.extend(points.filter_map(refused).map(|error| error.to_string()));
                 }
             }
@@ -274,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_time_and_a_size_stand_with_their_unit_beside_other_parameters() {
-        for param in all().flat_map(|probe| probe.params) {
+        for param in all().flat_map(|probe| probe.params.iter()) {
             let written = latscope_core::events::written(param.name, &1000.into(), &Default::default());
             let unit = match param.kind {
                 Kind::Time => "µs",
@@ -294,7 +300,7 @@ mod tests {
             assert!(FAMILIES.iter().any(|f| f.name == probe.family()), "{}", probe.id);
             assert!(probe.timed.ends_with('.') && probe.timed.len() > 20, "{}: timed", probe.id);
             assert!(!probe.source.is_empty() && !probe.title.is_empty(), "{}", probe.id);
-            for param in probe.params {
+            for param in probe.params.iter() {
                 assert!(!param.help.is_empty(), "{}: {}", probe.id, param.name);
             }
         }

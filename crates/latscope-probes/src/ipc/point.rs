@@ -104,7 +104,7 @@ impl Caller {
 }
 
 impl Settings for Row {
-    const PARAMS: &'static [Param] = &[
+    const LIST: &'static [Param] = &[
         Param::stated("transport", "What carries the transactions.", true),
         Param::stated("mode", "latency, throughput, one-way, or ping.", false),
         Param::stated("caller", "Policy of the calling thread: other or fifo.", false),

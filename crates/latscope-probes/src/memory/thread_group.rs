@@ -157,7 +157,7 @@ pub(crate) fn regions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cpus, Experiment, PlanInput, Probe};
+    use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
     use latscope_core::machine::Machine;
     use latscope_core::plan::{Point, Policy};
     use latscope_core::report::Semantics;
@@ -171,7 +171,7 @@ mod tests {
         timed: "Nothing.",
         times: Semantics::Operation,
         source: "this test",
-        params: &[],
+        params: <()>::PARAMS,
         experiment: &EXPERIMENT,
         revision: 1,
         plan: |_: &PlanInput, _: &Machine| -> Vec<Point> { vec![PROBE.point((), "team", false)] },

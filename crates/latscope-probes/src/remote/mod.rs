@@ -12,6 +12,7 @@ mod tally;
 mod testing;
 
 use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
+use latscope_bench::settings::Parameters;
 use latscope_core::plan::{Periodic, Policy, Step};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
@@ -77,5 +78,6 @@ const fn probe(
     plan: fn(&PlanInput, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
+    let params = Parameters::named(params);
     Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, revision: 1, plan }
 }

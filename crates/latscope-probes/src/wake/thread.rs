@@ -111,7 +111,7 @@ impl Policy {
 }
 
 impl Settings for Thread {
-    const PARAMS: &'static [Param] = &[
+    const LIST: &'static [Param] = &[
         Param::stated("interval", "Time from one activation to the next, ns.", false),
         Param::stated("cpu", "CPU of the measuring thread, or `any`; `all` is their sum.", true),
         Param::stated("thread", "Number of the measuring thread.", true),

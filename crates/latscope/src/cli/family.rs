@@ -184,7 +184,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
-    if request.input.gave("threads") {
+    if request.input.values.contains_key("threads") {
         measure::check_threads(&plan)?;
     }
     Ok(plan)

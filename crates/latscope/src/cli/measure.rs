@@ -4,9 +4,10 @@ use super::options::RunArguments;
 use super::output::{self, Output};
 use super::{Exit, criteria};
 use anyhow::{Result, bail, ensure};
+use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Plan, Step};
+use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Report, Support, Warning};
 use latscope_core::units::{counted, format_count};
 use latscope_engine::observers::{Event, Observer, Progress};
@@ -158,12 +159,13 @@ const A_CPU_EACH: [&str; 4] = ["sync.atomic", "memory.bandwidth", "memory.stream
 /// # Errors
 /// Every point takes more CPUs than there are.
 pub fn check_threads(plan: &Plan) -> Result<()> {
+    let threads = |point: &Point| settings::get::<u64>(&point.params, "threads").unwrap_or(0);
     let mut refused = None;
     for (step, point) in plan.steps.iter().flat_map(|step| step.points.iter().map(move |point| (step, point)))
     {
         // Those that are a load run beside the thread that measures.
         let most = step.cpus.len() - usize::from(point.probe == "memory.loaded");
-        if !A_CPU_EACH.contains(&point.probe.as_str()) || point.number("threads") <= most as u64 {
+        if !A_CPU_EACH.contains(&point.probe.as_str()) || threads(point) <= most as u64 {
             return Ok(());
         }
         refused.get_or_insert((step, point, most));
@@ -171,7 +173,7 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
     let Some((step, point, most)) = refused else { return Ok(()) };
     bail!(
         "--threads {}: {} takes a CPU for each, and this run may use {}: choose at most {most}, or allow more CPUs (--cpus, taskset)",
-        point.number("threads"),
+        threads(point),
         point.probe,
         counted(step.cpus.len() as u64, "CPU")
     )

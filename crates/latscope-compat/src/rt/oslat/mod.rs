@@ -246,8 +246,8 @@ mod tests {
     fn a_loop_on_each_cpu_for_the_time_asked_for() {
         let plan = planned("-D 5 -c 1,3 -b 8 -f 7");
         let step = &plan.steps[0];
-        let seen: Vec<_> = step.points.iter().map(|p| (p.number("cpu"), p.number("priority"))).collect();
-        assert_eq!((plan.steps.len(), seen), (1, vec![(1, 7), (3, 7)]));
+        let seen: Vec<_> = step.points.iter().map(|p| [&p.params["cpu"], &p.params["priority"]]).collect();
+        assert_eq!((plan.steps.len(), seen), (1, vec![[&1.into(), &7.into()], [&3.into(), &7.into()]]));
         assert_eq!(step.stop.limit_ns, 5_000_000_000);
         let rules = step.periodic.as_ref().unwrap();
         assert_eq!((rules.linear, rules.threshold), (Some(Linear { buckets: 8, tick_ns: 1000 }), None));
