@@ -1,7 +1,7 @@
 //! What a probe is, and what is asked of it.
 
 use crate::bench::Bench;
-use crate::settings::{Parameters, Settings, Word};
+use crate::settings::{Parameters, Settings};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{ParamValue, Point, Policy, Step, Stop};
 use latscope_core::report::Semantics;
@@ -155,15 +155,6 @@ impl PlanInput {
         let mut words = self.texts(name, default);
         words.retain(|word| known.contains(&word.as_str()));
         words
-    }
-
-    /// The user's values of a parameter that is one of `W`'s words, or the default ones. A
-    /// parameter that several probes of a family have may take words that others know.
-    pub fn words<W: Word>(&self, name: &str, default: &[W]) -> Vec<W> {
-        match self.values.get(name) {
-            None => default.to_vec(),
-            Some(values) => values.iter().filter_map(|value| W::named(&value.to_string())).collect(),
-        }
     }
 
     /// Whether the user gave values for a parameter.
