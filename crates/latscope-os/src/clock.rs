@@ -61,13 +61,14 @@ pub fn monotonic_raw_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to; the clock exists since Linux 2.6.28.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &mut time) };
-    nanoseconds(time)
+    nanoseconds(time.tv_sec, time.tv_nsec)
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds: the clock of timers and of trace events.
 #[inline]
 pub fn monotonic_ns() -> u64 {
-    nanoseconds(rustix_time(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic)))
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    nanoseconds(time.tv_sec, time.tv_nsec)
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds by a real system call, past the vDSO
@@ -80,16 +81,12 @@ pub fn monotonic_ns_by_syscall() -> std::io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to, of the layout that the 64-bit system call has.
     check(unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &mut time) })?;
-    Ok(nanoseconds(time))
-}
-
-fn rustix_time(time: rustix::time::Timespec) -> libc::timespec {
-    libc::timespec { tv_sec: time.tv_sec as _, tv_nsec: time.tv_nsec as _ }
+    Ok(nanoseconds(time.tv_sec, time.tv_nsec))
 }
 
 #[inline]
-fn nanoseconds(time: libc::timespec) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+pub(crate) fn nanoseconds(seconds: impl Into<i64>, nanoseconds: impl Into<i64>) -> u64 {
+    seconds.into() as u64 * 1_000_000_000 + nanoseconds.into() as u64
 }
 
 #[cfg(target_arch = "x86_64")]

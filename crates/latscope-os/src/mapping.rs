@@ -13,7 +13,6 @@ use std::ptr::{NonNull, null_mut};
 pub(crate) struct Mapping {
     /// Where it begins: at a page.
     pub start: NonNull<u8>,
-    /// Bytes.
     pub length: usize,
 }
 

@@ -2,14 +2,11 @@
 //! every page of them present (mmap(2), madvise(2)).
 
 use crate::mapping::Mapping;
+use crate::page::{HUGE_PAGE, page_size};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mprotect};
 use std::fmt;
 use std::ptr::NonNull;
-
-/// The size of a huge page as asked for here: 2 MiB, the one behind a page
-/// middle directory entry on x86-64 and on arm64 with base pages of 4 KiB.
-pub const HUGE: usize = 2 << 20;
 
 /// Which pages a region is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,8 +79,8 @@ impl Region {
     /// is touched, so that the out-of-memory killer is not called), or the kernel refuses.
     pub fn new(bytes: usize, pages: Pages) -> Result<Region, Error> {
         let page = match pages {
-            Pages::Base => rustix::param::page_size(),
-            Pages::Huge => HUGE,
+            Pages::Base => page_size(),
+            Pages::Huge => HUGE_PAGE,
         };
         let rounded = bytes.checked_next_multiple_of(page).filter(|b| *b > 0 && *b < isize::MAX as usize / 2);
         let rounded = rounded.ok_or(Error::Size(bytes))?;
@@ -136,7 +133,7 @@ impl Region {
 
     /// Writes to every page: a page only read would be the one page of zeroes.
     fn touch(&mut self) {
-        let step = rustix::param::page_size() / size_of::<u64>();
+        let step = page_size() / size_of::<u64>();
         for (page, words) in (1..).zip(self.words().chunks_mut(step)) {
             words[0] = page;
         }
@@ -238,10 +235,10 @@ mod tests {
     fn a_region_is_whole_pages_all_present_and_writable() {
         for pages in [Pages::Base, Pages::Huge] {
             let mut region = Region::new(3 << 20, pages).unwrap();
-            let page = if pages == Pages::Huge { HUGE } else { rustix::param::page_size() };
+            let page = if pages == Pages::Huge { HUGE_PAGE } else { page_size() };
             assert!(region.bytes() >= 3 << 20 && region.bytes().is_multiple_of(page), "{pages:?}");
             assert_eq!(region.words().as_ptr() as usize % page, 0, "{pages:?}");
-            let step = rustix::param::page_size() / 8;
+            let step = page_size() / 8;
             let first: Vec<u64> = region.words().iter().step_by(step).copied().collect();
             assert_eq!(first, (1..=first.len() as u64).collect::<Vec<_>>());
             region.links().fill(7);

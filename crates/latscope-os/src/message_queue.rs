@@ -27,7 +27,6 @@ pub enum Blocking {
     No,
 }
 
-/// An instant that is past.
 static PAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 impl Blocking {

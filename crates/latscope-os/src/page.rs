@@ -143,7 +143,6 @@ impl Mapping {
         Ok(whole)
     }
 
-    /// Where it starts.
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.memory.start.as_ptr()
     }

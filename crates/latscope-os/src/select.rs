@@ -14,7 +14,6 @@ const BITS: usize = usize::BITS as usize;
 /// Descriptors to ask about, as select wants them: a bit for each.
 #[derive(Debug, Clone)]
 pub struct Descriptors<'a> {
-    /// The bits asked for.
     wanted: Vec<usize>,
     /// The bits given to the kernel, which overwrites them with its answer.
     answer: Vec<usize>,

@@ -51,7 +51,6 @@ pub(crate) fn is_readable(descriptor: &impl AsFd, timeout: Duration) -> io::Resu
     Ok(poll(&mut descriptors, Some(&timeout))? > 0)
 }
 
-/// The set of these signals.
 pub(crate) fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
     // SAFETY: sigset_t is plain data; the calls only write to `set`.
     unsafe {

@@ -1,5 +1,6 @@
 //! What a thread or process consumed, to tell whether anything else ran.
 
+use crate::clock::nanoseconds;
 use crate::syscall::{check, check_number};
 use rustix::time::{ClockId, clock_gettime};
 use std::io;
@@ -25,12 +26,12 @@ pub fn cpu_ns_of(process: u32) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to.
     check(unsafe { libc::clock_gettime(clock, &mut time) })?;
-    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    Ok(nanoseconds(time.tv_sec, time.tv_nsec))
 }
 
 fn cpu_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    nanoseconds(time.tv_sec, time.tv_nsec)
 }
 
 /// Context switches and page faults, as getrusage(2) counts them.
@@ -59,7 +60,7 @@ pub fn process_counts() -> Counts {
 /// CPU time of this process and of its children that have ended and were
 /// waited for, with theirs, ns; to the microsecond.
 pub fn process_and_ended_children_cpu_ns() -> u64 {
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+    let ns = |time: libc::timeval| nanoseconds(time.tv_sec, time.tv_usec * 1_000);
     let used = |usage: libc::rusage| ns(usage.ru_utime) + ns(usage.ru_stime);
     used(rusage(libc::RUSAGE_SELF)) + used(rusage(libc::RUSAGE_CHILDREN))
 }

@@ -11,7 +11,6 @@ pub const PROTOCOL: i32 = 8;
 /// `repr(C)`, made of integers only, without padding: every pattern of bytes is
 /// a value, and every value is its bytes.
 pub(super) unsafe trait Plain: Copy {
-    /// Its bytes.
     fn bytes(&self) -> &[u8] {
         // SAFETY: `Self` has no padding, so all of its bytes are initialised.
         unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
@@ -197,7 +196,6 @@ pub(super) const BC_TRANSACTION_SG: u32 = command(17, size_of::<Transaction>() +
 pub(super) const BC_REPLY_SG: u32 = command(18, size_of::<Transaction>() + 8);
 
 pub(super) const BR_ERROR: u32 = returned(0, 4);
-pub(super) const BR_OK: u32 = returned(1, 0);
 pub(super) const BR_TRANSACTION: u32 = returned(2, size_of::<Transaction>());
 pub(super) const BR_TRANSACTION_SEC_CTX: u32 = returned(2, size_of::<Transaction>() + 8);
 pub(super) const BR_REPLY: u32 = returned(3, size_of::<Transaction>());
@@ -207,8 +205,8 @@ pub(super) const BR_INCREFS: u32 = returned(7, 16);
 pub(super) const BR_ACQUIRE: u32 = returned(8, 16);
 pub(super) const BR_RELEASE: u32 = returned(9, 16);
 pub(super) const BR_DECREFS: u32 = returned(10, 16);
+#[cfg(test)]
 pub(super) const BR_NOOP: u32 = returned(12, 0);
-pub(super) const BR_SPAWN_LOOPER: u32 = returned(13, 0);
 pub(super) const BR_DEAD_BINDER: u32 = returned(15, 8);
 pub(super) const BR_CLEAR_DEATH_NOTIFICATION_DONE: u32 = returned(16, 8);
 pub(super) const BR_FAILED_REPLY: u32 = returned(17, 0);

@@ -63,8 +63,8 @@ fn parse(code: u32, given: &[u8]) -> Option<Raw> {
         BR_DEAD_BINDER => Raw::DeadBinder(word(0)?),
         BR_CLEAR_DEATH_NOTIFICATION_DONE => Raw::DeathCleared(word(0)?),
         BR_ERROR => Raw::Error(i32::from_ne_bytes(given.get(..4)?.try_into().ok()?)),
-        BR_NOOP | BR_OK | BR_SPAWN_LOOPER => Raw::Nothing(code),
-        other => Raw::Nothing(other),
+        // BR_NOOP and others that ask for nothing.
+        _ => Raw::Nothing(code),
     })
 }
 

@@ -89,18 +89,13 @@ impl<'a> ChaseMap<'a> {
         let mut random = Random::new(seed);
         let mut windows: Vec<usize> = (0..length.div_ceil(per_window)).collect();
         random.shuffle(&mut windows);
-        let mut inside: Vec<usize> = Vec::with_capacity(per_window.min(length));
-        let mut path = Path::new(memory);
-        for window in windows {
+        let order = windows.into_iter().flat_map(|window| {
             let first = window * per_window;
-            inside.clear();
-            inside.extend(first..length.min(first + per_window));
+            let mut inside: Vec<usize> = (first..length.min(first + per_window)).collect();
             random.shuffle(&mut inside);
-            for &element in &inside {
-                path.visit(element * step);
-            }
-        }
-        let start = path.close();
+            inside.into_iter().map(|element| element * step)
+        });
+        let start = write_cycle(memory, order);
         Self::new(memory, start, length, length * line)
     }
 
@@ -124,11 +119,7 @@ impl<'a> ChaseMap<'a> {
         assert!(length > 0, "the region is smaller than one page of {page_bytes} bytes");
         let mut pages: Vec<usize> = (0..length).collect();
         Random::new(seed).shuffle(&mut pages);
-        let mut path = Path::new(memory);
-        for page in pages {
-            path.visit(page * per_page + page % lines * step);
-        }
-        let start = path.close();
+        let start = write_cycle(memory, pages.into_iter().map(|page| page * per_page + page % lines * step));
         Self::new(memory, start, length, length * page_bytes)
     }
 
@@ -144,11 +135,7 @@ impl<'a> ChaseMap<'a> {
         let step = words(stride_bytes);
         let length = memory.len() / step;
         assert!(length > 0, "the region is smaller than one stride of {stride_bytes} bytes");
-        let mut path = Path::new(memory);
-        for element in 0..length {
-            path.visit(element * step);
-        }
-        let start = path.close();
+        let start = write_cycle(memory, (0..length).map(|element| element * step));
         Self::new(memory, start, length, length * stride_bytes)
     }
 
@@ -262,35 +249,18 @@ impl Chains<'_> {
     }
 }
 
-/// Writes a cycle in the order of visits.
-struct Path<'m> {
-    memory: &'m mut [usize],
-    base: usize,
-    first: Option<usize>,
-    last: usize,
-}
-
-impl<'m> Path<'m> {
-    fn new(memory: &'m mut [usize]) -> Self {
-        let base = address(memory);
-        Self { memory, base, first: None, last: 0 }
+/// Writes a cycle through these words in their order, and returns the first of them.
+fn write_cycle(memory: &mut [usize], order: impl IntoIterator<Item = usize>) -> usize {
+    let base = address(memory);
+    let mut order = order.into_iter();
+    let first = order.next().unwrap_or(0);
+    let mut last = first;
+    for word in order {
+        memory[last] = base + word * WORD;
+        last = word;
     }
-
-    fn visit(&mut self, word: usize) {
-        if self.first.is_none() {
-            self.first = Some(word);
-        } else {
-            self.memory[self.last] = self.base + word * WORD;
-        }
-        self.last = word;
-    }
-
-    /// Leads back to the first visit, and returns it.
-    fn close(self) -> usize {
-        let first = self.first.unwrap_or(0);
-        self.memory[self.last] = self.base + first * WORD;
-        first
-    }
+    memory[last] = base + first * WORD;
+    first
 }
 
 fn address(memory: &[usize]) -> usize {
