@@ -42,28 +42,20 @@ pub fn run(kind: Atomic, word: &AtomicU64, n: u64) -> u64 {
     if turns == 0 {
         return 0;
     }
-    let failures = match kind {
-        Atomic::FetchAdd => latscope_kernel_atomic_fetch_add(word, turns),
-        Atomic::CompareExchange => latscope_kernel_atomic_compare_exchange(word, turns),
-        Atomic::CompareExchangeLoop => latscope_kernel_atomic_compare_exchange_loop(word, turns),
-        Atomic::Swap => latscope_kernel_atomic_swap(word, turns),
-        Atomic::StoreSeqCst => latscope_kernel_atomic_store(word, turns),
-        Atomic::Fence => latscope_kernel_atomic_fence(word, turns),
-        Atomic::Load => latscope_kernel_atomic_load(word, turns),
-    };
+    let failures = kernel(kind)(word, turns);
     turns * UNROLL - failures
 }
 
-/// Defines a kernel over `turns` > 0 turns, which returns how many operations failed, with the body of one
-/// operation for each architecture.
+/// The kernel over `turns` > 0 turns, which returns how many operations failed, with the lines of one operation for
+/// each architecture.
 ///
 /// `{word}` is the address; `{one}` is 1; `{value}` and `{next}` start as 0 and are free to use. On x86-64 `rax` is
 /// free and starts as what is in the word, on AArch64 `{value}` does, and `{seen}` is free. `{failed}` counts.
 macro_rules! kernel {
-    ($name:ident, x86_64: $x86:literal, aarch64: $arm:literal, $operation:expr) => {
-        #[unsafe(no_mangle)]
+    ($name:literal $x86:literal $arm:literal $operation:expr) => {{
+        #[unsafe(export_name = concat!("latscope_kernel_atomic_", $name))]
         #[inline(never)]
-        fn $name(word: &AtomicU64, turns: u64) -> u64 {
+        fn kernel(word: &AtomicU64, turns: u64) -> u64 {
             #[cfg(target_arch = "aarch64")]
             if !std::arch::is_aarch64_feature_detected!("lse") {
                 return portable(word, turns, $operation);
@@ -99,7 +91,79 @@ macro_rules! kernel {
             #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
             portable(word, turns, $operation)
         }
+        kernel
+    }};
+}
+
+macro_rules! kernels {
+    ($($kind:ident $name:literal $x86:literal $arm:literal $operation:expr;)+) => {
+        fn kernel(kind: Atomic) -> fn(&AtomicU64, u64) -> u64 {
+            match kind {
+                $(Atomic::$kind => kernel!($name $x86 $arm $operation),)+
+            }
+        }
     };
+}
+
+// An operation, its name, its lines for x86-64 and for AArch64, and the operation of the standard library.
+kernels! {
+    FetchAdd "fetch_add"
+        "mov {value:e}, 1\nlock xadd [{word}], {value}" "ldaddal {one}, {value}, [{word}]"
+        |word, _| Ok(word.fetch_add(1, SeqCst));
+    // On x86-64 rax is what is expected; a failure puts there what was seen, after a success the next is expected.
+    CompareExchange "compare_exchange"
+        "lea {next}, [rax + 1]
+        lock cmpxchg [{word}], {next}
+        setne {value:l}
+        cmove rax, {next}
+        movzx {value:e}, {value:l}
+        add {failed}, {value}"
+        "add {next}, {value}, #1
+        mov {seen}, {value}
+        casal {seen}, {next}, [{word}]
+        cmp {seen}, {value}
+        cinc {failed}, {failed}, ne
+        csel {value}, {next}, {seen}, eq"
+        |word, expected| {
+            let exchanged = word.compare_exchange(expected, expected.wrapping_add(1), SeqCst, SeqCst);
+            exchanged.map(|seen| seen.wrapping_add(1))
+        };
+    CompareExchangeLoop "compare_exchange_loop"
+        "3: lea {next}, [rax + 1]
+        lock cmpxchg [{word}], {next}
+        jne 3b
+        mov rax, {next}"
+        "3: add {next}, {value}, #1
+        mov {seen}, {value}
+        casal {seen}, {next}, [{word}]
+        cmp {seen}, {value}
+        mov {value}, {seen}
+        b.ne 3b
+        mov {value}, {next}"
+        |word, expected| {
+            let mut expected = expected;
+            while let Err(seen) = word.compare_exchange_weak(expected, expected.wrapping_add(1), SeqCst, SeqCst) {
+                expected = seen;
+            }
+            Ok(expected.wrapping_add(1))
+        };
+    Swap "swap"
+        "xchg [{word}], {value}" "swpal {value}, {value}, [{word}]"
+        |word, value| Ok(word.swap(value, SeqCst));
+    StoreSeqCst "store"
+        "mov {value}, {one}\nxchg [{word}], {value}" "stlr {one}, [{word}]"
+        |word, value| {
+            word.store(value, SeqCst);
+            Ok(value)
+        };
+    Fence "fence"
+        "mov [{word}], {one}\nmfence" "str {one}, [{word}]\ndmb ish"
+        |word, value| {
+            word.store(value, Relaxed);
+            std::sync::atomic::fence(SeqCst);
+            Ok(value)
+        };
+    Load "load" "mov {value}, [{word}]" "ldar {value}, [{word}]" |word, _| Ok(word.load(SeqCst));
 }
 
 /// Runs the operations of the standard library; each is handed the value that the one before returned.
@@ -116,88 +180,6 @@ fn portable(word: &AtomicU64, turns: u64, operation: fn(&AtomicU64, u64) -> Resu
     }
     failed
 }
-
-kernel!(
-    latscope_kernel_atomic_fetch_add,
-    x86_64: "mov {value:e}, 1\nlock xadd [{word}], {value}",
-    aarch64: "ldaddal {one}, {value}, [{word}]",
-    |word, _| Ok(word.fetch_add(1, SeqCst))
-);
-
-// On x86-64 rax is what is expected; a failure puts there what was seen, after a success the next is expected.
-kernel!(
-    latscope_kernel_atomic_compare_exchange,
-    x86_64: "lea {next}, [rax + 1]
-        lock cmpxchg [{word}], {next}
-        setne {value:l}
-        cmove rax, {next}
-        movzx {value:e}, {value:l}
-        add {failed}, {value}",
-    aarch64: "add {next}, {value}, #1
-        mov {seen}, {value}
-        casal {seen}, {next}, [{word}]
-        cmp {seen}, {value}
-        cinc {failed}, {failed}, ne
-        csel {value}, {next}, {seen}, eq",
-    |word, expected| word.compare_exchange(expected, expected.wrapping_add(1), SeqCst, SeqCst).map(|seen| seen.wrapping_add(1))
-);
-
-kernel!(
-    latscope_kernel_atomic_compare_exchange_loop,
-    x86_64: "3: lea {next}, [rax + 1]
-        lock cmpxchg [{word}], {next}
-        jne 3b
-        mov rax, {next}",
-    aarch64: "3: add {next}, {value}, #1
-        mov {seen}, {value}
-        casal {seen}, {next}, [{word}]
-        cmp {seen}, {value}
-        mov {value}, {seen}
-        b.ne 3b
-        mov {value}, {next}",
-    |word, expected| {
-        let mut expected = expected;
-        while let Err(seen) = word.compare_exchange_weak(expected, expected.wrapping_add(1), SeqCst, SeqCst) {
-            expected = seen;
-        }
-        Ok(expected.wrapping_add(1))
-    }
-);
-
-kernel!(
-    latscope_kernel_atomic_swap,
-    x86_64: "xchg [{word}], {value}",
-    aarch64: "swpal {value}, {value}, [{word}]",
-    |word, value| Ok(word.swap(value, SeqCst))
-);
-
-kernel!(
-    latscope_kernel_atomic_store,
-    x86_64: "mov {value}, {one}\nxchg [{word}], {value}",
-    aarch64: "stlr {one}, [{word}]",
-    |word, value| {
-        word.store(value, SeqCst);
-        Ok(value)
-    }
-);
-
-kernel!(
-    latscope_kernel_atomic_fence,
-    x86_64: "mov [{word}], {one}\nmfence",
-    aarch64: "str {one}, [{word}]\ndmb ish",
-    |word, value| {
-        word.store(value, Relaxed);
-        std::sync::atomic::fence(SeqCst);
-        Ok(value)
-    }
-);
-
-kernel!(
-    latscope_kernel_atomic_load,
-    x86_64: "mov {value}, [{word}]",
-    aarch64: "ldar {value}, [{word}]",
-    |word, _| Ok(word.load(SeqCst))
-);
 
 #[cfg(test)]
 mod tests {
