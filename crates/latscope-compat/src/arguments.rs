@@ -43,7 +43,7 @@ pub fn refuse<T>(text: impl Into<String>) -> Result<T, CallError> {
 
 /// The options and operands of a call.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct LmbenchOptions {
     /// `-P`: callers at the same time.
     pub parallelism: u64,
     /// `-W`: warm-up asked for, µs.
@@ -55,14 +55,14 @@ pub struct Options {
     letters: BTreeMap<char, Option<String>>,
 }
 
-impl Options {
+impl LmbenchOptions {
     /// Reads a call by a getopt(3) string such as `"tP:W:N:"`: letters, those
     /// with a value followed by a colon. `-P`, `-W` and `-N` are understood in
     /// all programs that list them.
     ///
     /// # Errors
     /// An unknown option, a missing value, a number that is none.
-    pub fn read(call: &Call, letters: &str) -> Result<Options, CallError> {
+    pub fn read(call: &Call, letters: &str) -> Result<LmbenchOptions, CallError> {
         if call.arguments.iter().any(|argument| argument.to_str().is_none()) {
             return refuse("an argument is not UTF-8");
         }
@@ -70,7 +70,8 @@ impl Options {
             letters.char_indices().filter_map(|(at, letter)| spec(letter, &letters[at..])).collect();
         let words =
             getopt(&specs.iter().collect::<Vec<_>>(), &call.arguments).map_err(|_| CallError::Usage)?;
-        let mut options = Options { parallelism: 1, operands: words.operands, ..Options::default() };
+        let mut options =
+            LmbenchOptions { parallelism: 1, operands: words.operands, ..LmbenchOptions::default() };
         for (index, value) in words.options {
             options.accept(specs[index].short.unwrap_or_default(), value)?;
         }
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn options_and_operands_are_told_apart() {
         let call = Call::new(["-P", "2", "-W5", "-tN", "7", "128", "64", "1k"]);
-        let options = Options::read(&call, "tP:W:N:").unwrap();
+        let options = LmbenchOptions::read(&call, "tP:W:N:").unwrap();
         assert_eq!((options.parallelism, options.warmup, options.repetitions), (2, 5, Some(7)));
         assert!(options.flag('t'));
         assert_eq!(options.operands, ["128", "64", "1k"]);
@@ -194,7 +195,7 @@ mod tests {
     fn what_the_old_program_rejects_is_a_usage_error() {
         for wrong in [&["-x"][..], &["-P", "0"], &["-P"], &["-P", "two"], &["-:"], &["--help"], &["-N", "x"]]
         {
-            let read = Options::read(&Call::new(wrong.iter().copied()), "P:W:N:");
+            let read = LmbenchOptions::read(&Call::new(wrong.iter().copied()), "P:W:N:");
             assert_eq!(read.err(), Some(CallError::Usage), "{wrong:?}");
         }
     }
@@ -202,14 +203,14 @@ mod tests {
     #[test]
     fn a_negative_or_zero_repetition_count_means_the_usual() {
         for usual in ["-1", "0"] {
-            let options = Options::read(&Call::new(["-N", usual]), "N:").unwrap();
+            let options = LmbenchOptions::read(&Call::new(["-N", usual]), "N:").unwrap();
             assert_eq!(options.repetitions, None, "{usual}");
         }
     }
 
     #[test]
     fn parallelism_that_is_not_covered_is_refused_in_words() {
-        let options = Options::read(&Call::new(["-P", "4"]), "P:").unwrap();
+        let options = LmbenchOptions::read(&Call::new(["-P", "4"]), "P:").unwrap();
         let refusal = options.one_caller("syscall.read").unwrap_err().to_string();
         assert!(refusal.contains("-P 4") && refusal.contains("latscope syscall --load"), "{refusal}");
     }
@@ -234,7 +235,7 @@ mod tests {
     proptest! {
         #[test]
         fn reading_never_panics(arguments in proptest::collection::vec("[-a-zA-Z0-9:=é ]{0,6}", 0..6)) {
-            let read = Options::read(&Call::new(arguments), "tCP:W:N:s:");
+            let read = LmbenchOptions::read(&Call::new(arguments), "tCP:W:N:s:");
             prop_assert!(read.is_err() || read.is_ok_and(|options| options.parallelism >= 1));
         }
 

@@ -1,6 +1,6 @@
 //! `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
 
-use super::arguments::{Call, CallError, Options, bytes, directory_of, refuse};
+use super::arguments::{Call, CallError, LmbenchOptions, bytes, directory_of, refuse};
 use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, bandwidth};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// # Errors
 /// More than one directory, a size that is none, `-P`.
 pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "s:n:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "s:n:P:W:N:")?;
     options.one_caller("file.create")?;
     let directory = match options.operands.as_slice() {
         [] => PathBuf::from("."),
@@ -59,7 +59,7 @@ fn files_per_second(
 /// # Errors
 /// Other operands, `-P`.
 pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:C")?;
+    let options = LmbenchOptions::read(call, "P:W:N:C")?;
     options.one_caller("file.read")?;
     let [size, what, file] = options.exactly()?;
     let mode = match what {
@@ -77,7 +77,7 @@ pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// `mmap_only`, other operands, `-P`.
 pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:C")?;
+    let options = LmbenchOptions::read(call, "P:W:N:C")?;
     options.one_caller("file.read-mmap")?;
     let [size, what, file] = options.exactly()?;
     match what {
@@ -93,7 +93,7 @@ pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
 }
 
 fn read_bandwidth(
-    options: &Options,
+    options: &LmbenchOptions,
     size: &str,
     file: &str,
     query: impl Fn(u64) -> PointQuery,

@@ -112,6 +112,18 @@ impl<O> Opt<O> {
     }
 }
 
+/// A part of what a call asks for that several programs share, with options that are read into it.
+macro_rules! part {
+    ($whole:ty, $field:ident: $part:ty) => {
+        impl AsMut<$part> for $whole {
+            fn as_mut(&mut self) -> &mut $part {
+                &mut self.$field
+            }
+        }
+    };
+}
+pub(crate) use part;
+
 /// Of an option that takes no value.
 pub(crate) const FLAG: (Takes, &str) = (Takes::Nothing, "");
 

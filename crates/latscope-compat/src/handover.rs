@@ -1,7 +1,7 @@
 //! `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`, `lat_sem`, `lat_ctx`,
 //! `bw_pipe`, `bw_unix`, `bw_tcp`.
 
-use super::arguments::{Call, CallError, Options, number, refuse};
+use super::arguments::{Call, CallError, LmbenchOptions, number, refuse};
 use super::job::{Job, PointQuery};
 use super::page::{megabytes_per_second, microseconds};
 
@@ -23,7 +23,7 @@ fn placement(call: &Call) -> Result<&'static str, CallError> {
 /// # Errors
 /// Operands, `-P`.
 pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     round_trip(&options, "sync.pipe", placement(call)?, "Pipe latency")
 }
@@ -33,7 +33,7 @@ pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// Operands, messages of another size than one byte, `-P`.
 pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "m:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "m:P:W:N:")?;
     let [] = options.exactly()?;
     match options.size('m', 1)? {
         1 => round_trip(&options, "sync.unix-stream", placement(call)?, "AF_UNIX sock stream latency"),
@@ -44,7 +44,7 @@ pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
 }
 
 fn round_trip(
-    options: &Options,
+    options: &LmbenchOptions,
     probe: &'static str,
     placement: &str,
     label: &'static str,
@@ -61,7 +61,7 @@ fn round_trip(
 /// # Errors
 /// Operands, `-P`.
 pub fn lat_fifo(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     between_processes(&options, call, "ipc.fifo", "Fifo latency".to_owned(), 1)
 }
@@ -71,7 +71,7 @@ pub fn lat_fifo(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// Another host, sizes that are none, `-P`.
 pub fn lat_tcp(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "sS:m:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "sS:m:P:W:N:")?;
     if options.flag('s') || options.flag('S') {
         return Ok(no_server(&options));
     }
@@ -86,7 +86,7 @@ pub fn lat_tcp(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// Another host, messages of less than 4 bytes, `-P`.
 pub fn lat_udp(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "sSm:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "sSm:P:W:N:")?;
     if options.flag('s') || options.flag('S') {
         return Ok(no_server(&options));
     }
@@ -104,7 +104,7 @@ const LEAST: u64 = 4;
 
 /// A round trip between two processes.
 fn between_processes(
-    options: &Options,
+    options: &LmbenchOptions,
     call: &Call,
     probe: &'static str,
     label: String,
@@ -135,7 +135,7 @@ fn loopback(host: &str) -> Result<(), CallError> {
 }
 
 /// What starts or stops a server is done at once.
-fn no_server(options: &Options) -> Job {
+fn no_server(options: &LmbenchOptions) -> Job {
     let mut job = Job::new(options, Vec::new(), |_, _| {});
     job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
     job
@@ -149,7 +149,7 @@ const SYSTEM_V: &str = "ipc.sysv-semaphore";
 /// # Errors
 /// Operands, `-P`.
 pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller(SYSTEM_V)?;
     let params = [("caller", "other".into()), ("placement", placement(call)?.into())];
@@ -165,7 +165,7 @@ pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// No numbers of processes of 2 to 2048, `-P`.
 pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "s:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "s:P:W:N:")?;
     options.one_caller("sync.ring")?;
     let kib = options.value('s').map_or(Some(0), number).ok_or(CallError::Usage)?;
     let counts: Vec<u64> = options
@@ -209,7 +209,7 @@ pub fn bw_unix(call: &Call) -> Result<Job, CallError> {
 }
 
 fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Result<Job, CallError> {
-    let options = Options::read(call, "m:M:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "m:M:P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller(probe)?;
     let size = options.size('m', 64 << 10)?;
@@ -231,7 +231,7 @@ const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop
 /// # Errors
 /// Another host, sizes that are none, `-P`.
 pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "sS:m:M:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "sS:m:M:P:W:N:")?;
     if options.flag('s') || options.flag('S') {
         return Ok(no_server(&options));
     }

@@ -1,7 +1,7 @@
 //! What a personality asks of the engine, and how it finds the answers in the
 //! report.
 
-use super::arguments::Options;
+use super::arguments::LmbenchOptions;
 use super::page::{self, NotMeasured, Page};
 use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::report::{Measurement, Report, Semantics, Support};
@@ -84,7 +84,7 @@ pub struct Job {
 impl Job {
     /// A job that measures `queries` and prints with `print`.
     pub fn new(
-        options: &Options,
+        options: &LmbenchOptions,
         queries: Vec<PointQuery>,
         print: impl Fn(&Figures<'_>, &mut Page) + Send + Sync + 'static,
     ) -> Job {

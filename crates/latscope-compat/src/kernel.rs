@@ -1,7 +1,7 @@
 //! `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`,
 //! `lat_mmap`.
 
-use super::arguments::{Call, CallError, Options, bytes, number, refuse};
+use super::arguments::{Call, CallError, LmbenchOptions, bytes, number, refuse};
 use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ struct Choice {
     query: fn() -> PointQuery,
 }
 
-fn chosen(options: &Options, word: &str, choices: &'static [Choice]) -> Result<Job, CallError> {
+fn chosen(options: &LmbenchOptions, word: &str, choices: &'static [Choice]) -> Result<Job, CallError> {
     let choice = choices.iter().find(|choice| choice.word == word).ok_or(CallError::Usage)?;
     let query = (choice.query)();
     options.one_caller(query.probe)?;
@@ -36,7 +36,7 @@ static SYSCALLS: &[Choice] = &[
 /// # Errors
 /// No or an unknown system call, `-P`.
 pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let (word, file) = match options.operands.as_slice() {
         [word] => (word, None),
         [word, file] => (word, Some(file)),
@@ -57,7 +57,7 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// No or an unknown word, `-P`.
 pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     options.one_caller("syscall.signal-deliver")?;
     // The file that LMbench maps for `prot` is a page of ours.
     let figure = match options.operands.as_slice() {
@@ -140,7 +140,7 @@ static PROCESSES: &[Choice] = &[
 /// # Errors
 /// No or an unknown word, `-P`.
 pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [word] = options.exactly()?;
     chosen(&options, word, PROCESSES)
 }
@@ -150,7 +150,7 @@ pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// `tcp`, no word, `-P`.
 pub fn lat_select(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:n:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:n:")?;
     let [word] = options.exactly()?;
     match word {
         "file" => {}
@@ -185,7 +185,7 @@ fn file_fault() -> PointQuery {
 /// # Errors
 /// Not one file, `-P`.
 pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:C")?;
+    let options = LmbenchOptions::read(call, "P:W:N:C")?;
     let [file] = options.exactly()?;
     options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
@@ -204,7 +204,7 @@ pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// No size and file, `-P`.
 pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "rP:W:N:C")?;
+    let options = LmbenchOptions::read(call, "rP:W:N:C")?;
     let [size, file] = options.exactly()?;
     let size = bytes(size).filter(|size| *size >= 4096).ok_or(CallError::Usage)?;
     options.one_caller("syscall.mmap")?;

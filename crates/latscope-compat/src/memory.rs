@@ -1,6 +1,6 @@
 //! `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
-use super::arguments::{Call, CallError, Options, bytes, number, refuse};
+use super::arguments::{Call, CallError, LmbenchOptions, bytes, number, refuse};
 use super::job::{Figures, Job, PointQuery};
 use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
 
@@ -13,7 +13,7 @@ const PAGE: u64 = 4096;
 /// # Errors
 /// No size in MiB, a stride that is none, `-P`.
 pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "tP:W:N:")?;
+    let options = LmbenchOptions::read(call, "tP:W:N:")?;
     options.one_caller("memory.latency")?;
     let (length, strides) = options.operands.split_first().ok_or(CallError::Usage)?;
     let length = number(length).filter(|mib| *mib > 0).ok_or(CallError::Usage)?;
@@ -112,7 +112,7 @@ impl Transfer {
 /// # Errors
 /// No size above 511 bytes, an unknown kind.
 pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let (size, what) = match options.operands.as_slice() {
         [size, what] => (size, what),
         [_, _, _] => {
@@ -146,7 +146,7 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// `-v 2`, a size of less than one element for each array.
 pub fn stream(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "v:M:P:W:N:")?;
+    let options = LmbenchOptions::read(call, "v:M:P:W:N:")?;
     match options.value('v').map_or(Some(1), number) {
         Some(1) => {}
         Some(2) => {
@@ -193,7 +193,7 @@ const CHAINS: [u64; 5] = [1, 2, 4, 8, 16];
 /// # Errors
 /// Operands, sizes that are none, `-P`.
 pub fn par_mem(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "L:M:W:N:")?;
+    let options = LmbenchOptions::read(call, "L:M:W:N:")?;
     let [] = options.exactly()?;
     let line = options.size('L', 64)?;
     let longest = options.size('M', 64 * MIB)?;
@@ -235,7 +235,7 @@ const TLB_RATIO: f64 = 1.15;
 /// # Errors
 /// Operands, sizes that are none, another line size than 64.
 pub fn tlb(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "cL:M:W:N:")?;
+    let options = LmbenchOptions::read(call, "cL:M:W:N:")?;
     let [] = options.exactly()?;
     if options.size('L', 64)? != 64 {
         return refuse("-L is not covered: memory.tlb visits one 64-byte line of each page");

@@ -1,6 +1,6 @@
 //! `lat_ops`, `par_ops`, `mhz`.
 
-use super::arguments::{Call, CallError, Options};
+use super::arguments::{Call, CallError, LmbenchOptions};
 use super::job::{Job, PointQuery};
 use super::page::nanoseconds;
 
@@ -38,7 +38,7 @@ fn query(probe: &'static str, kind: &str, mode: &str) -> PointQuery {
 /// # Errors
 /// Operands, `-P`.
 pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller("cpu.add")?;
     let queries = operations().map(|(_, probe, kind)| query(probe, kind, "latency")).collect();
@@ -55,7 +55,7 @@ pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// Operands, `-P`.
 pub fn par_ops(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "P:W:N:")?;
+    let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
     options.one_caller("cpu.add")?;
     let queries = operations()
@@ -77,7 +77,7 @@ pub fn par_ops(call: &Call) -> Result<Job, CallError> {
 /// # Errors
 /// Operands.
 pub fn mhz(call: &Call) -> Result<Job, CallError> {
-    let options = Options::read(call, "cd")?;
+    let options = LmbenchOptions::read(call, "cd")?;
     let [] = options.exactly()?;
     let cycle = PointQuery::new("cpu.cycle", []);
     let only_cycle = options.flag('c');

@@ -1,9 +1,11 @@
 //! `mica_main`: pings to a client operating system, or a terminal that leads to it.
 
-use super::super::rt::{Refusal, environment};
 use super::pings::{Message, Pinger};
-use super::{Lines, Pings, note, settle, signals, text, times};
-use crate::getopt::{self, FLAG, Given, Opt, put, value};
+use super::{Pings, signals, text, times};
+use crate::getopt::{self, FLAG, Given, Opt, part, put, value};
+use crate::rt::console::Voice;
+use crate::rt::options::Suite;
+use crate::rt::{Refusal, environment};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
@@ -16,12 +18,11 @@ use latscope_rpmsg::echo::Service;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Its name.
-pub const NAME: &str = "mica_main";
+const VOICE: Voice<MicaMainOptions> = Voice { name: "mica_main", suite: Suite::Mcs, table: SPECS };
 
 /// Its options.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<Options>] = &[
+pub static SPECS: &[Opt<MicaMainOptions>] = &[
     Opt::new(Some('c'), "cpu", value("CPU"), "CPU of the client", cpu),
     Opt::new(Some('t'), "target", value("IMAGE"), "its image, on a board", |o, given| o.told("mcs-image", given)),
     Opt::new(Some('a'), "address", value("ADDRESS"), "where the image goes, hexadecimal, on a board",
@@ -65,7 +66,7 @@ impl Task {
 
 /// What a call asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct MicaMainOptions {
     /// The tasks: of a call that is carried out, one.
     pub tasks: Vec<Task>,
     /// The pings.
@@ -76,19 +77,15 @@ pub struct Options {
     pub board: Vec<(&'static str, String)>,
 }
 
-impl AsMut<Pings> for Options {
-    fn as_mut(&mut self) -> &mut Pings {
-        &mut self.pings
-    }
-}
+part!(MicaMainOptions, pings: Pings);
 
-impl Options {
+impl MicaMainOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        let mut options = Options::default();
+    pub fn read(arguments: &[OsString]) -> Result<MicaMainOptions, Refusal> {
+        let mut options = MicaMainOptions::default();
         let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
         if let Some(operand) = operands.first() {
             return Err(Refusal::Usage(format!("{operand:?} is no option")));
@@ -115,7 +112,7 @@ impl Options {
     }
 }
 
-fn cpu(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn cpu(options: &mut MicaMainOptions, given: &mut Given) -> Result<(), Refusal> {
     put(&mut options.cpu, given.whole(0..=u64::MAX).map(Some))?;
     options.told("mcs-cpu", given)
 }
@@ -130,16 +127,15 @@ fn hexadecimal(given: &Given) -> Result<(), Refusal> {
 /// # Errors
 /// There is no remote, or it ended.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let read = Options::read(arguments).map_err(Into::into);
-    settle(NAME, SPECS, read.and_then(|options| carry_out(&options)))
+    VOICE.run(MicaMainOptions::read(arguments), carry_out)
 }
 
-fn carry_out(options: &Options) -> Result<u8> {
+fn carry_out(options: &MicaMainOptions) -> Result<u8> {
     let what = match options.task() {
         Task::Pty => "a terminal".to_owned(),
         task => format!("{}, {}", name_of(task.service()), times(&options.pings)),
     };
-    if environment::shows(NAME, "remote", what, None) {
+    if environment::shows(VOICE.name, "remote", what, None) {
         return Ok(0);
     }
     let signals = signals()?;
@@ -161,17 +157,14 @@ fn carry_out(options: &Options) -> Result<u8> {
             };
         }
     };
-    let mut lines = Lines::new();
-    let mut pinger = Pinger::new(channel, message);
-    let outcome = pinger.repeat(&options.pings, &signals, |trips| lines.show(text::pings(policy, trips)));
-    lines.end();
-    pinger.tell(NAME);
-    let (trips, interrupted) = outcome?;
+    let pinger = Pinger::new(channel, message);
+    let (trips, interrupted) =
+        pinger.run(&VOICE, &options.pings, &signals, |trips| text::pings(policy, trips))?;
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
 /// Connects to all endpoints, as the original does, and keeps the one that is used.
-fn connect(options: &Options, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
+fn connect(options: &MicaMainOptions, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
     let wanted = options.task().service();
     let board = Path::new(BOARD.0).exists();
     let transport = match board {
@@ -210,7 +203,7 @@ fn name_of(service: Service) -> String {
 }
 
 /// CPUs of this process and of the remote. This one goes to its own.
-fn cpus(options: &Options, board: bool) -> Result<Vec<u32>> {
+fn cpus(options: &MicaMainOptions, board: bool) -> Result<Vec<u32>> {
     let allowed = sched::allowed_cpus()?;
     let wanted = options.cpu.and_then(|cpu| u32::try_from(cpu).ok());
     if board {
@@ -218,7 +211,7 @@ fn cpus(options: &Options, board: bool) -> Result<Vec<u32>> {
     }
     let there = wanted.filter(|cpu| allowed.contains(cpu)).or(allowed.get(1).copied()).unwrap_or(allowed[0]);
     let here = allowed.iter().copied().find(|cpu| *cpu != there).unwrap_or(there);
-    note(NAME, &format!("there is no {}: the remote is a process of latscope on CPU {there}", BOARD.0));
+    VOICE.note(&format!("there is no {}: the remote is a process of latscope on CPU {there}", BOARD.0));
     ensure!(sched::pin(&[here]).is_ok(), "CPU {here} cannot be used");
     Ok(vec![here, there])
 }
@@ -228,8 +221,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<MicaMainOptions, Refusal> {
+        MicaMainOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -242,7 +235,7 @@ mod tests {
         assert_eq!(read("--long-ping --loop 10 -e 7a000000").unwrap().task(), Task::LongPing);
         assert_eq!(
             read("-c3 --pty").unwrap(),
-            Options { tasks: vec![Task::Pty], ..read("-c 3 --ping").unwrap() }
+            MicaMainOptions { tasks: vec![Task::Pty], ..read("-c 3 --ping").unwrap() }
         );
         assert_eq!(read("--ping --pace 0ms").unwrap().pings.pace, Duration::ZERO);
         assert_eq!(read("-h"), Err(Refusal::Help));

@@ -11,10 +11,9 @@ pub mod text;
 mod pings;
 
 use super::rt::{Refusal, Tool};
-use crate::getopt::{Opt, Whose, lines, put, value};
+use crate::getopt::{Opt, put, value};
 use anyhow::{Context, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
-use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use latscope_os::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,8 +23,8 @@ use std::time::Duration;
 
 /// Both, by name.
 pub static TOOLS: &[Tool] = &[
-    Tool { name: mica_main::NAME, summary: "pings to a client operating system", run: mica_main::run },
-    Tool { name: pty_test::NAME, summary: "ping and bandwidth over a terminal", run: pty_test::run },
+    Tool { name: "mica_main", summary: "pings to a client operating system", run: mica_main::run },
+    Tool { name: "pty_test", summary: "ping and bandwidth over a terminal", run: pty_test::run },
 ];
 
 /// The tool with this name.
@@ -61,37 +60,6 @@ impl<O: AsMut<Pings>> Opt<O> {
 
 fn pace(text: &str) -> Result<Duration, Refusal> {
     parse_duration(text).map_err(|error| Refusal::Usage(format!("--pace {text}: {error}")))
-}
-
-/// Answers where a call was refused; other errors are passed on.
-fn settle<O>(name: &str, table: &[Opt<O>], outcome: Result<u8>) -> Result<u8> {
-    let refusal = match outcome {
-        Ok(code) => return Ok(code),
-        Err(error) => error.downcast::<Refusal>()?,
-    };
-    match refusal {
-        Refusal::Help => {
-            print(&usage(name, table));
-            return Ok(0);
-        }
-        Refusal::Usage(text) => eprintln!("{name}: {text}\n{}", usage(name, table)),
-        Refusal::Fatal(text) => eprintln!("latscope: {name}: {text}"),
-    }
-    Ok(1)
-}
-
-fn usage<O>(name: &str, table: &[Opt<O>]) -> String {
-    let lines = |whose| lines(table, whose, "", 28);
-    let (theirs, ours) = (lines(Whose::Theirs), lines(Whose::Ours));
-    format!(
-        "Usage:\n{name} <options>\n\n{theirs}{ours}\n\
-         This is latscope, with the options and the output of the benchmark of MCS.\n"
-    )
-}
-
-/// Says what the figures do not.
-fn note(name: &str, text: &str) {
-    eprintln!("latscope: {name}: note: {text}");
 }
 
 /// How many pings there are, and how far apart.

@@ -1,7 +1,8 @@
 //! Pings one after the other over whatever channel, each of them verified.
 
 use super::text::Trips;
-use super::{Pings, note, pause};
+use super::{Lines, Pings, pause};
+use crate::rt::console::Voice;
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
 use latscope_exchange::remote::{Channel, Failure};
@@ -52,12 +53,34 @@ impl<'a> Pinger<'a> {
         Pinger { channel, timebase, message, number: 0, room, counts: Counts::default() }
     }
 
-    /// Pings so often, 0 for ever, or until a signal; shows the figures after each. Returns them, and
-    /// whether a signal ended it.
+    /// Pings as often as is asked for, or until a signal, with the figures on stdout; says on stderr what is no round
+    /// trip, if there was any. Returns the figures, and whether a signal ended it.
     ///
     /// # Errors
     /// The remote is gone.
-    pub fn repeat(
+    pub(super) fn run<O>(
+        mut self,
+        voice: &Voice<O>,
+        pings: &Pings,
+        signals: &Signals,
+        text: impl Fn(&Trips) -> String,
+    ) -> Result<(Trips, bool)> {
+        let mut lines = Lines::new();
+        let outcome = self.repeat(pings, signals, |trips| lines.show(text(trips)));
+        lines.end();
+        let Counts { lost, late, mismatched } = self.counts;
+        let faults = self.channel.faults();
+        if (lost, late, mismatched, faults) != (0, 0, 0, 0) {
+            let all = self.number;
+            voice.note(&format!(
+                "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
+                 {late} late replies and {faults} faults of the remote"
+            ));
+        }
+        outcome
+    }
+
+    fn repeat(
         &mut self,
         pings: &Pings,
         signals: &Signals,
@@ -75,22 +98,6 @@ impl<'a> Pinger<'a> {
             if pause(signals, pings.pace)? {
                 return Ok((trips, true));
             }
-        }
-    }
-
-    /// Says on stderr what is no round trip, if there was any.
-    pub fn tell(&mut self, name: &str) {
-        let Counts { lost, late, mismatched } = self.counts;
-        let faults = self.channel.faults();
-        if (lost, late, mismatched, faults) != (0, 0, 0, 0) {
-            let all = self.number;
-            note(
-                name,
-                &format!(
-                    "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
-                     {late} late replies and {faults} faults of the remote"
-                ),
-            );
         }
     }
 

@@ -1,10 +1,12 @@
 //! `pty_test`: ping and bandwidth over a terminal that leads to an echo.
 
-use super::super::rt::{Refusal, environment};
 use super::pings::{Message, Pinger};
 use super::text::Rates;
-use super::{Lines, Pings, note, settle, signals, text, times};
-use crate::getopt::{self, FLAG, Given, Opt, on, put, value};
+use super::{Lines, Pings, signals, text, times};
+use crate::getopt::{self, FLAG, Given, Opt, on, part, put, value};
+use crate::rt::console::Voice;
+use crate::rt::options::Suite;
+use crate::rt::{Refusal, environment};
 use anyhow::Result;
 use latscope_core::plan::Params;
 use latscope_exchange::remote::{Channel, Failure, Order, tty};
@@ -19,12 +21,11 @@ use latscope_rpmsg::messages::block;
 use std::ffi::OsString;
 use std::time::Duration;
 
-/// Its name.
-pub const NAME: &str = "pty_test";
+const VOICE: Voice<PtyTestOptions> = Voice { name: "pty_test", suite: Suite::Mcs, table: SPECS };
 
 /// Its options.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<Options>] = &[
+pub static SPECS: &[Opt<PtyTestOptions>] = &[
     Opt::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| put(&mut o.path, Ok(given.text().to_owned()))),
     Opt::new(Some('p'), "ping", FLAG, "pings of 12 bytes: what is done if nothing else is asked for", |o, _| on(&mut o.ping)),
     Opt::loops(Some('l')),
@@ -47,7 +48,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct PtyTestOptions {
     /// The terminal.
     pub path: String,
     /// `--ping`.
@@ -60,20 +61,16 @@ pub struct Options {
     pub time: Duration,
 }
 
-impl AsMut<Pings> for Options {
-    fn as_mut(&mut self) -> &mut Pings {
-        &mut self.pings
-    }
-}
+part!(PtyTestOptions, pings: Pings);
 
-impl Options {
+impl PtyTestOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
+    pub fn read(arguments: &[OsString]) -> Result<PtyTestOptions, Refusal> {
         let (time, pings) = (Duration::from_secs(10), Pings::default());
-        let mut options = Options { path: String::new(), ping: false, bandwidth: false, pings, time };
+        let mut options = PtyTestOptions { path: String::new(), ping: false, bandwidth: false, pings, time };
         let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
         options.bandwidth &= !std::mem::take(&mut options.ping);
         match (&operands[..], options.path.is_empty()) {
@@ -87,7 +84,7 @@ impl Options {
 }
 
 /// As there, 0 is the usual time.
-fn time(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn time(options: &mut PtyTestOptions, given: &mut Given) -> Result<(), Refusal> {
     match given.whole(0..=u64::MAX)? {
         0 => Ok(()),
         seconds => put(&mut options.time, Ok(Duration::from_secs(seconds))),
@@ -99,16 +96,15 @@ fn time(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
 /// # Errors
 /// The terminal cannot be had, or its other end was closed.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let read = Options::read(arguments).map_err(Into::into);
-    settle(NAME, SPECS, read.and_then(|options| carry_out(&options)))
+    VOICE.run(PtyTestOptions::read(arguments), carry_out)
 }
 
-fn carry_out(options: &Options) -> Result<u8> {
+fn carry_out(options: &PtyTestOptions) -> Result<u8> {
     let (what, time) = match options.bandwidth {
         true => ("bandwidth".to_owned(), Some(options.time.as_nanos() as u64)),
         false => (format!("ping, {}", times(&options.pings)), None),
     };
-    if environment::shows(NAME, "remote", format!("{what}, {}", options.path), time) {
+    if environment::shows(VOICE.name, "remote", format!("{what}, {}", options.path), time) {
         return Ok(0);
     }
     let signals = signals()?;
@@ -125,13 +121,9 @@ fn carry_out(options: &Options) -> Result<u8> {
     }
 }
 
-fn ping(channel: &mut dyn Channel, options: &Options, signals: &Signals) -> Result<u8> {
-    let mut lines = Lines::new();
-    let mut pinger = Pinger::new(channel, Message::Text);
-    let outcome = pinger.repeat(&options.pings, signals, |trips| lines.show(text::pty_pings(trips)));
-    lines.end();
-    pinger.tell(NAME);
-    let (trips, interrupted) = outcome?;
+fn ping(channel: &mut dyn Channel, options: &PtyTestOptions, signals: &Signals) -> Result<u8> {
+    let pinger = Pinger::new(channel, Message::Text);
+    let (trips, interrupted) = pinger.run(&VOICE, &options.pings, signals, text::pty_pings)?;
     print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
@@ -213,9 +205,7 @@ fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Re
     }
     let Through { received, mismatched, .. } = through;
     let (missing, faults) = (through.missing(), channel.faults());
-    note(
-        NAME,
-        &format!(
+    VOICE.note(&format!(
             "the rates are of the {received} bytes that came back as they were sent; {missing} were lost, {mismatched} \
              blocks came otherwise, {faults} faults of the remote; the last came {:.2} milliseconds after the end",
             drained as f64 / 1e6
@@ -243,8 +233,8 @@ fn drain(channel: &mut dyn Channel, through: &mut Through, room: &mut [u8]) -> R
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<PtyTestOptions, Refusal> {
+        PtyTestOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -254,12 +244,15 @@ mod tests {
         assert_eq!(read("--path /dev/pts/0 --ping").unwrap(), bare);
         assert_eq!(
             read("-P/dev/pts/0 -p -l 10").unwrap(),
-            Options { pings: Pings { loops: 10, ..Pings::default() }, ..bare.clone() }
+            PtyTestOptions { pings: Pings { loops: 10, ..Pings::default() }, ..bare.clone() }
         );
-        let bandwidth = Options { bandwidth: true, ..bare.clone() };
+        let bandwidth = PtyTestOptions { bandwidth: true, ..bare.clone() };
         assert_eq!(read("--path /dev/pts/0 --bandwidth").unwrap(), bandwidth);
         let time = Duration::from_secs(20);
-        assert_eq!(read("--path /dev/pts/0 --bandwidth --time 20").unwrap(), Options { time, ..bandwidth });
+        assert_eq!(
+            read("--path /dev/pts/0 --bandwidth --time 20").unwrap(),
+            PtyTestOptions { time, ..bandwidth }
+        );
         // As there: if both are asked for, it is a ping.
         assert_eq!(read("--path /dev/pts/0 --bandwidth --ping").unwrap(), bare);
         assert_eq!(read("--help"), Err(Refusal::Help));

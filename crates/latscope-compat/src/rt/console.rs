@@ -1,21 +1,23 @@
 //! What the programs say on the standard streams.
 
 use super::Refusal;
-use super::options;
+use super::json::{self, Head};
+use super::options::{self, Common, Suite};
 use crate::getopt::Opt;
 use crate::names;
 use anyhow::Result;
 use latscope_core::report::{Measurement, Support};
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
-
-/// The version that the programs print.
-pub(super) const VERSION: &str = "2.40";
+use std::ffi::OsString;
+use std::time::SystemTime;
 
 /// A program as its words name it.
 pub struct Voice<O: 'static> {
     /// Its name.
     pub name: &'static str,
+    /// Where it comes from.
+    pub suite: Suite,
     /// Its options.
     pub table: &'static [Opt<O>],
 }
@@ -24,26 +26,25 @@ impl<O> Voice<O> {
     /// Answers a call that is not carried out; returns the exit code.
     /// cyclictest's own for an unknown option is 0, which no script can notice.
     pub fn answer(&self, refusal: &Refusal) -> u8 {
-        let usage = || print(&options::usage(self.name, self.table));
-        match refusal {
-            Refusal::Help => {
-                usage();
-                return 0;
-            }
-            Refusal::Usage(text) => {
+        let usage = || options::usage(self.name, self.suite, self.table);
+        match (refusal, self.suite) {
+            (Refusal::Help, _) => print(&usage()),
+            (Refusal::Usage(text), Suite::RtTests) => {
                 eprintln!("{}: {text}", self.name);
-                usage();
+                print(&usage());
             }
-            Refusal::Fatal(text) => eprintln!("{text}"),
+            (Refusal::Usage(text), Suite::Mcs) => eprintln!("{}: {text}\n{}", self.name, usage()),
+            (Refusal::Fatal(text), _) => eprintln!("{text}"),
         }
-        1
+        u8::from(*refusal != Refusal::Help)
     }
 
-    /// Answers where a call was refused; other errors are passed on.
+    /// Carries out a call that was read, and answers where it was refused; other errors are passed on.
     ///
     /// # Errors
     /// Any but a [`Refusal`].
-    pub fn settle(&self, outcome: Result<u8>) -> Result<u8> {
+    pub fn run(&self, read: Result<O, Refusal>, carry_out: impl FnOnce(&O) -> Result<u8>) -> Result<u8> {
+        let outcome = read.map_err(Into::into).and_then(|options| carry_out(&options));
         outcome.or_else(|error| error.downcast::<Refusal>().map(|refusal| self.answer(&refusal)))
     }
 
@@ -55,6 +56,20 @@ impl<O> Voice<O> {
     /// Says what the figures do not.
     pub fn note(&self, text: &str) {
         eprintln!("latscope: {}: note: {text}", self.name);
+    }
+
+    /// Writes the JSON of a run that ends now, if it is asked for; whether nothing failed.
+    pub(super) fn write_json(
+        &self,
+        common: &Common,
+        arguments: &[OsString],
+        started: SystemTime,
+        rest: impl FnOnce() -> String,
+    ) -> bool {
+        let Some(path) = &common.json else { return true };
+        let head = Head::here(self.name, arguments, common.release.printed(), started);
+        let written = json::write(path, &head.file(&rest()));
+        written.map_err(|error| eprintln!("Failed to open '{}': {error}", path.display())).is_ok()
     }
 
     /// Says how far measurements can be trusted; whether they took place at all.

@@ -1,6 +1,7 @@
 //! `hackbench`, by [`message_groups`](latscope_host::message_groups).
 
 use super::console::Voice;
+use super::options::Suite;
 use super::{Refusal, environment};
 use crate::getopt::{self, FLAG, Opt, on, put, value};
 use anyhow::{Context, Result};
@@ -10,11 +11,11 @@ use latscope_os::sched;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-const VOICE: Voice<Options> = Voice { name: "hackbench", table: SPECS };
+const VOICE: Voice<HackbenchOptions> = Voice { name: "hackbench", suite: Suite::RtTests, table: SPECS };
 
 /// Its options.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<Options>] = &[
+pub static SPECS: &[Opt<HackbenchOptions>] = &[
     Opt::new(Some('f'), "fds", value("N"), "senders of a group, and as many receivers [20]",
         |o, given| put(&mut o.message_groups.size, given.whole(1..=100_000))),
     Opt::new(Some('F'), "fifo", FLAG, "SCHED_FIFO for the main thread, once the others are there", |o, _| on(&mut o.fifo)),
@@ -32,7 +33,7 @@ pub static SPECS: &[Opt<Options>] = &[
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct HackbenchOptions {
     /// The groups and their messages.
     pub message_groups: MessageGroups,
     /// `-F`.
@@ -41,16 +42,16 @@ pub struct Options {
     pub notes: Vec<String>,
 }
 
-impl Options {
+impl HackbenchOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
+    pub fn read(arguments: &[OsString]) -> Result<HackbenchOptions, Refusal> {
         let (groups, size, messages, bytes) = (10, 20, 100, 100);
         let message_groups =
             MessageGroups { groups, size, messages, bytes, wire: Wire::Socket, threads: false };
-        let mut options = Options { message_groups, fifo: false, notes: Vec::new() };
+        let mut options = HackbenchOptions { message_groups, fifo: false, notes: Vec::new() };
         let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
         let note = |operand| format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T");
         options.notes = operands.iter().map(note).collect();
@@ -58,7 +59,7 @@ impl Options {
     }
 }
 
-fn wire(options: &mut Options, wire: Wire) -> Result<(), Refusal> {
+fn wire(options: &mut HackbenchOptions, wire: Wire) -> Result<(), Refusal> {
     if ![Wire::Socket, wire].contains(&options.message_groups.wire) {
         return Err(Refusal::Usage("-p and -i exclude each other".to_owned()));
     }
@@ -94,14 +95,11 @@ pub fn after(time: Duration) -> String {
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let read = Options::read(arguments).map_err(Into::into);
-    VOICE.settle(read.and_then(|options| {
-        VOICE.introduce(&options.notes);
-        carry_out(&options)
-    }))
+    VOICE.run(HackbenchOptions::read(arguments), carry_out)
 }
 
-fn carry_out(options: &Options) -> Result<u8> {
+fn carry_out(options: &HackbenchOptions) -> Result<u8> {
+    VOICE.introduce(&options.notes);
     if environment::shows(VOICE.name, "messages", title(&options.message_groups), None) {
         return Ok(0);
     }
@@ -125,8 +123,8 @@ fn carry_out(options: &Options) -> Result<u8> {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<HackbenchOptions, Refusal> {
+        HackbenchOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]

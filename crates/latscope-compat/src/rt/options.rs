@@ -1,10 +1,12 @@
 //! What the programs of rt-tests are asked alike.
 
-use super::console::VERSION;
 use super::{Refusal, Release};
 use crate::getopt::{self, FLAG, Opt, Whose, lines, on, put, value};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// The version that the programs print.
+pub(super) const VERSION: &str = "2.40";
 
 /// What is asked of several of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,9 +79,22 @@ pub(super) fn read<O: AsMut<Common>>(
     Ok(options)
 }
 
+/// Where a program comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// rt-tests: a usage goes to stdout.
+    RtTests,
+    /// openEuler's MCS: after a mistake it goes to stderr.
+    Mcs,
+}
+
 /// The usage of a program, made from its table.
-pub(super) fn usage<O>(name: &str, table: &[Opt<O>]) -> String {
-    let lines = |whose| lines(table, whose, "", 36);
+pub(super) fn usage<O>(name: &str, suite: Suite, table: &[Opt<O>]) -> String {
+    let (head, width, whose) = match suite {
+        Suite::RtTests => (format!("{name} V {VERSION}\n"), 36, "rt-tests"),
+        Suite::Mcs => (String::new(), 28, "the benchmark of MCS"),
+    };
+    let (theirs, ours) = (lines(table, Whose::Theirs, "", width), lines(table, Whose::Ours, "", width));
     let retired = table.iter().filter(|option| option.spec.whose == Whose::Retired);
     let retired: Vec<String> = retired.map(|option| option.spec.name()).collect();
     let retired = match retired.is_empty() {
@@ -87,9 +102,7 @@ pub(super) fn usage<O>(name: &str, table: &[Opt<O>]) -> String {
         false => format!("\naccepted for old scripts: {}\n", retired.join(" ")),
     };
     format!(
-        "{name} V {VERSION}\nUsage:\n{name} <options>\n\n{}{}{retired}\n\
-         This is latscope, with the options and the output of rt-tests.\n",
-        lines(Whose::Theirs),
-        lines(Whose::Ours)
+        "{head}Usage:\n{name} <options>\n\n{theirs}{ours}{retired}\n\
+         This is latscope, with the options and the output of {whose}.\n"
     )
 }

@@ -3,8 +3,8 @@
 use crate::cases::{CASES, Case};
 use crate::goldens::golden;
 use crate::mask::masked;
-use latscope_compat::rt::cyclictest::options::Options;
-use latscope_compat::rt::cyclictest::page::{self, Outcome, Spikes};
+use latscope_compat::rt::cyclictest::options::CyclictestOptions;
+use latscope_compat::rt::cyclictest::page::{self, CyclictestOutcome, Spikes};
 use latscope_compat::rt::cyclictest::samples::Samples;
 use latscope_compat::rt::cyclictest::status::{self, Fixed};
 use latscope_compat::rt::cyclictest::{json, setup};
@@ -48,7 +48,7 @@ fn record(linear: Linear, cycles: u64) -> LinearRecord {
 /// What a run prints on stdout, from figures of the imagination.
 fn transcript(words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = Options::read(&arguments).unwrap();
+    let options = CyclictestOptions::read(&arguments).unwrap();
     let plan = setup::plan(&options, &machine(), None).unwrap();
     let step = &plan.steps[0];
     let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of).collect();
@@ -63,7 +63,8 @@ fn transcript(words: &str) -> String {
         .collect();
     let lines = samples.take(0, &stream, 0);
     let spikes = if options.spike.is_some() { samples.spikes(0) } else { Spikes::default() };
-    let outcome = Outcome { rows, records, spikes, broken: broken.then_some((0, 12_900)), smi: None };
+    let outcome =
+        CyclictestOutcome { rows, records, spikes, broken: broken.then_some((0, 12_900)), smi: None };
     let [cpus, intervals] = page::preamble(&options, &fixed, 2, 2);
     let held = if options.leave_system {
         String::new()
@@ -85,7 +86,7 @@ fn transcript(words: &str) -> String {
     cpus + &held + &intervals + &lines + &frames + &json + &page::end(&options, &fixed, &outcome)
 }
 
-fn frames(options: &Options, fixed: &[Fixed], rows: &[Row]) -> String {
+fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[Row]) -> String {
     if options.common.quiet || options.verbose {
         return String::new();
     }
@@ -98,9 +99,9 @@ fn frames(options: &Options, fixed: &[Fixed], rows: &[Row]) -> String {
 }
 
 fn oslat(words: &str) -> String {
-    use latscope_compat::rt::oslat::{options::Options, text};
+    use latscope_compat::rt::oslat::{options::OslatOptions, text};
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = Options::read(&arguments).unwrap();
+    let options = OslatOptions::read(&arguments).unwrap();
     if options.version {
         return "oslat V 2.40\n".to_owned();
     }
@@ -182,9 +183,9 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
 }
 
 fn hackbench(words: &str) -> String {
-    use latscope_compat::rt::hackbench::{Options, after, before};
+    use latscope_compat::rt::hackbench::{HackbenchOptions, after, before};
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    before(&Options::read(&arguments).unwrap().message_groups) + &after(Duration::from_millis(1040))
+    before(&HackbenchOptions::read(&arguments).unwrap().message_groups) + &after(Duration::from_millis(1040))
 }
 
 fn rendered(case: &Case) -> String {

@@ -23,7 +23,7 @@ use latscope_judge::verdict;
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::{Caller, Mode};
 use latscope_probes::ipc::setup::Setup;
-use options::{Format, Length, Options};
+use options::{BenchmarkOptions, Format, Length};
 use runs::{Run, Sample};
 use std::ffi::OsString;
 
@@ -65,7 +65,7 @@ pub fn run(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
-    let options = Options::read(bench, arguments)?;
+    let options = BenchmarkOptions::read(bench, arguments)?;
     if options.common.help {
         print(&words::usage(bench.name, options::specs(bench)));
         return Ok(0);
@@ -110,7 +110,7 @@ fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
 }
 
 /// One pair, whose client makes its calls for as long as is asked.
-fn setup(options: &Options, payloads: Vec<u64>, usual: Setup) -> Setup {
+fn setup(options: &BenchmarkOptions, payloads: Vec<u64>, usual: Setup) -> Setup {
     let (count, duration) = match options.length {
         Length::Time(ns) => (u64::MAX, ns),
         Length::Iterations(count) => (count, u64::MAX),
@@ -134,7 +134,7 @@ fn sample(m: &Measurement) -> Sample {
     }
 }
 
-fn render(format: Format, options: &Options, context: &Context, runs: &[&Run]) -> String {
+fn render(format: Format, options: &BenchmarkOptions, context: &Context, runs: &[&Run]) -> String {
     let layout = options.common.layout;
     match format {
         Format::Console => console::text(layout, runs),

@@ -4,7 +4,7 @@ use super::Bench;
 use super::filter::Filter;
 use super::runs::{Kind, Run};
 use crate::binder_tests::words::{self, Common, SWITCH, number, option, switch};
-use crate::getopt::{Given, Opt, Takes, put, value};
+use crate::getopt::{Given, Opt, Takes, part, put, value};
 use crate::rt::Refusal;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub enum Length {
 
 /// What a call asks for.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct BenchmarkOptions {
     /// `--benchmark_format`.
     pub format: Format,
     /// `--benchmark_filter`.
@@ -56,9 +56,9 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for BenchmarkOptions {
+    fn default() -> BenchmarkOptions {
+        BenchmarkOptions {
             format: Format::Console,
             filter: None,
             repetitions: 1,
@@ -74,22 +74,22 @@ impl Default for Options {
     }
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(BenchmarkOptions, common: Common);
 
 const FORMAT: (Takes, &str) = value("console|json|csv");
 
 /// One that has no effect.
-const fn nothing(name: &'static str, takes: (Takes, &'static str), help: &'static str) -> Opt<Options> {
+const fn nothing(
+    name: &'static str,
+    takes: (Takes, &'static str),
+    help: &'static str,
+) -> Opt<BenchmarkOptions> {
     option(name, takes, help, |_, _| Ok(()))
 }
 
 /// All of them.
 #[rustfmt::skip]
-static SPECS: [Opt<Options>; 17] = [
+static SPECS: [Opt<BenchmarkOptions>; 17] = [
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
         |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
     option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing", |o, given| put(&mut o.list, switch(given))),
@@ -114,17 +114,17 @@ static SPECS: [Opt<Options>; 17] = [
 ];
 
 /// Those that a program has.
-pub(crate) fn specs(bench: &Bench) -> &'static [Opt<Options>] {
+pub(crate) fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
     if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
 }
 
-impl Options {
+impl BenchmarkOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// A flag that is none, or a value that cannot be.
-    pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<Options, Refusal> {
-        words::read(specs(bench), Options::default(), arguments)
+    pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<BenchmarkOptions, Refusal> {
+        words::read(specs(bench), BenchmarkOptions::default(), arguments)
     }
 
     /// Whether a run is printed.
@@ -151,7 +151,7 @@ fn format(given: &Given) -> Result<Format, Refusal> {
     }
 }
 
-fn dry_run(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn dry_run(options: &mut BenchmarkOptions, given: &mut Given) -> Result<(), Refusal> {
     if switch(given)? {
         options.length = Length::Iterations(1);
     }
@@ -189,8 +189,8 @@ mod tests {
     use super::super::{BINDER, HWBINDER};
     use super::*;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&HWBINDER, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<BenchmarkOptions, Refusal> {
+        BenchmarkOptions::read(&HWBINDER, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -236,6 +236,6 @@ mod tests {
             let text = format!("{:#}", read(line).unwrap_err());
             assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
         }
-        assert!(Options::read(&BINDER, &["-m".into(), "PASSTHROUGH".into()]).is_err());
+        assert!(BenchmarkOptions::read(&BINDER, &["-m".into(), "PASSTHROUGH".into()]).is_err());
     }
 }

@@ -20,7 +20,7 @@ use latscope_judge::transactions;
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
-use options::Options;
+use options::LatencyOptions;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,7 +61,7 @@ pub fn run(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
-    let options = Options::read(test, arguments)?;
+    let options = LatencyOptions::read(test, arguments)?;
     if options.common.help {
         print(&words::usage(test.name, options::specs(test)));
         return Ok(0);
@@ -112,7 +112,7 @@ fn stop(trace: &Path) -> OnThreshold {
 }
 
 /// Says who had a part in each call.
-fn tell(test: &Test, options: &Options, main: &Main, report: &Report) {
+fn tell(test: &Test, options: &LatencyOptions, main: &Main, report: &Report) {
     eprint!("{}", hops::text(test, options.common.layout, main, &pairs_of_hops(report)));
     if options.iterations > TOLD {
         note(test.name, &format!("-v prints the first {TOLD} turns"));
@@ -120,7 +120,7 @@ fn tell(test: &Test, options: &Options, main: &Main, report: &Report) {
 }
 
 /// One point for each caller of each pair, SCHED_FIFO first.
-fn setup(options: &Options, usual: Setup) -> Setup {
+fn setup(options: &LatencyOptions, usual: Setup) -> Setup {
     let rules = Periodic {
         warm_up: 0,
         threshold: options.trace.then_some(options.deadline_ns()),
@@ -180,7 +180,7 @@ fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
     report.measurements.iter().filter(is).collect()
 }
 
-fn page(options: &Options, report: &Report, real_time: bool, raw: Option<Vec<Vec<u64>>>) -> Page {
+fn page(options: &LatencyOptions, report: &Report, real_time: bool, raw: Option<Vec<Vec<u64>>>) -> Page {
     let (fifo, other) = (rows(report, "fifo"), rows(report, "other"));
     let pairs: Vec<Pair> = fifo.iter().zip(&other).map(|(fifo, other)| pair(fifo, other)).collect();
     Page {
@@ -225,7 +225,7 @@ fn pairs_of_hops(report: &Report) -> Vec<hops::Pair<'_>> {
 }
 
 /// What is to be said of it beyond the text; the exit code.
-fn verdict(test: &Test, options: &Options, report: &Report, page: &Page, trace: Option<&Path>) -> u8 {
+fn verdict(test: &Test, options: &LatencyOptions, report: &Report, page: &Page, trace: Option<&Path>) -> u8 {
     let failed = of_pairs(report).map(lost).sum::<u64>() > 0;
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
     let measured: Vec<Measurement> = of_pairs(report).cloned().collect();

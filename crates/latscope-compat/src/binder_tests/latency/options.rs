@@ -2,13 +2,13 @@
 
 use super::Test;
 use crate::binder_tests::words::{self, Common, number, option};
-use crate::getopt::{FLAG, Opt, on, put, value};
+use crate::getopt::{FLAG, Opt, on, part, put, value};
 use crate::rt::Refusal;
 use std::ffi::OsString;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct LatencyOptions {
     /// `-i`: turns, each of two calls.
     pub iterations: u64,
     /// `-pair`.
@@ -27,9 +27,9 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for LatencyOptions {
+    fn default() -> LatencyOptions {
+        LatencyOptions {
             iterations: 100,
             pairs: 1,
             deadline_us: 2500,
@@ -42,14 +42,10 @@ impl Default for Options {
     }
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(LatencyOptions, common: Common);
 
 #[rustfmt::skip]
-const BINDER: [Opt<Options>; 5] = [
+const BINDER: [Opt<LatencyOptions>; 5] = [
     option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
         |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000))),
     option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
@@ -60,7 +56,7 @@ const BINDER: [Opt<Options>; 5] = [
 ];
 
 #[rustfmt::skip]
-static HWBINDER: [Opt<Options>; 9] = {
+static HWBINDER: [Opt<LatencyOptions>; 9] = {
     let [iterations, pairs, deadline, verbose, trace] = BINDER;
     [
         iterations,
@@ -77,17 +73,17 @@ static HWBINDER: [Opt<Options>; 9] = {
 };
 
 /// Those that a program has.
-pub(crate) fn specs(test: &Test) -> &'static [Opt<Options>] {
+pub(crate) fn specs(test: &Test) -> &'static [Opt<LatencyOptions>] {
     if test.fuller { &HWBINDER } else { &BINDER }
 }
 
-impl Options {
+impl LatencyOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// An option that is none, or a value that cannot be.
-    pub fn read(test: &Test, arguments: &[OsString]) -> Result<Options, Refusal> {
-        words::read(specs(test), Options::default(), arguments)
+    pub fn read(test: &Test, arguments: &[OsString]) -> Result<LatencyOptions, Refusal> {
+        words::read(specs(test), LatencyOptions::default(), arguments)
     }
 
     /// The deadline in ns.
@@ -102,8 +98,8 @@ mod tests {
     use super::*;
     use crate::binder_tests::words::Layout;
 
-    fn read(test: &Test, line: &str) -> Result<Options, Refusal> {
-        Options::read(test, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(test: &Test, line: &str) -> Result<LatencyOptions, Refusal> {
+        LatencyOptions::read(test, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]

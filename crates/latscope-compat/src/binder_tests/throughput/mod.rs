@@ -14,7 +14,7 @@ use latscope_host::stdout::print;
 use latscope_judge::transactions::RUN_ELAPSED;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
-use options::{Options, SPECS};
+use options::{SPECS, ThroughputOptions};
 use std::ffi::OsString;
 use text::Figures;
 
@@ -30,7 +30,7 @@ pub fn run(arguments: &[OsString]) -> Result<u8> {
 }
 
 fn carry_out(arguments: &[OsString]) -> Result<u8> {
-    let options = Options::read(arguments)?;
+    let options = ThroughputOptions::read(arguments)?;
     if options.common.help {
         print(&words::usage(NAME, SPECS));
         return Ok(0);
@@ -66,7 +66,7 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
 }
 
 /// A pair of processes for each worker that calls.
-fn setup(options: &Options, most: u64, usual: Setup) -> Setup {
+fn setup(options: &ThroughputOptions, most: u64, usual: Setup) -> Setup {
     Setup {
         callers: vec![Caller::Other],
         pairs: options.callers(),

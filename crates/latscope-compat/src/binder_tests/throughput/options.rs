@@ -1,13 +1,13 @@
 //! The options of `binderThroughputTest`.
 
 use crate::binder_tests::words::{self, Common, number, option};
-use crate::getopt::{FLAG, Opt, on, put, value};
+use crate::getopt::{FLAG, Opt, on, part, put, value};
 use anyhow::{Result, ensure};
 use std::ffi::OsString;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ThroughputOptions {
     /// `-w`.
     pub workers: u64,
     /// `-i`.
@@ -24,23 +24,19 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for ThroughputOptions {
+    fn default() -> ThroughputOptions {
         let (workers, iterations, most_us) = (2, 10_000, 50_000);
         let common = Common::default();
-        Options { workers, iterations, payload: 0, pairs: false, most_us, training: false, common }
+        ThroughputOptions { workers, iterations, payload: 0, pairs: false, most_us, training: false, common }
     }
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(ThroughputOptions, common: Common);
 
 /// All of them.
 #[rustfmt::skip]
-pub(crate) static SPECS: &[Opt<Options>] = &[
+pub(crate) static SPECS: &[Opt<ThroughputOptions>] = &[
     option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, number(given, 1..=1024))),
     option("-i", value("N"), "calls of each [10000]", |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000))),
     option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| put(&mut o.payload, number(given, 0..=64 << 20))),
@@ -50,13 +46,13 @@ pub(crate) static SPECS: &[Opt<Options>] = &[
     option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| on(&mut o.training)),
 ];
 
-impl Options {
+impl ThroughputOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// An option that is none, or a value that cannot be.
-    pub fn read(arguments: &[OsString]) -> Result<Options> {
-        let options = words::read(SPECS, Options::default(), arguments)?;
+    pub fn read(arguments: &[OsString]) -> Result<ThroughputOptions> {
+        let options = words::read(SPECS, ThroughputOptions::default(), arguments)?;
         let even = !options.pairs || options.workers.is_multiple_of(2);
         ensure!(even, "-w {} cannot be split into pairs: choose an even number", options.workers);
         Ok(options)
@@ -72,8 +68,8 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Options> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<ThroughputOptions> {
+        ThroughputOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]

@@ -6,7 +6,7 @@ pub mod text;
 use super::console::Voice;
 use super::cyclictest::histogram::{self, Style};
 use super::cyclictest::setup::above;
-use super::json::Head;
+use super::options::Suite;
 use super::row::{Row, Unit};
 use super::{Refusal, cpuset, environment};
 use crate::names;
@@ -16,30 +16,29 @@ use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
 use latscope_engine::observers::{Event, Observer};
 use latscope_engine::saver;
-use latscope_host::eprintln;
 use latscope_host::stdout::{Stdout, print};
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{Method, Policy, Thread};
 use latscope_probes::wake::timer;
-use options::{Options, SPECS};
+use options::{CyclicdeadlineOptions, SPECS};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use text::Reservation;
 
-const VOICE: Voice<Options> = Voice { name: "cyclicdeadline", table: SPECS };
+const VOICE: Voice<CyclicdeadlineOptions> =
+    Voice { name: "cyclicdeadline", suite: Suite::RtTests, table: SPECS };
 
 /// Carries out a call.
 ///
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let read = Options::read(arguments).map_err(Into::into);
-    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
+    VOICE.run(CyclicdeadlineOptions::read(arguments), |options| carry_out(options, arguments))
 }
 
-fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
+fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<u8> {
     VOICE.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
@@ -62,12 +61,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
     let rows = screen.rows;
     let broken = environment::first_exceedance(measured);
     print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
-    let written = options.common.json.as_ref().map_or(Ok(()), |path| {
-        let head = Head::here(VOICE.name, arguments, options.common.release.printed(), started);
-        super::json::write(path, &head.file(&text::json(&rows)))
-    });
-    if let Err(error) = written {
-        eprintln!("Failed to open the JSON file: {error}");
+    if !VOICE.write_json(&options.common, arguments, started, || text::json(&rows)) {
         return Ok(2);
     }
     options.common.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
@@ -88,7 +82,7 @@ fn early(measured: &[Measurement]) {
     }
 }
 
-fn histogram(options: &Options, measured: &[Measurement], rows: &[Row]) -> String {
+fn histogram(options: &CyclicdeadlineOptions, measured: &[Measurement], rows: &[Row]) -> String {
     let Some(buckets) = options.histogram else { return String::new() };
     let style = Style { release: options.common.release, summary_column: false, unit: Unit::Us };
     histogram::block(style, buckets, &environment::linear(measured), rows, None)
@@ -100,7 +94,7 @@ fn share(threads: u64, cpus: u64) -> u64 {
     (80 * cpus / threads).min(60)
 }
 
-fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
+fn plan(options: &CyclicdeadlineOptions, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
     let cpus = machine.allowed.0.len() as u64;
     if let Some(Some(set)) = &options.affinity {
         covers_all(&cpuset::parse(set, machine)?, machine)?;
@@ -128,7 +122,7 @@ fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Pl
     Ok(environment::plan(setup.step(), VOICE.name, options.common.break_above.is_some(), trace, machine))
 }
 
-fn rules(options: &Options) -> Periodic {
+fn rules(options: &CyclicdeadlineOptions) -> Periodic {
     Periodic {
         // The first wake-up tells where the periods begin.
         warm_up: 1,
@@ -170,7 +164,7 @@ struct Screen<'a, W> {
 const FRAME: Duration = Duration::from_millis(100);
 
 impl<'a, W: Write> Screen<'a, W> {
-    fn new(options: &Options, reserved: &'a [Reservation], out: W) -> Screen<'a, W> {
+    fn new(options: &CyclicdeadlineOptions, reserved: &'a [Reservation], out: W) -> Screen<'a, W> {
         let rows = vec![Row::default(); reserved.len()];
         Screen {
             quiet: options.common.quiet,
@@ -247,7 +241,7 @@ mod tests {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-1"), allowed: list("0-1"), ..Machine::default() };
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&Options::read(&words).unwrap(), &machine, None)
+        plan(&CyclicdeadlineOptions::read(&words).unwrap(), &machine, None)
     }
 
     #[test]
@@ -274,7 +268,7 @@ mod tests {
     fn frames_are_as_high_as_their_threads() {
         let reserved = [Reservation { runtime: 600, deadline: 1000 }; 2];
         let mut out = Vec::new();
-        let mut screen = Screen::new(&Options::default(), &reserved, &mut out);
+        let mut screen = Screen::new(&CyclicdeadlineOptions::default(), &reserved, &mut out);
         screen.draw();
         screen.finish();
         let text = String::from_utf8(out).unwrap();

@@ -1,6 +1,6 @@
 //! cyclicdeadline's options.
 
-use crate::getopt::{Opt, perhaps, put, value};
+use crate::getopt::{Opt, part, perhaps, put, value};
 use crate::rt::Refusal;
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct CyclicdeadlineOptions {
     /// `-a`: `Some(None)` for a thread on each CPU.
     pub affinity: Option<Option<String>>,
     /// `-i`, µs.
@@ -23,39 +23,43 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
-    fn default() -> Options {
+impl Default for CyclicdeadlineOptions {
+    fn default() -> CyclicdeadlineOptions {
         let common = Common::default();
-        Options { affinity: None, interval: 1000, step: 500, threads: 1, histogram: None, common }
+        CyclicdeadlineOptions {
+            affinity: None,
+            interval: 1000,
+            step: 500,
+            threads: 1,
+            histogram: None,
+            common,
+        }
     }
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(CyclicdeadlineOptions, common: Common);
 
 #[rustfmt::skip]
-const AFFINITY: Opt<Options> = Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "a thread on each CPU; SET must be all",
+const AFFINITY: Opt<CyclicdeadlineOptions> = Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "a thread on each CPU; SET must be all",
     |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
 #[rustfmt::skip]
-const INTERVAL: Opt<Options> = Opt::new(Some('i'), "interval", value("US"), "period of the first thread [1000]",
+const INTERVAL: Opt<CyclicdeadlineOptions> = Opt::new(Some('i'), "interval", value("US"), "period of the first thread [1000]",
     |o, given| put(&mut o.interval, given.positive()));
 #[rustfmt::skip]
-const STEP: Opt<Options> = Opt::new(Some('s'), "step", value("US"), "each further thread's period is longer by US [500]",
+const STEP: Opt<CyclicdeadlineOptions> = Opt::new(Some('s'), "step", value("US"), "each further thread's period is longer by US [500]",
     |o, given| put(&mut o.step, given.count()));
 #[rustfmt::skip]
-const THREADS: Opt<Options> = Opt::new(Some('t'), "threads", value("N"), "number of threads [1]",
+const THREADS: Opt<CyclicdeadlineOptions> = Opt::new(Some('t'), "threads", value("N"), "number of threads [1]",
     |o, given| put(&mut o.threads, given.count().map(|count| count.max(1))));
 #[rustfmt::skip]
-const HISTOGRAM: Opt<Options> = Opt::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets of 1 us",
+const HISTOGRAM: Opt<CyclicdeadlineOptions> = Opt::new(Some('h'), "histogram", value("US"), "print a histogram with US buckets of 1 us",
     |o, given| put(&mut o.histogram, given.positive().map(|buckets| Some(buckets.min(1_000_000)))));
-const DURATION: Opt<Options> = Opt::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
-const COMPAT: Opt<Options> = Opt::COMPAT.saying("whose options and text [2.4]");
+const DURATION: Opt<CyclicdeadlineOptions> =
+    Opt::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
+const COMPAT: Opt<CyclicdeadlineOptions> = Opt::COMPAT.saying("whose options and text [2.4]");
 
 /// Those of 2.4, then ours.
-pub static SPECS: &[Opt<Options>] = &[
+pub static SPECS: &[Opt<CyclicdeadlineOptions>] = &[
     AFFINITY,
     Opt::BREAK,
     DURATION,
@@ -72,7 +76,7 @@ pub static SPECS: &[Opt<Options>] = &[
 ];
 
 /// Those of 2.10, where `-h` is a histogram.
-static SPECS_2_10: &[Opt<Options>] = &[
+static SPECS_2_10: &[Opt<CyclicdeadlineOptions>] = &[
     AFFINITY,
     Opt::BREAK,
     DURATION,
@@ -89,15 +93,15 @@ static SPECS_2_10: &[Opt<Options>] = &[
     Opt::RESULT,
 ];
 
-impl Options {
+impl CyclicdeadlineOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
+    pub fn read(arguments: &[OsString]) -> Result<CyclicdeadlineOptions, Refusal> {
         let newer = arguments.windows(2).any(|two| two[0] == "--compat" && two[1] == "2.10")
             || arguments.iter().any(|word| word == "--compat=2.10");
-        options::read(if newer { SPECS_2_10 } else { SPECS }, Options::default(), arguments)
+        options::read(if newer { SPECS_2_10 } else { SPECS }, CyclicdeadlineOptions::default(), arguments)
     }
 }
 
@@ -106,8 +110,8 @@ mod tests {
     use super::*;
     use crate::getopt::Takes;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<CyclicdeadlineOptions, Refusal> {
+        CyclicdeadlineOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -120,7 +124,7 @@ mod tests {
                 Takes::Value => format!("--{} {value}{compat}", spec.long),
                 _ => format!("--{}", spec.long),
             };
-            assert_ne!(read(&line).unwrap(), Options::default(), "{line}");
+            assert_ne!(read(&line).unwrap(), CyclicdeadlineOptions::default(), "{line}");
         }
     }
 

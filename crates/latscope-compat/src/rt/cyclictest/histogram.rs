@@ -1,6 +1,6 @@
 //! The block that `-h` and `-H` print.
 
-use super::options::Options;
+use super::options::CyclictestOptions;
 use crate::rt::Release;
 use crate::rt::row::{Row, Unit};
 use latscope_core::report::LinearRecord;
@@ -19,7 +19,7 @@ pub struct Style {
 
 impl Style {
     /// What a call asks for.
-    pub fn of(options: &Options) -> Style {
+    pub fn of(options: &CyclictestOptions) -> Style {
         Style { release: options.common.release, summary_column: options.summary_column, unit: options.unit }
     }
 

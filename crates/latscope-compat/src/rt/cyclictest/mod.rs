@@ -14,7 +14,7 @@ mod screen;
 mod smi;
 
 use super::console::Voice;
-use super::json::Head;
+use super::options::Suite;
 use super::{cpuset, environment};
 use crate::names;
 use anyhow::{Context, Result};
@@ -27,8 +27,8 @@ use latscope_host::guardian::{Guardian, OnDemand};
 use latscope_host::leftover::Leftover;
 use latscope_host::stdout::{Stdout, print};
 use latscope_os::clock::monotonic_ns;
-use options::{Options, SPECS};
-use page::Outcome;
+use options::{CyclictestOptions, SPECS};
+use page::CyclictestOutcome;
 use places::{Board, Fifo};
 use screen::{Places, Screen};
 use smi::Smi;
@@ -37,7 +37,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const VOICE: Voice<Options> = Voice { name: "cyclictest", table: SPECS };
+const VOICE: Voice<CyclictestOptions> = Voice { name: "cyclictest", suite: Suite::RtTests, table: SPECS };
 
 /// Exit code where the JSON cannot be written.
 const NO_JSON: u8 = 2;
@@ -47,11 +47,10 @@ const NO_JSON: u8 = 2;
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let read = Options::read(arguments).map_err(Into::into);
-    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
+    VOICE.run(CyclictestOptions::read(arguments), |options| carry_out(options, arguments))
 }
 
-fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
+fn carry_out(options: &CyclictestOptions, arguments: &[OsString]) -> Result<u8> {
     if !names::is_dry_run() {
         options.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
@@ -95,7 +94,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
 
 /// What has to be there before anything is printed.
 fn places(
-    options: &Options,
+    options: &CyclictestOptions,
     fixed: &[status::Fixed],
     machine: &Machine,
     guardian: &OnDemand,
@@ -123,7 +122,7 @@ fn places(
 }
 
 /// Keeps CPUs from idle states; ends with the guardian that is returned.
-fn restricted(options: &Options, plan: &Plan) -> Result<Option<Guardian>> {
+fn restricted(options: &CyclictestOptions, plan: &Plan) -> Result<Option<Guardian>> {
     let Some(deepest) = options.deepest_idle_state else { return Ok(None) };
     let step = &plan.steps[0];
     let cpus = if step.cpus.is_empty() { &plan.cpus.0 } else { &step.cpus };
@@ -133,7 +132,7 @@ fn restricted(options: &Options, plan: &Plan) -> Result<Option<Guardian>> {
 }
 
 /// The lines before the first frame.
-fn begin(options: &Options, fixed: &[status::Fixed], machine: &Machine) {
+fn begin(options: &CyclictestOptions, fixed: &[status::Fixed], machine: &Machine) {
     let online = machine.online.0.len();
     let [cpus, intervals] = page::preamble(options, fixed, machine.cpus.len().max(online), online);
     let held = match options.leave_system {
@@ -165,9 +164,9 @@ fn resolution() {
     }
 }
 
-fn outcome(options: &Options, screen: Screen<impl Write>, report: &Report) -> Outcome {
+fn outcome(options: &CyclictestOptions, screen: Screen<impl Write>, report: &Report) -> CyclictestOutcome {
     let threads = &report.measurements[..screen.rows.len()];
-    Outcome {
+    CyclictestOutcome {
         smi: screen.smi(),
         rows: screen.rows,
         records: if options.histogram.is_some() { environment::linear(threads) } else { Vec::new() },
@@ -177,7 +176,7 @@ fn outcome(options: &Options, screen: Screen<impl Write>, report: &Report) -> Ou
 }
 
 /// How far the clock of the threads is ahead of `CLOCK_MONOTONIC`, ns.
-fn ahead(options: &Options) -> u64 {
+fn ahead(options: &CyclictestOptions) -> u64 {
     match options.clock {
         Some(latscope_probes::wake::thread::ClockName::Realtime) => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
@@ -189,21 +188,17 @@ fn ahead(options: &Options) -> u64 {
 
 /// Prints and writes what the run gave; returns an exit code if that fails.
 fn write(
-    options: &Options,
+    options: &CyclictestOptions,
     arguments: &[OsString],
     started: SystemTime,
-    outcome: &Outcome,
+    outcome: &CyclictestOutcome,
     (fixed, report): (&[status::Fixed], &Report),
 ) -> Option<u8> {
     let mut failure = None;
-    if let Some(path) = &options.common.json {
-        let head = Head::here(VOICE.name, arguments, options.common.release.printed(), started);
-        let style = (options.common.release, options.unit);
-        let rest = json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
-        if let Err(error) = super::json::write(path, &head.file(&rest)) {
-            eprintln!("Failed to open '{}': {error}", path.display());
-            failure = Some(NO_JSON);
-        }
+    let style = (options.common.release, options.unit);
+    let rest = || json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
+    if !VOICE.write_json(&options.common, arguments, started, rest) {
+        failure = Some(NO_JSON);
     }
     print(&page::end(options, fixed, outcome));
     if let Some(path) = &options.histogram_file
@@ -216,7 +211,7 @@ fn write(
 }
 
 /// cyclictest's exit code, which says next to nothing, or ours.
-fn exit(options: &Options, outcome: &Outcome, report: &Report) -> u8 {
+fn exit(options: &CyclictestOptions, outcome: &CyclictestOutcome, report: &Report) -> u8 {
     match options.common.strict_exit {
         true => {
             environment::strict_exit(options.common.break_above.is_some(), outcome.broken.is_some(), report)

@@ -1,6 +1,6 @@
 //! cyclictest's options.
 
-use crate::getopt::{FLAG, Given, Opt, Takes, is_count, number, on, perhaps, put, value};
+use crate::getopt::{FLAG, Given, Opt, Takes, is_count, number, on, part, perhaps, put, value};
 use crate::rt::Refusal;
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
@@ -39,7 +39,7 @@ pub enum Policy {
 
 /// What a call asks for. Times are in µs, or as they are given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CyclictestOptions {
     /// `-a`, `-S`.
     pub affinity: Affinity,
     /// `-A`, `--secaligned`: distance of the threads' first instants, or their
@@ -115,23 +115,19 @@ pub struct Options {
     pub common: Common,
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(CyclictestOptions, common: Common);
 
 const NO_TRACER: &str =
     "cyclictest no longer drives a tracer; `latscope wake --blame` says what took the time";
 
 /// One that is accepted for old scripts, and has no effect.
-const fn retired(short: char, long: &'static str, takes: (Takes, &'static str)) -> Opt<Options> {
+const fn retired(short: char, long: &'static str, takes: (Takes, &'static str)) -> Opt<CyclictestOptions> {
     Opt::new(Some(short), long, takes, "", |_, given| given.retired(NO_TRACER)).retired()
 }
 
 /// All of them: those of 2.4 and 2.10 first, then ours, then the retired ones.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<Options>] = &[
+pub static SPECS: &[Opt<CyclictestOptions>] = &[
     Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "threads in turn on the CPUs of SET, or on all", affinity),
     Opt::new(Some('A'), "aligned", perhaps("US", is_count), "threads begin together, US apart", |o, given| aligned(o, given, false)),
     Opt::BREAK,
@@ -181,11 +177,11 @@ pub static SPECS: &[Opt<Options>] = &[
     Opt::COMPAT,
     Opt::STRICT.saying("exit code 2 when -b ended the run, 3 when the result is inconclusive"),
     Opt::RESULT.saying("save latscope's result too: quantiles, missed activations"),
-    Opt::new(None, "timeline", value("FILE"), "record what each thread did, for Perfetto", |o: &mut Options, given| put(&mut o.timeline, given.path())).ours(),
+    Opt::new(None, "timeline", value("FILE"), "record what each thread did, for Perfetto", |o: &mut CyclictestOptions, given| put(&mut o.timeline, given.path())).ours(),
     Opt::new(Some('n'), "nanosleep", FLAG, "", |_, given| given.retired("clock_nanosleep is the default")).retired(),
     Opt::new(Some('y'), "", value("POLICY"), "",
         |o, given| policy(o, given).and(given.retired(&format!("taken as --policy={}", given.text())))).retired(),
-    Opt::new(Some('e'), "", value("US"), "", |o: &mut Options, given| {
+    Opt::new(Some('e'), "", value("US"), "", |o: &mut CyclictestOptions, given| {
         put(&mut o.latency, latency(given))?;
         given.retired(&format!("taken as --latency={}", given.text()))
     }).retired(),
@@ -204,13 +200,13 @@ pub static SPECS: &[Opt<Options>] = &[
     Opt::new(Some('X'), "", FLAG, "", |_, given| given.retired("it has no effect")).retired(),
 ];
 
-impl Options {
+impl CyclictestOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        let usual = Options { oscilloscope: 1, spike_nodes: 1024, ..Options::default() };
+    pub fn read(arguments: &[OsString]) -> Result<CyclictestOptions, Refusal> {
+        let usual = CyclictestOptions { oscilloscope: 1, spike_nodes: 1024, ..CyclictestOptions::default() };
         let mut options = options::read(SPECS, usual, arguments)?;
         options.settle()?;
         Ok(options)
@@ -247,7 +243,7 @@ impl Options {
     }
 }
 
-fn affinity(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn affinity(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
     match options.smp {
         true => options.warn("-a ignored due to smp mode"),
         false => options.affinity = given.value.clone().map_or(Affinity::Each, Affinity::Set),
@@ -255,7 +251,7 @@ fn affinity(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn threads(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn threads(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
     match options.smp {
         true => options.warn("-t ignored due to smp mode"),
         false => options.threads = Some(amount(given)),
@@ -268,7 +264,7 @@ fn amount(given: &Given) -> u64 {
     number(given.text()).map_or(0, |(number, _)| number.unsigned_abs())
 }
 
-fn smp(options: &mut Options, _: &mut Given) -> Result<(), Refusal> {
+fn smp(options: &mut CyclictestOptions, _: &mut Given) -> Result<(), Refusal> {
     if options.affinity != Affinity::Any {
         let text = "-a and -S exclude each other: -S has a thread on each CPU already";
         return Err(Refusal::Fatal(format!("FATAL: {text}")));
@@ -277,7 +273,7 @@ fn smp(options: &mut Options, _: &mut Given) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn aligned(options: &mut Options, given: &Given, second: bool) -> Result<(), Refusal> {
+fn aligned(options: &mut CyclictestOptions, given: &Given, second: bool) -> Result<(), Refusal> {
     if options.aligned.is_some() && options.second_aligned != second {
         return Err(Refusal::Usage("-A and --secaligned exclude each other".to_owned()));
     }
@@ -285,7 +281,7 @@ fn aligned(options: &mut Options, given: &Given, second: bool) -> Result<(), Ref
     Ok(())
 }
 
-fn histogram(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn histogram(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
     put(&mut options.histogram, given.positive().map(|buckets| Some(buckets.min(MOST_BUCKETS))))
 }
 
@@ -308,7 +304,7 @@ fn clock(text: &str) -> Result<Option<ClockName>, Refusal> {
 }
 
 /// Of a policy that is none the threads are those of the normal one.
-fn policy(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn policy(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
     options.policy = Some(match given.text().to_ascii_lowercase().as_str() {
         "other" | "normal" => Policy::Other,
         "batch" => Policy::Batch,
@@ -335,8 +331,8 @@ mod tests {
     use crate::getopt::Spec;
     use proptest::prelude::*;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<CyclictestOptions, Refusal> {
+        CyclictestOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     fn specs() -> impl Iterator<Item = &'static Spec> {
@@ -352,7 +348,7 @@ mod tests {
     #[test]
     fn the_usual_call_is_understood() {
         let osadl = read("-l100000000 -m -Sp90 -i200 -h400 -q").unwrap();
-        let wanted = Options {
+        let wanted = CyclictestOptions {
             loops: Some(100_000_000),
             lock_memory: true,
             smp: true,

@@ -1,7 +1,7 @@
 //! What is printed when the run is over: pure.
 
 use super::histogram::{self, Style};
-use super::options::Options;
+use super::options::CyclictestOptions;
 use super::status::{self, Fixed};
 use crate::rt::row::{Row, Unit};
 use latscope_core::report::LinearRecord;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// What came out of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Outcome {
+pub struct CyclictestOutcome {
     /// The figures of each thread.
     pub rows: Vec<Row>,
     /// Their linear histograms; empty without `-h`.
@@ -32,7 +32,7 @@ pub struct Spikes {
 }
 
 /// The text on stdout after the last frame and the JSON.
-pub fn end(options: &Options, fixed: &[Fixed], outcome: &Outcome) -> String {
+pub fn end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &CyclictestOutcome) -> String {
     let mut text = String::new();
     if options.common.quiet && options.histogram.is_none() {
         text += &status::lines(options.unit, fixed, &outcome.rows, outcome.smi.as_deref());
@@ -45,7 +45,7 @@ pub fn end(options: &Options, fixed: &[Fixed], outcome: &Outcome) -> String {
 }
 
 /// The histogram, if one is asked for.
-pub fn histogram(options: &Options, outcome: &Outcome) -> String {
+pub fn histogram(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     options.histogram.map_or_else(String::new, |buckets| {
         histogram::block(Style::of(options), buckets, &outcome.records, &outcome.rows, outcome.smi.as_deref())
     })
@@ -63,7 +63,7 @@ fn spikes(spikes: &Spikes, unit: Unit) -> String {
     text
 }
 
-fn threads(options: &Options, outcome: &Outcome) -> String {
+fn threads(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     if options.common.break_above.is_none() {
         return String::new();
     }
@@ -78,7 +78,12 @@ fn threads(options: &Options, outcome: &Outcome) -> String {
 }
 
 /// What `-v` prints before the threads begin.
-pub fn preamble(options: &Options, fixed: &[Fixed], configured: usize, online: usize) -> [String; 2] {
+pub fn preamble(
+    options: &CyclictestOptions,
+    fixed: &[Fixed],
+    configured: usize,
+    online: usize,
+) -> [String; 2] {
     if !options.verbose {
         return Default::default();
     }
@@ -94,13 +99,13 @@ mod tests {
     use super::*;
     use crate::rt::options::Common;
 
-    fn outcome() -> Outcome {
+    fn outcome() -> CyclictestOutcome {
         let row =
             Row { thread: 812, cycles: 1, min: Some(15_000), last: 15_000, mean: 15_000.0, max: 15_000 };
-        Outcome {
+        CyclictestOutcome {
             rows: vec![row, Row { thread: 813, ..row }],
             broken: Some((1, 15_900)),
-            ..Outcome::default()
+            ..CyclictestOutcome::default()
         }
     }
 
@@ -110,32 +115,32 @@ mod tests {
 
     #[test]
     fn a_break_names_the_thread_and_the_value() {
-        let options = Options {
+        let options = CyclictestOptions {
             common: Common { break_above: Some(10), quiet: true, ..Common::default() },
-            ..Options::default()
+            ..CyclictestOptions::default()
         };
         let text = end(&options, &fixed(), &outcome());
         assert!(
             text.ends_with("# Thread Ids: 00812 00813\n# Break thread: 813\n# Break value: 15\n"),
             "{text}"
         );
-        let unbroken = end(&options, &fixed(), &Outcome { broken: None, ..outcome() });
+        let unbroken = end(&options, &fixed(), &CyclictestOutcome { broken: None, ..outcome() });
         assert!(unbroken.ends_with("# Thread Ids: 00812 00813\n"), "{unbroken}");
     }
 
     #[test]
     fn spikes_are_listed_as_far_as_they_were_kept_and_counted_all() {
         let spikes = Spikes { count: 20, first: vec![(14_284_476_039_999, 0, 5_748_900)] };
-        let text = end(&Options::default(), &fixed(), &Outcome { spikes, ..outcome() });
+        let text = end(&CyclictestOptions::default(), &fixed(), &CyclictestOutcome { spikes, ..outcome() });
         assert_eq!(text, "\nT: 0 Spike:    5748: TS:  14284476039\nspikes = 20\n\n");
     }
 
     #[test]
     fn only_the_verbose_print_a_preamble() {
-        let options = Options { verbose: true, ..Options::default() };
+        let options = CyclictestOptions { verbose: true, ..CyclictestOptions::default() };
         let [cpus, intervals] = preamble(&options, &fixed(), 4, 2);
         assert_eq!(cpus, "Max CPUs = 4\nOnline CPUs = 2\n");
         assert_eq!(intervals, "Thread 0 Interval: 1000\nThread 1 Interval: 1000\n");
-        assert_eq!(preamble(&Options::default(), &fixed(), 4, 2), <[String; 2]>::default());
+        assert_eq!(preamble(&CyclictestOptions::default(), &fixed(), 4, 2), <[String; 2]>::default());
     }
 }

@@ -1,6 +1,6 @@
 //! What becomes of the stream of samples: lines for `-v`, a list for `--spike`.
 
-use super::options::Options;
+use super::options::CyclictestOptions;
 use super::page::Spikes;
 use super::setup::above;
 use crate::rt::row::Unit;
@@ -31,7 +31,7 @@ struct Scope {
 
 impl Samples {
     /// For so many threads.
-    pub fn new(options: &Options, threads: usize) -> Samples {
+    pub fn new(options: &CyclictestOptions, threads: usize) -> Samples {
         Samples {
             verbose: options.verbose,
             unit: options.unit,
@@ -101,8 +101,9 @@ mod tests {
         (0..).zip(values).map(sample).collect()
     }
 
-    fn options(change: impl FnOnce(&mut Options)) -> Options {
-        let mut options = Options { oscilloscope: 1, spike_nodes: 2, ..Options::default() };
+    fn options(change: impl FnOnce(&mut CyclictestOptions)) -> CyclictestOptions {
+        let mut options =
+            CyclictestOptions { oscilloscope: 1, spike_nodes: 2, ..CyclictestOptions::default() };
         change(&mut options);
         options
     }

@@ -1,6 +1,6 @@
 //! What is printed while the threads run.
 
-use super::options::Options;
+use super::options::CyclictestOptions;
 use super::places::{Board, Fifo};
 use super::samples::Samples;
 use super::smi::Smi;
@@ -24,7 +24,7 @@ const SELDOM: Duration = Duration::from_secs(3600);
 
 /// Draws frames, prints samples, answers signals.
 pub struct Screen<'a, W> {
-    options: &'a Options,
+    options: &'a CyclictestOptions,
     fixed: &'a [Fixed],
     out: W,
     /// CPUs of this thread.
@@ -57,7 +57,7 @@ pub struct Places {
 
 impl<'a, W: Write> Screen<'a, W> {
     /// A screen for these threads.
-    pub fn new(options: &'a Options, fixed: &'a [Fixed], places: Places, out: W) -> Screen<'a, W> {
+    pub fn new(options: &'a CyclictestOptions, fixed: &'a [Fixed], places: Places, out: W) -> Screen<'a, W> {
         let Places { main, fifo, board, smi } = places;
         Screen {
             options,
@@ -197,12 +197,12 @@ mod tests {
     use latscope_engine::observers::{Live, Round};
 
     fn step(threads: usize) -> Step {
-        let options = Options { threads: Some(threads as u64), ..Options::default() };
+        let options = CyclictestOptions { threads: Some(threads as u64), ..CyclictestOptions::default() };
         super::super::setup::setup(&options, &Default::default()).unwrap().step()
     }
 
     /// Shows the frames of a screen that sees these values, one a snapshot.
-    fn shown(options: &Options, values: &[u64]) -> String {
+    fn shown(options: &CyclictestOptions, values: &[u64]) -> String {
         let step = step(1);
         let layout = Layout::of(&step);
         let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn each_frame_goes_up_to_the_one_before_and_the_last_is_final() {
-        let text = shown(&Options::default(), &[7000, 9000]);
+        let text = shown(&CyclictestOptions::default(), &[7000, 9000]);
         let frames: Vec<&str> = text.split("\x1b[3A").collect();
         assert_eq!(frames.len(), 3);
         assert!(frames.iter().all(|frame| frame.starts_with("policy: other/other: loadavg: ")), "{text}");
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn with_refresh_on_max_only_a_new_maximum_is_drawn() {
-        let options = Options { refresh_on_max: true, ..Options::default() };
+        let options = CyclictestOptions { refresh_on_max: true, ..CyclictestOptions::default() };
         let text = shown(&options, &[7000, 6000, 5000, 9000, 1]);
         assert_eq!(text.matches("policy:").count(), 2);
         assert!(text.ends_with("Max:       9\n\x1b[3A\x1b[3B"), "{text:?}");
@@ -240,11 +240,14 @@ mod tests {
 
     #[test]
     fn the_quiet_draw_nothing_and_sleep() {
-        let options = Options { common: Common { quiet: true, ..Common::default() }, ..Options::default() };
+        let options = CyclictestOptions {
+            common: Common { quiet: true, ..Common::default() },
+            ..CyclictestOptions::default()
+        };
         assert_eq!(shown(&options, &[7000]), "");
         let screen = Screen::new(&options, &[], Places::default(), Vec::new());
         assert_eq!(screen.period(), Some(SELDOM));
-        let spike = Options { spike: Some(1), ..options.clone() };
+        let spike = CyclictestOptions { spike: Some(1), ..options.clone() };
         assert_eq!(Screen::new(&spike, &[], Places::default(), Vec::new()).period(), Some(FRAME));
     }
 
@@ -259,7 +262,7 @@ mod tests {
                 Ok(())
             }
         }
-        let options = Options::default();
+        let options = CyclictestOptions::default();
         let mut screen = Screen::new(&options, &[], Places::default(), Gone);
         assert_eq!(screen.wants_end(), None);
         screen.finish();
@@ -269,7 +272,10 @@ mod tests {
     #[test]
     fn the_status_goes_to_the_board_when_it_is_asked_for() {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { common: Common { quiet: true, ..Common::default() }, ..Options::default() };
+        let options = CyclictestOptions {
+            common: Common { quiet: true, ..Common::default() },
+            ..CyclictestOptions::default()
+        };
         let fixed = [Fixed { priority: 5, interval: 1000, cpu: None }];
         let places = Places { board: Board::create(Board::path(directory.path())).ok(), ..Places::default() };
         let mut screen = Screen::new(&options, &fixed, places, Vec::new());

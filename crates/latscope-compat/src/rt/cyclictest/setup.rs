@@ -1,6 +1,6 @@
 //! From cyclictest's options to what is measured: pure.
 
-use super::options::{Affinity, Options, Policy};
+use super::options::{Affinity, CyclictestOptions, Policy};
 use crate::rt::row::Unit;
 use crate::rt::{Refusal, cpuset, environment};
 use latscope_core::machine::Machine;
@@ -21,7 +21,7 @@ const INTERVAL: u64 = 1000;
 ///
 /// # Errors
 /// CPUs that are not there, priorities that do not go so far down.
-pub fn setup(options: &Options, machine: &Machine) -> Result<Setup, Refusal> {
+pub fn setup(options: &CyclictestOptions, machine: &Machine) -> Result<Setup, Refusal> {
     Ok(Setup {
         threads: threads(options, machine)?,
         periodic: periodic(options),
@@ -36,7 +36,7 @@ pub fn setup(options: &Options, machine: &Machine) -> Result<Setup, Refusal> {
     })
 }
 
-fn threads(options: &Options, machine: &Machine) -> Result<Vec<Thread>, Refusal> {
+fn threads(options: &CyclictestOptions, machine: &Machine) -> Result<Vec<Thread>, Refusal> {
     let allowed = &machine.allowed.0;
     let count = match options.threads {
         None => 1,
@@ -70,7 +70,7 @@ fn threads(options: &Options, machine: &Machine) -> Result<Vec<Thread>, Refusal>
 
 const MOST_THREADS: u64 = 4096;
 
-fn policy(options: &Options, index: u64, count: u64) -> Result<thread::Policy, Refusal> {
+fn policy(options: &CyclictestOptions, index: u64, count: u64) -> Result<thread::Policy, Refusal> {
     let lowered = || match options.spread {
         false => Ok(options.priority),
         true => {
@@ -88,7 +88,7 @@ fn policy(options: &Options, index: u64, count: u64) -> Result<thread::Policy, R
     })
 }
 
-fn method(options: &Options) -> Method {
+fn method(options: &CyclictestOptions) -> Method {
     match (options.posix_timers, options.system, options.relative) {
         (true, true, _) | (false, false, false) => Method::Nanosleep,
         (true, false, _) => Method::PosixTimer,
@@ -97,7 +97,7 @@ fn method(options: &Options) -> Method {
     }
 }
 
-fn periodic(options: &Options) -> Periodic {
+fn periodic(options: &CyclictestOptions) -> Periodic {
     let tick = options.unit.ns();
     Periodic {
         warm_up: 0,
@@ -126,7 +126,7 @@ pub fn above(limit: u64, unit: Unit) -> u64 {
 ///
 /// # Errors
 /// As [`setup`].
-pub fn plan(options: &Options, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
+pub fn plan(options: &CyclictestOptions, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
     let step = setup(options, machine)?.step();
     let plan = environment::plan(step, "cyclictest", options.common.break_above.is_some(), trace, machine);
     Ok(Plan { timeline: options.timeline.clone(), ..plan })
@@ -145,7 +145,7 @@ mod tests {
 
     fn of(line: &str) -> Result<Setup, Refusal> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        setup(&Options::read(&words).unwrap(), &machine())
+        setup(&CyclictestOptions::read(&words).unwrap(), &machine())
     }
 
     fn places(line: &str) -> Vec<(Option<u32>, u64, u32)> {

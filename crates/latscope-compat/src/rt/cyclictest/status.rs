@@ -1,6 +1,6 @@
 //! The status lines: one for each thread, redrawn in place.
 
-use super::options::{Options, Policy};
+use super::options::{CyclictestOptions, Policy};
 use crate::rt::row::{Row, Unit};
 use latscope_core::plan::Point;
 use latscope_probes::Settings;
@@ -52,11 +52,11 @@ pub fn lines(unit: Unit, fixed: &[Fixed], rows: &[Row], smi: Option<&[u64]>) -> 
 }
 
 /// The two lines above the threads'.
-pub fn header(options: &Options, load: &str) -> String {
+pub fn header(options: &CyclictestOptions, load: &str) -> String {
     format!("policy: {}: loadavg: {}          \n\n", policy(options), load.trim_end())
 }
 
-fn policy(options: &Options) -> &'static str {
+fn policy(options: &CyclictestOptions) -> &'static str {
     match options.policy {
         Some(Policy::Fifo) => "fifo",
         Some(Policy::RoundRobin) => "rr",
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_as_high_as_its_threads_and_two_lines() {
-        let text = header(&Options::default(), "10.77 20.84 12.61 12/174 15430\n");
+        let text = header(&CyclictestOptions::default(), "10.77 20.84 12.61 12/174 15430\n");
         assert_eq!(text, "policy: other/other: loadavg: 10.77 20.84 12.61 12/174 15430          \n\n");
         assert_eq!((up(2), down(2)), ("\x1b[4A".to_owned(), "\x1b[4B".to_owned()));
     }

@@ -3,8 +3,8 @@
 pub mod options;
 pub mod text;
 
-use super::console::{VERSION, Voice};
-use super::json::Head;
+use super::console::Voice;
+use super::options::{Suite, VERSION};
 use super::{Refusal, cpuset, environment};
 use crate::names;
 use anyhow::Result;
@@ -21,25 +21,24 @@ use latscope_os::sched;
 use latscope_probes::PlanInput;
 use latscope_probes::REGISTRY;
 use latscope_probes::noise::BUSY;
-use options::{Options, SPECS};
+use options::{OslatOptions, SPECS};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use text::Core;
 
-const VOICE: Voice<Options> = Voice { name: "oslat", table: SPECS };
+const VOICE: Voice<OslatOptions> = Voice { name: "oslat", suite: Suite::RtTests, table: SPECS };
 
 /// Carries out a call.
 ///
 /// # Errors
 /// Nothing could be started.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
-    let read = Options::read(arguments).map_err(Into::into);
-    VOICE.settle(read.and_then(|options| carry_out(&options, arguments)))
+    VOICE.run(OslatOptions::read(arguments), |options| carry_out(options, arguments))
 }
 
-fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
+fn carry_out(options: &OslatOptions, arguments: &[OsString]) -> Result<u8> {
     if options.version || !names::is_dry_run() {
         print(&format!("oslat V {}\n", VERSION));
     }
@@ -79,7 +78,7 @@ fn carry_out(options: &Options, arguments: &[OsString]) -> Result<u8> {
 ///
 /// # Errors
 /// CPUs that are not there.
-fn plan(options: &Options, machine: &Machine) -> Result<Plan, Refusal> {
+fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, Refusal> {
     let cpus = options.cpus.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?;
     let outside = cpus.iter().flatten().find(|cpu| !machine.allowed.0.contains(cpu));
     if let Some(cpu) = outside {
@@ -152,7 +151,7 @@ fn cpu(m: &Measurement) -> u32 {
     }
 }
 
-fn stopped(options: &Options, cpu: u32, ns: u64) -> u8 {
+fn stopped(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {
     if !options.common.quiet {
         print("Test starts...\n");
     }
@@ -165,7 +164,7 @@ fn stopped(options: &Options, cpu: u32, ns: u64) -> u8 {
 }
 
 fn finish(
-    options: &Options,
+    options: &OslatOptions,
     arguments: &[OsString],
     started: SystemTime,
     report: &Report,
@@ -174,18 +173,11 @@ fn finish(
     let cores: Vec<Core> = measured.iter().map(|m| core(options, m)).collect();
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
     print(&text::after(options, megahertz, &cores));
-    let Some(path) = &options.common.json else { return exit(options, report) };
-    let head = Head::here(VOICE.name, arguments, VERSION, started);
-    match super::json::write(path, &head.file(&text::json(options, megahertz, &cores))) {
-        Ok(()) => exit(options, report),
-        Err(error) => {
-            eprintln!("Failed to open '{}': {error}", path.display());
-            2
-        }
-    }
+    let rest = || text::json(options, megahertz, &cores);
+    if VOICE.write_json(&options.common, arguments, started, rest) { exit(options, report) } else { 2 }
 }
 
-fn exit(options: &Options, report: &Report) -> u8 {
+fn exit(options: &OslatOptions, report: &Report) -> u8 {
     if options.common.strict_exit {
         environment::strict_exit(options.trace_threshold.is_some(), false, report)
     } else {
@@ -194,7 +186,7 @@ fn exit(options: &Options, report: &Report) -> u8 {
 }
 
 /// The figures of a CPU: turns without a gap count with the shortest ones.
-fn core(options: &Options, m: &Measurement) -> Core {
+fn core(options: &OslatOptions, m: &Measurement) -> Core {
     let value = |name: &str| m.values.get(name).map_or(0.0, |value| value.value);
     let record = m.recordings.as_ref().and_then(|recordings| recordings.linear.clone()).unwrap_or_default();
     let mut counts = record.counts;
@@ -239,7 +231,7 @@ mod tests {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-3"), allowed: list("0-3"), ..Machine::default() };
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&Options::read(&words).unwrap(), &machine).unwrap()
+        plan(&OslatOptions::read(&words).unwrap(), &machine).unwrap()
     }
 
     #[test]

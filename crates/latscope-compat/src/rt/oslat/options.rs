@@ -1,13 +1,13 @@
 //! oslat's options.
 
-use crate::getopt::{FLAG, Given, Opt, on, put, value};
+use crate::getopt::{FLAG, Given, Opt, on, part, put, value};
 use crate::rt::Refusal;
 use crate::rt::options::{self, Common};
 use std::ffi::OsString;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct OslatOptions {
     /// `-b`.
     pub buckets: u64,
     /// `-B`.
@@ -32,9 +32,9 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for OslatOptions {
+    fn default() -> OslatOptions {
+        OslatOptions {
             buckets: 32,
             bias: false,
             cpus: None,
@@ -50,15 +50,11 @@ impl Default for Options {
     }
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(OslatOptions, common: Common);
 
 /// All of them, then ours.
 #[rustfmt::skip]
-pub static SPECS: &[Opt<Options>] = &[
+pub static SPECS: &[Opt<OslatOptions>] = &[
     Opt::new(Some('b'), "bucket-size", value("N"), "buckets of 1 us, 4 to 1024 [32]",
         |o, given| put(&mut o.buckets, within(given, 4..=1024, "Illegal bucket size"))),
     Opt::new(Some('B'), "bias", FLAG, "add the least time of a turn to all labels", |o, _| on(&mut o.bias)),
@@ -82,17 +78,17 @@ pub static SPECS: &[Opt<Options>] = &[
     Opt::RESULT.saying("save latscope's result too: quantiles, who took the time"),
 ];
 
-impl Options {
+impl OslatOptions {
     /// Reads a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<Options, Refusal> {
-        options::read(SPECS, Options::default(), arguments)
+    pub fn read(arguments: &[OsString]) -> Result<OslatOptions, Refusal> {
+        options::read(SPECS, OslatOptions::default(), arguments)
     }
 }
 
-fn duration(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn duration(options: &mut OslatOptions, given: &mut Given) -> Result<(), Refusal> {
     match given.duration()? {
         0 => Err(Refusal::Fatal(format!("Illegal runtime: {}", given.text()))),
         ns => put(&mut options.common.duration, Ok(Some(ns))),
@@ -127,8 +123,8 @@ mod tests {
     use super::*;
     use crate::getopt::Takes;
 
-    fn read(line: &str) -> Result<Options, Refusal> {
-        Options::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<OslatOptions, Refusal> {
+        OslatOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
@@ -143,7 +139,7 @@ mod tests {
                 Takes::Nothing => format!("--{}", spec.long),
                 _ => format!("--{} {value}", spec.long),
             };
-            let same = read(&line).unwrap() == Options::default();
+            let same = read(&line).unwrap() == OslatOptions::default();
             assert_eq!(same, spec.long == "workload", "{line}");
         }
         assert_eq!(read("-h"), Err(Refusal::Help));

@@ -1,6 +1,6 @@
 //! oslat's output: pure.
 
-use super::options::Options;
+use super::options::OslatOptions;
 use crate::rt::json::counts;
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ pub struct Core {
 }
 
 /// What is printed before the run; `cpus` of them are watched.
-pub fn before(options: &Options, cpus: usize) -> String {
+pub fn before(options: &OslatOptions, cpus: usize) -> String {
     if options.common.quiet {
         return String::new();
     }
@@ -40,17 +40,17 @@ pub fn before(options: &Options, cpus: usize) -> String {
 }
 
 /// The line about `-B`; the loop's least time is known only afterwards.
-fn bias_line(options: &Options, bias: u64) -> String {
+fn bias_line(options: &OslatOptions, bias: u64) -> String {
     if options.bias { format!("Global bias set to {bias} (us)\n") } else { String::new() }
 }
 
 /// The least time of a turn on any CPU, if it is to be added.
-fn bias(options: &Options, cores: &[Core]) -> u64 {
+fn bias(options: &OslatOptions, cores: &[Core]) -> u64 {
     cores.iter().map(|core| core.min).min().filter(|_| options.bias).unwrap_or(0)
 }
 
 /// What is printed after the run.
-pub fn after(options: &Options, megahertz: u64, cores: &[Core]) -> String {
+pub fn after(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let mut text = bias_line(options, bias);
     if !options.common.quiet {
@@ -80,7 +80,7 @@ pub fn after(options: &Options, megahertz: u64, cores: &[Core]) -> String {
 }
 
 /// What the JSON says beyond the common head.
-pub fn json(options: &Options, megahertz: u64, cores: &[Core]) -> String {
+pub fn json(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let one = |(index, core): (usize, &Core)| {
         let labelled = (1 + bias..).zip(core.counts.iter().copied());
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn columns_are_cores() {
-        let options = Options { buckets: 4, common: quiet(), ..Options::default() };
+        let options = OslatOptions { buckets: 4, common: quiet(), ..OslatOptions::default() };
         assert_eq!(
             after(&options, 2597, &[core(), Core { cpu: 4, ..core() }]),
             "        Core:\t 3 4\nCounter Freq:\t 2597 2597 (Mhz)\n    001 (us):\t 1000 1000\n    002 (us):\t 0 0\n    \
@@ -126,8 +126,13 @@ mod tests {
 
     #[test]
     fn zeros_are_left_out_and_a_bias_is_added_to_labels() {
-        let options =
-            Options { buckets: 4, common: quiet(), zero_omit: true, bias: true, ..Options::default() };
+        let options = OslatOptions {
+            buckets: 4,
+            common: quiet(),
+            zero_omit: true,
+            bias: true,
+            ..OslatOptions::default()
+        };
         let text = after(&options, 2597, &[core()]);
         assert!(text.starts_with("Global bias set to 1 (us)\n"), "{text}");
         assert!(
@@ -139,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_json_names_the_same_buckets() {
-        let options = Options { buckets: 4, ..Options::default() };
+        let options = OslatOptions { buckets: 4, ..OslatOptions::default() };
         let json: serde_json::Value =
             serde_json::from_str(&format!("{{{}}}", json(&options, 2597, &[core()]))).unwrap();
         let one = &json["thread"]["0"];

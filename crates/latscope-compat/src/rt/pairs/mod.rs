@@ -4,8 +4,8 @@
 pub mod options;
 pub mod text;
 
-use super::console::{VERSION, Voice};
-use super::json::{self, Head};
+use super::console::Voice;
+use super::options::Suite;
 use super::{Refusal, cpuset, environment};
 use crate::getopt::Opt;
 use crate::names;
@@ -13,11 +13,10 @@ use anyhow::Result;
 use latscope_bench::hold::hold;
 use latscope_core::machine::Machine;
 use latscope_core::report::Status;
-use latscope_host::eprintln;
 use latscope_host::stdout::{Stdout, print};
 use latscope_judge::verdict;
 use latscope_probes::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
-use options::Options;
+use options::PairsOptions;
 use options::spec::*;
 use std::ffi::OsString;
 use std::io::Write;
@@ -26,15 +25,20 @@ use text::Pair;
 
 /// What tells one of the programs from the others.
 pub struct Program {
-    voice: Voice<Options>,
+    voice: Voice<PairsOptions>,
     means: Means,
     form: Form,
     /// Whether the receiver may give up waiting.
     timeouts: bool,
 }
 
-const fn program(name: &'static str, means: Means, form: Form, table: &'static [Opt<Options>]) -> Program {
-    Program { voice: Voice { name, table }, means, form, timeouts: false }
+const fn program(
+    name: &'static str,
+    means: Means,
+    form: Form,
+    table: &'static [Opt<PairsOptions>],
+) -> Program {
+    Program { voice: Voice { name, suite: Suite::RtTests, table }, means, form, timeouts: false }
 }
 
 /// POSIX message queues.
@@ -94,7 +98,7 @@ pub static SVSEMATEST: Program = program("svsematest", Means::Semaphores, Form::
 /// Signals.
 pub static SIGWAITTEST: Program = program("sigwaittest", Means::Signals, Form::Pairs, FORKING);
 
-const FORKING: &[Opt<Options>] = &[
+const FORKING: &[Opt<PairsOptions>] = &[
     AFFINITY,
     Opt::BREAK,
     DISTANCE,
@@ -147,11 +151,10 @@ impl Program {
     /// # Errors
     /// Nothing could be started.
     pub fn run(&'static self, arguments: &[OsString]) -> Result<u8> {
-        let read = self.options(arguments).map_err(Into::into);
-        self.voice.settle(read.and_then(|options| self.carry_out(&options, arguments)))
+        self.voice.run(self.options(arguments), |options| self.carry_out(options, arguments))
     }
 
-    fn carry_out(&self, options: &Options, arguments: &[OsString]) -> Result<u8> {
+    fn carry_out(&self, options: &PairsOptions, arguments: &[OsString]) -> Result<u8> {
         self.voice.introduce(&options.common.notes);
         let started = SystemTime::now();
         let (machine, _) = environment::here();
@@ -186,12 +189,8 @@ impl Program {
         let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
         screen.finish(board, &text);
         drop(session);
-        if let Some(path) = &options.common.json {
-            let head = Head::here(self.voice.name, arguments, VERSION, started);
-            if let Err(error) = json::write(path, &head.file(&json)) {
-                eprintln!("Failed to open '{}': {error}", path.display());
-                return Ok(2);
-            }
+        if !self.voice.write_json(&options.common, arguments, started, || json) {
+            return Ok(2);
         }
         let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
         // Without an end of its own it is done when it is told to end.
@@ -206,12 +205,12 @@ impl Program {
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn options(&self, arguments: &[OsString]) -> Result<Options, Refusal> {
-        Options::read(self.voice.table, arguments)
+    pub fn options(&self, arguments: &[OsString]) -> Result<PairsOptions, Refusal> {
+        PairsOptions::read(self.voice.table, arguments)
     }
 
     /// Its options.
-    pub fn specs(&self) -> &'static [Opt<Options>] {
+    pub fn specs(&self) -> &'static [Opt<PairsOptions>] {
         self.voice.table
     }
 
@@ -219,7 +218,7 @@ impl Program {
     ///
     /// # Errors
     /// There are no such CPUs.
-    pub fn rules(&self, options: &Options, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+    pub fn rules(&self, options: &PairsOptions, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
         let cpus = match (&options.affinity, options.smp) {
             (Some(Some(set)), _) => cpuset::parse(set, machine)?,
             (Some(None), _) | (None, true) => machine.allowed.0.clone(),
@@ -264,7 +263,7 @@ impl Program {
 /// Prints while they run.
 struct Screen<'a, W> {
     program: &'a Program,
-    options: &'a Options,
+    options: &'a PairsOptions,
     rules: &'a [Rules],
     out: W,
     drawn: bool,

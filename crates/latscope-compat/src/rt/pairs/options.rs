@@ -1,6 +1,6 @@
 //! Their options: alike, and each has most of them.
 
-use crate::getopt::{FLAG, Given, Opt, is_count, on, perhaps, put, value};
+use crate::getopt::{FLAG, Given, Opt, is_count, on, part, perhaps, put, value};
 use crate::rt::Refusal;
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct PairsOptions {
     /// `-a`: `Some(None)` for each CPU in turn.
     pub affinity: Option<Option<String>>,
     /// `-d`, µs.
@@ -35,9 +35,9 @@ pub struct Options {
     pub common: Common,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for PairsOptions {
+    fn default() -> PairsOptions {
+        PairsOptions {
             affinity: None,
             distance: 500,
             fork: false,
@@ -54,18 +54,14 @@ impl Default for Options {
     }
 }
 
-impl AsMut<Common> for Options {
-    fn as_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
+part!(PairsOptions, common: Common);
 
 /// All of the options of all of them, but for those of others, too.
 #[rustfmt::skip]
 pub(super) mod spec {
     use super::*;
 
-    pub(crate) type Row = Opt<Options>;
+    pub(crate) type Row = Opt<PairsOptions>;
     pub(crate) const AFFINITY: Row = Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "pairs in turn on the CPUs of SET, or on all",
         |o, given| put(&mut o.affinity, Ok(Some(given.value.clone()))));
     pub(crate) const DISTANCE: Row = Opt::new(Some('d'), "distance", value("US"), "each further pair's interval is longer by US [500]",
@@ -93,13 +89,13 @@ pub(super) mod spec {
     pub(crate) const MARK: Row = Opt::MARK.ours();
 }
 
-impl Options {
+impl PairsOptions {
     /// Reads a call of the program with these options.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
-    pub fn read(table: &[Opt<Options>], arguments: &[OsString]) -> Result<Options, Refusal> {
-        let mut options = options::read(table, Options::default(), arguments)?;
+    pub fn read(table: &[Opt<PairsOptions>], arguments: &[OsString]) -> Result<PairsOptions, Refusal> {
+        let mut options = options::read(table, PairsOptions::default(), arguments)?;
         if options.smp && options.threads.take().is_some() {
             options.common.notes.push("-t is ignored: -S has one on each CPU".to_owned());
         }
@@ -110,7 +106,7 @@ impl Options {
     }
 }
 
-fn fork(options: &mut Options, given: &mut Given) -> Result<(), Refusal> {
+fn fork(options: &mut PairsOptions, given: &mut Given) -> Result<(), Refusal> {
     let which = |value| format!("-f {value}: which end a process is cannot be given from outside");
     given.value.as_ref().map_or(Ok(()), |value| Err(Refusal::Usage(which(value))))?;
     on(&mut options.fork)
@@ -144,7 +140,7 @@ mod tests {
 
     static ALL: [&Program; 5] = [&PMQTEST, &PTSEMATEST, &SIGNALTEST, &SIGWAITTEST, &SVSEMATEST];
 
-    fn read(program: &Program, line: &str) -> Result<Options, Refusal> {
+    fn read(program: &Program, line: &str) -> Result<PairsOptions, Refusal> {
         program.options(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -160,14 +156,14 @@ mod tests {
                 // It is worth nothing without a timeout.
                 let with = if spec.long == "forcetimeout" { " -T 3" } else { "" };
                 let long = read(program, &format!("--{}{together}{with}", spec.long)).unwrap();
-                assert_ne!(long, Options::default(), "--{}", spec.long);
+                assert_ne!(long, PairsOptions::default(), "--{}", spec.long);
                 if let Some(letter) = spec.short {
                     assert_eq!(read(program, &format!("-{letter}{value}{with}")).unwrap(), long);
                 }
             }
             assert_eq!(read(program, "-h"), Err(Refusal::Help));
         }
-        assert_eq!(read(&SIGNALTEST, "-m").unwrap(), Options::default());
+        assert_eq!(read(&SIGNALTEST, "-m").unwrap(), PairsOptions::default());
     }
 
     #[test]
