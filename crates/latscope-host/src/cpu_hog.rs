@@ -56,7 +56,7 @@ pub fn start(orders: Orders) -> Result<CpuHog> {
 impl CpuHog {
     /// Id of its process, which has one thread.
     pub fn process(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Waits until it has ended; the CPU time it took.

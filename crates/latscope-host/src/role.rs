@@ -10,7 +10,6 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, Write};
-use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::Duration;
@@ -134,20 +133,6 @@ impl AsFd for Messages {
 /// A process that is killed when this is dropped.
 #[derive(Debug)]
 pub struct KilledOnDrop(pub Child);
-
-impl Deref for KilledOnDrop {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.0
-    }
-}
-
-impl DerefMut for KilledOnDrop {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.0
-    }
-}
 
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {

@@ -50,9 +50,7 @@ impl Notifier for Eventfd {
 
     #[inline]
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        if let Some(timeout) = timeout
-            && !readable(&self.input, timeout)?
-        {
+        if timeout.is_some() && !readable(&self.input, timeout)? {
             return Ok(false);
         }
         let mut count = [0; 8];

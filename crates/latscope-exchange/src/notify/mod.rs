@@ -9,7 +9,7 @@ pub(crate) mod signal;
 pub(crate) mod stream;
 pub(crate) mod system_v;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::io;
@@ -36,6 +36,9 @@ pub trait Notifier {
     }
 }
 
+/// As good as for ever, for means whose waits all have a timeout.
+pub(crate) const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
 /// Refuses a timeout, for means whose waits have none.
 #[inline]
 fn without(timeout: Option<Duration>) -> io::Result<()> {
@@ -43,14 +46,22 @@ fn without(timeout: Option<Duration>) -> io::Result<()> {
 }
 
 /// Waits until a descriptor can be read or has ended, at most so long; whether it can.
-/// A signal ends the wait.
 ///
 /// # Errors
 /// The kernel refuses.
 #[inline]
-pub fn readable(descriptor: impl AsFd, timeout: Duration) -> io::Result<bool> {
-    let time = Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: timeout.subsec_nanos() as _ };
-    match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&time)) {
+pub fn readable(descriptor: impl AsFd, timeout: impl Into<Option<Duration>>) -> io::Result<bool> {
+    poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], timeout)
+}
+
+/// Waits until one of the descriptors is ready, at most so long; whether one is. A signal ends the wait.
+///
+/// # Errors
+/// The kernel refuses.
+#[inline]
+pub fn poll(watched: &mut [PollFd], timeout: impl Into<Option<Duration>>) -> io::Result<bool> {
+    let time = |time: Duration| Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
+    match rustix::event::poll(watched, timeout.into().map(time).as_ref()) {
         Ok(count) => Ok(count > 0),
         Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),

@@ -2,21 +2,23 @@
 //! and what comes from there can be read from it.
 
 use super::{Alarm, Channel, Failure};
+use crate::notify::poll;
 use anyhow::Result;
 pub use latscope_host::pseudo_terminal::Terminal;
 use latscope_os::signal::Signals;
 use latscope_rpmsg::link::Unsent;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::AsFd;
 use rustix::io::{Errno, ioctl_fionread, read, write};
 use std::io;
+use std::time::Duration;
 
 /// How long one waits before one looks whether the remote is still there.
-const WATCHDOG: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const WATCHDOG: Duration = Duration::from_millis(100);
 
 /// How long one waits for what nobody tells of: a buffer of the remote, or a
 /// message where the transport has no way to tell.
-const STALL: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+const STALL: Duration = Duration::from_millis(1);
 
 /// Looks at what goes to and fro between two looks at the signals.
 const LOOKS: u32 = 64;
@@ -185,20 +187,17 @@ impl Relay<'_> {
         let stalled = self.there.left() > 0;
         let terminal = PollFd::from_borrowed_fd(self.terminal.master.as_fd(), flags);
         let signals = PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN);
-        let polled = match self.channel.alarm()? {
+        match self.channel.alarm()? {
             // Nothing is taken from it before the last message has gone.
-            _ if self.back.left() > 0 => poll(&mut [terminal, signals], Some(&STALL)),
+            _ if self.back.left() > 0 => poll(&mut [terminal, signals], STALL)?,
             Alarm::Now => return Ok(()),
             Alarm::Readable(remote) => {
                 let remote = PollFd::from_borrowed_fd(remote, PollFlags::IN);
-                poll(&mut [terminal, signals, remote], Some(if stalled { &STALL } else { &WATCHDOG }))
+                poll(&mut [terminal, signals, remote], if stalled { STALL } else { WATCHDOG })?
             }
-            Alarm::Unknown => poll(&mut [terminal, signals], Some(&STALL)),
+            Alarm::Unknown => poll(&mut [terminal, signals], STALL)?,
         };
-        match polled {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(io::Error::from(error).into()),
-        }
+        Ok(())
     }
 }
 
@@ -244,7 +243,7 @@ pub fn echo(terminal: &Terminal, signals: &Signals) -> Result<u64> {
         let flags = if held.left() > 0 { PollFlags::OUT } else { PollFlags::IN };
         let terminal = PollFd::from_borrowed_fd(terminal.master.as_fd(), flags);
         let signals = PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN);
-        no_wait(poll(&mut [terminal, signals], Some(&WATCHDOG)))?;
+        poll(&mut [terminal, signals], WATCHDOG)?;
     }
 }
 

@@ -106,7 +106,7 @@ impl Process {
 
 impl Far for Process {
     fn ended(&mut self) -> Option<String> {
-        self.0.try_wait().ok().flatten().map(|status| format!("the process that answers ended: {status}"))
+        self.0.0.try_wait().ok().flatten().map(|status| format!("the process that answers ended: {status}"))
     }
 }
 

@@ -6,13 +6,14 @@
 //! a terminal makes of bytes unless it is told not to.
 
 use super::{Alarm, Channel, Failure, Opt, Order, Transport};
+use crate::notify::poll;
 use anyhow::{Context, Result, ensure};
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_host::modes::{self, Modes};
 use latscope_os::clock::monotonic_ns;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, fstat, major, minor, open as open_file};
 use rustix::io::{Errno, read, write};
@@ -166,7 +167,7 @@ impl Tty {
 
     fn hung_up(&self) -> io::Result<bool> {
         let mut terminal = [PollFd::new(&self.terminal, PollFlags::IN)];
-        poll(&mut terminal, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        poll(&mut terminal, Duration::ZERO)?;
         Ok(terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
     }
 
@@ -213,11 +214,8 @@ impl Tty {
     /// Sleeps until something can be read, or written if something is to be.
     fn rest(&self, ns: u64) -> Result<(), Failure> {
         let flags = if self.unsent.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
-        let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
-        match poll(&mut [PollFd::new(&self.terminal, flags)], Some(&time)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(io::Error::from(error).into()),
-        }
+        poll(&mut [PollFd::new(&self.terminal, flags)], Duration::from_nanos(ns))?;
+        Ok(())
     }
 }
 

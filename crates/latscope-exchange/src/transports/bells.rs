@@ -3,12 +3,12 @@
 use super::endpoint::{MORE_DESCRIPTORS, Side, broken, descriptors, failed, numbers, unavailable};
 use super::lifeline::Lifeline;
 use super::mailbox::{Bell, Extra, with};
-use crate::notify::Notifier;
 use crate::notify::counter::{Counters, Lanes, TokenCounter};
 use crate::notify::eventfd::{self, Eventfd};
 use crate::notify::io_uring::{self, IoUring};
 use crate::notify::signal::{QueuedSignal, Waiting};
 use crate::notify::system_v::SystemVSemaphores;
+use crate::notify::{Notifier, poll};
 use crate::transaction::{EndpointHandle, Failure, Transport, Unavailable};
 use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::futex::Tokens;
@@ -16,13 +16,14 @@ use latscope_os::ring::Layout;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Lane, Scope, Shareable, SharedCell};
 use latscope_os::system_v::{change, create_semaphores};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use std::hint::spin_loop;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
 pub(super) static SPIN: Transport = Transport {
     spins: true,
@@ -262,7 +263,5 @@ impl Bell for Watched {
 /// Whether the other end of a lifeline is closed.
 #[cold]
 fn hung_up(lifeline: &OwnedFd) -> bool {
-    let mut watched = [PollFd::new(lifeline, PollFlags::RDHUP)];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut watched, Some(&at_once)), Ok(ready) if ready > 0)
+    poll(&mut [PollFd::new(lifeline, PollFlags::RDHUP)], Duration::ZERO).unwrap_or(false)
 }

@@ -10,13 +10,13 @@ use super::point::{Caller, Mode, Placement, Row, Since};
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::bench::Bench;
 use latscope_core::plan::{Periodic, Step};
+use latscope_exchange::notify::poll;
 use latscope_exchange::transaction::{EndpointPair, Transport};
 use latscope_host::guardian::OnDemand;
 use latscope_host::role::{self, KilledOnDrop, Messages};
 use latscope_os::worker::{Lifetime, MOST_DESCRIPTORS};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -80,12 +80,12 @@ impl EndpointProcess {
         self.done = true;
         let deadline = Instant::now() + Duration::from_millis(200);
         while Instant::now() < deadline {
-            if let Ok(Some(status)) = self.child.try_wait() {
+            if let Ok(Some(status)) = self.child.0.try_wait() {
                 return anyhow!("{status}");
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let _ = self.child.kill();
+        let _ = self.child.0.kill();
         anyhow!("it does not answer")
     }
 }
@@ -204,7 +204,7 @@ fn begin(
     });
     let mut server = server.transpose()?;
     let mut client = EndpointProcess::start("client", &own, &endpoints.client)?;
-    let process = server.as_ref().map(|server| server.child.id());
+    let process = server.as_ref().map(|server| server.child.0.id());
     let order = client_order(setting, group, number, common(near, endpoints.client.len()), process);
     client.tell(&Order::Call(Box::new(order)))?;
     // Some transports are made by both ends together: neither is ready alone.
@@ -281,7 +281,7 @@ fn listen(pairs: &mut [Pair]) -> Result<()> {
         let now = Instant::now();
         for pair in pairs.iter_mut().filter(|pair| !pair.client.done) {
             if pair.given_up.is_some_and(|given_up| now >= given_up) {
-                let _ = pair.client.child.kill();
+                let _ = pair.client.child.0.kill();
                 pair.client.done = true;
                 pair.called = Some(Err(format!("{}, and the client did not notice", pair.servers_end())));
             }
@@ -303,11 +303,7 @@ fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
             }
         }
     }
-    let second = Timespec { tv_sec: 1, tv_nsec: 0 };
-    match poll(&mut fds, Some(&second)) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
-    }
+    poll(&mut fds, Duration::from_secs(1))?;
     Ok(whose.into_iter().zip(fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(who, _)| who).collect())
 }
 
@@ -346,7 +342,7 @@ impl Pair {
 /// Ends a pair: a server whose client is gone says its last word.
 fn end(mut pair: Pair) -> Outcome {
     // It exits by itself after its last word; its end of the transport goes with it.
-    let _ = wait_for(&mut pair.client.child);
+    let _ = wait_for(&mut pair.client.child.0);
     if let Some(server) = pair.server.as_mut().filter(|server| !server.done) {
         let _ = server.messages.set_timeout(Some(GRACE));
         pair.served = match server.word() {

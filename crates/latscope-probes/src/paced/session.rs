@@ -6,13 +6,14 @@ use super::endpoint::{PacedEndpoint, ROLE};
 use super::means::Channel;
 use super::{Form, Rules};
 use anyhow::{Context, Result, bail};
+use latscope_exchange::notify::poll;
 use latscope_host::guardian::OnDemand;
 use latscope_host::leftover::Leftovers;
 use latscope_host::role::KilledOnDrop;
 use latscope_os::shared_cell::Scope;
 use latscope_os::signal::{Signals, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -142,7 +143,7 @@ impl Session {
         if let Some(error) = self.board.failure() {
             return Err(error).context("an endpoint failed");
         }
-        let died = self.children.iter_mut().find_map(|child| child.try_wait().ok().flatten());
+        let died = self.children.iter_mut().find_map(|child| child.0.try_wait().ok().flatten());
         match died {
             Some(status) if !self.board.over() => bail!("an endpoint ended: {status}"),
             _ => Ok(()),
@@ -159,14 +160,12 @@ impl Session {
     /// # Errors
     /// Waiting is refused.
     pub fn wait(&self, time: Duration) -> Result<Ended> {
-        let timeout = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos() as _ };
         let mut fds = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&*self.bell, PollFlags::IN)];
-        match poll(&mut fds, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Ended::Time),
-            Ok(_) if fds[1].revents().is_empty() => Ok(Ended::Told),
-            Ok(_) => Ok(Ended::Run),
-            Err(error) => Err(error.into()),
-        }
+        Ok(match poll(&mut fds, time)? {
+            false => Ended::Time,
+            true if fds[1].revents().is_empty() => Ended::Told,
+            true => Ended::Run,
+        })
     }
 
     /// Ends the run, so that its figures stay.

@@ -89,7 +89,7 @@ impl Machine {
     /// Moves the thread of the virtual CPU to its CPU. The others stay on ours, where
     /// they were started: they have nothing to do while we are awake.
     fn place(&mut self, [_, there]: [u32; 2]) -> Result<()> {
-        let tasks = format!("/proc/{}/task", self.qemu.id());
+        let tasks = format!("/proc/{}/task", self.qemu.0.id());
         let thread = self.until("QEMU starts no virtual CPU", |_| {
             let tasks = std::fs::read_dir(&tasks).ok()?.flatten();
             let of_cpu = |task: &std::fs::DirEntry| {
@@ -130,7 +130,7 @@ impl Machine {
 
     /// How QEMU ended, if it did, and the last that it said.
     pub(super) fn ended(&mut self) -> Option<String> {
-        let status = self.qemu.try_wait().ok().flatten()?;
+        let status = self.qemu.0.try_wait().ok().flatten()?;
         let mut bytes = vec![0; 4096];
         let length = self.said.read_at(&mut bytes, 0).unwrap_or(0);
         let text = String::from_utf8_lossy(&bytes[..length]);

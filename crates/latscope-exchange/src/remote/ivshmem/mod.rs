@@ -7,7 +7,7 @@ mod words;
 use super::kicks::Kicks;
 use super::rings::{Far, Rings};
 use super::{Channel, Opt, Order, Transport};
-use crate::notify::Notifier;
+use crate::notify::{self, Notifier};
 use anyhow::{Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::ivshmem::Doorbell;
@@ -116,6 +116,6 @@ impl Notifier for Bell {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.0.wait(timeout.unwrap_or(Duration::MAX))
+        self.0.wait(timeout.unwrap_or(notify::FOREVER))
     }
 }

@@ -8,7 +8,7 @@ mod tests;
 use super::kicks::Kicks;
 use super::rings::{Far, Rings};
 use super::{Channel, Opt, Order, Transport};
-use crate::notify::Notifier;
+use crate::notify::{self, Notifier};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::mcs::{McsDevice, Reserved};
@@ -211,7 +211,7 @@ impl Notifier for Interrupts {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.board.wait(timeout.unwrap_or(Duration::MAX))
+        self.board.wait(timeout.unwrap_or(notify::FOREVER))
     }
 }
 

@@ -34,7 +34,7 @@ impl Notifier for Socket {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        if !readable(&self.0, timeout.unwrap_or(Duration::MAX))? {
+        if !readable(&self.0, timeout)? {
             return Ok(false);
         }
         let mut kicks = [0; 64];

@@ -75,7 +75,7 @@ fn read_all(slave: &OwnedFd, length: usize) -> Vec<u8> {
     let mut room = [0; ROOM];
     while bytes.len() < length {
         assert!(monotonic_ns() < end, "{} of {length} bytes came", bytes.len());
-        poll(&mut [PollFd::new(slave, PollFlags::IN)], Some(&WATCHDOG)).unwrap();
+        poll(&mut [PollFd::new(slave, PollFlags::IN)], WATCHDOG).unwrap();
         let length = no_wait(read(slave, &mut room)).unwrap();
         bytes.extend(&room[..length]);
     }

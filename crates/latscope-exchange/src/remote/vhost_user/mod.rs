@@ -12,23 +12,22 @@ mod memory;
 mod tests;
 mod wire;
 
+use crate::notify::poll;
 use anyhow::{Context, Result, bail};
 use device::RpmsgDevice;
 use latscope_host::eprintln;
 use latscope_os::signal::{Signals, TERMINATION};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::io::Errno;
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::Duration;
 use wire::Message;
 
 /// How long a kick is waited for before one looks again: one may be lost.
-const WATCHDOG: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const WATCHDOG: Duration = Duration::from_millis(100);
 
 /// Plays the remote processor for one guest: waits at a path for its monitor,
 /// and serves until that goes, or until a signal ends it. Nothing is left at the path.
@@ -57,7 +56,7 @@ fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
         let more = device.work()?;
         let sources = [signals.as_fd(), monitor.as_fd()].into_iter().chain(device.kicks());
         let sources: Vec<BorrowedFd> = sources.collect();
-        let ready = readable(&sources, Some(if more { &NOW } else { &WATCHDOG }))?;
+        let ready = readable(&sources, Some(if more { Duration::ZERO } else { WATCHDOG }))?;
         if ready[0] {
             return Ok(device.told());
         }
@@ -72,13 +71,11 @@ fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
 }
 
 /// Waits until one of the descriptors can be read; which can.
-fn readable(descriptors: &[BorrowedFd], time: Option<&Timespec>) -> Result<Vec<bool>> {
+fn readable(descriptors: &[BorrowedFd], time: Option<Duration>) -> Result<Vec<bool>> {
     let watched = descriptors.iter().map(|descriptor| PollFd::from_borrowed_fd(*descriptor, PollFlags::IN));
     let mut watched: Vec<PollFd> = watched.collect();
-    match poll(&mut watched, time) {
-        Ok(_) | Err(Errno::INTR) => Ok(watched.iter().map(|one| !one.revents().is_empty()).collect()),
-        Err(error) => Err(error.into()),
-    }
+    poll(&mut watched, time)?;
+    Ok(watched.iter().map(|one| !one.revents().is_empty()).collect())
 }
 
 /// A listening socket; its path is removed with it.
