@@ -13,7 +13,7 @@ pub trait Settings: Sized {
     const LIST: &'static [Param];
 
     /// The same for a [`Probe`](crate::probe::Probe), with the check that [`Settings::read`] is.
-    const PARAMS: Parameters = Parameters { list: Self::LIST, check: |_, point| Self::read(point).map(drop) };
+    const PARAMS: Parameters = Parameters::of::<Self>(Self::LIST);
 
     /// As they are planned and stand in the result.
     fn params(&self) -> Params;
@@ -37,13 +37,13 @@ pub trait Settings: Sized {
 /// The parameters of a probe: those of the type of its points.
 pub struct Parameters {
     list: &'static [Param],
-    check: fn(&[Param], &Point) -> Result<()>,
+    check: fn(&Point) -> Result<()>,
 }
 
 impl Parameters {
-    /// Those of points that are no type yet.
-    pub const fn named(list: &'static [Param]) -> Parameters {
-        Parameters { list, check: check_values }
+    /// Those of a probe whose points are an `S`, and have only these of its parameters.
+    pub const fn of<S: Settings>(list: &'static [Param]) -> Parameters {
+        Parameters { list, check: |point| S::read(point).map(drop) }
     }
 
     /// Whether the type can read this point: a worker measures nothing else, so that no word it does
@@ -52,35 +52,7 @@ impl Parameters {
     /// # Errors
     /// A parameter is missing, unknown, or has another value than it may have.
     pub fn check(&self, point: &Point) -> Result<()> {
-        (self.check)(self.list, point)
-    }
-}
-
-/// Whether parameters have values that they may have. Others belong to a transport, which checks them.
-fn check_values(list: &[Param], point: &Point) -> Result<()> {
-    for param in list {
-        let Some(value) = point.params.get(param.name) else { continue };
-        let valid = match (param.kind, value) {
-            (Kind::Stated, _) => true,
-            (Kind::Choice(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
-            (Kind::Size | Kind::Number | Kind::Time, ParamValue::Number(_)) => true,
-            _ => false,
-        };
-        ensure!(valid, "{} cannot be measured with {} {value}", point.probe, param.name);
-    }
-    Ok(())
-}
-
-/// Parameters by name, of probes whose points are no type yet.
-impl Settings for Params {
-    const LIST: &'static [Param] = &[];
-
-    fn params(&self) -> Params {
-        self.clone()
-    }
-
-    fn from_params(params: &Params) -> Option<Params> {
-        Some(params.clone())
+        (self.check)(point)
     }
 }
 

@@ -2,22 +2,22 @@
 
 use super::deadlines::Deadlines;
 use super::ping_loop::{Kind, MOST_LOSSES, PingLoop};
-use super::plan::{self, BANDWIDTH, LONG_PING, MAILBOX};
+use super::plan::{Content, Direction, MAILBOX, Mode, Sent};
 use super::stream::{Outcome, Stream};
 use anyhow::{Context, Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_bench::timebase::AnyClock;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{ParamValue, Point};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Work};
-use latscope_exchange::remote::{self, Channel, Failure, MAILBOXES, Order};
+use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order};
 use latscope_host::guardian::OnDemand;
 use latscope_host::leftover::Leftover;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::messages::{Form, LongPing, Ping, Word};
+use latscope_rpmsg::messages::{LongPing, Ping};
 use std::cell::RefCell;
 
 /// First pings that are not recorded, back to back and paced.
@@ -26,12 +26,13 @@ const WARM_UP: [u64; 2] = [100, 1];
 /// Measures each point over a connection of its own.
 ///
 /// # Errors
-/// None: a point that cannot be measured says so.
+/// A point has invalid parameters; one that cannot be measured says so.
 pub fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
-        let measured = match point.probe == BANDWIDTH.id {
-            true => stream(bench, index, point),
-            false => pings(bench, index, point),
+        let sent = Sent::of(point)?;
+        let measured = match sent.content {
+            Content::Blocks(direction, payload) => stream(bench, index, (point, &sent), direction, payload),
+            Content::Message(_) | Content::LongPing(..) => pings(bench, index, point, &sent),
         };
         if let Err(error) = measured {
             bench.unsupported(index, format!("{error:#}"), "");
@@ -44,18 +45,17 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Connects to the service that a point needs.
-fn connect(bench: &mut Bench, point: &Point, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
-    let name = point.text("transport");
+fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
+    let name = sent.transport.name;
     let here = bench.cpus()[0];
     sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
-    let payload = point.number("payload");
-    let service = match point.probe.as_str() {
-        id if id == LONG_PING.id => Service::LongPing,
-        id if id == BANDWIDTH.id && point.text("direction") == plan::ECHOED => Service::Bandwidth,
-        id if id == BANDWIDTH.id => Service::Sink,
-        _ if payload == Ping::SIZE as u64 => Service::Ping,
+    let service = match sent.content {
+        Content::LongPing(..) => Service::LongPing,
+        Content::Blocks(Direction::Echoed, _) => Service::Bandwidth,
+        Content::Blocks(Direction::ToRemote, _) => Service::Sink,
+        Content::Message(payload) if payload == Ping::SIZE as u64 => Service::Ping,
         // It echoes what the service of pings would refuse.
-        _ => Service::Pty,
+        Content::Message(_) => Service::Pty,
     };
     let journal = |leftover: &Leftover| guardian.journal(leftover);
     let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
@@ -65,11 +65,11 @@ fn connect(bench: &mut Bench, point: &Point, guardian: &OnDemand) -> Result<Box<
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("this transport has no single-word mailbox")?.1)(&order)?
     } else {
-        (remote::transport(name).context("no such transport")?.open)(&order)?
+        (sent.transport.open)(&order)?
     };
-    let limit = channel.limit();
+    let (limit, payload) = (channel.limit(), sent.payload());
     // A long ping is in packets, and states all of its data.
-    if point.probe != LONG_PING.id && payload > limit as u64 {
+    if service != Service::LongPing && payload > limit as u64 {
         bail!("a payload of {payload} bytes is above the limit of {name}: choose at most {limit}");
     }
     Ok(channel)
@@ -83,14 +83,11 @@ enum What {
 }
 
 impl What {
-    fn of(point: &Point) -> What {
-        let form =
-            |point: &Point| if point.text("form") == plan::LEGACY { Form::Legacy } else { Form::Exact };
-        match point.number("payload") as usize {
-            _ if point.probe == LONG_PING.id => What::Long {
-                sent: LongPing { form: form(point), word: Word::Eight },
-                lock_step: point.text("mode") == plan::LOCK_STEP,
-            },
+    fn of(point: &Point, sent: &Sent) -> What {
+        if let Content::LongPing(mode, packets) = sent.content {
+            return What::Long { sent: packets.ping(), lock_step: mode == Mode::LockStep };
+        }
+        match sent.payload() as usize {
             payload if point.probe == MAILBOX.id => What::Ping(Kind::Word, payload),
             Ping::SIZE => What::Ping(Kind::Ping, Ping::SIZE),
             payload => What::Ping(Kind::Block, payload),
@@ -98,13 +95,16 @@ impl What {
     }
 }
 
-fn pings(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<()> {
     let guardian = OnDemand::default();
-    let mut ping_loop = PingLoop::new(connect(bench, point, &guardian)?, point.number("timeout"));
-    let mut pinging =
-        Pinging { what: What::of(point), clock: bench.timebase().clock(), packets: Histogram::new(1000) };
+    let mut ping_loop = PingLoop::new(connect(bench, point, sent, &guardian)?, sent.timeout);
+    let mut pinging = Pinging {
+        what: What::of(point, sent),
+        clock: bench.timebase().clock(),
+        packets: Histogram::new(1000),
+    };
     let mut writer = bench.writer(index);
-    let ended = pinging.repeat(&mut ping_loop, bench, point, &mut writer);
+    let ended = pinging.repeat(&mut ping_loop, bench, sent.pace.unwrap_or(0), &mut writer);
     ping_loop.tally().tell(&*ping_loop.channel, bench, index);
     pinging.tell(bench, index);
     finish(bench, index, ping_loop.channel, ended);
@@ -137,14 +137,10 @@ impl Pinging {
         &mut self,
         ping_loop: &mut PingLoop,
         bench: &Bench,
-        point: &Point,
+        interval: u64,
         writer: &mut Writer,
     ) -> Result<(), Failure> {
         let (timebase, stop, epoch) = (bench.timebase(), bench.stop(), bench.epoch_ns());
-        let interval = match point.params.get("pace") {
-            Some(ParamValue::Number(interval)) => *interval,
-            _ => 0,
-        };
         let mut cold = WARM_UP[usize::from(interval > 0)];
         let mut deadlines = Deadlines::every(interval);
         let begin = monotonic_ns();
@@ -234,11 +230,17 @@ impl Pinging {
     }
 }
 
-fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let (payload, timebase) = (point.number("payload"), bench.timebase());
+fn stream(
+    bench: &mut Bench,
+    index: usize,
+    (point, sent): (&Point, &Sent),
+    direction: Direction,
+    payload: u64,
+) -> Result<()> {
+    let timebase = bench.timebase();
     let guardian = OnDemand::default();
-    let channel = connect(bench, point, &guardian)?;
-    let mut stream = Stream::new(channel, payload as usize, point.number("timeout"), timebase.clock());
+    let channel = connect(bench, point, sent, &guardian)?;
+    let mut stream = Stream::new(channel, payload as usize, sent.timeout, timebase.clock());
     let stretch = stream.stretch();
     bench.set_work(
         index,
@@ -256,9 +258,9 @@ fn stream(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
             writer.record(timebase.ns(ticks) as u64, monotonic_ns().saturating_sub(epoch));
         }
     };
-    let ended = match point.text("direction") {
-        plan::ECHOED => stream.echoed(&mut more, &mut record),
-        _ => stream.sunk(&mut more, &mut record),
+    let ended = match direction {
+        Direction::Echoed => stream.echoed(&mut more, &mut record),
+        Direction::ToRemote => stream.sunk(&mut more, &mut record),
     };
     let outcome = stream.outcome();
     outcome.tally.tell(&*stream.channel, bench, index);

@@ -17,7 +17,7 @@ use latscope_core::plan::{Periodic, Policy, Step};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
-pub use plan::{LEGACY, LONG_PING, MAILBOX, SMALLEST};
+pub use plan::{LONG_PING, MAILBOX, Packets, SMALLEST};
 
 /// The probes.
 pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
@@ -78,6 +78,6 @@ const fn probe(
     plan: fn(&PlanInput, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
-    let params = Parameters::named(params);
+    let params = Parameters::of::<plan::Sent>(params);
     Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, revision: 1, plan }
 }

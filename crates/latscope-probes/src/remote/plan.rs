@@ -1,13 +1,15 @@
 //! What can be measured, and the points of it.
 
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
-use crate::{Kind, Param, PlanInput, Probe};
+use crate::{Kind, Param, PlanInput, Probe, Settings, Word, words};
+use anyhow::{Result, ensure};
+use latscope_bench::settings::{Asked, get};
 use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
+use latscope_exchange::remote::{self, MAILBOXES, Opt, TRANSPORTS, Transport, shm};
 use latscope_exchange::remote::{LONGEST, PAYLOAD as USUAL};
-use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
-use latscope_rpmsg::messages::{Form, LongPing, Ping, Word, block};
+use latscope_rpmsg::messages::{self, Form, LongPing, Ping, block};
 
 /// One message there and back.
 pub static PING: Probe = probe(
@@ -34,7 +36,7 @@ pub static LONG_PING: Probe = probe(
             name: "mode",
             help: "`pipelined`: all are sent back to back; `lock-step`: each waits for the echo of the one before, and the \
                    times of single packets are reported, too.",
-            kind: Kind::Choice(MODES),
+            kind: Kind::Choice(Mode::WORDS),
             axis: false,
         },
         Param {
@@ -63,7 +65,7 @@ pub static BANDWIDTH: Probe = probe(
             name: "direction",
             help: "`echoed`: there and back, verified by the host, order included; `to-remote`: verified by the remote, which \
                    reports from time to time.",
-            kind: Kind::Choice(DIRECTIONS),
+            kind: Kind::Choice(Direction::WORDS),
             axis: false,
         },
         PAYLOAD,
@@ -89,15 +91,160 @@ pub static MAILBOX: Probe = probe(
     |input, _| plan(&MAILBOX, input),
 );
 
-/// The form that MCS has.
-pub const LEGACY: &str = "legacy";
-/// A packet of a long ping waits for the echo of the one before.
-pub const LOCK_STEP: &str = "lock-step";
-/// Blocks come back.
-pub const ECHOED: &str = "echoed";
+words! {
+    /// When the packets of a long ping are sent.
+    pub(super) enum Mode {
+        /// All back to back.
+        Pipelined = "pipelined",
+        /// Each waits for the echo of the one before.
+        LockStep = "lock-step",
+    }
+}
 
-const MODES: &[&str] = &["pipelined", LOCK_STEP];
-const DIRECTIONS: &[&str] = &[ECHOED, "to-remote"];
+words! {
+    /// The packets of a long ping.
+    pub enum Packets {
+        /// 4096 bytes of data.
+        Exact = "exact",
+        /// The eight that MCS has.
+        Legacy = "legacy",
+    }
+}
+
+impl Packets {
+    /// The long ping of these packets.
+    pub(super) fn ping(self) -> LongPing {
+        let form = match self {
+            Packets::Exact => Form::Exact,
+            Packets::Legacy => Form::Legacy,
+        };
+        LongPing { form, word: messages::Word::Eight }
+    }
+}
+
+words! {
+    /// Where blocks go.
+    pub(super) enum Direction {
+        /// They come back.
+        Echoed = "echoed",
+        /// The remote verifies them.
+        ToRemote = "to-remote",
+    }
+}
+
+/// What is sent: parameters in which the probes differ.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content {
+    /// A message of so many bytes.
+    Message(u64),
+    /// A long ping.
+    LongPing(Mode, Packets),
+    /// Blocks of so many bytes.
+    Blocks(Direction, u64),
+}
+
+/// The parameters of a point.
+pub(super) struct Sent {
+    /// What it goes over.
+    pub transport: &'static Transport,
+    /// How is waited for it: one of the transport's ways.
+    pub wait: String,
+    pub content: Content,
+    /// Time after which it is lost, ns.
+    pub timeout: u64,
+    /// Time from one ping to the next, ns; `None` for back to back.
+    pub pace: Option<u64>,
+    /// The transport's own options.
+    pub options: Params,
+}
+
+impl Sent {
+    /// Those of a point.
+    ///
+    /// # Errors
+    /// They are not what its probe sends.
+    pub fn of(point: &Point) -> Result<Sent> {
+        let sent = Sent::read(point)?;
+        let probes: &[&Probe] = match sent.content {
+            Content::Message(_) => &[&PING, &MAILBOX],
+            Content::LongPing(..) => &[&LONG_PING],
+            Content::Blocks(..) => &[&BANDWIDTH],
+        };
+        ensure!(probes.iter().any(|probe| probe.id == point.probe), "{} sends something else", point.probe);
+        Ok(sent)
+    }
+
+    /// Bytes of data in a message, a block, or all packets of a long ping.
+    pub fn payload(&self) -> u64 {
+        match self.content {
+            Content::Message(payload) | Content::Blocks(_, payload) => payload,
+            Content::LongPing(_, packets) => data(packets.ping()),
+        }
+    }
+
+    fn title(&self, probe: &Probe) -> String {
+        let over = (self.transport.name != shm::SHM.name).then_some(self.transport.name);
+        let size = format_size(self.payload());
+        let (how, payload) = match self.content {
+            Content::Message(_) => (None, size),
+            Content::LongPing(mode, _) => (Some(mode.word()), size),
+            // A sample is of many blocks.
+            Content::Blocks(direction, _) => (Some(direction.word()), format!("stretch of {size} blocks")),
+        };
+        let words: Vec<&str> = [over, how, Some(&self.wait)].into_iter().flatten().collect();
+        format!("{}, {payload} ({})", probe.title, words.join(", "))
+    }
+}
+
+impl Settings for Sent {
+    const LIST: &'static [Param] = &[];
+
+    fn params(&self) -> Params {
+        let mut params = params([
+            ("transport", self.transport.name.into()),
+            ("wait", self.wait.as_str().into()),
+            ("payload", self.payload().into()),
+            ("timeout", self.timeout.into()),
+        ]);
+        let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
+        match self.content {
+            Content::Message(_) => {}
+            Content::LongPing(mode, packets) => {
+                put("mode", mode.word().into());
+                put("form", packets.word().into());
+            }
+            Content::Blocks(direction, _) => {
+                put("direction", direction.word().into());
+            }
+        }
+        if let Some(interval) = self.pace {
+            put("pace", interval.into());
+        }
+        params.extend(self.options.clone());
+        params
+    }
+
+    fn from_params(params: &Params) -> Option<Sent> {
+        let transport = remote::transport(&get::<String>(params, "transport")?)?;
+        let wait = get::<String>(params, "wait").filter(|wait| transport.waits.contains(&wait.as_str()))?;
+        let content =
+            match (get::<Option<Mode>>(params, "mode")?, get::<Option<Direction>>(params, "direction")?) {
+                (None, None) => Content::Message(get(params, "payload")?),
+                (Some(mode), None) => Content::LongPing(mode, get(params, "form")?),
+                (None, Some(direction)) => Content::Blocks(direction, get(params, "payload")?),
+                (Some(_), Some(_)) => return None,
+            };
+        let own = params.iter().filter(|(name, _)| transport.has(name));
+        Some(Sent {
+            transport,
+            wait,
+            content,
+            timeout: get(params, "timeout")?,
+            pace: get(params, "pace")?,
+            options: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        })
+    }
+}
 
 /// Bytes of the smallest message: its number.
 pub const SMALLEST: u64 = block::SHORTEST as u64;
@@ -110,13 +257,31 @@ const SECOND: u64 = 1_000_000_000;
 
 /// The points of a probe on each transport.
 fn plan(probe: &'static Probe, input: &PlanInput) -> Vec<Point> {
-    let asked = input.texts("transport", &[shm::SHM.name]);
+    let asked = Asked::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
     let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
     transports.flat_map(|transport| over(probe, input, transport)).collect()
 }
 
 /// The points of a probe on one transport.
 fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport) -> Vec<Point> {
+    let mut points = Vec::new();
+    for wait in waits(probe, input, transport) {
+        for content in contents(probe, input, transport) {
+            for pace in paces(probe, input) {
+                for timeout in Asked::of::<u64>(input, "timeout").or(&[SECOND]) {
+                    let (wait, options) = (wait.clone(), options(transport, input));
+                    let sent = Sent { transport, wait, content, timeout, pace, options };
+                    let title = sent.title(probe);
+                    points.push(probe.point(sent, title, true));
+                }
+            }
+        }
+    }
+    points
+}
+
+/// The ways to wait; none for what the transport does not have.
+fn waits(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<String> {
     let bare = probe.id == MAILBOX.id;
     if bare && !MAILBOXES.iter().any(|(name, _)| *name == transport.name) {
         return Vec::new();
@@ -127,57 +292,36 @@ fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport)
         waits => waits,
     };
     let usual = if input.survey && (bare || probe.id == BANDWIDTH.id) { &usual[..1] } else { usual };
-    let mut points = Vec::new();
-    let mut waits = input.choices("wait", usual, transport.waits);
+    let usual: Vec<String> = usual.iter().map(ToString::to_string).collect();
+    let mut waits = Asked::of::<String>(input, "wait").or(&usual);
     // A single word cannot say that no side sleeps.
-    waits.retain(|wait| !(bare && wait == "spin-then-park"));
-    for wait in waits {
-        for shape in shapes(probe, input, transport) {
-            for pace in paces(probe, input) {
-                for timeout in input.numbers("timeout", &[SECOND]) {
-                    let given = [("transport", transport.name.into()), ("timeout", timeout.into())];
-                    let mut params = params(given);
-                    params.insert("wait".to_owned(), wait.as_str().into());
-                    params.extend(shape.clone());
-                    params.extend(pace.map(|interval| ("pace".to_owned(), interval.into())));
-                    options(transport, input, &mut params);
-                    points.push(probe.point(params.clone(), title(probe, transport, &params), true));
-                }
-            }
-        }
-    }
-    points
+    waits.retain(|wait| transport.waits.contains(&wait.as_str()) && !(bare && wait == "spin-then-park"));
+    waits
 }
 
 /// Intervals between pings; none for back to back.
 fn paces(probe: &Probe, input: &PlanInput) -> Vec<Option<u64>> {
-    if probe.id == BANDWIDTH.id || !input.gave("pace") {
+    let asked = Asked::of::<u64>(input, "pace");
+    if probe.id == BANDWIDTH.id || !asked.given() {
         return vec![None];
     }
-    input.numbers("pace", &[]).into_iter().map(Some).collect()
+    asked.or(&[]).into_iter().map(Some).collect()
 }
 
-/// What is sent: parameters in which the probes differ.
-fn shapes(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Params> {
+/// What is sent.
+fn contents(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Content> {
     let longest = if transport.name == shm::SHM.name { LONGEST } else { USUAL } as u64;
-    let payloads = |usual: &[u64]| match input.gave("sweep") {
+    let payloads = |usual: &[u64]| match input.values.contains_key("sweep") {
         true => sweep(longest),
-        false => input.numbers("payload", usual),
+        false => Asked::of::<u64>(input, "payload").or(usual),
     };
     match probe.id {
-        id if id == MAILBOX.id => vec![params([("payload", WORD.into())])],
+        id if id == MAILBOX.id => vec![Content::Message(WORD)],
         id if id == LONG_PING.id => {
-            let (form, name) = match input.texts("form", &["exact"]).first().map(String::as_str) {
-                Some(LEGACY) => (Form::Legacy, LEGACY),
-                _ => (Form::Exact, "exact"),
-            };
-            let payload = data(LongPing { form, word: Word::Eight });
-            let usual = if input.survey { &MODES[..1] } else { MODES };
-            let modes = input.choices("mode", usual, MODES).into_iter();
-            let shape = |mode: String| {
-                [("mode", mode.as_str().into()), ("form", name.into()), ("payload", payload.into())]
-            };
-            modes.map(|mode| params(shape(mode))).collect()
+            let packets = Asked::of::<Packets>(input, "form").first().unwrap_or(Packets::Exact);
+            let usual = if input.survey { &Mode::ALL[..1] } else { Mode::ALL };
+            let modes = Asked::of::<Mode>(input, "mode").or(usual).into_iter();
+            modes.map(|mode| Content::LongPing(mode, packets)).collect()
         }
         id if id == BANDWIDTH.id => {
             let usual = if input.survey || longest == USUAL as u64 {
@@ -185,19 +329,11 @@ fn shapes(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Params
             } else {
                 vec![USUAL as u64, longest]
             };
-            let directions = input.choices("direction", DIRECTIONS, DIRECTIONS).into_iter();
-            let of = |direction: String, payload: u64| {
-                params([("direction", direction.as_str().into()), ("payload", payload.into())])
-            };
             let payloads = payloads(&usual);
-            directions
-                .flat_map(|direction| payloads.iter().map(move |payload| of(direction.clone(), *payload)))
-                .collect()
+            let of = |direction| payloads.iter().map(move |payload| Content::Blocks(direction, *payload));
+            Asked::of::<Direction>(input, "direction").or(Direction::ALL).into_iter().flat_map(of).collect()
         }
-        _ => payloads(&[Ping::SIZE as u64])
-            .into_iter()
-            .map(|payload| params([("payload", payload.into())]))
-            .collect(),
+        _ => payloads(&[Ping::SIZE as u64]).into_iter().map(Content::Message).collect(),
     }
 }
 
@@ -215,29 +351,14 @@ fn sweep(longest: u64) -> Vec<u64> {
     sizes
 }
 
-/// Adds the options of a transport.
-fn options(transport: &Transport, input: &PlanInput, params: &mut Params) {
-    for option in transport.options {
+/// The options of a transport.
+fn options(transport: &Transport, input: &PlanInput) -> Params {
+    let option = |option: &Opt| {
         let value = input.values.get(option.name).and_then(|values| values.first());
         let usual = (!option.default.is_empty()).then(|| ParamValue::from(option.default));
-        if let Some(value) = value.cloned().or(usual) {
-            params.insert(option.name.to_owned(), value);
-        }
-    }
-}
-
-fn title(probe: &Probe, transport: &Transport, params: &Params) -> String {
-    let over = (transport.name != shm::SHM.name).then(|| transport.name.to_owned());
-    let word = |name: &str| params.get(name).map(ToString::to_string);
-    let payload = match params.get("payload") {
-        Some(ParamValue::Number(bytes)) => format_size(*bytes),
-        _ => String::new(),
+        Some((option.name.to_owned(), value.cloned().or(usual)?))
     };
-    let words = [over, word("direction"), word("mode"), word("wait")];
-    let words: Vec<String> = words.into_iter().flatten().collect();
-    // A sample is of many blocks.
-    let payload = if probe.id == BANDWIDTH.id { format!("stretch of {payload} blocks") } else { payload };
-    format!("{}, {payload} ({})", probe.title, words.join(", "))
+    transport.options.iter().filter_map(option).collect()
 }
 
 #[cfg(test)]
@@ -276,11 +397,23 @@ mod tests {
     fn long_pings_state_their_data() {
         assert!(numbers(&plan(&LONG_PING, &family())).iter().all(|bytes| *bytes == 4096));
         let mut input = family();
-        input.values.insert("form".to_owned(), vec![LEGACY.into()]);
+        input.values.insert("form".to_owned(), vec![Packets::Legacy.word().into()]);
         let legacy = plan(&LONG_PING, &input);
         assert!(numbers(&legacy).iter().all(|bytes| *bytes == 3776));
         let modes: Vec<&str> = legacy.iter().map(|point| point.text("mode")).collect();
-        assert_eq!(modes, ["pipelined", LOCK_STEP, "pipelined", LOCK_STEP]);
+        assert_eq!(modes, ["pipelined", "lock-step", "pipelined", "lock-step"]);
+    }
+
+    #[test]
+    fn what_another_probe_or_transport_has_is_refused() {
+        let point = plan(&LONG_PING, &family()).remove(0);
+        assert!(Sent::of(&point).is_ok());
+        assert!(Sent::of(&Point { probe: PING.id.to_owned(), ..point.clone() }).is_err());
+        for (name, value) in [("wait", "doorbell".into()), ("payload", 7u64.into()), ("port", 1u64.into())] {
+            let mut other = point.clone();
+            other.params.insert(name.to_owned(), value);
+            assert!(Sent::of(&other).is_err(), "{name}");
+        }
     }
 
     #[test]

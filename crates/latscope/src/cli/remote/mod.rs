@@ -17,7 +17,8 @@ use latscope_core::plan::Plan;
 use latscope_engine::observers::Observer;
 use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
-use latscope_probes::remote::{LEGACY, LONG_PING, MAILBOX, SMALLEST};
+use latscope_probes::Word;
+use latscope_probes::remote::{LONG_PING, MAILBOX, Packets, SMALLEST};
 use latscope_probes::{PlanInput, Probe};
 use live::Line;
 use options::TransportOptions;
@@ -106,7 +107,7 @@ impl RemoteArguments {
             if !probes.iter().any(long) {
                 bail!("--legacy is about long pings, and there are none: add long-ping");
             }
-            input.values.insert("form".to_owned(), vec![LEGACY.into()]);
+            input.values.insert("form".to_owned(), vec![Packets::Legacy.word().into()]);
         }
         if (input.gave("payload") || self.sweep) && probes.iter().all(long) {
             bail!(
