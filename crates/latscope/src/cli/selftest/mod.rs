@@ -14,6 +14,9 @@ use latscope_core::report::Report;
 pub struct SelftestArguments {
     #[arg(value_name = "WHAT", value_enum, default_value_t = Subject::Survey)]
     what: Subject,
+    /// Show the plan and measure nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -34,9 +37,17 @@ struct Verdict {
 /// No worker can be started.
 pub fn run(asked: &SelftestArguments) -> Result<Exit> {
     let environment = Environment::survey();
+    let plan = match asked.what {
+        Subject::Survey => survey::plan(&environment.machine),
+        Subject::Wake => wake::plan(&environment.machine)?,
+    };
+    if asked.dry_run {
+        latscope_host::stdout::write(&plan.describe())?;
+        return Ok(Exit::Done);
+    }
     let verdicts = match asked.what {
-        Subject::Survey => survey::verdicts(environment)?,
-        Subject::Wake => wake::verdicts(environment)?,
+        Subject::Survey => survey::verdicts(plan, environment)?,
+        Subject::Wake => wake::verdicts(plan, environment)?,
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };

@@ -4,6 +4,8 @@
 use super::{Verdict, measured};
 use crate::cli::measure::Environment;
 use anyhow::{Context, Result};
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
 use latscope_core::units::format_time;
@@ -15,11 +17,14 @@ use latscope_probes::{PlanInput, REGISTRY};
 ///
 /// # Errors
 /// No worker can be started.
-pub fn verdicts(environment: Environment) -> Result<Vec<Verdict>> {
-    let request = Request::new("selftest", PlanInput::default());
-    let plan = planner::plan(&REGISTRY, selftest::PROBES, &request, &environment.machine);
+pub fn verdicts(plan: Plan, environment: Environment) -> Result<Vec<Verdict>> {
     let report = measured(plan, environment)?;
     Ok(vec![empty(&report)?, delay(&report)?, same(&report)?])
+}
+
+pub fn plan(machine: &Machine) -> Plan {
+    let request = Request::new("selftest", PlanInput::default());
+    planner::plan(&REGISTRY, selftest::PROBES, &request, machine)
 }
 
 fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {

@@ -31,16 +31,21 @@ const ERROR: f64 = 0.1;
 ///
 /// # Errors
 /// No worker or CPU hog can be started, or SCHED_FIFO was refused to the hog.
-pub fn verdicts(environment: Environment) -> Result<Vec<Verdict>> {
-    let cpu = *environment.machine.allowed.0.last().context("no CPU may be used")?;
+pub fn verdicts(plan: Plan, environment: Environment) -> Result<Vec<Verdict>> {
+    let cpu = plan.steps[0].cpus[0];
     let cpu_hog = cpu_hog::start(Orders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH })?;
     let process = cpu_hog.process();
-    let report = measured(plan(cpu, &environment.machine), environment)?;
+    let report = measured(plan, environment)?;
     let preemptions = cpu_hog.preemptions()?;
     Ok(judge(&report, &preemptions, process))
 }
 
-fn plan(cpu: u32, machine: &Machine) -> Plan {
+/// A thread on the last CPU.
+///
+/// # Errors
+/// No CPU may be used.
+pub fn plan(machine: &Machine) -> Result<Plan> {
+    let cpu = *machine.allowed.0.last().context("no CPU may be used")?;
     let setup = Setup {
         threads: vec![Thread { interval: INTERVAL, ..timer::usual(0, Some(cpu)) }],
         periodic: Periodic { threshold: Some(LENGTH / 2), ..timer::usual_rules() },
@@ -51,7 +56,7 @@ fn plan(cpu: u32, machine: &Machine) -> Plan {
     };
     let on_threshold = Some(OnThreshold { blame: true, ..OnThreshold::default() });
     let request = Request { on_threshold, ..Request::new("selftest", PlanInput::default()) };
-    planner::of_steps(vec![setup.step()], &request, machine)
+    Ok(planner::of_steps(vec![setup.step()], &request, machine))
 }
 
 fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdict> {
