@@ -1,4 +1,4 @@
-//! Where results go: the table on stdout, files, people's words to stderr.
+//! Where results go: the table on stdout, and files.
 
 use super::Exit;
 use super::options::ViewArguments;

@@ -1,4 +1,4 @@
-//! What is said of arguments that cannot be, and of files that cannot be used:
+//! Messages about invalid arguments, and about files that cannot be used:
 //! one line with the cause, what could be meant, and where to read more.
 
 use clap::Command;
