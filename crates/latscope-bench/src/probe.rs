@@ -129,40 +129,6 @@ pub struct PlanInput {
     pub directories: Vec<Directory>,
 }
 
-impl PlanInput {
-    /// The user's values of a numeric parameter, or the default ones.
-    pub fn numbers(&self, name: &str, default: &[u64]) -> Vec<u64> {
-        match self.values.get(name) {
-            None => default.to_vec(),
-            Some(values) => values
-                .iter()
-                .filter_map(|v| if let ParamValue::Number(n) = v { Some(*n) } else { None })
-                .collect(),
-        }
-    }
-
-    /// The user's values of a parameter of words, or the default ones.
-    pub fn texts(&self, name: &str, default: &[&str]) -> Vec<String> {
-        match self.values.get(name) {
-            None => default.iter().map(|text| (*text).to_owned()).collect(),
-            Some(values) => values.iter().map(ParamValue::to_string).collect(),
-        }
-    }
-
-    /// The user's words among `known`, or the default ones: a parameter that
-    /// several probes of a family have may take words that others know.
-    pub fn choices(&self, name: &str, default: &[&str], known: &[&str]) -> Vec<String> {
-        let mut words = self.texts(name, default);
-        words.retain(|word| known.contains(&word.as_str()));
-        words
-    }
-
-    /// Whether the user gave values for a parameter.
-    pub fn gave(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-}
-
 /// What a batch lasts in every profile, ns, so that their results can be compared: less than a
 /// scheduler slice, and long beside a stamp.
 const BATCH_NS: u64 = 250_000;

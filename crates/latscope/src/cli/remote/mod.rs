@@ -12,6 +12,7 @@ use super::options::{Dynamic, RunArguments};
 use super::output;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use latscope_bench::settings::Asked;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_engine::observers::Observer;
@@ -98,7 +99,7 @@ impl RemoteArguments {
         let (probes, mut request) = self.family.request("remote", 1)?;
         let input = &mut request.input;
         self.check_meaning(&probes, input)?;
-        let payloads = input.numbers("payload", &[]);
+        let payloads = Asked::of::<u64>(input, "payload").or(&[]);
         if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
             bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
         }
@@ -109,7 +110,7 @@ impl RemoteArguments {
             }
             input.values.insert("form".to_owned(), vec![Packets::Legacy.word().into()]);
         }
-        if (input.gave("payload") || self.sweep) && probes.iter().all(long) {
+        if (input.values.contains_key("payload") || self.sweep) && probes.iter().all(long) {
             bail!(
                 "a long ping has a length of its own: leave out --payload and --sweep, or choose ping or bandwidth"
             );
@@ -124,12 +125,12 @@ impl RemoteArguments {
 
     /// That what was given has a meaning for a transport that was chosen.
     fn check_meaning(&self, probes: &[&Probe], input: &PlanInput) -> Result<()> {
-        let names = input.texts("transport", &[shm::SHM.name]);
+        let names = Asked::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
         let chosen: Vec<&Transport> =
             TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
         let transport = format!("--transport {}", names.join(","));
         self.options.check_used(&transport, |option| chosen.iter().any(|known| known.has(option)))?;
-        for wait in input.texts("wait", &[]) {
+        for wait in Asked::of::<String>(input, "wait").or(&[]) {
             if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
                 let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
                 bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));
