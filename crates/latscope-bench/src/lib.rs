@@ -5,6 +5,7 @@
 pub mod bench;
 pub mod gate;
 pub mod hold;
+pub mod param;
 pub mod probe;
 pub mod protocol;
 pub mod recorder;

@@ -1,6 +1,6 @@
 //! The parameters of a point as one type: planned, sent to the worker and read there.
 
-use crate::probe::{Kind, Param, PlanInput};
+use crate::param::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::{ParamValue, Params, Point};
 use latscope_os::kernels::{arith, bandwidth, stream};
@@ -251,14 +251,14 @@ macro_rules! settings {
         }
 
         impl $crate::settings::Settings for $name {
-            const LIST: &'static [$crate::probe::Param] = {
-                const OWN: &[$crate::probe::Param] = &[$($crate::probe::Param {
+            const LIST: &'static [$crate::param::Param] = {
+                const OWN: &[$crate::param::Param] = &[$($crate::param::Param {
                     name: $crate::settings!(@name $field $($named)?),
                     help: concat!($($help),+).trim_ascii_start(),
                     kind: $crate::settings!(@kind $type $(as $kind)?),
                     axis: $crate::settings!(@axis $($axis)?),
                 }),+];
-                const PARTS: &[&[$crate::probe::Param]] =
+                const PARTS: &[&[$crate::param::Param]] =
                     &[OWN $(, <$more as $crate::settings::Settings>::LIST)?];
                 &$crate::settings::joined::<{ OWN.len() $(+ <$more as $crate::settings::Settings>::LIST.len())? }>(PARTS)
             };
@@ -291,7 +291,7 @@ macro_rules! settings {
         }
 
         impl $asked {
-            $visibility fn of(input: &$crate::probe::PlanInput) -> Self {
+            $visibility fn of(input: &$crate::param::PlanInput) -> Self {
                 $asked {
                     $($field: $crate::settings::Asked::of::<$type>(
                         input,
@@ -304,7 +304,7 @@ macro_rules! settings {
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $named:literal) => { $named };
     (@kind $type:ty) => { <$type as $crate::settings::Value>::KIND };
-    (@kind $type:ty as $kind:ident) => { $crate::probe::Kind::$kind };
+    (@kind $type:ty as $kind:ident) => { $crate::param::Kind::$kind };
     (@axis) => { false };
     (@axis axis) => { true };
 }
@@ -476,7 +476,7 @@ mod tests {
             ("order".to_owned(), vec!["forward".into(), "sideways".into()]),
         ];
         let input = PlanInput {
-            profile: crate::probe::Profile::Normal,
+            profile: crate::param::Profile::Normal,
             survey: false,
             values: values.into(),
             directories: Vec::new(),
