@@ -7,10 +7,15 @@
 //! stalls break in few samples is judged with that in mind.
 
 use latscope_core::statistics::Interval;
+use statrs::function::erf::erfc;
 use statrs::function::gamma::ln_gamma;
 
 /// The confidence of every statement: one in twenty is wrong.
 const CONFIDENCE: f64 = 0.95;
+
+/// From this variance on the normal distribution stands for the binomial one, which has as many terms that count as
+/// their root: they differ by less than a ten thousandth there.
+const NORMAL_ABOVE: f64 = 1e8;
 
 /// The probability that at most `k` of `n` independent samples are above a
 /// limit, if the share `p` of all is.
@@ -20,6 +25,11 @@ pub fn at_most(k: u64, n: u64, p: f64) -> f64 {
     }
     if p >= 1.0 {
         return 0.0;
+    }
+    let variance = n as f64 * p * (1.0 - p);
+    if variance > NORMAL_ABOVE {
+        let above = k as f64 + 0.5 - n as f64 * p;
+        return erfc(-above / (2.0 * variance).sqrt()) / 2.0;
     }
     // The terms on the side of `k` that is away from the most likely number
     // fall monotonously: few of them count.
@@ -163,6 +173,17 @@ mod tests {
         assert!(proves_at_most(99_000, 100_000_000, 0.001));
         assert!(proves_more(101_000, 100_000_000, 0.001));
         assert!(!proves_at_most(100_000, 100_000_000, 0.001) && !proves_more(100_000, 100_000_000, 0.001));
+    }
+
+    #[test]
+    fn counts_beyond_all_bounds_are_judged_at_once() {
+        let n = 1_000_000_000_000_000_000;
+        assert!(
+            proves_at_most(n / 100 - 1_000_000_000, n, 0.01) && proves_more(n / 2 + 10_000_000_000, n, 0.5)
+        );
+        near(at_most(500_000_000, 1_000_000_000, 0.5), 0.5, 1e-4);
+        near(at_most(499_990_000, 1_000_000_000, 0.5), 0.263_5, 1e-3);
+        assert!(samples_needed(n / 1000, 1e-3) > n);
     }
 
     proptest! {

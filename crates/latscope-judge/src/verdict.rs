@@ -20,8 +20,9 @@ use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds}
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
-use latscope_core::report::{Check, Measurement, Report, Sampling, Status, Support, Verdict};
-use latscope_core::units::{counted, format_count, format_share, format_time, were};
+use latscope_core::report::{Better, Check, Measurement, Report, Sampling, Status, Support, Value, Verdict};
+use latscope_core::rounds::Prediction;
+use latscope_core::units::{counted, format_count, format_share, format_time, format_value, were};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -182,6 +183,7 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
         Metric::Missed => count("missed", m.summary.missed as f64, limit),
         Metric::Share(share) => enough(m, *share, limit),
         Metric::Value(name) => match m.values.get(name) {
+            Some(value) if value.better == Better::More => reach(name, value, limit),
             Some(value) => count(name, value.value, limit),
             None => Found {
                 value: None,
@@ -189,7 +191,8 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
                 text: format!("{} has no value called {name}", m.probe),
             },
         },
-        _ if matches!(m.sampling, Sampling::Batch { .. }) => Found {
+        Metric::Quantile(quantile) if is_batch(m) && quantile.above == MEDIAN => median_of_rounds(m, limit),
+        _ if is_batch(m) => Found {
             value: None,
             status: Status::Inconclusive,
             text: "many operations were timed at once: of single ones nothing is known".to_owned(),
@@ -200,6 +203,85 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
             None => few_above(&m.histogram, *quantile, limit, 0),
         },
     }
+}
+
+fn is_batch(m: &Measurement) -> bool {
+    matches!(m.sampling, Sampling::Batch { .. })
+}
+
+/// The share of values above the median.
+const MEDIAN: f64 = 0.5;
+
+/// Whether an interval says where nearly all next runs will be: that of two rounds does not.
+fn is_sure(next: &Prediction) -> bool {
+    next.level >= 0.9
+}
+
+/// The median of batches: the figure of the row, which is known as well as its rounds agree.
+fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
+    let shown = m.typical().map(format_time).unwrap_or_default();
+    let (status, text) = match m.interval.filter(is_sure) {
+        None => (
+            Status::Inconclusive,
+            format!(
+                "the median is {shown}; fewer than three rounds do not say where that of another run will be"
+            ),
+        ),
+        Some(next) => {
+            let status = match () {
+                () if next.high <= limit => Status::Pass,
+                () if next.low > limit => Status::Exceeded,
+                () => Status::Inconclusive,
+            };
+            let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
+            let (low, high) = (format_time(next.low), format_time(next.high));
+            (
+                status,
+                format!(
+                    "the median is {shown}, and that of the next run expected in {low} to {high}{unsure}"
+                ),
+            )
+        }
+    };
+    Found { value: m.typical(), status, text }
+}
+
+/// The smallest limit of a duration, ns, that the samples of a measurement pass; what else speaks against it does not
+/// count. `None` where they pass none, or nothing says how rare more is: there are too few, or it is a maximum.
+pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
+    if is_batch(m) {
+        let next = m.interval.filter(|next| quantile.above == MEDIAN && is_sure(next));
+        return next.map(|next| next.high);
+    }
+    let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
+    let (n, max) = (histogram.count(), histogram.max()?);
+    let (mut allowed, mut too_many) = (0, n);
+    if !proves_at_most(allowed, n, quantile.above) {
+        return None;
+    }
+    while too_many - allowed > 1 {
+        let middle = allowed + (too_many - allowed) / 2;
+        if proves_at_most(middle, n, quantile.above) { allowed = middle } else { too_many = middle }
+    }
+    let mut above = histogram.overflow();
+    let buckets: Vec<(f64, f64, u64)> = histogram.buckets_ns().collect();
+    let passing = buckets.iter().rev().take_while(|(_, _, count)| {
+        above = above.saturating_add(*count);
+        above <= allowed
+    });
+    // A limit inside of a bucket has all of it above: the end of the next one has none.
+    let passed = passing.count();
+    Some(match buckets.len().checked_sub(passed + 1) {
+        Some(at) if histogram.overflow() <= allowed => buckets[at].1.min(max),
+        _ => max,
+    })
+}
+
+/// A named quantity of which more is better: it is to be at least `limit`.
+fn reach(name: &str, value: &Value, limit: f64) -> Found {
+    let status = if value.value >= limit { Status::Pass } else { Status::Exceeded };
+    let (found, wanted) = (format_value(value.value, &value.unit), format_value(limit, &value.unit));
+    Found { value: Some(value.value), status, text: format!("{name} {found}, at least {wanted} wanted") }
 }
 
 /// A number that is to be at most `limit`.

@@ -70,7 +70,7 @@ impl Share {
 pub struct Criterion {
     /// What is limited.
     pub metric: Metric,
-    /// The most it may be: ns, or a number; of a [`Share`] the least.
+    /// The most it may be: ns, or a number; of a [`Share`], and of a value of which more is better, the least.
     pub limit: f64,
 }
 

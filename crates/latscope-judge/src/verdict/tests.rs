@@ -183,6 +183,52 @@ fn batches_say_nothing_of_single_events() {
 }
 
 #[test]
+fn the_median_of_batches_is_known_as_well_as_its_rounds_agree() {
+    let m = point("cpu.add", params([]), Semantics::Operation, 1.0);
+    let next = m.interval.unwrap();
+    assert!(next.low < 1.0 && 1.0 < next.high, "{next:?}");
+    for (limit, status) in
+        [(next.high, Status::Pass), (1.0, Status::Inconclusive), (next.low - 1e-3, Status::Exceeded)]
+    {
+        assert_eq!(one(&m, "p50", limit).status, status, "{limit}");
+    }
+    let p50 = QUANTILES[0];
+    assert_eq!((passes_from(&m, p50), passes_from(&m, QUANTILES[3])), (Some(next.high), None));
+    let m = latscope_core::testing::once(m);
+    assert_eq!((one(&m, "p50", 1e9).status, passes_from(&m, p50)), (Status::Inconclusive, None));
+}
+
+#[test]
+fn a_value_of_which_more_is_better_is_to_be_reached() {
+    let mut m = events(1_000, 0);
+    let value = Value { value: 99.5, unit: "%".to_owned(), better: Better::More };
+    m.values.insert("meet".to_owned(), value);
+    assert_eq!(one(&m, "meet", 99.5).status, Status::Pass);
+    let check = one(&m, "meet", 99.9);
+    assert_eq!(
+        (check.status, check.text.as_str()),
+        (Status::Exceeded, "meet 99.5 %, at least 99.9 % wanted")
+    );
+}
+
+#[test]
+fn the_smallest_limit_that_passes_passes_and_none_below_does() {
+    let spread = of(&[(5_000, 900), (3_000, 10_007), (1_950, 20_021), (50, 80_000), (1, 1 << 49)]);
+    for m in [events(3_000, 0), events(3_000, 3), spread.clone()] {
+        for quantile in &QUANTILES[..5] {
+            let Some(least) = passes_from(&m, *quantile) else {
+                assert_eq!(one(&m, quantile.name, 1e18).status, Status::Inconclusive);
+                continue;
+            };
+            assert_eq!(one(&m, quantile.name, least).status, Status::Pass, "{} {least}", quantile.name);
+            assert_ne!(one(&m, quantile.name, least - 1.0).status, Status::Pass, "{} {least}", quantile.name);
+        }
+    }
+    assert_eq!(passes_from(&events(100, 0), QUANTILES[3]), None, "299 are needed");
+    assert_eq!(passes_from(&of(&[]), QUANTILES[0]), None);
+}
+
+#[test]
 fn the_worst_check_decides() {
     let criteria = [("p99", 50_000.0), ("max", 1.0), ("faults", 0.0)];
     let criteria = criteria.map(|(name, limit)| Criterion::new(name, limit).unwrap());
