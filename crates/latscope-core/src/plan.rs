@@ -283,16 +283,54 @@ pub(crate) fn one() -> u32 {
 
 /// A worker that runs beside the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// A busy loop on each allowed CPU.
     Cpu,
+    /// A copy loop through 4 MiB on each allowed CPU: more than its own caches hold, and less than the memory load.
+    Cache,
     /// A copy loop through memory larger than the caches, on each allowed CPU.
     Memory,
+    /// A process on each allowed CPU that forks children which exit.
+    Fork,
     /// Groups of processes that send messages to each other, one for each allowed CPU.
     Hackbench,
+    /// A process on each allowed CPU that writes to a file and waits until the disk has it.
+    Disk,
+    /// Groups of processes that send messages over TCP and the loopback device, one for each allowed CPU.
+    Network,
+    /// Threads on each allowed CPU that sleep 50 us again and again.
+    Timer,
+    /// Threads of different SCHED_FIFO priorities on each allowed CPU that contend for a lock with priority inheritance.
+    PiStorm,
     /// A shell command.
     Command(String),
+}
+
+impl Load {
+    /// The loads of latscope itself: the name by which each is asked for, and what it is, in words.
+    pub const BUILT_IN: [(&str, Load, &str); 9] = [
+        ("cpu", Load::Cpu, "busy loops"),
+        ("cache", Load::Cache, "copies through the caches"),
+        ("memory", Load::Memory, "memory copies"),
+        ("fork", Load::Fork, "processes that fork"),
+        ("hackbench", Load::Hackbench, "messages"),
+        ("disk", Load::Disk, "synchronous writes"),
+        ("network", Load::Network, "messages over loopback"),
+        ("timer", Load::Timer, "short sleeps"),
+        ("pi-storm", Load::PiStorm, "contention with priority inheritance"),
+    ];
+
+    /// The load of this name, if it is one of latscope itself.
+    pub fn built_in(name: &str) -> Option<Load> {
+        Load::BUILT_IN.into_iter().find(|(known, ..)| *known == name).map(|(_, load, _)| load)
+    }
+
+    /// Its name and what it is, in words; `None` for a command.
+    pub fn words(&self) -> Option<(&'static str, &'static str)> {
+        let known = Load::BUILT_IN.into_iter().find(|(_, load, _)| load == self);
+        known.map(|(name, _, words)| (name, words))
+    }
 }
 
 /// Everything a run will do.

@@ -17,6 +17,8 @@ pub struct Quality {
 pub const CUT_SHORT: &str = "cut-short";
 /// Id of a reason: the load that was asked for did not last as long as the measurement.
 pub const LOAD_ENDED: &str = "load-ended";
+/// Id of a warning: the command of the load used hardly any CPU time.
+pub const LOAD_IDLE: &str = "load-idle";
 /// Id of a reason: the scheduling policy asked for was refused.
 pub const POLICY_REFUSED: &str = "policy-refused";
 /// Id of a reason: the memory could not be locked.

@@ -17,7 +17,7 @@ use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::merged::is_merged;
 use latscope_core::plan::{Plan, Step};
-use latscope_core::quality::{LOAD_ENDED, Level, Reason};
+use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, Reason};
 use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
 use latscope_host::activity::Others;
 use latscope_host::guardian::{Guardian, Ticket};
@@ -197,6 +197,10 @@ impl Coordinator<'_> {
             timeline.finish(&mut self.guardian)?;
         }
         self.report.activity = self.others.activity();
+        if let Some(idle) = self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(Loaded::idle)
+        {
+            self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
+        }
         self.report.findings.extend(findings::findings(&self.report));
         self.report.finished = self.report.interrupted.is_none().then(now);
         tell(&mut self.observers, &Event::Finished(&self.report));

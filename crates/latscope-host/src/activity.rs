@@ -222,16 +222,26 @@ fn descends(mut pid: u32, ancestor: u32, parents: &BTreeMap<u32, u32>) -> bool {
     true
 }
 
+/// CPU time of the processes of a group and of those they waited for, ns. What ended without having been waited for is
+/// not in it.
+pub(crate) fn group_ns(group: u32) -> u64 {
+    let members = stats().filter(|(_, stat)| stat.group == group);
+    members.map(|(_, stat)| stat.used_ns + stat.children_ns).sum()
+}
+
 /// What `/proc/PID/stat` says of a process.
 #[derive(Debug, PartialEq)]
 struct Stat {
     name: String,
     parent: u32,
+    group: u32,
     /// Whether it is a thread of the kernel.
     kernel: bool,
     /// Start, in ticks since boot: a number that is used again is another process.
     started: u64,
     used_ns: u64,
+    /// CPU time of its children that have ended, ns.
+    children_ns: u64,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
@@ -245,8 +255,10 @@ fn parse(text: &str) -> Option<Stat> {
     let words: Vec<&str> = tail.split_whitespace().collect();
     let number = |index: usize| words.get(index)?.parse::<u64>().ok();
     let used_ns = (number(11)? + number(12)?) * TICK_NS;
+    let children_ns = (number(13)? + number(14)?) * TICK_NS;
     let kernel = number(6)? & KERNEL_THREAD != 0;
-    Some(Stat { name, parent: number(1)? as u32, kernel, started: number(19)?, used_ns })
+    let (parent, group, started) = (number(1)? as u32, number(2)? as u32, number(19)?);
+    Some(Stat { name, parent, group, kernel, started, used_ns, children_ns })
 }
 
 /// `PF_KTHREAD` of the kernel, in the flags that proc(5) shows.
@@ -271,7 +283,7 @@ mod tests {
         let text = "77 (a) b (c)) S 5 77 77 0 -1 4 1 2 3 4 150 50 0 0 20 0 1 0 9876 1 2 3";
         let stat = parse(text).unwrap();
         assert_eq!((stat.name.as_str(), stat.parent, stat.started), ("a) b (c)", 5, 9876));
-        assert_eq!(stat.used_ns, 200 * TICK_NS);
+        assert_eq!((stat.used_ns, stat.children_ns, stat.group), (200 * TICK_NS, 0, 77));
         assert!(
             !stat.kernel
                 && parse("9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 62 0 0")

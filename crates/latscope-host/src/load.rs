@@ -1,43 +1,66 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
+use super::activity;
 use super::guardian::{Guardian, Ticket, Undo};
 use super::message_groups::{MessageGroups, Wire};
 use super::process_group;
 use super::role::Role;
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
-use latscope_core::units::CpuList;
+use latscope_core::units::{CpuList, format_time};
+use latscope_os::futex::{Lock, PiLock};
+use latscope_os::process_probe::{self, Memory};
+use latscope_os::sched::{self, Policy};
+use latscope_os::signal;
 use latscope_os::worker::{self, Lifetime};
-use latscope_os::{sched, signal};
 use rustix::process::{Pid, WaitId, WaitIdOptions};
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Load workers that end when this is dropped: not before the guardian has ended, which kills their
 /// groups, whose numbers are free once they were waited for.
 #[derive(Debug)]
-pub struct Loaded(Vec<Child>);
+pub struct Loaded {
+    workers: Vec<Child>,
+    since: Instant,
+    /// Whether it is a command, of which only its processes show what it does.
+    is_command: bool,
+}
 
-/// Starts `load` on each of `cpus` (a command: once, not pinned; hackbench: once, on all of them).
+/// A command that used less than this share of one CPU may be no load at all.
+const IDLE: f64 = 0.01;
+
+/// Processes that ended within less are not judged by their CPU time, which is counted in ticks.
+const JUDGED_FROM: Duration = Duration::from_secs(1);
+
+/// Starts `load` on each of `cpus` (a command: once, not pinned; groups of messages: once, on all of them).
 ///
 /// The guardian ends it, too: what a command started does not die with its parent.
 ///
 /// # Errors
 /// A worker cannot be started.
 pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loaded> {
-    let mut loaded = Loaded(Vec::new());
+    let is_command = matches!(load, Load::Command(_));
+    let mut loaded = Loaded { workers: Vec::new(), since: Instant::now(), is_command };
     let mut spawn = |args: &[&str]| -> Result<()> {
         let child = worker::spawn(args, &[], Lifetime::WithParent).context("the load does not start")?;
         let group = child.id();
-        loaded.0.push(child);
+        loaded.workers.push(child);
         let _: Ticket = guardian.journal(Undo::EndGroup(group))?;
         Ok(())
     };
-    match load {
-        Load::Command(command) => spawn(&[ROLE.name, "command", command])?,
-        Load::Cpu => cpus.iter().try_for_each(|cpu| spawn(&[ROLE.name, "cpu", &cpu.to_string()]))?,
-        Load::Hackbench => spawn(&[ROLE.name, "hackbench", &CpuList(cpus.to_vec()).to_string()])?,
-        Load::Memory => cpus.iter().try_for_each(|cpu| spawn(&[ROLE.name, "memory", &cpu.to_string()]))?,
+    match (load, load.words()) {
+        (Load::Command(command), _) => spawn(&[ROLE.name, "command", command])?,
+        (Load::Hackbench | Load::Network, Some((name, _))) => {
+            spawn(&[ROLE.name, name, &CpuList(cpus.to_vec()).to_string()])?;
+        }
+        (_, Some((name, _))) => {
+            cpus.iter().try_for_each(|cpu| spawn(&[ROLE.name, name, &cpu.to_string()]))?;
+        }
+        (_, None) => anyhow::bail!("{load:?} has no name"),
     }
     Ok(loaded)
 }
@@ -62,13 +85,28 @@ impl Loaded {
             let exited = status.exit_status().map(|code| format!("exit status: {code}"));
             exited.or_else(|| Some(format!("signal: {}", status.terminating_signal()?)))
         };
-        self.0.iter().find_map(how)
+        self.workers.iter().find_map(how)
+    }
+
+    /// Whether the command of the load used hardly any CPU time, in words; `None` where it did, where it ran for less
+    /// than a second, and of loads of latscope itself.
+    pub fn idle(&self) -> Option<String> {
+        let elapsed = self.since.elapsed();
+        if !self.is_command || elapsed < JUDGED_FROM {
+            return None;
+        }
+        let used: u64 = self.workers.iter().map(|worker| activity::group_ns(worker.id())).sum();
+        let share = used as f64 / elapsed.as_nanos() as f64;
+        (share < IDLE).then(|| {
+            let (used, elapsed) = (format_time(used as f64), format_time(elapsed.as_nanos() as f64));
+            format!("the processes of the load used {used} of CPU time in {elapsed}")
+        })
     }
 }
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        for child in &mut self.0 {
+        for child in &mut self.workers {
             // Each worker leads a process group: what a command started ends with it.
             let _ = process_group::kill(child.id());
             let _ = child.wait();
@@ -78,6 +116,9 @@ impl Drop for Loaded {
 
 /// Bytes that a memory load copies through: more than any cache holds.
 const MEMORY_LOAD: usize = 256 << 20;
+
+/// Bytes that a cache load copies through: more than a CPU's own caches hold.
+const CACHE_LOAD: usize = 4 << 20;
 
 /// The load worker. A command that is a load keeps the usual signals: what it starts may be ended by them.
 pub(crate) const ROLE: Role = Role { name: "__load", terminates: true, main };
@@ -92,14 +133,22 @@ fn main(args: &[String]) -> Result<()> {
             let error = Command::new("sh").args(["-c", command]).exec();
             Err(error).with_context(|| format!("cannot run {command:?}"))
         }
-        [kind, cpus] if kind == "hackbench" => talk_for_ever(&cpus.parse::<CpuList>()?.0),
+        [kind, cpus] if kind == "hackbench" => talk_for_ever(&cpus.parse::<CpuList>()?.0, Wire::Socket),
+        [kind, cpus] if kind == "network" => talk_for_ever(&cpus.parse::<CpuList>()?.0, Wire::Tcp),
         [kind, cpu] => {
             sched::pin(&[cpu.parse()?])?;
             match kind.as_str() {
                 "cpu" => loop {
                     std::hint::black_box(latscope_os::kernels::cycle::dependent_adds(1_000_000));
                 },
-                "memory" => copy_for_ever(),
+                "cache" => copy_for_ever(CACHE_LOAD),
+                "memory" => copy_for_ever(MEMORY_LOAD),
+                "fork" => loop {
+                    process_probe::fork_exit(Memory::Copied)?;
+                },
+                "disk" => write_for_ever(),
+                "timer" => sleep_for_ever(),
+                "pi-storm" => contend_for_ever(),
                 other => anyhow::bail!("no load is called {other:?}"),
             }
         }
@@ -108,14 +157,14 @@ fn main(args: &[String]) -> Result<()> {
 }
 
 /// A group for each CPU, its processes anywhere on them.
-fn talk_for_ever(cpus: &[u32]) -> Result<()> {
+fn talk_for_ever(cpus: &[u32], wire: Wire) -> Result<()> {
     sched::pin(cpus)?;
     let message_groups = MessageGroups {
         groups: cpus.len() as u64,
         size: 20,
         messages: u64::MAX,
         bytes: 100,
-        wire: Wire::Socket,
+        wire,
         threads: false,
     };
     let message_groups = message_groups.gather()?;
@@ -123,13 +172,70 @@ fn talk_for_ever(cpus: &[u32]) -> Result<()> {
     Ok(message_groups.finish()?)
 }
 
-fn copy_for_ever() -> ! {
-    let mut memory = vec![1u8; MEMORY_LOAD];
-    let (source, destination) = memory.split_at_mut(MEMORY_LOAD / 2);
+fn copy_for_ever(bytes: usize) -> ! {
+    let mut memory = vec![1u8; bytes];
+    let (source, destination) = memory.split_at_mut(bytes / 2);
     loop {
         destination.copy_from_slice(std::hint::black_box(source));
         std::hint::black_box(&mut *destination);
     }
+}
+
+/// Blocks of a disk load, and how many before it begins anew.
+const BLOCK: usize = 1 << 20;
+const BLOCKS: u64 = 64;
+
+/// The file has no name, so that nothing stays. It is in the current directory, if that can be written to: the
+/// directory for temporary files is often in memory.
+fn write_for_ever() -> Result<()> {
+    let file = tempfile::tempfile_in(".").or_else(|_| tempfile::tempfile());
+    let file = file.context("the disk load has no file")?;
+    let block = vec![0x5a; BLOCK];
+    for at in (0..BLOCKS).cycle() {
+        file.write_all_at(&block, at * BLOCK as u64).context("the disk load cannot write")?;
+        file.sync_data().context("the disk load cannot write")?;
+    }
+    Ok(())
+}
+
+/// Threads of a load on one CPU.
+const THREADS: u32 = 4;
+
+fn sleep_for_ever() -> Result<()> {
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+                loop {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Each thread holds the lock a third of the time or less, so that others of the CPU run, too.
+fn contend_for_ever() -> Result<()> {
+    PiLock::supported().context("this kernel has no locks with priority inheritance")?;
+    sched::set_policy(Policy::Fifo(THREADS)).context("a PI storm needs SCHED_FIFO: run it as root")?;
+    let lock = PiLock::default();
+    std::thread::scope(|scope| {
+        for priority in 1..=THREADS {
+            let lock = &lock;
+            scope.spawn(move || {
+                sched::set_policy(Policy::Fifo(priority)).expect("a higher one was allowed");
+                loop {
+                    lock.lock();
+                    let since = Instant::now();
+                    while since.elapsed() < Duration::from_micros(20) {}
+                    lock.unlock();
+                    std::thread::sleep(Duration::from_micros(u64::from(50 * priority)));
+                }
+            });
+        }
+    });
+    Ok(())
 }
 
 #[cfg(test)]

@@ -112,11 +112,12 @@ pub(super) fn run(report: &Report) -> String {
         None => format!(" · load average {}", three_digits(report.machine.load_average)),
     };
     match &report.plan.load {
-        None => {}
-        Some(Load::Cpu) => text += " · beside a load of busy loops (--load cpu)",
-        Some(Load::Memory) => text += " · beside a load of memory copies (--load memory)",
-        Some(Load::Hackbench) => text += " · beside a load of messages (--load hackbench)",
         Some(Load::Command(command)) => text += &format!(" · beside the load `{command}`"),
+        load => {
+            if let Some((name, words)) = load.as_ref().and_then(Load::words) {
+                text += &format!(" · beside a load of {words} (--load {name})");
+            }
+        }
     }
     for (key, value) in &report.labels {
         text += &format!(" · {key}={value}");

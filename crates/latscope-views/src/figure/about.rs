@@ -61,11 +61,9 @@ fn run(report: &Report, group: &Group) -> String {
         parts.push(format!("{} missed", format_count(missed)));
     }
     match &report.plan.load {
-        None => {}
-        Some(Load::Cpu) => parts.push("beside busy loops".to_owned()),
-        Some(Load::Memory) => parts.push("beside memory copies".to_owned()),
-        Some(Load::Hackbench) => parts.push("beside hackbench".to_owned()),
         Some(Load::Command(command)) => parts.push(format!("beside `{command}`")),
+        Some(Load::Hackbench) => parts.push("beside hackbench".to_owned()),
+        load => parts.extend(load.as_ref().and_then(Load::words).map(|(_, words)| format!("beside {words}"))),
     }
     parts.push(report.started.clone());
     parts.join(" · ")

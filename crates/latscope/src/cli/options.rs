@@ -29,8 +29,9 @@ pub struct RunArguments {
     /// Go through all points N times; --count and --duration are for all rounds together
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Load beside the measurement: busy loops, memory copies, messages, or a shell command
-    #[arg(long, value_name = "cpu|memory|hackbench|CMD", value_parser = load)]
+    /// Load beside the measurement: cpu, cache, memory, fork, hackbench, disk, network, timer, pi-storm, or a
+    /// shell command
+    #[arg(long, value_name = "NAME|CMD", value_parser = load)]
     pub load: Option<Load>,
     /// Seed of permutations and random data
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
@@ -215,16 +216,17 @@ pub fn some_time(text: &str) -> Result<u64, String> {
     }
 }
 
-const LOADS: [(&str, Load); 3] =
-    [("cpu", Load::Cpu), ("memory", Load::Memory), ("hackbench", Load::Hackbench)];
-
-fn load(text: &str) -> Result<Load, String> {
-    if let Some((_, load)) = LOADS.iter().find(|(name, _)| *name == text) {
-        return Ok(load.clone());
+/// A load of latscope, or else a command of the shell.
+///
+/// # Errors
+/// The shell does not know its first word.
+pub fn load(text: &str) -> Result<Load, String> {
+    if let Some(load) = Load::built_in(text) {
+        return Ok(load);
     }
     if load::is_command(text) {
         return Ok(Load::Command(text.to_owned()));
     }
-    let near = did_you_mean(text, LOADS.iter().map(|(name, _)| *name));
+    let near = did_you_mean(text, Load::BUILT_IN.iter().map(|(name, ..)| *name));
     Err(format!("neither a load of latscope nor a command of the shell{near}"))
 }

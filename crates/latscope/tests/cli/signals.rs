@@ -303,6 +303,30 @@ fn under_a_load_that_ended_nothing_passes_and_what_exceeds_does() {
 }
 
 #[test]
+fn every_load_of_latscope_runs_on_and_what_does_nothing_is_reported() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let loaded = |load: &str, duration: &str| {
+        let words = ["cpu", "cycle", "--duration", duration, "--load", load, "--json", &result, "--quiet"];
+        end(latscope(words).current_dir(place.path())).done();
+        let found = json(&result);
+        let warnings = found["warnings"].as_array().unwrap().iter();
+        warnings.map(|warning| warning["id"].as_str().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    for (name, ..) in latscope_core::plan::Load::BUILT_IN {
+        if name == "pi-storm" && !crate::support::root("every_load_of_latscope_runs_on (pi-storm)") {
+            continue;
+        }
+        let warnings = loaded(name, "100ms");
+        assert!(!warnings.iter().any(|id| id.starts_with("load-")), "{name}: {warnings:?}");
+        assert_eq!(json(&result)["plan"]["load"], name);
+    }
+    assert!(loaded("sleep 1000", "1300ms").contains(&"load-idle".to_owned()));
+    assert!(!loaded("while :; do :; done", "1300ms").contains(&"load-idle".to_owned()));
+    assert_eq!(names(place.path()), ["result.json"]);
+}
+
+#[test]
 fn a_trace_instance_goes_with_the_run() {
     if !traceable("a_trace_instance_goes_with_the_run") {
         return;
