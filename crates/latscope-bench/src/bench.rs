@@ -235,7 +235,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Gives the bench the eventfd that calls the coordinator.
-    pub fn set_bell(&mut self, bell: Option<OwnedFd>) {
+    pub(crate) fn set_bell(&mut self, bell: Option<OwnedFd>) {
         self.bell = bell;
     }
 
@@ -245,7 +245,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Gives the bench the descriptor of its histograms.
-    pub fn set_memory(&mut self, memory: Option<OwnedFd>) {
+    pub(crate) fn set_memory(&mut self, memory: Option<OwnedFd>) {
         self.memory = memory;
     }
 

@@ -479,7 +479,7 @@ impl Writer {
     }
 
     /// Notes how many operations a batch has, once that is known.
-    pub fn set_ops(&self, ops: u64) {
+    pub(crate) fn set_ops(&self, ops: u64) {
         self.slots.slot(self.point)[BATCH_OPS].store(ops, Relaxed);
     }
 

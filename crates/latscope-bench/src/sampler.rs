@@ -167,10 +167,10 @@ fn calibrate<H: Host>(
 }
 
 /// Parts of an activity that can be timed apart.
-pub const MAX_PARTS: usize = 8;
+pub(crate) const MAX_PARTS: usize = 8;
 
 /// A part that this activity did not time.
-pub const NOT_TIMED: u64 = u64::MAX;
+pub(crate) const NOT_TIMED: u64 = u64::MAX;
 
 /// Events in a group: the gate is opened and closed around a group, so that
 /// it is not part of each event's cost.

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Repetitions LMbench makes when `-N` is not given.
-pub const USUAL_REPETITIONS: u64 = 11;
+pub(crate) const USUAL_REPETITIONS: u64 = 11;
 
 /// How a personality was called: everything its reading depends on.
 #[derive(Debug, Clone, Default)]
@@ -121,7 +121,7 @@ impl LmbenchOptions {
     ///
     /// # Errors
     /// `-P` is more than 1.
-    pub fn one_caller(&self, probe: &str) -> Result<(), CallError> {
+    pub(crate) fn one_caller(&self, probe: &str) -> Result<(), CallError> {
         match self.parallelism {
             1 => Ok(()),
             many => refuse(format!(

@@ -86,7 +86,7 @@ type Read<O> = fn(&mut O, &mut Given) -> Result<(), Refusal>;
 
 impl<O> Opt<O> {
     /// An option with or without a value.
-    pub(crate) const fn new(
+    pub const fn new(
         short: Option<char>,
         long: &'static str,
         (takes, value): (Takes, &'static str),
@@ -149,7 +149,7 @@ pub(crate) fn put<T>(field: &mut T, value: Result<T, Refusal>) -> Result<(), Ref
 }
 
 /// An option that was given.
-pub(crate) struct Given {
+pub struct Given {
     /// As the program's words name it.
     pub(crate) name: String,
     /// With what value.

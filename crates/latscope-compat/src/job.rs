@@ -163,7 +163,7 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+    pub(crate) fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let parts = self.measurement(query)?.work.map_or(1, |work| work.ops.max(1));
         Ok(self.ns(query)? / parts as f64)
     }
@@ -172,7 +172,7 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+    pub(crate) fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let share = if self.measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
         Ok(self.ns(query)? * share)
     }
@@ -181,7 +181,7 @@ impl<'a> Figures<'a> {
     ///
     /// # Errors
     /// As [`Figures::measurement`].
-    pub fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+    pub(crate) fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let times = if self.measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
         Ok(self.ns(query)? * times)
     }

@@ -62,7 +62,7 @@ pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
 
 /// The sizes of `lat_mem_rd`: 512, 1K, 2K, 3K, 4K, steps of 2 KiB to 32 KiB,
 /// then eight an octave.
-pub fn latency_sizes(length: u64) -> Vec<u64> {
+pub(crate) fn latency_sizes(length: u64) -> Vec<u64> {
     let next = |size: &u64| {
         Some(match *size {
             size if size < 1024 => size * 2,

@@ -121,7 +121,7 @@ pub fn nanoseconds(label: &str, ns: f64) -> String {
 }
 
 /// `Pipe bandwidth: 3538.24 MB/sec`, in 10^6 bytes.
-pub fn megabytes_per_second(label: &str, bytes_per_second: f64) -> String {
+pub(crate) fn megabytes_per_second(label: &str, bytes_per_second: f64) -> String {
     format!("{label}: {:.2} MB/sec", bytes_per_second / 1e6)
 }
 
@@ -134,7 +134,7 @@ pub fn bandwidth(size: u64, bytes_per_second: f64) -> String {
 
 /// `0.524288 9.824`, `1.048576 16`: size in 10^6 bytes, then µs, with a
 /// fraction below ten.
-pub fn size_and_microseconds(size: u64, ns: f64) -> String {
+pub(crate) fn size_and_microseconds(size: u64, ns: f64) -> String {
     let microseconds = ns / 1e3;
     let digits = if microseconds < 10.0 { 3 } else { 0 };
     format!("{:.6} {microseconds:.digits$}", size as f64 / 1e6)

@@ -62,7 +62,7 @@ impl<T: Shareable, N: Notifier> Drop for CountedEnd<T, N> {
 }
 
 /// One end of a link through counts in shared memory.
-pub type CounterEnd<T> = CountedEnd<T, Counters<T>>;
+pub(crate) type CounterEnd<T> = CountedEnd<T, Counters<T>>;
 
 /// Two ends connected by two counts: futexes, POSIX semaphores, or condition variables
 /// with their mutexes.
@@ -80,7 +80,7 @@ pub(crate) fn counter_end<T: TokenCounter>(lanes: Lanes<T>, side: usize) -> Coun
 }
 
 /// One end of a link over two event descriptors.
-pub type EventfdEnd = CountedEnd<AtomicU32, Eventfd>;
+pub(crate) type EventfdEnd = CountedEnd<AtomicU32, Eventfd>;
 
 /// Two ends connected by two event descriptors in semaphore mode: each read takes one token.
 ///

@@ -63,7 +63,6 @@ pub struct Tail {
 /// A value that is expected to be exceeded once in so many activations.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReturnLevel {
-    /// The activations.
     pub activations: u64,
     /// The value, ns.
     pub level: f64,

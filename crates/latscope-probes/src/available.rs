@@ -16,7 +16,7 @@ pub fn memory() -> u64 {
 
 /// Why `bytes` of memory cannot be had together with their page tables and
 /// something left for others, and what to do about it; `None` if they can.
-pub fn shortage(bytes: u64) -> Option<(String, &'static str)> {
+pub(crate) fn shortage(bytes: u64) -> Option<(String, &'static str)> {
     const OTHERS: u64 = 64 << 20;
     let (needed, there) = (bytes.saturating_add(bytes / 8).saturating_add(OTHERS), memory());
     (needed > there).then(|| {

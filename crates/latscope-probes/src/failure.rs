@@ -6,7 +6,7 @@ use rustix::io::{Errno, Result};
 /// The first error of an operation that is repeated in a timed loop, where
 /// nothing can be said about it yet.
 #[derive(Debug, Default)]
-pub struct FirstError(Option<Errno>);
+pub(crate) struct FirstError(Option<Errno>);
 
 impl FirstError {
     /// Hands on what succeeded; keeps the error if it is the first one.

@@ -20,7 +20,6 @@ use latscope_probes::ipc;
 /// What a run stands on.
 pub struct Environment {
     name: &'static str,
-    /// The machine.
     pub machine: Machine,
     timebase: Timebase,
 }
@@ -59,7 +58,7 @@ impl Environment {
     ///
     /// # Errors
     /// Nothing could be measured: the reason, and what mends it.
-    pub fn carry_out(
+    pub(crate) fn carry_out(
         &self,
         plan: Plan,
         observer: Option<&mut dyn Observer>,
@@ -103,6 +102,6 @@ pub fn lost(m: &Measurement) -> u64 {
 }
 
 /// The measurements of single pairs: not those that sum them up.
-pub fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
+pub(crate) fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
     report.measurements.iter().filter(|m| number(m, "pair").is_some())
 }

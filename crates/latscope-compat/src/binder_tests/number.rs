@@ -15,7 +15,7 @@ pub fn general(value: f64, digits: usize) -> String {
 }
 
 /// `%.16e`: all digits of a number.
-pub fn scientific(value: f64) -> String {
+pub(crate) fn scientific(value: f64) -> String {
     let (mantissa, exponent) = parts(value, 16);
     mantissa + &power(exponent)
 }

@@ -43,7 +43,7 @@ pub fn pings(policy: &str, trips: &Trips) -> String {
 }
 
 /// The line of pty_test.
-pub fn pty_pings(trips: &Trips) -> String {
+pub(crate) fn pty_pings(trips: &Trips) -> String {
     let [count, last, min, average, max] = trips.columns();
     format!(
         "Count:{count:>6} | Realtime:{last:>6}μs | Min:{min:>6}μs | Avg:{average:>6}μs | Max:{max:>6}μs\n"
@@ -51,10 +51,10 @@ pub fn pty_pings(trips: &Trips) -> String {
 }
 
 /// The last line of the pings of pty_test.
-pub const PING_OVER: &str = "ping test over!\n";
+pub(crate) const PING_OVER: &str = "ping test over!\n";
 
 /// What pty_test says first of bandwidth.
-pub const WAITING: &str = "\nWaiting for senconds, Testing communication bandwidth...\n";
+pub(crate) const WAITING: &str = "\nWaiting for senconds, Testing communication bandwidth...\n";
 
 /// What it says when a signal ends it.
 pub const INTERRUPTED: &str = "Test was interrupted and benchmark ended.\n";

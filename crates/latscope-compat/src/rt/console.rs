@@ -13,8 +13,7 @@ use std::ffi::OsString;
 use std::time::SystemTime;
 
 /// A program as its words name it.
-pub struct Voice<O: 'static> {
-    /// Its name.
+pub(crate) struct Voice<O: 'static> {
     pub name: &'static str,
     /// Where it comes from.
     pub suite: Suite,

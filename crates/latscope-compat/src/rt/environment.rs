@@ -28,7 +28,7 @@ pub fn here() -> (Machine, Timebase) {
 ///
 /// # Errors
 /// They may not.
-pub fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
+pub(crate) fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
     let limit = getrlimit(Resource::Rtprio);
     if limit.current.is_some_and(|current| current < u64::from(priority)) {
         // Refused or not, the trial below tells.
@@ -48,7 +48,7 @@ pub fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// There is none that can be written to.
-pub fn trace_directory() -> Result<PathBuf, Refusal> {
+pub(crate) fn trace_directory() -> Result<PathBuf, Refusal> {
     let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
     let writable =
         |path: &&&Path| std::fs::OpenOptions::new().write(true).open(path.join("trace_marker")).is_ok();
@@ -100,12 +100,12 @@ pub(crate) fn outline(
 }
 
 /// Whether the machine will be kept from deep sleep, which costs a right.
-pub fn may_hold_latency() -> std::io::Result<()> {
+pub(crate) fn may_hold_latency() -> std::io::Result<()> {
     std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map(drop)
 }
 
 /// The first event above the threshold: the measurement it is of, and its length, ns.
-pub fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
+pub(crate) fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
     let first = |(index, m): (usize, &Measurement)| {
         let first = m.recordings.as_ref()?.exceedances.first()?;
         Some((first.at, index, first.value))
@@ -114,7 +114,7 @@ pub fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
 }
 
 /// latscope's exit code, for the programs that are asked for it: a limit is a criterion.
-pub fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
+pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
     let doubtful = report.measurements.iter().any(|m| m.support != Support::Ok);
     let status = match (exceeded, doubtful) {
         (true, _) => Status::Exceeded,

@@ -28,7 +28,7 @@ impl Unit {
 }
 
 /// What Min shows before there is a sample, in either unit.
-pub const NO_MIN: u64 = 1_000_000;
+pub(crate) const NO_MIN: u64 = 1_000_000;
 
 /// The figures of a thread so far, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -63,12 +63,12 @@ impl Row {
     }
 
     /// Min in a unit.
-    pub fn min_in(&self, unit: Unit) -> u64 {
+    pub(crate) fn min_in(&self, unit: Unit) -> u64 {
         self.min.map_or(NO_MIN, |min| unit.cut(min))
     }
 
     /// Avg in a unit, cut off.
-    pub fn average_in(&self, unit: Unit) -> u64 {
+    pub(crate) fn average_in(&self, unit: Unit) -> u64 {
         unit.cut(self.mean as u64)
     }
 }

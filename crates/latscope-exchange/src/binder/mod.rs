@@ -60,7 +60,7 @@ const INHERITANCE: &str = "the driver: nice value; policy and real-time priority
 
 /// Largest payload: the largest mapping has room for two requests on their way
 /// and for one-way ones, which get half of it.
-pub const MAX_PAYLOAD: usize = 1 << 20;
+pub(crate) const MAX_PAYLOAD: usize = 1 << 20;
 
 /// How bytes travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

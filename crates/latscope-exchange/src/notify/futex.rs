@@ -20,7 +20,7 @@ pub(crate) struct Futex {
 
 impl Futex {
     /// The side that sleeps on the word of this number.
-    pub(crate) fn new(bells: Bells, ours: usize) -> Futex {
+    pub fn new(bells: Bells, ours: usize) -> Futex {
         let seen = bells[ours].signal.rings();
         Futex { bells, ours, seen }
     }

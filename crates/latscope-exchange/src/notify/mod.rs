@@ -2,7 +2,7 @@
 //! Links between threads, transports between processes and remotes use these.
 
 pub mod counter;
-pub(crate) mod eventfd;
+pub mod eventfd;
 pub(crate) mod futex;
 pub(crate) mod io_uring;
 pub(crate) mod signal;

@@ -24,7 +24,7 @@ pub(crate) struct QueuedSignal {
 
 impl QueuedSignal {
     /// Side 0 or 1; `gone` is true from before the call of its waker.
-    pub(crate) fn new(waiting: Waiting, side: usize, gone: Arc<AtomicBool>) -> QueuedSignal {
+    pub fn new(waiting: Waiting, side: usize, gone: Arc<AtomicBool>) -> QueuedSignal {
         QueuedSignal { waiting, side, told: None, gone }
     }
 

@@ -23,7 +23,7 @@ impl Kicks {
     pub(crate) const SPIN: Kicks = Kicks { notifier: None, spin_ns: FOREVER };
 
     /// Looks for so many ns, then sleeps until it is notified.
-    pub(crate) fn new(notifier: impl Notifier + 'static, spin_ns: u64) -> Kicks {
+    pub fn new(notifier: impl Notifier + 'static, spin_ns: u64) -> Kicks {
         Kicks { notifier: Some(Box::new(notifier)), spin_ns }
     }
 

@@ -26,7 +26,7 @@ const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What `spin-then-park` looks for before it sleeps, ns: longer than an answer takes to come.
-pub const PARK_AFTER: u64 = 50_000;
+pub(crate) const PARK_AFTER: u64 = 50_000;
 
 /// The word of a remote that does not know RPMsg.
 const BARE: &str = "word";

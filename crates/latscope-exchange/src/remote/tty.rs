@@ -33,7 +33,7 @@ pub static TTY: Transport = Transport {
 };
 
 /// The same in line mode.
-pub static LINES: Transport = Transport {
+pub(crate) static LINES: Transport = Transport {
     name: "tty-line",
     waits: &["poll"],
     ours: false,

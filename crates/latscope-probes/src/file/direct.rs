@@ -19,7 +19,7 @@ static DIRECT: Experiment =
     Experiment { name: "file.read-direct", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
 
 /// O_DIRECT.
-pub static READ_DIRECT: Probe = Probe {
+pub(crate) static READ_DIRECT: Probe = Probe {
     id: "file.read-direct",
     title: "read from the device (O_DIRECT)",
     timed: "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \

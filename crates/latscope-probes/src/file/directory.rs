@@ -142,7 +142,7 @@ fn by_magic(path: &Path) -> String {
 
 /// Whether operations on the file system wait for another machine or another
 /// process, so that a blocked thread is part of them.
-pub fn waits_for_others(filesystem: &str) -> bool {
+pub(crate) fn waits_for_others(filesystem: &str) -> bool {
     let kind = filesystem.split('.').next().unwrap_or(filesystem);
     ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "fuse", "fuseblk", "virtiofs"].contains(&kind)
 }

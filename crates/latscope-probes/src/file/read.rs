@@ -60,7 +60,7 @@ pub static READ: Probe = Probe {
 };
 
 /// mmap(2).
-pub static READ_MMAP: Probe = Probe {
+pub(crate) static READ_MMAP: Probe = Probe {
     id: "file.read-mmap",
     title: "read a cached file through a mapping",
     timed: "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap.",

@@ -18,10 +18,10 @@ use std::ffi::CStr;
 pub const CHUNK: usize = 64 << 10;
 
 /// An open scratch directory.
-pub struct Scratch(OwnedFd);
+pub(crate) struct Scratch(OwnedFd);
 
 /// A file made for reading.
-pub struct Filled {
+pub(crate) struct Filled {
     /// Open for reading.
     pub file: OwnedFd,
     /// Bytes that could be written.
@@ -102,7 +102,7 @@ impl Scratch {
 
 /// Why a file of `needed` bytes is not made where there is `room`, and what to
 /// do about it.
-pub fn too_large(needed: u64, room: u64) -> (String, &'static str) {
+pub(crate) fn too_large(needed: u64, room: u64) -> (String, &'static str) {
     let (needed, room) = (format_size(needed), format_size(room));
     let reason = format!(
         "it needs a file of {needed}, and only {room} may be filled: half of the available memory, 15/16 of the free space"

@@ -60,7 +60,7 @@ struct Carried<'a> {
 }
 
 /// A caller and what it has seen.
-pub struct CallLoop {
+pub(crate) struct CallLoop {
     /// Its orders.
     pub order: CallerOrder,
     /// What it counted.
@@ -77,7 +77,7 @@ pub struct CallLoop {
 
 /// One turn of a caller.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// The number of its request.
     pub sequence: u64,
     /// When it is due, for calls that are paced.

@@ -9,24 +9,24 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 /// CPU time for which the owner keeps the lock, ns.
-pub const HOLD: u64 = 1_000_000;
+pub(crate) const HOLD: u64 = 1_000_000;
 
 /// CPU time of the hog, ns.
-pub const HOG: u64 = 10_000_000;
+pub(crate) const HOG: u64 = 10_000_000;
 
 /// Calls in a second: a round, and as long a rest, for real-time threads are
 /// throttled otherwise.
-pub const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
+pub(crate) const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
 
 /// Priority of the owner of the lock.
-pub const LOW: u32 = 10;
+pub(crate) const LOW: u32 = 10;
 /// Priority of the hog.
 pub const MIDDLE: u32 = 20;
 /// Priority of the waiter.
-pub const HIGH: u32 = 30;
+pub(crate) const HIGH: u32 = 30;
 
 /// A thread of middle priority beside the server of a transaction.
-pub struct Hog(Arc<Tokens>);
+pub(crate) struct Hog(Arc<Tokens>);
 
 impl Hog {
     /// Starts it, on the CPUs of the calling thread.
@@ -53,14 +53,14 @@ impl Hog {
     }
 
     /// The work of a round: the hog wants the CPU of a server that has some left to do.
-    pub fn disturb(&self) {
+    pub(crate) fn disturb(&self) {
         self.0.give();
         compute(HOLD);
     }
 }
 
 /// Takes CPU time.
-pub fn compute(ns: u64) {
+pub(crate) fn compute(ns: u64) {
     let until = thread_cpu_ns() + ns;
     while thread_cpu_ns() < until {
         std::hint::spin_loop();

@@ -70,7 +70,7 @@ impl Request {
     /// Whether this one, of `length` bytes, is whole and comes after the one with
     /// the number `last`, as far as it tells.
     #[inline]
-    pub fn is_next(&self, last: u64, length: usize) -> bool {
+    pub(crate) fn is_next(&self, last: u64, length: usize) -> bool {
         let whole = self.length == 0 || self.length as usize == length;
         // Of a short one the low bytes alone are there, and come round again.
         let later = match length {
@@ -107,7 +107,7 @@ impl Reply {
 }
 
 /// Sets the flags of a request that is written.
-pub fn set_flags(payload: &mut [u8], flags: u32) {
+pub(crate) fn set_flags(payload: &mut [u8], flags: u32) {
     payload[24..28].copy_from_slice(&flags.to_le_bytes());
 }
 
@@ -117,7 +117,7 @@ pub fn carried(sequence: u64, length: usize) -> u64 {
 }
 
 /// Whether a reply of this length tells the server's CPU.
-pub fn tells_cpu(length: usize) -> bool {
+pub(crate) fn tells_cpu(length: usize) -> bool {
     length >= 12
 }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Descriptors before those of the endpoint pair: this socket, the histograms, the bell.
-pub const OWN_DESCRIPTORS: u32 = 3;
+pub(crate) const OWN_DESCRIPTORS: u32 = 3;
 
 /// The orders of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub struct Common {
 
 /// The orders of a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ServerOrder {
+pub(crate) struct ServerOrder {
     /// What both need.
     pub common: Common,
     /// The point into which it records what arrives.
@@ -67,7 +67,7 @@ pub struct ServerOrder {
 
 /// The orders of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ClientOrder {
+pub(crate) struct ClientOrder {
     /// What both need.
     pub common: Common,
     /// Who calls in each turn, in this order.
@@ -98,7 +98,7 @@ pub struct ClientOrder {
 
 /// One caller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct CallerOrder {
+pub(crate) struct CallerOrder {
     /// Who.
     pub caller: Caller,
     /// Whether each call is made by a new thread.

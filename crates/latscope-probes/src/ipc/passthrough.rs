@@ -31,7 +31,7 @@ fn no_server() -> Failure {
 }
 
 /// Client and server in one.
-pub struct InProcess(Attendant);
+pub(crate) struct InProcess(Attendant);
 
 impl InProcess {
     /// One for payloads of up to `payload` bytes.

@@ -243,7 +243,7 @@ impl Row {
 
     /// Whether both belong to one run of processes: they differ in the pair, in
     /// who calls, and in from where on it counts.
-    pub fn runs_with(&self, other: &Row) -> bool {
+    pub(crate) fn runs_with(&self, other: &Row) -> bool {
         let alike = |row: &Row| Row {
             caller: Caller::Other,
             pair: 0,

@@ -14,7 +14,7 @@ use latscope_os::sched::{self, Policy, State};
 use latscope_os::worker;
 
 /// Answers requests of one client.
-pub struct Attendant {
+pub(crate) struct Attendant {
     mode: Mode,
     reply: Vec<u8>,
     last: u64,
@@ -58,7 +58,7 @@ impl Attendant {
     }
 
     /// Another thread may serve the next request.
-    pub fn change_thread(&mut self) {
+    pub(crate) fn change_thread(&mut self) {
         self.thread = 0;
     }
 
@@ -150,7 +150,7 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
 }
 
 /// The calling thread as it is now.
-pub fn myself(role: &str) -> Hop {
+pub(crate) fn myself(role: &str) -> Hop {
     let State { policy, priority, nice } = sched::state(0).unwrap_or_default();
     Hop {
         role: role.to_owned(),

@@ -15,7 +15,7 @@ use latscope_os::memory::Region;
 use std::hint::black_box;
 
 /// One line of a pass over a region.
-pub static BANDWIDTH: Probe = Probe {
+pub(crate) static BANDWIDTH: Probe = Probe {
     id: "memory.bandwidth",
     title: "memory bandwidth, per line of 64 bytes",
     timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",

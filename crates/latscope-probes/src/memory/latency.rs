@@ -62,7 +62,7 @@ static EXPERIMENT: Experiment =
 /// The smallest working set.
 const SMALLEST: u64 = 2 * KIB;
 /// The largest one in a survey, which has little time.
-pub const SURVEY_CAP: u64 = 512 * MIB;
+pub(crate) const SURVEY_CAP: u64 = 512 * MIB;
 /// From load to load in the order `stride`: more than the pair of lines that
 /// some prefetchers fetch together.
 const STRIDE: u64 = 256;

@@ -13,7 +13,7 @@ use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
 /// One load, with others beside it.
-pub static PARALLELISM: Probe = Probe {
+pub(crate) static PARALLELISM: Probe = Probe {
     id: "memory.parallelism",
     title: "load, several chains at once",
     timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",

@@ -10,7 +10,7 @@ use latscope_os::sched;
 
 words! {
     /// Size of the pages that a probe measures in.
-    pub enum PageSize {
+    pub(crate) enum PageSize {
         /// The base page of the architecture.
         Base = "4KiB",
         /// A huge page.
@@ -19,7 +19,6 @@ words! {
 }
 
 impl PageSize {
-    /// Its bytes.
     pub fn bytes(self) -> u64 {
         match self {
             PageSize::Base => 4 << 10,
@@ -43,7 +42,7 @@ pub(crate) const SMALLER: &str = "choose a smaller --size, or free memory";
 
 /// A region for the largest of the points at `indices` that there is memory
 /// for, and the points that fit; those that do not are closed.
-pub fn for_points(
+pub(crate) fn for_points(
     bench: &mut Bench,
     indices: Vec<usize>,
     pages: Pages,
@@ -70,7 +69,7 @@ pub fn for_points(
 ///
 /// # Errors
 /// There is not so much memory, or a CPU cannot be used.
-pub fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<Region>> {
+pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<Region>> {
     let wanted: u64 = bytes.iter().map(|bytes| *bytes as u64).sum();
     let available = memory::available_memory();
     anyhow::ensure!(

@@ -14,7 +14,7 @@ use latscope_os::memory::Pages;
 use std::hint::black_box;
 
 /// One element of a sum.
-pub static SEQUENTIAL_SUM: Probe = Probe {
+pub(crate) static SEQUENTIAL_SUM: Probe = Probe {
     id: "memory.sequential-sum",
     title: "sequential sum, per element",
     timed: "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.",

@@ -15,7 +15,7 @@ const UNKNOWN_LAST_LEVEL: u64 = 64 * MIB;
 
 /// Four times the last-level cache, in whole pages of 2 MiB: most of so much
 /// comes from memory, whatever the caches keep.
-pub fn beyond_caches(machine: &Machine) -> u64 {
+pub(crate) fn beyond_caches(machine: &Machine) -> u64 {
     let last = machine.last_level_cache().filter(|size| *size > 0).unwrap_or(UNKNOWN_LAST_LEVEL);
     (4 * last).next_multiple_of(2 * MIB)
 }
@@ -42,7 +42,7 @@ pub fn rounded(sizes: Vec<u64>, unit: u64) -> Vec<u64> {
 /// Half of each declared data cache, times the number of such caches that
 /// `threads` threads use: what all threads together find in that cache. The
 /// name of the level comes with it.
-pub fn inside_caches(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
+pub(crate) fn inside_caches(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let data = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
     let half = |cache: &Cache| {
         let sharers = cache.shared.0.iter().filter(|cpu| machine.allowed.0.contains(cpu)).count() as u64;

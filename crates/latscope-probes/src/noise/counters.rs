@@ -52,12 +52,12 @@ impl Counters {
 
 impl Seen {
     /// All interrupts together.
-    pub fn interrupt_count(&self) -> u64 {
+    pub(crate) fn interrupt_count(&self) -> u64 {
         self.interrupts.iter().map(|(_, count)| count).sum()
     }
 
     /// All softirqs together.
-    pub fn softirq_count(&self) -> u64 {
+    pub(crate) fn softirq_count(&self) -> u64 {
         self.softirqs.iter().map(|(_, count)| count).sum()
     }
 }

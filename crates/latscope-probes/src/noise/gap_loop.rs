@@ -54,7 +54,7 @@ impl Shared {
 
 /// Who a gap is put down to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     /// Another thread ran on the CPU.
     Preemption,
     /// No other thread ran, and the kernel says that most of the time was not
@@ -99,7 +99,7 @@ pub struct Share {
 
 /// What a thread saw.
 #[derive(Debug)]
-pub struct GapsSeen {
+pub(crate) struct GapsSeen {
     /// Turns of the loop, and what came between two stretches of them.
     pub turns: u64,
     /// Time from the first reading to the last without rests, ns: busy or lost.

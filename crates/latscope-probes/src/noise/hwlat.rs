@@ -103,7 +103,7 @@ struct Notes {
 
 /// A turn in which there was a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub(crate) struct Turn {
     /// The longest gap, ns.
     pub longest: u64,
     /// How many gaps there were.

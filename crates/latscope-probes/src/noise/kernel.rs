@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// One CPU's point and what is recorded of it.
-pub struct Seat<T> {
-    /// The point.
+pub(crate) struct Seat<T> {
     pub point: usize,
     /// Its histogram.
     pub writer: Writer,
@@ -23,10 +22,10 @@ pub struct Seat<T> {
 }
 
 /// Seats by CPU.
-pub type Seats<T> = BTreeMap<u32, Seat<T>>;
+pub(crate) type Seats<T> = BTreeMap<u32, Seat<T>>;
 
 /// A seat for each point, whose CPUs these are.
-pub fn seats<T: Default>(bench: &mut Bench, cpus: Vec<u32>) -> Seats<T> {
+pub(crate) fn seats<T: Default>(bench: &mut Bench, cpus: Vec<u32>) -> Seats<T> {
     let seat = |(point, cpu)| (cpu, Seat { point, writer: bench.writer(point), notes: T::default() });
     cpus.into_iter().enumerate().map(seat).collect()
 }
@@ -80,7 +79,7 @@ pub fn follow(
 }
 
 /// Marks points of which lines were lost.
-pub fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
+pub(crate) fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
     let lost = tracer.lost();
     if lost > 0 {
         let reason =

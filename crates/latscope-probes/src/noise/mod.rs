@@ -38,7 +38,7 @@ pub fn adapt(step: &mut Step, input: &PlanInput) {
 /// Adapts a planned step whose threads watch all CPUs asked for, for a time or
 /// a count of events that was asked for, else the usual time; where it is not
 /// one of many steps it can be ended early.
-pub fn for_a_time(step: &mut Step, input: &PlanInput) {
+pub(crate) fn for_a_time(step: &mut Step, input: &PlanInput) {
     let planned = &mut step.stop;
     if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
         // Neither a time nor a count was asked for: the profile's are for other things.

@@ -71,7 +71,7 @@ pub fn watch<C: Clock>(clock: C, rules: Rules, host: &mut impl Host) -> Watched 
 }
 
 /// The loop's own ticks: the median distance of two readings among `turns`.
-pub fn own_ticks(clock: impl Clock, turns: usize) -> u64 {
+pub(crate) fn own_ticks(clock: impl Clock, turns: usize) -> u64 {
     let mut last = clock.end();
     let mut steps: Vec<u64> = (0..turns.max(1))
         .map(|_| {

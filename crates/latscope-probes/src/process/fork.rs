@@ -13,7 +13,6 @@ static FORKS: Experiment =
     Experiment { name: "process.fork", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
 settings! {
-    /// The parent.
     struct Parent, asked for as ParentAsked {
         /// Memory of the parent that is resident
         size: u64 as Size, axis;

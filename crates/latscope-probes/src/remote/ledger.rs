@@ -8,7 +8,7 @@ const REMEMBERED: usize = 4096;
 
 /// Messages on their way, and what became of the others.
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     first: u64,
     next: u64,
     /// On their way, in the order sent.
@@ -48,7 +48,7 @@ impl Ledger {
     }
 
     /// Blocks on their way.
-    pub fn outstanding(&self) -> usize {
+    pub(crate) fn outstanding(&self) -> usize {
         self.outstanding.len()
     }
 

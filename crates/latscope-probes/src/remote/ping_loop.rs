@@ -8,7 +8,7 @@ use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word, block};
 
 /// Losses in a row after which there is no point in more.
-pub const MOST_LOSSES: u32 = 3;
+pub(crate) const MOST_LOSSES: u32 = 3;
 
 /// How long a buffer is waited for before it is asked for again, ns.
 const MILLISECOND: u64 = 1_000_000;
@@ -48,7 +48,7 @@ impl Kind {
 }
 
 /// The host's end of a connection, and what became of what it sent.
-pub struct PingLoop {
+pub(crate) struct PingLoop {
     /// The connection.
     pub channel: Box<dyn Channel>,
     timeout: u64,

@@ -53,7 +53,7 @@ pub static LONG_PING: Probe = probe(
 );
 
 /// Blocks without a pause.
-pub static BANDWIDTH: Probe = probe(
+pub(crate) static BANDWIDTH: Probe = probe(
     "remote.bandwidth",
     "bandwidth to a remote",
     "A stretch of blocks, from the last verified block of the stretch before to the last of this one, while as many are in flight as half of the buffers hold. The receiver verifies every byte.",

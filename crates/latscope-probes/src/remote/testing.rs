@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// What becomes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// It comes back.
     Echo,
     /// It never does.
@@ -52,12 +52,12 @@ impl Scripted {
     }
 
     /// With room for so many messages that were not taken.
-    pub fn with_room(self, room: usize) -> Scripted {
+    pub(crate) fn with_room(self, room: usize) -> Scripted {
         Scripted { room, ..self }
     }
 
     /// Verifies blocks instead.
-    pub fn sinking(self) -> Scripted {
+    pub(crate) fn sinking(self) -> Scripted {
         Scripted { sink: Some(Receipt::default()), ..self }
     }
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// One atomic operation of one thread, while 0 or more others do the same.
-pub static ATOMIC: Probe = Probe {
+pub(crate) static ATOMIC: Probe = Probe {
     id: "sync.atomic",
     title: "atomic operation",
     timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",

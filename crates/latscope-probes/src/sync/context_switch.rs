@@ -24,7 +24,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// From one thread or process to another on the same CPU.
-pub static CONTEXT_SWITCH: Probe = Probe {
+pub(crate) static CONTEXT_SWITCH: Probe = Probe {
     id: "sync.context-switch",
     title: "context switch",
     timed: "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off.",

@@ -13,7 +13,7 @@ use latscope_os::shared_cell::{Lane, Scope, SharedCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The matrix of round trips between all pairs of CPUs.
-pub static CORE_TO_CORE: Probe = Probe {
+pub(crate) static CORE_TO_CORE: Probe = Probe {
     id: "sync.core-to-core",
     title: "core to core, round trip of a cache line",
     timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",

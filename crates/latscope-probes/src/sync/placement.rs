@@ -141,7 +141,7 @@ pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [
 const ENOUGH: u64 = 64;
 
 /// Marks a point for which a busy machine left too little time.
-pub fn check_count(bench: &mut Bench, point: usize, trips: u64) {
+pub(crate) fn check_count(bench: &mut Bench, point: usize, trips: u64) {
     let wanted = bench.stop().events.min(ENOUGH);
     if trips < wanted {
         let reason =
@@ -156,7 +156,7 @@ pub fn check_count(bench: &mut Bench, point: usize, trips: u64) {
 }
 
 /// Marks a point for which a CPU may have idled after all.
-pub fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
+pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
     if children.iter().any(Child::ended) {
         let reason = "the CPU was not kept from idling: its process got no CPU, or not the policy SCHED_IDLE";
         bench.degrade(point, "not-kept-awake", reason, "allow sched_setattr(2) in the seccomp filter");
@@ -164,7 +164,7 @@ pub fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
 }
 
 /// Says that a point needs a second CPU.
-pub fn lacks_a_cpu(bench: &mut Bench, point: usize) {
+pub(crate) fn lacks_a_cpu(bench: &mut Bench, point: usize) {
     let reason = "it takes two CPUs, and this run may use only one";
     bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 /// Locks for reading and for writing.
-pub static RWLOCK: Probe = Probe {
+pub(crate) static RWLOCK: Probe = Probe {
     id: "sync.rwlock",
     title: "read-write lock",
     timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",

@@ -218,7 +218,7 @@ impl ThreadGroup {
     }
 
     /// Ends the thread group; returns what each helper did.
-    pub fn dismiss(mut self) -> Vec<Done> {
+    pub(crate) fn dismiss(mut self) -> Vec<Done> {
         self.end()
     }
 

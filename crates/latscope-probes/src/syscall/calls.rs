@@ -107,7 +107,7 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
 ///
 /// # Errors
 /// Those of the bench.
-pub fn time_call(
+pub(crate) fn time_call(
     bench: &mut Bench,
     point: usize,
     operation: &str,

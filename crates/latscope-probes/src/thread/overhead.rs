@@ -16,7 +16,7 @@ use latscope_os::thread::{self, Attributes};
 use std::hint::black_box;
 
 /// Spawn and join as Rust programs do it.
-pub static STD: Probe = Probe {
+pub(crate) static STD: Probe = Probe {
     id: "thread.std",
     title: "std::thread spawn and join",
     timed: "std::thread::Builder::spawn of a thread that does nothing, and its join.",
@@ -29,7 +29,7 @@ pub static STD: Probe = Probe {
 };
 
 /// A sum in a new thread less the same sum called directly.
-pub static OVERHEAD: Probe = Probe {
+pub(crate) static OVERHEAD: Probe = Probe {
     id: "thread.overhead",
     title: "a sum in a new thread, overhead",
     timed: "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.",

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, mpsc};
 
 /// What all periodic threads share.
-pub struct PeriodicThreads {
+pub(crate) struct PeriodicThreads {
     /// The rules of the step.
     pub periodic: Periodic,
     /// Activations of each thread.
@@ -43,7 +43,7 @@ type Settled = Option<Shortfall>;
 type Begin = [u64; 2];
 
 /// One member: what it is to do, and where its samples go.
-pub struct Member {
+pub(crate) struct Member {
     /// Its point in the step.
     pub point: usize,
     /// What it is to do.
@@ -62,7 +62,6 @@ pub struct Member {
 
 /// What a member has to tell in the end.
 pub struct Done {
-    /// Its point.
     pub point: usize,
     /// Its samples.
     pub writer: Writer,

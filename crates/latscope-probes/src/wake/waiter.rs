@@ -104,7 +104,7 @@ impl<C: KernelClock> Waiter for Relative<C> {
 }
 
 /// A read of a periodic timerfd, which is started at the first wait.
-pub struct Timerfd<C> {
+pub(crate) struct Timerfd<C> {
     timer: OwnedFd,
     interval: u64,
     started: bool,
@@ -134,7 +134,7 @@ impl<C: KernelClock> Waiter for Timerfd<C> {
 }
 
 /// A periodic POSIX timer, started at the first wait by the thread it signals.
-pub struct ByPosixTimer<C> {
+pub(crate) struct ByPosixTimer<C> {
     timer: Option<PosixTimer>,
     interval: u64,
     clock: PhantomData<C>,
@@ -265,7 +265,7 @@ fn boxed<L: Link + 'static>((a, b): (L, L)) -> (Box<dyn Link>, Box<dyn Link>) {
 }
 
 /// A job that wants a waiter of whatever kind; compiled for each of them.
-pub trait WithWaiter {
+pub(crate) trait WithWaiter {
     /// What comes out.
     type Output;
     /// Does it.
@@ -276,7 +276,11 @@ pub trait WithWaiter {
 ///
 /// # Errors
 /// The kernel has no such timer.
-pub fn with_waiter<C: KernelClock, J: WithWaiter>(clock: C, thread: &Thread, job: J) -> Result<J::Output> {
+pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
+    clock: C,
+    thread: &Thread,
+    job: J,
+) -> Result<J::Output> {
     let (interval, kernel_clock, clock) = (thread.interval, clock, PhantomData::<C>);
     Ok(match thread.method {
         Method::Nanosleep => job.with(Nanosleep(kernel_clock)),

@@ -10,7 +10,6 @@ pub struct Line<'a> {
     pub tid: u32,
     /// Its process, if the line tells.
     pub process: Option<u32>,
-    /// The CPU.
     pub cpu: u32,
     /// ns of the trace clock.
     pub at: u64,

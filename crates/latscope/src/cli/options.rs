@@ -9,6 +9,7 @@ use latscope_core::json;
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
 use latscope_host::load;
+use latscope_probes::Word;
 use latscope_views::Scale;
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -181,11 +182,8 @@ pub fn one_of<T: Copy + Send + Sync>(
 }
 
 /// Reads one of the words of a parameter.
-pub fn word<T: Clone + Send + Sync + 'static>(
-    words: &'static [&'static str],
-    named: fn(&str) -> Option<T>,
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(words).map(move |word| named(&word).expect("it is a possible value"))
+pub fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
+    PossibleValuesParser::new(W::WORDS).map(|word| W::named(&word).expect("it is a possible value"))
 }
 
 /// A list of at least one CPU.

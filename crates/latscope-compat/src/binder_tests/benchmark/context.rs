@@ -82,7 +82,7 @@ impl Context {
     }
 
     /// The date in the form of a release.
-    pub fn date_of(&self, layout: Layout) -> String {
+    pub(crate) fn date_of(&self, layout: Layout) -> String {
         match layout {
             Layout::Current => self.date.clone(),
             Layout::Oreo => self.date.chars().take(19).collect::<String>().replace('T', " "),

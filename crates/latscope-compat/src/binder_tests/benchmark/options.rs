@@ -114,7 +114,7 @@ static SPECS: [Opt<BenchmarkOptions>; 17] = [
 ];
 
 /// Those that a program has.
-pub(crate) fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
+pub fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
     if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
 }
 

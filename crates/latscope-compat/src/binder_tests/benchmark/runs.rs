@@ -98,7 +98,7 @@ fn median(values: &[f64]) -> f64 {
 
 impl Run {
     /// Its name with that of its statistic.
-    pub fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         match self.kind {
             Kind::Repetition(_) => self.name.clone(),
             Kind::Aggregate(statistic) => format!("{}_{}", self.name, statistic.name()),
@@ -106,7 +106,7 @@ impl Run {
     }
 
     /// Whether its figures are ratios.
-    pub fn is_ratio(&self) -> bool {
+    pub(crate) fn is_ratio(&self) -> bool {
         self.kind == Kind::Aggregate(Statistic::Variation)
     }
 }

@@ -73,7 +73,7 @@ static HWBINDER: [Opt<LatencyOptions>; 9] = {
 };
 
 /// Those that a program has.
-pub(crate) fn specs(test: &Test) -> &'static [Opt<LatencyOptions>] {
+pub fn specs(test: &Test) -> &'static [Opt<LatencyOptions>] {
     if test.fuller { &HWBINDER } else { &BINDER }
 }
 
@@ -87,7 +87,7 @@ impl LatencyOptions {
     }
 
     /// The deadline in ns.
-    pub fn deadline_ns(&self) -> u64 {
+    pub(crate) fn deadline_ns(&self) -> u64 {
         self.deadline_us * 1000
     }
 }

@@ -36,7 +36,7 @@ part!(ThroughputOptions, common: Common);
 
 /// All of them.
 #[rustfmt::skip]
-pub(crate) static SPECS: &[Opt<ThroughputOptions>] = &[
+pub static SPECS: &[Opt<ThroughputOptions>] = &[
     option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, number(given, 1..=1024))),
     option("-i", value("N"), "calls of each [10000]", |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000))),
     option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| put(&mut o.payload, number(given, 0..=64 << 20))),

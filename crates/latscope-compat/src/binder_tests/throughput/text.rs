@@ -36,7 +36,7 @@ fn ms(ns: f64) -> String {
 }
 
 /// What is printed of the training.
-pub fn trained(figures: &Figures) -> String {
+pub(crate) fn trained(figures: &Figures) -> String {
     format!("Max latency during training: {}ms\nCompleted training round\n\n", ms(figures.worst))
 }
 

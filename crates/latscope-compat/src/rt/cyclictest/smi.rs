@@ -11,7 +11,7 @@ const REGISTER: u64 = 0x34;
 
 /// The registers of the CPUs of the threads.
 #[derive(Debug)]
-pub struct Smi {
+pub(crate) struct Smi {
     registers: Vec<(File, u32)>,
 }
 

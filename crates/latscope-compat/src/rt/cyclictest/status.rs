@@ -77,7 +77,7 @@ pub fn down(threads: usize) -> String {
 }
 
 /// The status in answer to a signal.
-pub fn framed(lines: &str) -> String {
+pub(crate) fn framed(lines: &str) -> String {
     let ruler = "#---------------------------\n";
     format!("{ruler}# cyclictest current status:\n{lines}{ruler}")
 }

@@ -172,7 +172,6 @@ mod operand {
     pub const FLOAT_START: f64 = 1.234_567_890_123_456_7;
     /// Multiplies and divides.
     pub const FACTOR: f64 = 1.732_050_807_568_877_2;
-    /// Its inverse.
     pub const INVERSE: f64 = 1.0 / FACTOR;
     /// Starts additions (its negative starts subtractions, so that none comes near zero).
     pub const SUM_START: f64 = 1.0;

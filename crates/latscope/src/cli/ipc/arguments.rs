@@ -6,7 +6,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
 use latscope_exchange::transaction::Transport;
-use latscope_probes::Word;
 use latscope_probes::ipc::point::{Caller, Placement};
 use latscope_probes::ipc::{transport, transports};
 use latscope_probes::wake::timer::PRIORITY;
@@ -112,7 +111,7 @@ pub struct PairArguments {
     #[arg(long)]
     pub fresh_thread: bool,
     /// Client and server: same-core, two-cores, or free [default: free]
-    #[arg(long, value_name = "WHERE", value_parser = word(Placement::WORDS, Placement::named))]
+    #[arg(long, value_name = "WHERE", value_parser = word::<Placement>())]
     pub placement: Option<Placement>,
 }
 

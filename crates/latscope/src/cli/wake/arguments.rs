@@ -8,7 +8,6 @@ use crate::cli::outliers::OutlierArguments;
 use clap::{Args, ValueEnum, value_parser};
 use latscope_core::plan::Phase;
 use latscope_core::units::parse_size;
-use latscope_probes::Word;
 use latscope_probes::wake::thread::{ClockName, Method, Via};
 
 /// Periodic wake-up latency: how much later than programmed a sleeping thread runs.
@@ -97,10 +96,10 @@ pub struct ThreadArguments {
     #[arg(long, value_name = "T", value_parser = some_time)]
     pub runtime: Option<u64>,
     /// How threads wait; system is nanosleep(2), yield is for --policy deadline
-    #[arg(long, value_name = "M", value_parser = word(Method::WORDS, Method::named), default_value = "nanosleep")]
+    #[arg(long, value_name = "M", value_parser = word::<Method>(), default_value = "nanosleep")]
     pub method: Method,
     /// Clock of the timer and the stamps
-    #[arg(long, value_name = "C", value_parser = word(ClockName::WORDS, ClockName::named), default_value = "monotonic")]
+    #[arg(long, value_name = "C", value_parser = word::<ClockName>(), default_value = "monotonic")]
     pub clock: ClockName,
     /// First instants: at once, spread over the interval, or at random
     #[arg(long, value_name = "P", value_parser = one_of(&PHASES), default_value = "staggered")]
@@ -109,7 +108,7 @@ pub struct ThreadArguments {
     #[arg(long)]
     pub align_second: bool,
     /// One more hop from the woken thread to the one that is measured
-    #[arg(long, value_name = "HOW", value_parser = word(Via::WORDS, Via::named), default_value = "direct")]
+    #[arg(long, value_name = "HOW", value_parser = word::<Via>(), default_value = "direct")]
     pub via: Via,
     /// Computing time of each activation; its end is measured too
     #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
