@@ -381,7 +381,7 @@ impl<'a> Bench<'a> {
     /// point `parts[i]`.
     ///
     /// # Panics
-    /// With more than [`MAX_PARTS`] parts.
+    /// With more than `MAX_PARTS` parts.
     ///
     /// # Errors
     /// None today; a probe passes it on.

@@ -177,7 +177,7 @@ pub(crate) const NOT_TIMED: u64 = u64::MAX;
 const GROUP: usize = 64;
 
 /// Times single activities until `stop`. `activity` fills in the ticks of each
-/// of its `parts` ([`NOT_TIMED`] where it did not); it is told whether it is one
+/// of its `parts` (`NOT_TIMED` where it did not); it is told whether it is one
 /// of a group, or only warms up.
 pub fn events<H: Host>(
     host: &mut H,

@@ -21,7 +21,7 @@ pub(crate) fn create(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
 }
 
 impl Eventfd {
-    /// Side 0 or 1 of what [`create`] made.
+    /// Side 0 or 1 of what `create` made.
     pub fn new([first, second]: [OwnedFd; 2], side: usize) -> Eventfd {
         match side {
             0 => Eventfd { output: first, input: second },
