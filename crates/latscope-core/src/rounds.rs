@@ -2,9 +2,8 @@
 //! figure is the median over the rounds, and what lies between the rounds tells
 //! where the figure of the next run will be.
 
-use crate::statistics::median;
+use crate::statistics::{NORMAL_95, median, student_95};
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 use std::collections::BTreeMap;
 
 /// The figures of one round of a point, ns. Quantiles with fewer than ten
@@ -74,7 +73,7 @@ const LEVEL: f64 = 0.95;
 /// By how much runs differ beside what their rounds do, as a standard deviation on
 /// the log scale: another boot, another placement of the virtual machine. Seen in the
 /// rows whose rounds hardly differ, over twelve surveys of one machine.
-const BETWEEN_RUNS: f64 = 0.01;
+pub const BETWEEN_RUNS: f64 = 0.01;
 
 /// The prediction interval for the median over rounds of the next run of as
 /// many rounds, from the medians of this one; `resolution` is what one step of
@@ -96,11 +95,10 @@ pub fn prediction(figures: &[f64], resolution: f64) -> Option<Prediction> {
     } else {
         let mean = logs.iter().sum::<f64>() / n;
         let deviation = (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-        let t = StudentsT::new(0.0, 1.0, n - 1.0).ok()?.inverse_cdf(0.5 + LEVEL / 2.0);
-        let of_rounds = t * deviation * (2.0 / n).sqrt() * median_by_mean(figures.len());
-        let normal = Normal::standard().inverse_cdf(0.5 + LEVEL / 2.0);
+        let of_rounds =
+            student_95(logs.len() - 1) * deviation * (2.0 / n).sqrt() * median_by_mean(figures.len());
         // Each of the two runs has its own place.
-        let half = of_rounds.hypot(normal * BETWEEN_RUNS * 2f64.sqrt());
+        let half = of_rounds.hypot(NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt());
         let centre = median(&logs)?;
         (centre - half, centre + half, LEVEL)
     };

@@ -1,6 +1,9 @@
 //! The few statistics that conclusions rest on: order statistics and
 //! resampling. No distribution is assumed anywhere: latencies have none.
 
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::sync::LazyLock;
+
 /// A range that holds the true value with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
@@ -112,6 +115,19 @@ pub fn ratio_of_medians(pairs: &[(f64, f64)], seed: u64) -> Option<(f64, Interva
     Some((centre, Interval { low, high }))
 }
 
+/// The standard normal quantile of a two-sided 95 % interval.
+pub const NORMAL_95: f64 = 1.959_963_984_540_054;
+
+/// Student's quantile of a two-sided 95 % interval at so many degrees of freedom: that of the
+/// nearest one known below 1 and above 200.
+pub fn student_95(degrees: usize) -> f64 {
+    static KNOWN: LazyLock<Vec<f64>> = LazyLock::new(|| {
+        let quantile = |degrees: u32| StudentsT::new(0.0, 1.0, degrees.into()).map(|t| t.inverse_cdf(0.975));
+        (1..=200).filter_map(|degrees| quantile(degrees).ok()).collect()
+    });
+    KNOWN.get(degrees.saturating_sub(1)).or(KNOWN.last()).copied().unwrap_or(NORMAL_95)
+}
+
 /// A small seeded generator of random numbers: SplitMix64 (Steele, Lea and
 /// Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]
@@ -145,6 +161,14 @@ impl SplitMix {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn students_quantiles_are_those_of_the_tables() {
+        for (degrees, known) in [(1, 12.706), (2, 4.303), (7, 2.365), (30, 2.042), (100, 1.984)] {
+            assert!((student_95(degrees) - known).abs() < 5e-4, "{degrees}");
+        }
+        assert_eq!((student_95(0), student_95(10_000)), (student_95(1), student_95(200)));
+    }
 
     #[test]
     fn medians_and_quantiles_of_known_slices() {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binomial;
+pub mod compare;
 pub mod extremes;
 pub mod findings;
 pub mod levels;

@@ -51,6 +51,14 @@ impl Run {
         Run::with(report)
     }
 
+    /// Whether two results are of one run.
+    pub fn is_same(&self, other: &Run) -> bool {
+        match self.report.run_id.is_empty() {
+            true => self == other,
+            false => self.report.run_id == other.report.run_id,
+        }
+    }
+
     fn with(report: Report) -> Run {
         let batch_ns = batch_targets(&report);
         Run { report, batch_ns }
@@ -61,6 +69,26 @@ impl Run {
     pub fn points(&self) -> impl Iterator<Item = (&Measurement, Option<u64>)> {
         self.report.measurements.iter().zip(self.batch_ns.iter().copied())
     }
+}
+
+/// The stable name of a point: its probe and all parameters, `wake.timer[cpu=0,interval=1000000]`.
+pub fn point_id(probe: &str, params: &Params) -> String {
+    let params: Vec<String> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if params.is_empty() { probe.to_owned() } else { format!("{probe}[{}]", params.join(",")) }
+}
+
+/// The runs without those that are there twice, and a sentence for each of these. Results of before runs had
+/// names are the same if all of them is.
+pub fn once(runs: Vec<(String, Run)>) -> (Vec<(String, Run)>, Vec<String>) {
+    let mut kept: Vec<(String, Run)> = Vec::new();
+    let mut twice = Vec::new();
+    for (name, run) in runs {
+        match kept.iter().find(|(_, other)| other.is_same(&run)) {
+            Some((other, _)) => twice.push(format!("{name} is the same run as {other}: it is counted once")),
+            None => kept.push((name, run)),
+        }
+    }
+    (kept, twice)
 }
 
 /// [`Report::batch_target`] of all measurements at once.

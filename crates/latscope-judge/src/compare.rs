@@ -1,0 +1,404 @@
+//! Are two sides different? Each is the runs of one thing, of one kernel or one day, and each point that both have
+//! is judged: slower, faster, the same, or not to be told.
+//!
+//! The run is the unit and the round the level below; samples are never counted as independent. docs/compare.md has
+//! the method.
+
+mod contrast;
+mod distribution;
+pub mod environment;
+mod pair;
+pub mod ranks;
+mod verdict;
+
+pub use contrast::{Contrast, Levels, Range};
+pub use pair::{Refused, is_wanted};
+pub use verdict::Verdict;
+
+use crate::runs::{Run, point_id};
+use contrast::contrast;
+use distribution::{distance, exceedances};
+use environment::{Difference, differences, remarks};
+use latscope_core::plan::Params;
+use latscope_core::quality::Level;
+use latscope_core::report::{Better, Measurement, Sampling, Semantics, Value, adds_up};
+use latscope_core::rounds;
+use latscope_core::statistics::median;
+use pair::{Pair, pair};
+use ranks::{FALSE_DISCOVERIES, MannWhitney};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use verdict::{adjust, advice, verdict};
+
+/// Name of the form in which comparisons are written.
+pub const SCHEMA: &str = "latscope-compare/1";
+
+/// How to compare.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// What differs by less is the same: 0.05 is 5 %.
+    pub same: f64,
+    /// Families and probes to compare; all if it names none.
+    pub only: Vec<String>,
+    /// Seed of the resampling.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { same: 0.05, only: Vec::new(), seed: 1 }
+    }
+}
+
+/// Tails whose rates differ by less are the same.
+pub const TAIL_MARGIN: f64 = 0.25;
+
+/// Two sides, point by point.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The runs of A.
+    pub a: Side,
+    /// The runs of B.
+    pub b: Side,
+    /// In what the sides differ beside the figures.
+    pub differences: Vec<Difference>,
+    /// What makes the sides less than runs of one thing.
+    pub remarks: Vec<String>,
+    /// What differs by less is the same, as a share.
+    pub margin: f64,
+    /// The same of how often tails are exceeded.
+    pub tail_margin: f64,
+    /// How many of which verdict, and how many may be false.
+    pub counts: Counts,
+    /// The points: those that can be trusted first, and of these those first whose distributions are furthest apart.
+    pub points: Vec<Point>,
+    /// Points of both that are not the same work.
+    pub refused: Vec<Refused>,
+    /// Stable names of the points that only A has.
+    pub only_a: Vec<String>,
+    /// Stable names of the points that only B has.
+    pub only_b: Vec<String>,
+}
+
+/// The runs of a side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// Random names of the runs; empty ones of older results.
+    pub run_ids: Vec<String>,
+    /// Number of runs.
+    pub runs: usize,
+    /// Fewest and most rounds of a run.
+    pub rounds: [u32; 2],
+    /// When the first and the last began, RFC 3339.
+    pub started: [String; 2],
+}
+
+/// How many points came out how; marked ones are not among them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Points compared.
+    pub compared: usize,
+    /// Of these, points with runs enough for the test.
+    pub tested: usize,
+    /// Points of which each verdict was given.
+    pub verdicts: BTreeMap<Verdict, usize>,
+    /// False ones to expect among those that are slower or faster: at most so many.
+    pub expected_false: f64,
+    /// Points that are degraded or unstable: judged apart, and none of the findings.
+    pub marked: usize,
+    /// Tails compared.
+    pub tails: usize,
+    /// Tails that runs of B exceed more, or less, often.
+    pub tails_differ: usize,
+}
+
+/// One point of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Stable name: probe and parameters.
+    pub id: String,
+    /// Probe id.
+    pub probe: String,
+    /// Its parameters.
+    pub params: Params,
+    /// What a reader calls it.
+    pub title: String,
+    /// Whether the survey's table has a row for it.
+    pub row: bool,
+    /// One way, round trip or operation.
+    pub semantics: Semantics,
+    /// How far at least half of the runs of each side can be trusted.
+    pub level: Level,
+    /// Why not further, each reason once.
+    pub reasons: Vec<String>,
+    /// What the comparison of the medians comes to.
+    pub verdict: Verdict,
+    /// What differs by less is the same, here: the margin, or one step of the recorded figures.
+    pub margin: f64,
+    /// What would tell.
+    pub would_tell: Option<String>,
+    /// Hellinger's distance of the samples, 0 to 1.
+    pub distance: Option<f64>,
+    /// The median, ns; `None` where it is not above 0.
+    pub p50: Option<Contrast>,
+    /// The 99th percentile of single events, ns; not tested.
+    pub p99: Option<Contrast>,
+    /// The 99.9th percentile of single events, ns; not tested.
+    pub p99_9: Option<Contrast>,
+    /// How often the tails of single events are reached.
+    pub tails: Vec<Tail>,
+    /// Largest sample of all runs of a side, ns; never compared.
+    pub max: [Option<f64>; 2],
+    /// Activations that did not take place, of all runs of a side.
+    pub missed: [u64; 2],
+    /// Named quantities; not tested.
+    pub values: BTreeMap<String, NamedValue>,
+}
+
+/// How often runs go beyond what is seldom in both sides together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tail {
+    /// The quantile of all samples of both sides: `p99`, `p99.9`.
+    pub quantile: &'static str,
+    /// Where that lies, ns.
+    pub beyond: f64,
+    /// The share of samples beyond it; `slower` means more of them.
+    pub rate: Contrast,
+    /// What the comparison comes to, by its own margin and among all tails.
+    pub verdict: Verdict,
+}
+
+/// A named quantity of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamedValue {
+    /// Its unit.
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+    /// The median over the runs of A.
+    pub a: f64,
+    /// The median over the runs of B.
+    pub b: f64,
+    /// Their ratio; `None` where one is not above 0.
+    pub ratio: Option<Contrast>,
+}
+
+/// Compares two sides.
+pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
+    let paired = pair(a, b, &options.only);
+    let mut points = measured(&paired.pairs, options);
+    let counts = judge(&mut points);
+    let weight = |point: &Point| (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64);
+    points.sort_by_cached_key(|point| (weight(point), point.id.clone()));
+    let [only_a, only_b] = paired.lacking;
+    Comparison {
+        schema: SCHEMA,
+        a: side(a),
+        b: side(b),
+        differences: differences(a, b),
+        remarks: remarks(a, b),
+        margin: options.same,
+        tail_margin: TAIL_MARGIN,
+        counts,
+        points,
+        refused: paired.refused,
+        only_a,
+        only_b,
+    }
+}
+
+fn side(runs: &[&Run]) -> Side {
+    let rounds = || runs.iter().map(|run| run.report.plan.rounds);
+    let started = || runs.iter().map(|run| run.report.started.clone());
+    Side {
+        run_ids: runs.iter().map(|run| run.report.run_id.clone()).collect(),
+        runs: runs.len(),
+        rounds: [rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)],
+        started: [started().min().unwrap_or_default(), started().max().unwrap_or_default()],
+    }
+}
+
+/// Fewer pairs than this are not worth a thread.
+const SHARE: usize = 64;
+
+/// The figures of all pairs; two threads share them.
+fn measured(pairs: &[Pair], options: &Options) -> Vec<Point> {
+    let of = |pairs: &[Pair]| -> Vec<Point> {
+        let mut test = MannWhitney::default();
+        pairs.iter().map(|pair| point(pair, options, &mut test)).collect()
+    };
+    if pairs.len() < SHARE {
+        return of(pairs);
+    }
+    let (first, second) = pairs.split_at(pairs.len() / 2);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| of(second));
+        let mut points = of(first);
+        points.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        points
+    })
+}
+
+fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
+    let m = pair.a[0];
+    let id = point_id(&m.probe, &m.params);
+    // A seed of its own: no point depends on which others there are.
+    let seed = id.bytes().fold(options.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut contrast = |of: &dyn Fn(&Measurement) -> Vec<f64>| {
+        let levels = |side: &[&Measurement]| -> Levels { side.iter().map(|m| of(m)).collect() };
+        contrast(&levels(&pair.a), &levels(&pair.b), step(pair), seed, test)
+    };
+    let events = m.sampling == Sampling::Event;
+    let single = pair.a.len().min(pair.b.len()) < 2;
+    let mut quantile = |of_round: fn(&rounds::Round) -> Option<f64>,
+                        of_run: fn(&Measurement) -> Option<f64>| {
+        // The quantile of a whole run is the better figure, but of one run only its rounds say how far it moves.
+        let figures = |m: &Measurement| {
+            let rounds: Vec<f64> = m.rounds.iter().filter_map(of_round).collect();
+            if single && rounds.len() > 1 { rounds } else { of_run(m).into_iter().collect() }
+        };
+        events.then(|| contrast(&figures)).flatten().map(|untested| Contrast { p: None, ..untested })
+    };
+    let p99 = quantile(|round| round.p99, |m| m.summary.p99);
+    let p99_9 = quantile(|round| round.p99_9, |m| m.summary.p99_9);
+    let p50 = contrast(&medians);
+    let tails = if events { tails(pair, seed, test) } else { Vec::new() };
+    let (level, reasons) = trust(pair);
+    let max = |side: &[&Measurement]| side.iter().filter_map(|m| m.summary.max).reduce(f64::max);
+    let missed =
+        |side: &[&Measurement]| side.iter().fold(0u64, |sum, m| sum.saturating_add(m.summary.missed));
+    Point {
+        probe: m.probe.clone(),
+        params: m.params.clone(),
+        title: if m.title.is_empty() { id.clone() } else { m.title.clone() },
+        id,
+        row: m.row,
+        semantics: m.times,
+        level,
+        reasons,
+        verdict: Verdict::CannotTell,
+        margin: options.same.max(step(pair)),
+        would_tell: None,
+        distance: distance(&pair.a, &pair.b),
+        p50,
+        p99,
+        p99_9,
+        tails,
+        max: [max(&pair.a), max(&pair.b)],
+        missed: [missed(&pair.a), missed(&pair.b)],
+        values: values(pair, seed),
+    }
+}
+
+/// The figures of the rounds of a run; of one without rounds, its own.
+fn medians(m: &Measurement) -> Vec<f64> {
+    let figures = rounds::figures(&m.rounds);
+    if figures.is_empty() { m.typical().into_iter().collect() } else { figures }
+}
+
+/// By how much recorded medians differ at least, as a share of them.
+fn step(pair: &Pair) -> f64 {
+    let step = |m: &&Measurement| {
+        let ns = m.typical().filter(|ns| *ns > 0.0)?;
+        Some(m.histogram.resolution(ns) / ns)
+    };
+    pair.a.iter().chain(&pair.b).filter_map(step).fold(0.0, f64::max)
+}
+
+/// How far at least half of the runs of each side can be trusted, the worse of both sides, and what is said against
+/// those that cannot.
+fn trust(pair: &Pair) -> (Level, Vec<String>) {
+    let level = |side: &[&Measurement]| {
+        let mut levels: Vec<Level> = side.iter().map(|m| m.quality.level).collect();
+        levels.sort_unstable();
+        levels[(levels.len() - 1) / 2]
+    };
+    let level = level(&pair.a).max(level(&pair.b));
+    let mut reasons: Vec<String> = Vec::new();
+    if level > Level::Ok {
+        let all = pair.a.iter().chain(&pair.b).flat_map(|m| &m.quality.reasons);
+        for reason in all.filter(|reason| reason.level == level).map(|reason| &reason.id) {
+            if !reasons.contains(reason) {
+                reasons.push(reason.clone());
+            }
+        }
+    }
+    (level, reasons)
+}
+
+fn tails(pair: &Pair, seed: u64, test: &mut MannWhitney) -> Vec<Tail> {
+    let quantiles = [("p99", 0.99), ("p99.9", 0.999)];
+    let tail = |(quantile, q): (&'static str, f64)| {
+        let found = exceedances(&pair.a, &pair.b, q)?;
+        let [a, b] = &found.rates;
+        let rate = contrast(a, b, 0.0, seed, test)?;
+        Some(Tail { quantile, beyond: found.beyond, rate, verdict: Verdict::CannotTell })
+    };
+    quantiles.into_iter().filter_map(tail).collect()
+}
+
+/// The named values that both sides have in one unit.
+fn values(pair: &Pair, seed: u64) -> BTreeMap<String, NamedValue> {
+    let named = |(name, value): (&String, &Value)| {
+        let of = |side: &[&Measurement]| -> Option<f64> {
+            let all = side.iter().filter_map(|m| m.values.get(name).filter(|its| its.unit == value.unit));
+            median(&all.map(|value| value.value).collect::<Vec<f64>>())
+        };
+        let levels =
+            |side: &[&Measurement]| -> Levels { side.iter().map(|m| value_levels(m, name)).collect() };
+        let ratio = contrast(&levels(&pair.a), &levels(&pair.b), 0.0, seed, &mut MannWhitney::default());
+        let ratio = ratio.map(|untested| Contrast { p: None, ..untested });
+        let (a, b) = (of(&pair.a)?, of(&pair.b)?);
+        Some((name.clone(), NamedValue { unit: value.unit.clone(), better: value.better, a, b, ratio }))
+    };
+    pair.a[0].values.iter().filter_map(named).collect()
+}
+
+/// A value of each round; what adds up over them is one of the run.
+fn value_levels(m: &Measurement, name: &str) -> Vec<f64> {
+    let Some(value) = m.values.get(name) else { return Vec::new() };
+    let rounds: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(name).copied()).collect();
+    if rounds.len() < 2 || adds_up(&value.unit) { vec![value.value] } else { rounds }
+}
+
+/// Judges all points: those that can be trusted as one family, the marked ones as another, and the tails of the former.
+fn judge(points: &mut [Point]) -> Counts {
+    let mut counts = Counts::default();
+    let trusted = |point: &Point| point.level == Level::Ok;
+    for marked in [false, true] {
+        let family = |point: &&mut Point| trusted(point) != marked;
+        let compared = adjust(points.iter_mut().filter(family).filter_map(|point| point.p50.as_mut()));
+        points.iter_mut().filter(family).for_each(|point| judge_point(point, compared));
+        counts.tested += if marked { 0 } else { compared };
+    }
+    judge_tails(points, &mut counts);
+    for point in points.iter().filter(|point| trusted(point)) {
+        counts.compared += 1;
+        *counts.verdicts.entry(point.verdict).or_insert(0) += 1;
+    }
+    counts.marked = points.len() - counts.compared;
+    let found = |verdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
+    counts.expected_false = FALSE_DISCOVERIES * (found(Verdict::Slower) + found(Verdict::Faster)) as f64;
+    counts
+}
+
+fn judge_point(point: &mut Point, compared: usize) {
+    let Some(p50) = &point.p50 else { return };
+    point.verdict = verdict(p50, point.margin, compared);
+    point.would_tell = advice(p50, point.margin, compared, point.verdict);
+}
+
+fn judge_tails(points: &mut [Point], counts: &mut Counts) {
+    let trusted = |point: &&mut Point| point.level == Level::Ok;
+    let tails = points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails);
+    let compared = adjust(tails.map(|tail| &mut tail.rate));
+    for tail in points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails) {
+        tail.verdict = verdict(&tail.rate, TAIL_MARGIN, compared);
+        counts.tails += 1;
+        counts.tails_differ += usize::from(matches!(tail.verdict, Verdict::Slower | Verdict::Faster));
+    }
+}

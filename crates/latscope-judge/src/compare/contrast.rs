@@ -1,0 +1,293 @@
+//! One figure of two sides: their ratio, where it lies, and how it was found.
+//!
+//! The run is the unit, the round the level below. All is on the log scale, since noise multiplies.
+
+use super::ranks::{MannWhitney, superiority};
+use latscope_core::rounds::BETWEEN_RUNS;
+use latscope_core::statistics::{NORMAL_95, SplitMix, student_95};
+use serde::Serialize;
+
+/// A figure of each round of each run of a side.
+pub type Levels = Vec<Vec<f64>>;
+
+/// How two sides differ in one figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Contrast {
+    /// The figure of A: the median over its runs of the medians over their rounds.
+    pub a: f64,
+    /// The figure of B.
+    pub b: f64,
+    /// B by A.
+    pub ratio: f64,
+    /// Where the ratio lies with 95 % confidence; `None` where nothing says so.
+    pub interval: Option<Range>,
+    /// Runs of A and of B that have the figure.
+    pub runs: [usize; 2],
+    /// Fewest rounds of a run of A and of B.
+    pub rounds: [usize; 2],
+    /// How likely runs that are alike differ by as much (Mann and Whitney); `None` with one run on a side.
+    pub p: Option<f64>,
+    /// The same, adjusted for the number of figures compared.
+    pub p_adjusted: Option<f64>,
+    /// The probability that a run of B is above one of A; `None` with one run on a side.
+    pub superiority: Option<f64>,
+    /// Share of the interval's variance that lies between the rounds of a run, 0 to 1; `None` where that is
+    /// not known.
+    pub within_runs: Option<f64>,
+}
+
+/// Ends of an interval of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Range {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Range {
+    /// Half of its width on the log scale.
+    pub fn half_width(&self) -> f64 {
+        (self.high / self.low).ln() / 2.0
+    }
+}
+
+/// Medians of resampled rounds that stand for all those of a run.
+const MEDIANS: usize = 64;
+
+/// Resampled comparisons.
+const RESAMPLES: usize = 1000;
+
+/// Compares a figure of two sides; `step` is by how much recorded figures differ at least, as a share of them.
+/// `None` where a figure is not above 0 or a side has none.
+pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhitney) -> Option<Contrast> {
+    let mut random = SplitMix::new(seed);
+    let (a, b) = (Side::of(a, &mut random)?, Side::of(b, &mut random)?);
+    let log_ratio = b.figure() - a.figure();
+    let several = a.runs.len() > 1 && b.runs.len() > 1;
+    let half = a.knows_spread(&b).then(|| half_widths(&a, &b, &mut random));
+    let interval = half.map(|(below, above)| {
+        // What is recorded in steps cannot be known more exactly.
+        let step = step.max(0.0).ln_1p();
+        Range { low: (log_ratio - below - step).exp(), high: (log_ratio + above + step).exp() }
+    });
+    Some(Contrast {
+        a: a.figure().exp(),
+        b: b.figure().exp(),
+        ratio: log_ratio.exp(),
+        interval,
+        runs: [a.runs.len(), b.runs.len()],
+        rounds: [a.rounds, b.rounds],
+        p: several.then(|| test.p(&a.runs, &b.runs)),
+        p_adjusted: None,
+        superiority: several.then(|| superiority(&a.runs, &b.runs)),
+        within_runs: several.then(|| within_runs(&a, &b)),
+    })
+}
+
+/// A side on the log scale.
+struct Side {
+    /// The figure of each run.
+    runs: Vec<f64>,
+    /// Medians of resampled rounds of each run.
+    resampled: Vec<[f64; MEDIANS]>,
+    /// Fewest rounds of a run.
+    rounds: usize,
+}
+
+impl Side {
+    fn of(levels: &Levels, random: &mut SplitMix) -> Option<Side> {
+        let usable = |figure: &f64| *figure > 0.0 && figure.is_finite();
+        if levels.is_empty() || levels.iter().any(|run| run.is_empty() || !run.iter().all(usable)) {
+            return None;
+        }
+        let logs: Levels = levels.iter().map(|run| run.iter().map(|figure| figure.ln()).collect()).collect();
+        let resampled = |run: &Vec<f64>| {
+            let mut drawn = vec![0.0; run.len()];
+            std::array::from_fn(|_| {
+                drawn.iter_mut().for_each(|place| *place = run[random.below(run.len() as u64) as usize]);
+                middle(&mut drawn)
+            })
+        };
+        Some(Side {
+            resampled: logs.iter().map(resampled).collect(),
+            rounds: logs.iter().map(Vec::len).min()?,
+            runs: logs.into_iter().map(|mut run| middle(&mut run)).collect(),
+        })
+    }
+
+    fn figure(&self) -> f64 {
+        middle(&mut self.runs.clone())
+    }
+
+    /// The median over resampled runs of medians over their resampled rounds.
+    fn draw(&self, places: &mut Vec<f64>, random: &mut SplitMix) -> f64 {
+        places.clear();
+        for _ in 0..self.runs.len() {
+            let bits = random.bits();
+            let run = ((bits >> 32) * self.runs.len() as u64) >> 32;
+            places.push(self.resampled[run as usize][bits as usize % MEDIANS]);
+        }
+        middle(places)
+    }
+
+    /// Whether rounds or runs say how far the figures scatter.
+    fn knows_spread(&self, other: &Side) -> bool {
+        let several = |side: &Side| side.runs.len() > 1 || side.rounds > 1;
+        several(self) && several(other) || self.runs.len() > 1 || other.runs.len() > 1
+    }
+
+    /// Standard deviation of the runs.
+    fn deviation(&self) -> f64 {
+        deviation(&self.runs)
+    }
+}
+
+/// How far the log ratio may lie below and above what was found.
+///
+/// The percentile interval of the bootstrap is too narrow for few values: its halves are expanded by Student's
+/// quantile over the normal one, and by the root of n/(n-1) (Hesterberg, "What teachers should know about the
+/// bootstrap", 2015). A side of a single run has the spread of the other's runs beside that of its
+/// rounds; where both are single, what runs of one machine differ by at least is added.
+fn half_widths(a: &Side, b: &Side, random: &mut SplitMix) -> (f64, f64) {
+    let centre = b.figure() - a.figure();
+    let mut places = Vec::new();
+    let mut drawn: Vec<f64> =
+        (0..RESAMPLES).map(|_| b.draw(&mut places, random) - a.draw(&mut places, random)).collect();
+    drawn.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (drawn[RESAMPLES / 40], drawn[RESAMPLES - 1 - RESAMPLES / 40]);
+    let (fewest, degrees, extra) = match (a.runs.len(), b.runs.len()) {
+        (1, 1) => {
+            let fewest = a.rounds.min(b.rounds);
+            (fewest, a.rounds + b.rounds - 2, NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt())
+        }
+        (1, runs) => (runs, runs - 1, student_95(runs - 1) * b.deviation().max(BETWEEN_RUNS)),
+        (runs, 1) => (runs, runs - 1, student_95(runs - 1) * a.deviation().max(BETWEEN_RUNS)),
+        (of_a, of_b) => (of_a.min(of_b), of_a + of_b - 2, 0.0),
+    };
+    let few = (fewest as f64 / (fewest.max(2) - 1) as f64).sqrt();
+    let expanded = |half: f64| (half.max(0.0) * student_95(degrees) / NORMAL_95 * few).hypot(extra);
+    (expanded(centre - low), expanded(high - centre))
+}
+
+/// Share of the variance of a run's figure that its rounds explain.
+fn within_runs(a: &Side, b: &Side) -> f64 {
+    let variance = |values: &[f64]| deviation(values).powi(2);
+    let within = |side: &Side| {
+        side.resampled.iter().map(|run| variance(run)).sum::<f64>() / side.resampled.len() as f64
+    };
+    let (rounds, runs) = (within(a) + within(b), variance(&a.runs) + variance(&b.runs));
+    if runs > 0.0 { (rounds / runs).min(1.0) } else { 0.0 }
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+    (squares / (values.len().max(2) - 1) as f64).sqrt()
+}
+
+/// The median of values, which are sorted by it.
+fn middle(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let half = values.len() / 2;
+    if values.len() % 2 == 1 { values[half] } else { (values[half - 1] + values[half]) / 2.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(random: &mut SplitMix) -> f64 {
+        let mut uniform = || (random.below(1 << 53) as f64 + 0.5) / (1u64 << 53) as f64;
+        let (a, b) = (uniform(), uniform());
+        (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    }
+
+    /// Runs of rounds whose figure is `figure`, with these deviations between runs and rounds.
+    fn side(
+        runs: usize,
+        rounds: usize,
+        figure: f64,
+        between: f64,
+        within: f64,
+        random: &mut SplitMix,
+    ) -> Levels {
+        let run = |random: &mut SplitMix| {
+            let place = figure.ln() + between * normal(random);
+            (0..rounds).map(|_| (place + within * normal(random)).exp()).collect()
+        };
+        (0..runs).map(|_| run(random)).collect()
+    }
+
+    fn of(a: &Levels, b: &Levels) -> Option<Contrast> {
+        contrast(a, b, 0.0, 1, &mut MannWhitney::default())
+    }
+
+    #[test]
+    fn the_true_ratio_lies_in_the_interval_as_often_as_it_says() {
+        let mut random = SplitMix::new(5);
+        // Runs of A and B, rounds, deviations between runs and between rounds.
+        let cases = [
+            (9, 9, 8, 0.02, 0.03),
+            (4, 4, 8, 0.03, 0.01),
+            (3, 5, 3, 0.01, 0.05),
+            (1, 9, 8, 0.02, 0.02),
+            (1, 1, 8, 0.01, 0.03),
+        ];
+        for (of_a, of_b, rounds, between, within) in cases {
+            let covered = (0..300)
+                .filter(|_| {
+                    let a = side(of_a, rounds, 100.0, between, within, &mut random);
+                    let b = side(of_b, rounds, 120.0, between, within, &mut random);
+                    let Range { low, high } = of(&a, &b).unwrap().interval.unwrap();
+                    low <= 1.2 && 1.2 <= high
+                })
+                .count();
+            // 275 of 300 is the 1 % quantile of 95 %.
+            assert!(covered >= 275, "{of_a} and {of_b} runs of {rounds} rounds: {covered} of 300");
+        }
+    }
+
+    #[test]
+    fn what_scatters_more_has_a_wider_interval_and_its_level_is_named() {
+        let mut random = SplitMix::new(9);
+        let mut of_noise = |between, within| {
+            let (a, b) = (
+                side(9, 8, 1.0, between, within, &mut random),
+                side(9, 8, 1.0, between, within, &mut random),
+            );
+            of(&a, &b).unwrap()
+        };
+        let (still, runs, rounds) = (of_noise(0.001, 0.001), of_noise(0.1, 0.001), of_noise(0.001, 0.1));
+        let width = |c: &Contrast| c.interval.unwrap().half_width();
+        assert!(width(&still) < 0.01 && width(&runs) > 0.03 && width(&rounds) > 0.02);
+        assert!(runs.within_runs.unwrap() < 0.2 && rounds.within_runs.unwrap() > 0.5);
+    }
+
+    #[test]
+    fn single_runs_have_no_test_and_single_rounds_no_interval() {
+        let rounds: Vec<f64> = (0..8).map(|i| 100.0 + f64::from(i)).collect();
+        let two = of(&vec![rounds.clone()], &vec![rounds.clone()]).unwrap();
+        assert_eq!((two.ratio, two.p, two.superiority), (1.0, None, None));
+        // Two runs whose rounds agree exactly may still differ by what runs do.
+        let same = of(&vec![vec![5.0; 8]], &vec![vec![5.0; 8]]).unwrap().interval.unwrap();
+        assert!(same.low < 0.98 && same.high > 1.02, "{same:?}");
+        assert_eq!(of(&vec![vec![5.0]], &vec![rounds]).unwrap().interval, None);
+    }
+
+    #[test]
+    fn figures_that_are_not_above_zero_have_no_ratio() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(of(&vec![vec![1.0, bad]], &vec![vec![1.0]]), None);
+        }
+        assert_eq!(of(&vec![], &vec![vec![1.0]]), None);
+        assert_eq!(of(&vec![vec![]], &vec![vec![1.0]]), None);
+    }
+
+    #[test]
+    fn the_step_of_the_figures_widens_the_interval() {
+        let (a, b) = (vec![vec![10.0; 3]; 9], vec![vec![10.0; 3]; 9]);
+        let known = contrast(&a, &b, 0.1, 1, &mut MannWhitney::default()).unwrap().interval.unwrap();
+        assert!((known.high - 1.1).abs() < 1e-9 && (known.low - 1.0 / 1.1).abs() < 1e-9, "{known:?}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Whole distributions of two sides: how far they are apart, and how often a run goes beyond what both
+//! together seldom do.
+
+use super::contrast::Levels;
+use latscope_core::report::Measurement;
+use std::collections::BTreeMap;
+
+/// Values within this share of an octave count as equal: the noise of few samples is none of the distance.
+const PER_OCTAVE: f64 = 16.0;
+
+/// Hellinger's distance of the samples of two sides, each run counted alike: 0 where both are the same, 1 where
+/// they have nothing in common. `None` where a side has no samples.
+pub(crate) fn distance(a: &[&Measurement], b: &[&Measurement]) -> Option<f64> {
+    let (a, b) = (shares(a)?, shares(b)?);
+    let common: f64 = a.iter().filter_map(|(bin, share)| Some((share * b.get(bin)?).sqrt())).sum();
+    Some((1.0 - common).max(0.0).sqrt())
+}
+
+/// The share of samples in each bin.
+fn shares(side: &[&Measurement]) -> Option<BTreeMap<i32, f64>> {
+    let mut shares = BTreeMap::new();
+    let mut runs = 0.0;
+    for m in side.iter().filter(|m| m.histogram.count() > 0) {
+        runs += 1.0;
+        let count = m.histogram.count() as f64;
+        let mut beyond = 1.0;
+        for (low, high, n) in m.histogram.buckets_ns() {
+            let share = n as f64 / count;
+            beyond -= share;
+            let middle = (low + high) / 2.0;
+            *shares.entry((middle.max(1e-6).log2() * PER_OCTAVE).floor() as i32).or_insert(0.0) += share;
+        }
+        // What overflowed is in no bucket.
+        *shares.entry(i32::MAX).or_insert(0.0) += beyond.max(0.0);
+    }
+    shares.values_mut().for_each(|share| *share /= runs);
+    (runs > 0.0).then_some(shares)
+}
+
+/// How often the runs of both sides went beyond a quantile of all of them together.
+pub(crate) struct Exceedances {
+    /// The quantile, ns.
+    pub beyond: f64,
+    /// The share of samples beyond it, of each run.
+    pub rates: [Levels; 2],
+}
+
+/// Fewer samples than this are expected beyond: no run is compared by them.
+const ENOUGH: f64 = 10.0;
+
+/// Counts the samples beyond the quantile `q` of all runs together. `None` where a run has too few samples.
+pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Option<Exceedances> {
+    let all = || a.iter().chain(b).map(|m| &m.histogram);
+    if all().any(|h| h.count() as f64 * (1.0 - q) < ENOUGH) {
+        return None;
+    }
+    let mut buckets: Vec<(f64, f64)> =
+        all().flat_map(|h| h.buckets_ns().map(|(_, high, n)| (high, n as f64))).collect();
+    buckets.sort_unstable_by(|x, y| x.0.total_cmp(&y.0));
+    let total: f64 = all().map(|h| h.count() as f64).sum();
+    let mut seen = 0.0;
+    let place = buckets.iter().find(|(_, n)| {
+        seen += n;
+        seen >= q * total
+    });
+    let beyond = place?.0;
+    // Half a sample more: none beyond is no rate of 0.
+    let rate = |m: &&Measurement| {
+        let within: f64 =
+            m.histogram.buckets_ns().filter(|(_, high, _)| *high <= beyond).map(|(.., n)| n as f64).sum();
+        let count = m.histogram.count() as f64;
+        vec![((count - within).max(0.0) + 0.5) / (count + 1.0)]
+    };
+    Some(Exceedances { beyond, rates: [a.iter().map(rate).collect(), b.iter().map(rate).collect()] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::histogram::Histogram;
+
+    fn of(values: impl IntoIterator<Item = u64>) -> Measurement {
+        let mut m = fixture::report().measurements.remove(0);
+        m.histogram = Histogram::new(1000);
+        values.into_iter().for_each(|value| m.histogram.record(value));
+        m
+    }
+
+    #[test]
+    fn equal_distributions_are_at_no_distance_and_separate_ones_at_one() {
+        let (low, high) = (of(1000..2000), of(100_000..101_000));
+        assert!(distance(&[&low], &[&low, &low]).unwrap() < 1e-6);
+        assert!((distance(&[&low], &[&high]).unwrap() - 1.0).abs() < 1e-9);
+        let near = distance(&[&low], &[&of(1100..2100)]).unwrap();
+        assert!(near > 0.1 && near < 0.5, "{near}");
+        assert_eq!(distance(&[], &[&low]), None);
+        let beyond = of([u64::MAX / 2; 4]);
+        assert!(distance(&[&beyond], &[&beyond]).unwrap() < 1e-6);
+    }
+
+    #[test]
+    fn runs_go_beyond_the_common_quantile_as_often_as_they_do() {
+        let usual = of((0..2000).map(|i| if i < 1990 { 100 } else { 5000 }));
+        let worse = of((0..2000).map(|i| if i < 1950 { 100 } else { 5000 }));
+        let found = exceedances(&[&usual], &[&worse], 0.98).unwrap();
+        assert!((100.0..5000.0).contains(&found.beyond));
+        assert!((found.rates[0][0][0] - 10.5 / 2001.0).abs() < 1e-9);
+        assert!((found.rates[1][0][0] - 50.5 / 2001.0).abs() < 1e-9);
+        assert!(exceedances(&[&usual], &[&worse], 0.999).is_none());
+    }
+}

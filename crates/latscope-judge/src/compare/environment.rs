@@ -1,0 +1,156 @@
+//! What else differs between two sides: machine, kernel, settings, load, tool, company.
+
+use crate::runs::Run;
+use latscope_core::json;
+use latscope_core::machine::CheckState;
+use latscope_core::units::counted;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One fact in which two sides differ: what their runs have, each value once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// The fact: `kernel`, `clock source`, `label board`, `doctor: smt`.
+    pub what: String,
+    /// What the runs of A have; nothing where they do not say.
+    pub a: Vec<String>,
+    /// What the runs of B have.
+    pub b: Vec<String>,
+}
+
+/// The facts that name one machine: two values of one side are two machines.
+const MACHINE: [&str; 2] = ["machine", "host"];
+
+/// What the facts begin with that the user names.
+const LABEL: &str = "label ";
+
+/// The facts in which two sides differ, in the order of their weight.
+pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
+    let (of_a, of_b) = (facts(a), facts(b));
+    let names: BTreeSet<&(usize, String)> = of_a.keys().chain(of_b.keys()).collect();
+    let values = |side: &Facts, name: &(usize, String)| -> Vec<String> {
+        side.get(name).map(|values| values.iter().cloned().collect()).unwrap_or_default()
+    };
+    let all = names.into_iter().map(|name| Difference {
+        what: name.1.clone(),
+        a: values(&of_a, name),
+        b: values(&of_b, name),
+    });
+    // What one side does not say is no difference, but for names that the user gives.
+    let said = |one: &Difference| !one.a.is_empty() && !one.b.is_empty() || one.what.starts_with(LABEL);
+    all.filter(|one| one.a != one.b && said(one)).collect()
+}
+
+/// What makes a side less than runs of one thing: two machines, incomplete runs; and whether both sides are of
+/// different times.
+pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for (name, runs) in [("A", a), ("B", b)] {
+        let machines =
+            facts(runs).into_iter().find(|(fact, values)| MACHINE.contains(&&*fact.1) && values.len() > 1);
+        if let Some((_, values)) = machines {
+            let names: Vec<String> = values.into_iter().collect();
+            remarks.push(format!(
+                "{name} mixes {} machines ({}): what differs between them is in its spread",
+                names.len(),
+                names.join(", ")
+            ));
+        }
+        let early = runs
+            .iter()
+            .filter(|run| run.report.finished.is_none() || run.report.interrupted.is_some())
+            .count();
+        if early > 0 {
+            remarks.push(format!("{} of {name} ended early", counted(early as u64, "run")));
+        }
+        let single = runs.iter().filter(|run| run.report.plan.rounds < 2).count();
+        if single > 0 {
+            remarks.push(format!(
+                "{} of {name} without rounds: how far a figure moves within a run is not known",
+                counted(single as u64, "run")
+            ));
+        }
+    }
+    remarks.extend(apart_in_time(a, b));
+    remarks
+}
+
+/// Whether one side was measured before the other. Times are RFC 3339 in UTC, which sort as text.
+fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
+    let ends = |side: &[&Run]| {
+        let started = || side.iter().map(|run| run.report.started.clone());
+        Some((started().min()?, started().max()?))
+    };
+    let ((first_a, last_a), (first_b, last_b)) = (ends(a)?, ends(b)?);
+    let (early, late) = match () {
+        () if last_a < first_b => ("A", "B"),
+        () if last_b < first_a => ("B", "A"),
+        () => return None,
+    };
+    let text = "what changed with time is in the ratios, too (interleave them in random order)";
+    (a.len() + b.len() > 2).then(|| format!("all runs of {early} were made before those of {late}: {text}"))
+}
+
+/// Values of each fact; facts are in the order in which they are said.
+type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
+
+fn facts(runs: &[&Run]) -> Facts {
+    let mut facts = Facts::new();
+    for run in runs {
+        for (place, (what, value)) in
+            of_run(run).into_iter().enumerate().filter(|(_, (_, value))| !value.is_empty())
+        {
+            facts.entry((place.min(OPEN), what)).or_default().insert(value);
+        }
+    }
+    facts
+}
+
+/// From this place on facts are in the order of their names: labels and checks.
+const OPEN: usize = 14;
+
+fn of_run(run: &Run) -> Vec<(String, String)> {
+    let report = &run.report;
+    let machine = &report.machine;
+    let others = report.activity.as_ref().map(|activity| match activity.is_quiet() {
+        true => "less than 5 % of the CPUs".to_owned(),
+        false => format!("about {:.0} % of the CPUs", (activity.others * 10.0).round().max(1.0) * 10.0),
+    });
+    let fixed: [(&str, String); OPEN] = [
+        ("machine", machine.id.clone().unwrap_or_default()),
+        ("host", machine.name.clone()),
+        ("architecture", machine.architecture.clone()),
+        ("CPU model", machine.cpu_model.clone()),
+        ("microcode", machine.microcode.clone().unwrap_or_default()),
+        ("hypervisor", machine.hypervisor.clone().unwrap_or_default()),
+        ("CPUs", report.plan.cpus.to_string()),
+        ("kernel", format!("{} {}", machine.kernel, machine.kernel_version).trim().to_owned()),
+        ("command line", machine.command_line.clone().unwrap_or_default()),
+        ("clock source", machine.clock.source.clone()),
+        ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| "none".to_owned())),
+        ("other processes used", others.unwrap_or_default()),
+        (
+            "tool",
+            format!("{} {} {}", report.tool.name, report.tool.version, report.tool.commit).trim().to_owned(),
+        ),
+        ("rounds", report.plan.rounds.to_string()),
+    ];
+    let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
+    let checks =
+        machine.checks.iter().map(|check| (format!("doctor: {}", check.id), state(check.state).to_owned()));
+    fixed.map(|(what, value)| (what.to_owned(), value)).into_iter().chain(labels).chain(checks).collect()
+}
+
+/// A load as it is asked for.
+fn word(load: &impl Serialize) -> String {
+    json::pretty(load).trim().trim_matches('"').to_owned()
+}
+
+fn state(state: CheckState) -> &'static str {
+    match state {
+        CheckState::Good => "good",
+        CheckState::Note => "note",
+        CheckState::Bad => "bad",
+        CheckState::Unknown => "unknown",
+    }
+}

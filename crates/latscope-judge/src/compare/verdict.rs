@@ -1,0 +1,154 @@
+//! What a contrast comes to, and what would tell where it tells nothing.
+
+use super::contrast::Contrast;
+use super::ranks::{FALSE_DISCOVERIES, adjusted, runs_needed, smallest_p};
+use serde::Serialize;
+
+/// What a comparison of one figure comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is above A: so by its interval, by the test over runs, and in nearly all pairs of runs.
+    Slower,
+    /// B is below A.
+    Faster,
+    /// These runs differ; there are too few of them to say more.
+    Differs,
+    /// They do not differ by more than the margin.
+    Same,
+    /// None of it can be said.
+    CannotTell,
+}
+
+/// The probability of superiority from which a difference is one of nearly all runs.
+const SUPERIOR: f64 = 0.85;
+
+/// Adjusts the p values of a family of contrasts for their number; returns how many have one.
+pub(crate) fn adjust<'a>(family: impl Iterator<Item = &'a mut Contrast>) -> usize {
+    let mut tested: Vec<&mut Contrast> = family.filter(|contrast| contrast.p.is_some()).collect();
+    let ps: Vec<f64> = tested.iter().filter_map(|contrast| contrast.p).collect();
+    for (contrast, p) in tested.iter_mut().zip(adjusted(&ps)) {
+        contrast.p_adjusted = Some(p);
+    }
+    ps.len()
+}
+
+/// Judges a contrast by a margin (0.05: 5 %), as one of so many compared.
+pub(crate) fn verdict(contrast: &Contrast, margin: f64, compared: usize) -> Verdict {
+    let Some(interval) = contrast.interval else { return Verdict::CannotTell };
+    let most = 1.0 + margin;
+    if interval.low >= 1.0 / most && interval.high <= most {
+        return Verdict::Same;
+    }
+    let up = interval.low > most;
+    if !up && interval.high >= 1.0 / most {
+        return Verdict::CannotTell;
+    }
+    let superior = contrast.superiority.map(|b_above| if up { b_above } else { 1.0 - b_above });
+    if superior.is_some_and(|share| share < SUPERIOR) {
+        return Verdict::CannotTell;
+    }
+    let findable =
+        smallest_p(contrast.runs[0], contrast.runs[1]) <= FALSE_DISCOVERIES / compared.max(1) as f64;
+    match contrast.p_adjusted {
+        Some(p) if p <= FALSE_DISCOVERIES => {
+            if up {
+                Verdict::Slower
+            } else {
+                Verdict::Faster
+            }
+        }
+        Some(_) if findable => Verdict::CannotTell,
+        _ => Verdict::Differs,
+    }
+}
+
+/// More runs or rounds than this are no advice.
+const MOST: f64 = 100.0;
+
+/// What would tell where a contrast tells nothing or too little: `9 runs a side`, `--rounds 10`.
+pub(crate) fn advice(contrast: &Contrast, margin: f64, compared: usize, verdict: Verdict) -> Option<String> {
+    if !matches!(verdict, Verdict::CannotTell | Verdict::Differs) {
+        return None;
+    }
+    let needed = runs_needed(compared);
+    let runs = contrast.runs[0].min(contrast.runs[1]);
+    let sides = |runs: usize| Some(format!("{runs} runs a side"));
+    let Some(interval) = contrast.interval.filter(|_| runs > 1) else { return sides(needed) };
+    let (shift, margin) = (contrast.ratio.ln().abs(), margin.ln_1p());
+    let differs = shift > margin;
+    // By how much wider the interval is than it may be; its width goes with the root of what is measured.
+    let wider = (interval.half_width() / (shift - margin).abs().max(1e-9)).powi(2).max(1.0);
+    let more = |now: usize| (now as f64 * wider).ceil();
+    let rounds = more(contrast.rounds[0].min(contrast.rounds[1]));
+    if contrast.within_runs.is_some_and(|share| share > 0.5) && (!differs || runs >= needed) && wider > 1.0 {
+        return Some(format!("--rounds {rounds}")).filter(|_| rounds <= MOST);
+    }
+    let least = if differs { needed.max(runs + 1) } else { runs + 1 };
+    Some(more(runs)).filter(|runs| *runs <= MOST).and_then(|runs| sides(least.max(runs as usize)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::contrast::Range;
+
+    fn contrast(low: f64, high: f64, runs: usize) -> Contrast {
+        let several = runs > 1;
+        let ratio = (low * high).sqrt();
+        Contrast {
+            a: 1.0,
+            b: ratio,
+            ratio,
+            interval: Some(Range { low, high }),
+            runs: [runs; 2],
+            rounds: [8; 2],
+            p: several.then(|| smallest_p(runs, runs)),
+            p_adjusted: several.then(|| (smallest_p(runs, runs) * 500.0).min(1.0)),
+            superiority: several.then_some(f64::from(u8::from(ratio > 1.0))),
+            within_runs: several.then_some(0.1),
+        }
+    }
+
+    fn judged(contrast: &Contrast) -> Verdict {
+        verdict(contrast, 0.05, 500)
+    }
+
+    #[test]
+    fn each_verdict_takes_all_that_it_rests_on() {
+        assert_eq!(judged(&contrast(1.1, 1.2, 9)), Verdict::Slower);
+        assert_eq!(judged(&contrast(0.8, 0.9, 9)), Verdict::Faster);
+        assert_eq!(judged(&contrast(0.96, 1.04, 9)), Verdict::Same);
+        assert_eq!(judged(&contrast(1.0, 1.2, 9)), Verdict::CannotTell);
+        assert_eq!(judged(&contrast(0.9, 1.2, 9)), Verdict::CannotTell);
+        // Too few runs for the test: these runs differ, and that is all.
+        assert_eq!(judged(&contrast(1.1, 1.2, 4)), Verdict::Differs);
+        assert_eq!(judged(&contrast(1.1, 1.2, 1)), Verdict::Differs);
+        let overlapping = Contrast { superiority: Some(0.8), ..contrast(1.1, 1.2, 9) };
+        assert_eq!(judged(&overlapping), Verdict::CannotTell);
+        let by_chance = Contrast { p_adjusted: Some(0.06), ..contrast(1.1, 1.2, 9) };
+        assert_eq!(judged(&by_chance), Verdict::CannotTell);
+        assert_eq!(judged(&Contrast { interval: None, ..contrast(1.1, 1.2, 9) }), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn what_would_tell_follows_from_the_width_and_its_level() {
+        let told = |contrast: &Contrast| advice(contrast, 0.05, 500, judged(contrast));
+        assert_eq!(told(&contrast(1.1, 1.2, 9)), None);
+        assert_eq!(told(&contrast(1.1, 1.2, 1)).unwrap(), "9 runs a side");
+        assert_eq!(told(&contrast(0.9, 1.1, 9)).unwrap(), "48 runs a side");
+        let of_rounds = Contrast { within_runs: Some(0.9), ..contrast(0.94, 1.06, 9) };
+        assert_eq!(told(&of_rounds).unwrap(), "--rounds 14");
+        // Nothing tells whether 5.01 % is more than 5 %.
+        assert_eq!(told(&contrast(1.0, 1.1, 9)), None);
+    }
+
+    #[test]
+    fn a_family_is_adjusted_together() {
+        let mut family = vec![contrast(1.1, 1.2, 9), contrast(1.1, 1.2, 1), contrast(1.0, 1.0, 9)];
+        family[2].p = Some(0.5);
+        assert_eq!(adjust(family.iter_mut()), 2);
+        assert_eq!(family[1].p_adjusted, None);
+        assert!((family[0].p_adjusted.unwrap() - 2.0 * smallest_p(9, 9)).abs() < 1e-12);
+    }
+}
