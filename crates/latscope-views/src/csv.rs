@@ -107,7 +107,7 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
 }
 
 /// A text without control characters, which a terminal would obey and a line would end at.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
     text.chars().map(escaped).collect()
 }

@@ -9,6 +9,7 @@
 mod bar;
 pub mod blame;
 mod cells;
+pub mod comparison;
 pub mod csv;
 pub mod devices;
 pub mod doctor;

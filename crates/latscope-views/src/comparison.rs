@@ -1,0 +1,14 @@
+//! Two sides of results beside each other: as text, Markdown and CSV.
+
+mod csv;
+mod figures;
+mod head;
+mod markdown;
+mod text;
+
+pub use csv::csv;
+pub use markdown::markdown;
+pub use text::text;
+
+#[cfg(test)]
+mod tests;

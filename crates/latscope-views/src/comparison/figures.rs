@@ -1,0 +1,143 @@
+//! The figures of a point that was compared, and how each is written.
+
+use latscope_core::report::Better;
+use latscope_core::units::{format_percent, format_share, format_time, format_value};
+use latscope_judge::compare::{Contrast, Point, Verdict};
+
+/// One figure of both sides.
+pub(super) struct Figure<'a> {
+    /// `p50`, `p99`, `max`, `missed`, the name of a value; of a tail what is counted: `beyond p99`.
+    pub name: String,
+    /// `ns`, `count`, `%`, …; of a tail `share`.
+    pub unit: &'a str,
+    /// Of A.
+    pub a: Option<f64>,
+    /// Of B.
+    pub b: Option<f64>,
+    /// How they differ, where that was looked at.
+    pub contrast: Option<&'a Contrast>,
+    /// What that comes to, where it was judged.
+    pub verdict: Option<Verdict>,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+/// All figures of a point: the median first, named values last.
+pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
+    let mut all = Vec::new();
+    let times =
+        [("p50", &point.p50, Some(point.verdict)), ("p99", &point.p99, None), ("p99.9", &point.p99_9, None)];
+    for (name, contrast, verdict) in times {
+        if let Some(contrast) = contrast {
+            all.push(Figure { verdict, ..of_contrast(name, "ns", contrast) });
+        }
+    }
+    let plain = |name: &str, unit: &'static str, [a, b]: [Option<f64>; 2]| Figure {
+        name: name.to_owned(),
+        unit,
+        a,
+        b,
+        contrast: None,
+        verdict: None,
+        better: Better::Less,
+    };
+    all.push(plain("max", "ns", point.max));
+    if point.missed != [0, 0] {
+        all.push(plain("missed", "count", point.missed.map(|missed| Some(missed as f64))));
+    }
+    for tail in &point.tails {
+        let name = format!("beyond {}", tail.quantile);
+        all.push(Figure { verdict: Some(tail.verdict), ..of_contrast(&name, "share", &tail.rate) });
+    }
+    for (name, value) in &point.values {
+        all.push(Figure {
+            name: name.clone(),
+            unit: &value.unit,
+            a: Some(value.a),
+            b: Some(value.b),
+            contrast: value.ratio.as_ref(),
+            verdict: None,
+            better: value.better,
+        });
+    }
+    all
+}
+
+fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<'a> {
+    Figure {
+        name: name.to_owned(),
+        unit,
+        a: Some(contrast.a),
+        b: Some(contrast.b),
+        contrast: Some(contrast),
+        verdict: None,
+        better: Better::Less,
+    }
+}
+
+/// Values that say what a family is about, beside its times.
+const TELLING: [&str; 6] = ["meet", "sync", "losses", "lost", "misses", "throughput"];
+
+/// Whether a table for people has it beside the median: the times of single events, and what its family is about.
+pub(super) fn is_telling(figure: &Figure) -> bool {
+    let name = figure.name.as_str();
+    let nothing = figure.a == Some(0.0) && figure.b == Some(0.0);
+    ["p99", "p99.9", "max", "missed"].contains(&name) || TELLING.contains(&name) && !nothing
+}
+
+/// A figure with its unit; a dash where there is none.
+pub(super) fn quantity(value: Option<f64>, unit: &str) -> String {
+    match (value, unit) {
+        (None, _) => "–".to_owned(),
+        (Some(ns), "ns") => format_time(ns),
+        (Some(share), "share") => format_share(share),
+        (Some(percent), "%") => format_percent(percent),
+        (Some(value), unit) => format_value(value, unit),
+    }
+}
+
+/// A ratio: `1.05`, `0.998`; a dash where there is none.
+pub(super) fn ratio(contrast: Option<&Contrast>) -> String {
+    contrast.map_or_else(|| "–".to_owned(), |contrast| short(contrast.ratio))
+}
+
+/// Where the ratio lies: `1.02–1.08`; `?` where that is not known, nothing without a ratio.
+pub(super) fn interval(contrast: Option<&Contrast>) -> String {
+    let known = |contrast: &Contrast| match contrast.interval {
+        Some(range) => format!("{}–{}", short(range.low), short(range.high)),
+        None => "?".to_owned(),
+    };
+    contrast.map(known).unwrap_or_default()
+}
+
+fn short(ratio: f64) -> String {
+    match ratio {
+        r if r >= 1000.0 => ">999".to_owned(),
+        r if r < 0.001 => "<0.001".to_owned(),
+        r if r >= 99.5 => format!("{r:.0}"),
+        r if r >= 9.95 => format!("{r:.1}"),
+        r if r >= 0.995 => format!("{r:.2}"),
+        r => format!("{r:.3}"),
+    }
+}
+
+/// A verdict in words.
+pub(super) fn word(verdict: Verdict, contrast: Option<&Contrast>) -> &'static str {
+    match verdict {
+        Verdict::Slower => "slower",
+        Verdict::Faster => "faster",
+        Verdict::Differs if contrast.is_some_and(|contrast| contrast.ratio > 1.0) => "differs, up",
+        Verdict::Differs => "differs, down",
+        Verdict::Same => "same",
+        Verdict::CannotTell => "cannot tell",
+    }
+}
+
+/// A verdict on how often a tail is reached.
+pub(super) fn often(verdict: Verdict, contrast: &Contrast) -> &'static str {
+    match verdict {
+        Verdict::Slower => "more often",
+        Verdict::Faster => "less often",
+        other => word(other, Some(contrast)),
+    }
+}

@@ -1,0 +1,164 @@
+//! What is said before and after the tables: the sides, in what they differ, how much the verdicts are worth, what
+//! is not compared.
+
+use super::figures::word;
+use crate::rows::family;
+use latscope_core::quality::Level;
+use latscope_core::units::{counted, format_percent, format_share};
+use latscope_judge::compare::{Comparison, Point, Side, Verdict};
+use std::collections::BTreeMap;
+
+/// The verdicts in the order in which they are said.
+const VERDICTS: [Verdict; 5] =
+    [Verdict::Slower, Verdict::Faster, Verdict::Differs, Verdict::Same, Verdict::CannotTell];
+
+/// A side: `9 runs of 8 rounds, 2026-11-22 14:38 to 14:45`.
+pub(super) fn side(side: &Side) -> String {
+    let rounds = match side.rounds {
+        [one, other] if one == other => counted(one.into(), "round"),
+        [fewest, most] => format!("{fewest} to {most} rounds"),
+    };
+    let time = |text: &str| text.replace('T', " ").chars().take(16).collect::<String>();
+    let [first, last] = [&side.started[0], &side.started[1]].map(|text| time(text));
+    let until = if first == last { String::new() } else { format!(" to {last}") };
+    format!("{} of {rounds}, {first}{until}", counted(side.runs as u64, "run"))
+}
+
+/// Most values of a fact that are named.
+const NAMED: usize = 4;
+
+/// In what the sides differ, a line each; the doctor's checks in one.
+pub(super) fn differences(comparison: &Comparison) -> Vec<String> {
+    let values = |values: &[String]| {
+        let more = values.len().saturating_sub(NAMED);
+        let named: Vec<&str> = values.iter().take(NAMED).map(String::as_str).collect();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        if named.is_empty() { "–".to_owned() } else { named.join(", ") + &more }
+    };
+    let line = |one: &latscope_judge::compare::environment::Difference| {
+        format!("{}: {} | {}", one.what, values(&one.a), values(&one.b))
+    };
+    comparison.differences.iter().map(line).collect()
+}
+
+/// How many points came out how, and what that is worth.
+pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
+    let counts = &comparison.counts;
+    let of = |verdict: Verdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
+    let said: Vec<String> =
+        VERDICTS.iter().map(|verdict| format!("{} {}", of(*verdict), plural(*verdict))).collect();
+    let mut lines = vec![format!(
+        "{} compared: {}. Same is within ±{}, with 95 % confidence.",
+        counted(counts.compared as u64, "point"),
+        said.join(", "),
+        format_share(comparison.margin)
+    )];
+    let found = of(Verdict::Slower) + of(Verdict::Faster);
+    if found > 0 {
+        lines.push(format!(
+            "Of the {found} slower or faster at most {} {} expected to be false (Benjamini-Hochberg over {} tests).",
+            format_expected(counts.expected_false),
+            if counts.expected_false > 1.0 { "are" } else { "is" },
+            counts.tested
+        ));
+    }
+    if of(Verdict::Differs) > 0 {
+        lines.push(format!(
+            "'Differs' says that these runs differ: with so few runs up to {} of the {} compared do by chance.",
+            format_expected(0.05 * counts.compared as f64),
+            counts.compared
+        ));
+    }
+    lines
+}
+
+fn format_expected(number: f64) -> String {
+    if number < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") }
+}
+
+fn plural(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Differs => "differ",
+        other => word(other, None),
+    }
+}
+
+/// What would tell where nothing is told, most points first: `60 with 9 runs a side`.
+pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
+    let unknown = comparison.points.iter().filter(|point| point.level == Level::Ok);
+    let unknown: Vec<&Point> = unknown.filter(|point| point.verdict == Verdict::CannotTell).collect();
+    let mut by_advice: BTreeMap<&str, usize> = BTreeMap::new();
+    for point in &unknown {
+        let nothing =
+            if point.p50.is_none() { "have a figure of 0" } else { "are too near to the margin to be told" };
+        *by_advice.entry(point.would_tell.as_deref().unwrap_or(nothing)).or_insert(0) += 1;
+    }
+    let mut advice: Vec<(&str, usize)> = by_advice.into_iter().collect();
+    advice.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
+    let rest: usize = advice.iter().skip(NAMED).map(|(_, points)| points).sum();
+    let mut parts: Vec<String> = advice
+        .iter()
+        .take(NAMED)
+        .map(|(advice, points)| match advice {
+            _ if advice.starts_with("are") || advice.starts_with("have") => format!("{points} {advice}"),
+            _ => format!("{points} with {advice}"),
+        })
+        .collect();
+    parts.extend((rest > 0).then(|| format!("{rest} with other numbers")));
+    (!unknown.is_empty()).then(|| {
+        format!(
+            "cannot tell {} of {}; what would: {}",
+            unknown.len(),
+            comparison.counts.compared,
+            parts.join(", ")
+        )
+    })
+}
+
+/// What is judged apart or not compared at all, a line each.
+pub(super) fn apart(comparison: &Comparison) -> Vec<String> {
+    let mut lines = Vec::new();
+    let marked: Vec<&Point> = comparison.points.iter().filter(|point| point.level > Level::Ok).collect();
+    if !marked.is_empty() {
+        let differ =
+            marked.iter().filter(|point| !matches!(point.verdict, Verdict::Same | Verdict::CannotTell));
+        lines.push(format!(
+            "{} degraded or unstable in half of the runs of a side or more, and no finding; {} of these differ",
+            counted(marked.len() as u64, "point"),
+            differ.count()
+        ));
+    }
+    let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
+    comparison.refused.iter().for_each(|one| *refused.entry(&one.why).or_insert(0) += 1);
+    for (why, points) in refused {
+        lines.push(format!("{} not compared: {why}", counted(points as u64, "point")));
+    }
+    for (name, lacking) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
+        if !lacking.is_empty() {
+            lines.push(format!(
+                "{} only in {name}: {}",
+                counted(lacking.len() as u64, "point"),
+                families(lacking)
+            ));
+        }
+    }
+    lines
+}
+
+/// How many of which family: `memory 10, file 2`.
+fn families(ids: &[String]) -> String {
+    let mut by_family: BTreeMap<&str, usize> = BTreeMap::new();
+    ids.iter().for_each(|id| *by_family.entry(family(id)).or_insert(0) += 1);
+    let parts: Vec<String> = by_family.iter().map(|(family, points)| format!("{family} {points}")).collect();
+    parts.join(", ")
+}
+
+/// What is to be known of the tails.
+pub(super) fn tails(comparison: &Comparison) -> String {
+    format!(
+        "{} of {} differ in how often a run goes beyond the quantile of all samples, by more than {} (a family of tests of its own):",
+        comparison.counts.tails_differ,
+        counted(comparison.counts.tails as u64, "tail"),
+        format_percent(comparison.tail_margin * 100.0)
+    )
+}

@@ -1,0 +1,65 @@
+use super::{csv, markdown, text};
+use crate::Options;
+use latscope_core::fixture;
+use latscope_core::report::Report;
+use latscope_judge::compare::{Comparison, compare};
+use latscope_judge::runs::Run;
+use unicode_width::UnicodeWidthStr;
+
+/// Runs of a report whose times are longer by a factor of their own, of which the last are also longer by `factor`.
+fn side(report: &Report, factor: f64, runs: usize) -> Vec<Run> {
+    let run = |at: usize| {
+        let mut report = report.clone();
+        report.run_id = format!("{factor}-{at}");
+        for m in &mut report.measurements {
+            let noise = 1.0 + 0.001 * ((at * 7) % 5) as f64;
+            let by = if m.probe.starts_with("sync.") { factor * noise } else { noise };
+            let ns = m.summary.p50.unwrap_or(1.0) * by;
+            m.rounds = (0..4)
+                .map(|_| latscope_core::rounds::Round { count: 9, p50: Some(ns), ..Default::default() })
+                .collect();
+            m.settle();
+        }
+        Run::of(report)
+    };
+    (0..runs).map(run).collect()
+}
+
+fn compared(report: &Report, factor: f64, runs: usize) -> Comparison {
+    let (a, b) = (side(report, 1.0, runs), side(report, factor, runs));
+    compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
+}
+
+#[test]
+fn what_differs_is_named_in_every_view_within_its_width() {
+    let found = compared(&fixture::report(), 1.5, 9);
+    for width in [80, 120] {
+        for all in [false, true] {
+            let shown = text(&found, all, &Options { width, ..Options::default() });
+            assert!(shown.lines().all(|line| line.width() <= width), "{shown}");
+            assert!(shown.contains("slower") && shown.contains("expected to be false"), "{shown}");
+            assert_eq!(shown.contains("  same\n"), all, "{shown}");
+        }
+    }
+    let page = markdown(&found, false);
+    assert!(page.contains("| p50 |") && page.contains("slower") && !page.contains("| same |"), "{page}");
+    let table = String::from_utf8(csv(&found)).unwrap();
+    let mut lines = ::csv::Reader::from_reader(table.as_bytes());
+    let verdicts: Vec<String> = lines.records().map(|line| line.unwrap()[11].to_owned()).collect();
+    assert!(verdicts.contains(&"slower".to_owned()) && verdicts.contains(&"same".to_owned()), "{table}");
+}
+
+#[test]
+fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
+    let shown = text(&compared(&fixture::report(), 1.5, 1), false, &Options::default());
+    assert!(shown.contains("differs, up") && shown.contains("by chance"), "{shown}");
+    assert!(!shown.contains("slower\n"), "{shown}");
+}
+
+#[test]
+fn tails_and_what_a_family_is_about_are_beside_the_medians() {
+    for report in [fixture::wake(), fixture::ipc::latency()] {
+        let shown = text(&compared(&report, 1.0, 2), true, &Options::default());
+        assert!(shown.contains("max") && shown.contains("not tested"), "{shown}");
+    }
+}
