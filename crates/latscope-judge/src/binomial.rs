@@ -75,7 +75,7 @@ fn sum(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
 /// What `k` of `n` samples above a limit say about the share of all that is:
 /// with 95 % confidence it is not below `low`, and with 95 % confidence it is
 /// not above `high` (one-sided each). All is possible after no sample.
-pub(crate) fn share_bounds(k: u64, n: u64) -> Interval {
+pub fn share_bounds(k: u64, n: u64) -> Interval {
     if n == 0 {
         return Interval { low: 0.0, high: 1.0 };
     }

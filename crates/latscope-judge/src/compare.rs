@@ -110,8 +110,8 @@ pub struct Counts {
     pub marked: usize,
     /// Tails compared.
     pub tails: usize,
-    /// Tails that runs of B exceed more, or less, often.
-    pub tails_differ: usize,
+    /// Tails of which each verdict was given: `slower` are reached more often in B.
+    pub tail_verdicts: BTreeMap<Verdict, usize>,
 }
 
 /// One point of both sides.
@@ -183,6 +183,18 @@ pub struct NamedValue {
     pub b: f64,
     /// Their ratio; `None` where one is not above 0.
     pub ratio: Option<Contrast>,
+}
+
+/// What comes of figures of two sides that are compared together: the judging of [`compare`] without results.
+pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdict> {
+    let mut test = MannWhitney::default();
+    let contrasts = sides.iter().map(|(a, b)| contrast(a, b, 0.0, seed, &mut test));
+    let mut contrasts: Vec<Option<Contrast>> = contrasts.collect();
+    let mut known: Vec<&mut Contrast> = contrasts.iter_mut().flatten().collect();
+    adjust(&mut known);
+    let compared = known.len();
+    let judged = |contrast: Contrast| verdict(&contrast, margin, compared);
+    contrasts.into_iter().map(|contrast| contrast.map_or(Verdict::CannotTell, judged)).collect()
 }
 
 /// Compares two sides.
@@ -371,9 +383,12 @@ fn judge(points: &mut [Point]) -> Counts {
     let trusted = |point: &Point| point.level == Level::Ok;
     for marked in [false, true] {
         let family = |point: &&mut Point| trusted(point) != marked;
-        let compared = adjust(points.iter_mut().filter(family).filter_map(|point| point.p50.as_mut()));
+        let mut figures: Vec<&mut Contrast> =
+            points.iter_mut().filter(family).filter_map(|point| point.p50.as_mut()).collect();
+        let tested = adjust(&mut figures);
+        let compared = figures.len();
         points.iter_mut().filter(family).for_each(|point| judge_point(point, compared));
-        counts.tested += if marked { 0 } else { compared };
+        counts.tested += if marked { 0 } else { tested };
     }
     judge_tails(points, &mut counts);
     for point in points.iter().filter(|point| trusted(point)) {
@@ -395,10 +410,12 @@ fn judge_point(point: &mut Point, compared: usize) {
 fn judge_tails(points: &mut [Point], counts: &mut Counts) {
     let trusted = |point: &&mut Point| point.level == Level::Ok;
     let tails = points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails);
-    let compared = adjust(tails.map(|tail| &mut tail.rate));
+    let mut rates: Vec<&mut Contrast> = tails.map(|tail| &mut tail.rate).collect();
+    adjust(&mut rates);
+    let compared = rates.len();
     for tail in points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails) {
         tail.verdict = verdict(&tail.rate, TAIL_MARGIN, compared);
         counts.tails += 1;
-        counts.tails_differ += usize::from(matches!(tail.verdict, Verdict::Slower | Verdict::Faster));
+        *counts.tail_verdicts.entry(tail.verdict).or_insert(0) += 1;
     }
 }

@@ -63,7 +63,7 @@ const RESAMPLES: usize = 1000;
 pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhitney) -> Option<Contrast> {
     let mut random = SplitMix::new(seed);
     let (a, b) = (Side::of(a, &mut random)?, Side::of(b, &mut random)?);
-    let log_ratio = b.figure() - a.figure();
+    let log_ratio = b.figure - a.figure;
     let several = a.runs.len() > 1 && b.runs.len() > 1;
     let half = a.knows_spread(&b).then(|| half_widths(&a, &b, &mut random));
     let interval = half.map(|(below, above)| {
@@ -72,8 +72,8 @@ pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhi
         Range { low: (log_ratio - below - step).exp(), high: (log_ratio + above + step).exp() }
     });
     Some(Contrast {
-        a: a.figure().exp(),
-        b: b.figure().exp(),
+        a: a.figure.exp(),
+        b: b.figure.exp(),
         ratio: log_ratio.exp(),
         interval,
         runs: [a.runs.len(), b.runs.len()],
@@ -93,6 +93,13 @@ struct Side {
     resampled: Vec<[f64; MEDIANS]>,
     /// Fewest rounds of a run.
     rounds: usize,
+    /// The median of the runs.
+    figure: f64,
+    /// Variance that the rounds give the figure of a run.
+    within: f64,
+    /// Runs scatter also by what their rounds do: resampling both counts that twice, which this takes back
+    /// (Davison and Hinkley, "Bootstrap methods and their application", 1997, 3.8).
+    shrink: f64,
 }
 
 impl Side {
@@ -109,15 +116,13 @@ impl Side {
                 middle(&mut drawn)
             })
         };
-        Some(Side {
-            resampled: logs.iter().map(resampled).collect(),
-            rounds: logs.iter().map(Vec::len).min()?,
-            runs: logs.into_iter().map(|mut run| middle(&mut run)).collect(),
-        })
-    }
-
-    fn figure(&self) -> f64 {
-        middle(&mut self.runs.clone())
+        let resampled: Vec<[f64; MEDIANS]> = logs.iter().map(resampled).collect();
+        let rounds = logs.iter().map(Vec::len).min()?;
+        let runs: Vec<f64> = logs.into_iter().map(|mut run| middle(&mut run)).collect();
+        let within = resampled.iter().map(|run| variance(run)).sum::<f64>() / runs.len() as f64;
+        let between = variance(&runs);
+        let shrink = if runs.len() > 1 && within > 0.0 { (between / (between + within)).sqrt() } else { 1.0 };
+        Some(Side { figure: middle(&mut runs.clone()), runs, resampled, rounds, within, shrink })
     }
 
     /// The median over resampled runs of medians over their resampled rounds.
@@ -128,7 +133,7 @@ impl Side {
             let run = ((bits >> 32) * self.runs.len() as u64) >> 32;
             places.push(self.resampled[run as usize][bits as usize % MEDIANS]);
         }
-        middle(places)
+        self.figure + (middle(places) - self.figure) * self.shrink
     }
 
     /// Whether rounds or runs say how far the figures scatter.
@@ -136,54 +141,45 @@ impl Side {
         let several = |side: &Side| side.runs.len() > 1 || side.rounds > 1;
         several(self) && several(other) || self.runs.len() > 1 || other.runs.len() > 1
     }
-
-    /// Standard deviation of the runs.
-    fn deviation(&self) -> f64 {
-        deviation(&self.runs)
-    }
 }
 
 /// How far the log ratio may lie below and above what was found.
 ///
 /// The percentile interval of the bootstrap is too narrow for few values: its halves are expanded by Student's
-/// quantile over the normal one, and by the root of n/(n-1) (Hesterberg, "What teachers should know about the
-/// bootstrap", 2015). A side of a single run has the spread of the other's runs beside that of its
-/// rounds; where both are single, what runs of one machine differ by at least is added.
+/// quantile over the normal one (Hesterberg, "What teachers should know about the bootstrap", 2015; his second
+/// factor is for means: that of a median is wide enough without). A side of a single run has the spread of the
+/// other's runs beside that of its rounds; where both are single, what runs of one machine differ by at least is added.
 fn half_widths(a: &Side, b: &Side, random: &mut SplitMix) -> (f64, f64) {
-    let centre = b.figure() - a.figure();
+    let centre = b.figure - a.figure;
     let mut places = Vec::new();
     let mut drawn: Vec<f64> =
         (0..RESAMPLES).map(|_| b.draw(&mut places, random) - a.draw(&mut places, random)).collect();
     drawn.sort_unstable_by(f64::total_cmp);
     let (low, high) = (drawn[RESAMPLES / 40], drawn[RESAMPLES - 1 - RESAMPLES / 40]);
-    let (fewest, degrees, extra) = match (a.runs.len(), b.runs.len()) {
-        (1, 1) => {
-            let fewest = a.rounds.min(b.rounds);
-            (fewest, a.rounds + b.rounds - 2, NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt())
-        }
-        (1, runs) => (runs, runs - 1, student_95(runs - 1) * b.deviation().max(BETWEEN_RUNS)),
-        (runs, 1) => (runs, runs - 1, student_95(runs - 1) * a.deviation().max(BETWEEN_RUNS)),
-        (of_a, of_b) => (of_a.min(of_b), of_a + of_b - 2, 0.0),
+    let (degrees, extra) = match (a.runs.len(), b.runs.len()) {
+        (1, 1) => (a.rounds + b.rounds - 2, NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt()),
+        (1, runs) => (runs - 1, student_95(runs - 1) * deviation(&b.runs).max(BETWEEN_RUNS)),
+        (runs, 1) => (runs - 1, student_95(runs - 1) * deviation(&a.runs).max(BETWEEN_RUNS)),
+        (of_a, of_b) => (of_a + of_b - 2, 0.0),
     };
-    let few = (fewest as f64 / (fewest.max(2) - 1) as f64).sqrt();
-    let expanded = |half: f64| (half.max(0.0) * student_95(degrees) / NORMAL_95 * few).hypot(extra);
+    let expanded = |half: f64| (half.max(0.0) * student_95(degrees) / NORMAL_95).hypot(extra);
     (expanded(centre - low), expanded(high - centre))
 }
 
 /// Share of the variance of a run's figure that its rounds explain.
 fn within_runs(a: &Side, b: &Side) -> f64 {
-    let variance = |values: &[f64]| deviation(values).powi(2);
-    let within = |side: &Side| {
-        side.resampled.iter().map(|run| variance(run)).sum::<f64>() / side.resampled.len() as f64
-    };
-    let (rounds, runs) = (within(a) + within(b), variance(&a.runs) + variance(&b.runs));
+    let (rounds, runs) = (a.within + b.within, variance(&a.runs) + variance(&b.runs));
     if runs > 0.0 { (rounds / runs).min(1.0) } else { 0.0 }
 }
 
 fn deviation(values: &[f64]) -> f64 {
+    variance(values).sqrt()
+}
+
+fn variance(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
-    (squares / (values.len().max(2) - 1) as f64).sqrt()
+    squares / (values.len().max(2) - 1) as f64
 }
 
 /// The median of values, which are sorted by it.

@@ -24,8 +24,9 @@ pub enum Verdict {
 const SUPERIOR: f64 = 0.85;
 
 /// Adjusts the p values of a family of contrasts for their number; returns how many have one.
-pub(crate) fn adjust<'a>(family: impl Iterator<Item = &'a mut Contrast>) -> usize {
-    let mut tested: Vec<&mut Contrast> = family.filter(|contrast| contrast.p.is_some()).collect();
+pub(crate) fn adjust(family: &mut [&mut Contrast]) -> usize {
+    let mut tested: Vec<&mut &mut Contrast> =
+        family.iter_mut().filter(|contrast| contrast.p.is_some()).collect();
     let ps: Vec<f64> = tested.iter().filter_map(|contrast| contrast.p).collect();
     for (contrast, p) in tested.iter_mut().zip(adjusted(&ps)) {
         contrast.p_adjusted = Some(p);
@@ -147,7 +148,7 @@ mod tests {
     fn a_family_is_adjusted_together() {
         let mut family = vec![contrast(1.1, 1.2, 9), contrast(1.1, 1.2, 1), contrast(1.0, 1.0, 9)];
         family[2].p = Some(0.5);
-        assert_eq!(adjust(family.iter_mut()), 2);
+        assert_eq!(adjust(&mut family.iter_mut().collect::<Vec<_>>()), 2);
         assert_eq!(family[1].p_adjusted, None);
         assert!((family[0].p_adjusted.unwrap() - 2.0 * smallest_p(9, 9)).abs() < 1e-12);
     }

@@ -4,7 +4,7 @@
 use super::figures::word;
 use crate::rows::family;
 use latscope_core::quality::Level;
-use latscope_core::units::{counted, format_percent, format_share};
+use latscope_core::units::{counted, format_share};
 use latscope_judge::compare::{Comparison, Point, Side, Verdict};
 use std::collections::BTreeMap;
 
@@ -155,10 +155,17 @@ fn families(ids: &[String]) -> String {
 
 /// What is to be known of the tails.
 pub(super) fn tails(comparison: &Comparison) -> String {
+    let counts = &comparison.counts;
+    let of = |verdict: Verdict| counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
     format!(
-        "{} of {} differ in how often a run goes beyond the quantile of all samples, by more than {} (a family of tests of its own):",
-        comparison.counts.tails_differ,
-        counted(comparison.counts.tails as u64, "tail"),
-        format_percent(comparison.tail_margin * 100.0)
+        "{} compared by how often a run goes beyond the quantile of all samples: {} more often, {} less often, {} \
+         differ, {} same within ±{}, {} cannot tell.",
+        counted(counts.tails as u64, "tail"),
+        of(Verdict::Slower),
+        of(Verdict::Faster),
+        of(Verdict::Differs),
+        of(Verdict::Same),
+        format_share(comparison.tail_margin),
+        of(Verdict::CannotTell)
     )
 }

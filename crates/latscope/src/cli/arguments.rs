@@ -1,5 +1,6 @@
 //! What the command line understands: the command with all subcommands.
 
+use super::compare::CompareArguments;
 use super::doctor::DoctorArguments;
 use super::family::FamilyArguments;
 use super::generate::GenerateArguments;
@@ -56,6 +57,7 @@ pub enum Command {
     List(ListArguments),
     /// Any view of a saved result
     Show(ShowArguments),
+    Compare(CompareArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
     /// The man page, shell completions or the table of probes, on stdout
@@ -72,7 +74,10 @@ impl Command {
     /// Whether signals end it at once, and not only as a run allows.
     pub fn is_without_run(&self) -> bool {
         use Command::*;
-        matches!(self, Doctor(_) | Show(_) | Remote(_) | List(_) | Selftest(_) | Generate(_) | As { .. })
+        matches!(
+            self,
+            Doctor(_) | Show(_) | Compare(_) | Remote(_) | List(_) | Selftest(_) | Generate(_) | As { .. }
+        )
     }
 
     /// Whether it may record a trace of the kernel.

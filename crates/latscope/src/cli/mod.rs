@@ -1,6 +1,7 @@
 //! Arguments to request, and the commands.
 
 mod arguments;
+mod compare;
 mod criteria;
 mod doctor;
 mod family;
@@ -14,6 +15,7 @@ mod options;
 mod outliers;
 mod output;
 mod remote;
+mod results;
 mod selftest;
 mod show;
 mod survey;
@@ -139,6 +141,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Doctor(asked) => doctor::run(asked)?,
         Command::List(asked) => list::run(asked)?,
         Command::Show(asked) => show::run(asked)?,
+        Command::Compare(asked) => compare::run(asked)?,
         Command::Selftest(asked) => selftest::run(asked)?,
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => {

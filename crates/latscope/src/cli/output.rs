@@ -163,7 +163,7 @@ fn without_rows(report: &Report) -> bool {
 }
 
 /// Writes a view that was asked for; a report may have nothing for it.
-fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<()> {
+pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let content = view().with_context(|| nothing_for(path))?;
     if is_stdout(path) {
@@ -181,7 +181,7 @@ fn nothing_for(path: &Path) -> String {
 const BATCHES: [&str; 5] = ["cpu.", "memory.", "sync.mutex", "sync.atomic", "sync.core-to-core"];
 
 /// Checks that no output replaces another one.
-fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
+pub fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (name, path) in files {
         let place = if is_stdout(path) { path.to_path_buf() } else { saver::place(path) };
@@ -197,7 +197,7 @@ fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
     Ok(())
 }
 
-fn is_stdout(path: &Path) -> bool {
+pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 

@@ -1,0 +1,153 @@
+//! Comparisons of surveys of which the truth is known: the noise of eight real surveys, resampled, with and without a
+//! shift. Bimodal, drifting and heavy-tailed rows are among them.
+//!
+//! `cargo test --release -p latscope-judge --test known_truth -- --ignored --nocapture` makes many more and prints
+//! the rates with their intervals.
+#![forbid(unsafe_code)]
+
+use latscope_core::statistics::{SplitMix, median};
+use latscope_judge::binomial::share_bounds;
+use latscope_judge::compare::{Levels, Verdict, verdicts};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const MARGIN: f64 = 0.05;
+const RUNS: usize = 9;
+
+/// A row of the survey: of each real run its median, and the rounds by it.
+struct Row {
+    medians: Vec<f64>,
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Row {
+    /// The standard deviation on the log scale of the runs that are made of it.
+    fn spread(&self) -> f64 {
+        let mut random = SplitMix::new(7);
+        let run = |place| median(&self.run(place, &mut random)).map_or(0.0, f64::ln);
+        let logs: Vec<f64> = (0..200).map(run).collect();
+        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (logs.len() - 1) as f64).sqrt()
+    }
+
+    /// Rounds of a run whose median is that of the real run `place`, and whose rounds scatter as those of another.
+    fn run(&self, place: usize, random: &mut SplitMix) -> Vec<f64> {
+        let rounds = &self.rounds[random.below(self.rounds.len() as u64) as usize];
+        let draw =
+            |_| rounds[random.below(rounds.len() as u64) as usize] * self.medians[place % self.medians.len()];
+        (0..rounds.len()).map(draw).collect()
+    }
+}
+
+fn recorded() -> Vec<Row> {
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rounds/idle.tsv")).unwrap();
+    let mut rows: BTreeMap<(&str, &str), Row> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [_survey, probe, params, rounds @ ..] = &words[..] else { panic!("{line:?}") };
+        let rounds: Vec<f64> = rounds.iter().map(|ns| ns.parse().unwrap()).collect();
+        let middle = median(&rounds).unwrap();
+        let row = rows.entry((probe, params)).or_insert(Row { medians: Vec::new(), rounds: Vec::new() });
+        row.medians.push(middle);
+        row.rounds.push(rounds.iter().map(|ns| ns / middle).collect());
+    }
+    rows.into_values().collect()
+}
+
+/// A side of a survey. With `together` all rows of a run are from one real run: rows that move, move together.
+fn side(rows: &[&Row], runs: usize, together: bool, random: &mut SplitMix) -> Vec<Levels> {
+    let mut side: Vec<Levels> = rows.iter().map(|_| Vec::new()).collect();
+    for _ in 0..runs {
+        let place = random.below(8) as usize;
+        for (row, levels) in rows.iter().zip(&mut side) {
+            let place = if together { place } else { random.below(8) as usize };
+            levels.push(row.run(place, random));
+        }
+    }
+    side
+}
+
+fn found(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Slower | Verdict::Faster)
+}
+
+/// Of so many comparisons of whole surveys without a difference, those with at least one finding.
+fn false_alarms(surveys: u64, runs: usize, seed: u64) -> u64 {
+    let rows = recorded();
+    let rows: Vec<&Row> = rows.iter().collect();
+    let mut random = SplitMix::new(seed);
+    let alarms = |survey: &u64| {
+        let mut side = || side(&rows, runs, survey % 2 == 0, &mut random);
+        let sides: Vec<(Levels, Levels)> = side().into_iter().zip(side()).collect();
+        verdicts(&sides, MARGIN, *survey).iter().any(found)
+    };
+    (0..surveys).filter(alarms).count() as u64
+}
+
+/// Shifts a quarter of the rows whose runs spread by at most 3 % by `factor`, so that few findings are made beside
+/// each other; returns how many of these were
+/// found, of how many, and the wrong findings among all.
+fn power(surveys: u64, factor: f64, seed: u64) -> (u64, u64, u64, u64) {
+    let rows = recorded();
+    let rows: Vec<&Row> = rows.iter().collect();
+    let steady: Vec<bool> = rows.iter().map(|row| row.spread() <= 0.03).collect();
+    let mut random = SplitMix::new(seed);
+    let (mut hits, mut shifted, mut wrong, mut findings) = (0, 0, 0, 0);
+    for survey in 0..surveys {
+        let (a, mut b) = (
+            side(&rows, RUNS, survey % 2 == 0, &mut random),
+            side(&rows, RUNS, survey % 2 == 0, &mut random),
+        );
+        let slower: Vec<bool> = steady.iter().map(|steady| *steady && random.below(4) == 0).collect();
+        for (levels, _) in b.iter_mut().zip(&slower).filter(|(_, slower)| **slower) {
+            levels.iter_mut().flatten().for_each(|ns| *ns *= factor);
+        }
+        let sides: Vec<(Levels, Levels)> = a.into_iter().zip(b).collect();
+        for (verdict, slower) in verdicts(&sides, MARGIN, survey).iter().zip(slower) {
+            shifted += u64::from(slower);
+            hits += u64::from(slower && *verdict == Verdict::Slower);
+            findings += u64::from(found(verdict));
+            wrong += u64::from(found(verdict) && !(slower && *verdict == Verdict::Slower));
+        }
+    }
+    (hits, shifted, wrong, findings)
+}
+
+#[test]
+fn surveys_that_do_not_differ_give_no_alarm() {
+    // If 5 % of comparisons had an alarm, 50 of them would have at most 5 with a probability of 96 %.
+    for runs in [5, RUNS] {
+        let alarms = false_alarms(50, runs, 1);
+        assert!(alarms <= 5, "{runs} runs a side: {alarms} of 50");
+    }
+}
+
+#[test]
+fn ten_percent_are_found_with_nine_runs_a_side() {
+    // If 95 % were found, 200 of them would be 183 or more with a probability of 98 %.
+    let (hits, shifted, wrong, findings) = power(30, 1.10, 2);
+    assert!(shifted > 150, "{shifted}");
+    assert!(hits as f64 >= 0.92 * shifted as f64, "{hits} of {shifted}");
+    assert!(wrong as f64 <= 0.05 * findings as f64, "{wrong} of {findings}");
+}
+
+#[test]
+#[ignore = "takes minutes in a debug build"]
+fn the_rates_of_many_surveys() {
+    let shown = |k: u64, n: u64| {
+        let bounds = share_bounds(k, n);
+        format!("{k} of {n} ({:.2} % to {:.2} %)", bounds.low * 100.0, bounds.high * 100.0)
+    };
+    for runs in [2, 4, 5, RUNS] {
+        println!(
+            "A/A, {runs} runs a side, surveys with an alarm: {}",
+            shown(false_alarms(1000, runs, 3), 1000)
+        );
+    }
+    for percent in [3, 5, 10, 20] {
+        let (hits, shifted, wrong, findings) = power(200, 1.0 + f64::from(percent) / 100.0, 4);
+        println!("+{percent} %: found {}, wrong {}", shown(hits, shifted), shown(wrong, findings.max(1)));
+    }
+    assert!(false_alarms(200, RUNS, 5) <= 10);
+}

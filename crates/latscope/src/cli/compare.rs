@@ -1,0 +1,159 @@
+//! `latscope compare`: are two sides of saved results different?
+
+use super::Exit;
+use super::options::JsonArgument;
+use super::output::{check_distinct, is_stdout, width, write};
+use super::results::{self, Results};
+use super::usage::did_you_mean;
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use latscope_core::json;
+use latscope_core::quality::Level;
+use latscope_host::stdout;
+use latscope_judge::compare::{self, Comparison, Verdict, is_wanted};
+use latscope_judge::runs::Run;
+use latscope_views::{Options, comparison as views};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Compares two sides of saved results point by point: slower, faster, the same, or not to be decided
+///
+/// The run is the unit: nine runs a side, made in random order, decide about one point among a whole survey. With one
+/// run a side it says at most that these two runs differ.
+///
+/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where a point named by
+/// --only cannot be decided.
+#[derive(Debug, Args)]
+#[command(override_usage = "latscope compare [OPTIONS] A B\n       latscope compare [OPTIONS] A… -- B…")]
+pub struct CompareArguments {
+    /// Files or directories of results: A and B, or all of A; - for stdin
+    #[arg(required = true, value_name = "A")]
+    a: Vec<PathBuf>,
+    /// All of B
+    #[arg(last = true, value_name = "B")]
+    b: Vec<PathBuf>,
+    /// What differs by less is the same
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
+    same: f64,
+    /// Only these families or probes
+    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Exit with 2 where a point is slower
+    #[arg(long, value_name = "VERDICT", value_parser = ["slower"])]
+    fail_on: Option<String>,
+    /// Every point, not only those that differ
+    #[arg(long)]
+    all: bool,
+    /// Seed of the resampling
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    json: JsonArgument,
+    /// Write every figure of every point as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// A percentage above 0, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let share = number.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| format!("{text:?} is no percentage between 0 and 100, such as 2%"))
+}
+
+/// Compares, shows, and judges by `--fail-on`.
+///
+/// # Errors
+/// A result cannot be read, `--only` names what no result has, or a view cannot be written.
+pub fn run(asked: &CompareArguments) -> Result<Exit> {
+    let files = [("json", &asked.json.json), ("csv", &asked.csv), ("markdown", &asked.markdown)];
+    let files: Vec<(&str, &Path)> =
+        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
+    check_distinct(&files)?;
+    let (a, b) = sides(asked)?;
+    let (of_a, of_b) = (references(&a), references(&b));
+    check_only(&asked.only, of_a.iter().chain(&of_b))?;
+    let options = compare::Options { same: asked.same, only: asked.only.clone(), seed: asked.seed };
+    let mut found = compare::compare(&of_a, &of_b, &options);
+    for (name, side) in [("A", &a), ("B", &b)] {
+        found.remarks.extend(side.skipped.iter().map(|text| format!("{name}: {text}")));
+    }
+    show(asked, &found, files.iter().any(|(_, path)| is_stdout(path)))?;
+    Ok(exit(asked, &found))
+}
+
+/// The results of both sides. A run that is in both would be compared with itself.
+fn sides(asked: &CompareArguments) -> Result<(Results, Results)> {
+    let (a, b) = match (&asked.a[..], &asked.b[..]) {
+        ([a, b], []) => (std::slice::from_ref(a), std::slice::from_ref(b)),
+        (_, []) => bail!("which of these are A, and which B? Write A… -- B… (see `latscope compare --help`)"),
+        (a, b) => (a, b),
+    };
+    let inputs = a.iter().chain(b).filter(|path| is_stdout(path)).count();
+    ensure!(inputs < 2, "standard input can be read once: choose a file for one of both");
+    let (a, mut b) = (results::load(a)?, results::load(b)?);
+    let is_in_a = |run: &Run| a.runs.iter().find(|(_, other)| other.is_same(run)).map(|(name, _)| name);
+    let mut kept = Vec::new();
+    for (name, run) in std::mem::take(&mut b.runs) {
+        match is_in_a(&run) {
+            Some(other) => b.skipped.push(format!("{name} is the same run as {other} of A: it is left out")),
+            None => kept.push((name, run)),
+        }
+    }
+    b.runs = kept;
+    ensure!(
+        !b.runs.is_empty(),
+        "every run of B is in A, too: there is nothing to compare (choose other results)"
+    );
+    Ok((a, b))
+}
+
+fn references(side: &Results) -> Vec<&Run> {
+    side.runs.iter().map(|(_, run)| run).collect()
+}
+
+/// Whether each name of `--only` is that of something measured.
+fn check_only<'a>(only: &[String], runs: impl Iterator<Item = &'a &'a Run>) -> Result<()> {
+    let probes: BTreeSet<&str> =
+        runs.flat_map(|run| run.report.measurements.iter().map(|m| m.probe.as_str())).collect();
+    for name in only {
+        let known = probes.iter().any(|probe| is_wanted(probe, std::slice::from_ref(name)));
+        let families = probes.iter().filter_map(|probe| probe.split('.').next());
+        let near = did_you_mean(name, families.chain(probes.iter().copied()));
+        ensure!(known, "--only {name}: neither side has such a family or probe{near}");
+    }
+    Ok(())
+}
+
+fn show(asked: &CompareArguments, found: &Comparison, taken: bool) -> Result<()> {
+    let options = Options { width: width(), color: true, ..Options::default() };
+    let text = || stdout::write_styled(&views::text(found, asked.all, &options));
+    let text = if taken { Ok(()) } else { text() };
+    let json = || Some(json::pretty(found).into_bytes());
+    let json = write(asked.json.json.as_deref(), json);
+    let csv = write(asked.csv.as_deref(), || Some(views::csv(found)));
+    let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(found, asked.all).into_bytes()));
+    Ok(text?).and(json).and(csv).and(markdown)
+}
+
+/// What scripts are told. Nothing is decided by points that are marked.
+fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
+    if asked.fail_on.is_none() {
+        return Exit::Done;
+    }
+    let judged =
+        |point: &compare::Point| if point.level == Level::Ok { point.verdict } else { Verdict::CannotTell };
+    let verdicts: BTreeSet<Verdict> = found.points.iter().map(judged).collect();
+    let unpaired =
+        [&found.only_a, &found.only_b].iter().any(|ids| !ids.is_empty()) || !found.refused.is_empty();
+    let unknown =
+        unpaired || [Verdict::CannotTell, Verdict::Differs].iter().any(|verdict| verdicts.contains(verdict));
+    match () {
+        () if verdicts.contains(&Verdict::Slower) => Exit::Exceeded,
+        () if !asked.only.is_empty() && unknown => Exit::Inconclusive,
+        () => Exit::Done,
+    }
+}

@@ -1,0 +1,102 @@
+//! Saved results that are judged together: files and directories of them.
+
+use super::output::is_stdout;
+use anyhow::{Context, Result, ensure};
+use latscope_judge::runs::{self, Run};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Runs with the names of their files, and what is to be said of the other files.
+#[derive(Debug, Default)]
+pub struct Results {
+    /// The runs, in the order of the arguments, then by name.
+    pub runs: Vec<(String, Run)>,
+    /// What was skipped, and why.
+    pub skipped: Vec<String>,
+}
+
+/// Reads results: files, `-` for stdin, and directories, of which what is no result is skipped. A run that is there
+/// twice is counted once.
+///
+/// # Errors
+/// A file that was named cannot be read or is no result, or there is none; the text names it.
+pub fn load(paths: &[PathBuf]) -> Result<Results> {
+    let mut results = Results::default();
+    let mut files: Vec<(PathBuf, bool)> = Vec::new();
+    for path in paths {
+        if !is_stdout(path) && path.is_dir() {
+            let found = of_directory(path, &mut results.skipped)?;
+            files.extend(found.into_iter().map(|file| (file, false)));
+        } else {
+            files.push((path.clone(), true));
+        }
+    }
+    for ((path, named), run) in files.iter().zip(read_all(&files)) {
+        match run {
+            Ok(run) => results.runs.push((name(path), run)),
+            Err(error) if *named => return Err(error),
+            Err(error) => results.skipped.push(format!("skipped: {error:#}")),
+        }
+    }
+    let (runs, twice) = runs::once(results.runs);
+    (results.runs, results.skipped) = (runs, results.skipped.into_iter().chain(twice).collect());
+    let names: Vec<String> = paths.iter().map(|path| name(path)).collect();
+    ensure!(
+        !results.runs.is_empty(),
+        "there is no result in {} (choose files that --json wrote)",
+        names.join(", ")
+    );
+    Ok(results)
+}
+
+/// The files of a directory by name; what is no plain file is skipped.
+fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot read {}", path.display());
+    let entries = fs::read_dir(path).with_context(cannot)?;
+    let mut all: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .with_context(cannot)?;
+    all.sort();
+    let (files, others): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|path| path.is_file());
+    skipped.extend(others.iter().map(|other| format!("skipped: {} is no plain file", other.display())));
+    Ok(files)
+}
+
+/// Reads files on two threads; what came of each, in order.
+fn read_all(files: &[(PathBuf, bool)]) -> Vec<Result<Run>> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some((path, _)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((path, read(path)));
+        }
+        done
+    };
+    let mut done = thread::scope(|scope| {
+        let other = (files.len() > 1).then(|| scope.spawn(worker));
+        let mut done = worker();
+        done.extend(other.into_iter().flat_map(|other| other.join().expect("reading does not panic")));
+        done
+    });
+    done.sort_by_key(|(path, _)| files.iter().position(|(file, _)| std::ptr::eq(file, *path)));
+    done.into_iter().map(|(_, run)| run).collect()
+}
+
+fn read(path: &Path) -> Result<Run> {
+    let text = if is_stdout(path) {
+        let mut text = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
+    } else {
+        fs::read(path)
+    };
+    let text = text.with_context(|| format!("cannot read {}", name(path)))?;
+    Run::from_json(&text).with_context(|| format!("cannot use {}", name(path)))
+}
+
+fn name(path: &Path) -> String {
+    if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
