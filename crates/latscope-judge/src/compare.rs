@@ -13,7 +13,7 @@ mod verdict;
 
 pub use contrast::{Contrast, Levels, Range};
 pub use pair::{Refused, is_wanted};
-pub use verdict::Verdict;
+pub use verdict::{Verdict, WouldTell};
 
 use crate::runs::{Run, point_id};
 use contrast::contrast;
@@ -137,8 +137,8 @@ pub struct Point {
     pub verdict: Verdict,
     /// What differs by less is the same, here: the margin, or one step of the recorded figures.
     pub margin: f64,
-    /// What would tell.
-    pub would_tell: Option<String>,
+    /// What would tell; `None` where it is told, or nothing within reach would.
+    pub would_tell: Option<WouldTell>,
     /// Hellinger's distance of the samples, 0 to 1.
     pub distance: Option<f64>,
     /// The median, ns; `None` where it is not above 0.

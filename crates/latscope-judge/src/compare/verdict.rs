@@ -3,6 +3,7 @@
 use super::contrast::Contrast;
 use super::ranks::{FALSE_DISCOVERIES, adjusted, runs_needed, smallest_p};
 use serde::Serialize;
+use std::fmt;
 
 /// What a comparison of one figure comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -67,26 +68,50 @@ pub(crate) fn verdict(contrast: &Contrast, margin: f64, compared: usize) -> Verd
 /// More runs or rounds than this are no advice.
 const MOST: f64 = 100.0;
 
-/// What would tell where a contrast tells nothing or too little: `9 runs a side`, `--rounds 10`.
-pub(crate) fn advice(contrast: &Contrast, margin: f64, compared: usize, verdict: Verdict) -> Option<String> {
+/// What would tell where a comparison does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WouldTell {
+    /// So many runs a side.
+    Runs(usize),
+    /// So many rounds in each run.
+    Rounds(usize),
+}
+
+impl fmt::Display for WouldTell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WouldTell::Runs(runs) => write!(f, "{runs} runs a side"),
+            WouldTell::Rounds(rounds) => write!(f, "--rounds {rounds}"),
+        }
+    }
+}
+
+/// What would tell where a contrast tells nothing or too little: `9 runs a side`, `--rounds 10`. `None` where
+/// nothing within reach does, or nothing needs to.
+pub(crate) fn advice(
+    contrast: &Contrast,
+    margin: f64,
+    compared: usize,
+    verdict: Verdict,
+) -> Option<WouldTell> {
     if !matches!(verdict, Verdict::CannotTell | Verdict::Differs) {
         return None;
     }
     let needed = runs_needed(compared);
     let runs = contrast.runs[0].min(contrast.runs[1]);
-    let sides = |runs: usize| Some(format!("{runs} runs a side"));
-    let Some(interval) = contrast.interval.filter(|_| runs > 1) else { return sides(needed) };
+    let Some(interval) = contrast.interval.filter(|_| runs > 1) else { return Some(WouldTell::Runs(needed)) };
     let (shift, margin) = (contrast.ratio.ln().abs(), margin.ln_1p());
     let differs = shift > margin;
     // By how much wider the interval is than it may be; its width goes with the root of what is measured.
     let wider = (interval.half_width() / (shift - margin).abs().max(1e-9)).powi(2).max(1.0);
-    let more = |now: usize| (now as f64 * wider).ceil();
-    let rounds = more(contrast.rounds[0].min(contrast.rounds[1]));
+    let more =
+        |now: usize| Some((now as f64 * wider).ceil()).filter(|more| *more <= MOST).map(|more| more as usize);
     if contrast.within_runs.is_some_and(|share| share > 0.5) && (!differs || runs >= needed) && wider > 1.0 {
-        return Some(format!("--rounds {rounds}")).filter(|_| rounds <= MOST);
+        return more(contrast.rounds[0].min(contrast.rounds[1])).map(WouldTell::Rounds);
     }
     let least = if differs { needed.max(runs + 1) } else { runs + 1 };
-    Some(more(runs)).filter(|runs| *runs <= MOST).and_then(|runs| sides(least.max(runs as usize)))
+    more(runs).map(|runs| WouldTell::Runs(least.max(runs)))
 }
 
 #[cfg(test)]
@@ -134,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_would_tell_follows_from_the_width_and_its_level() {
-        let told = |contrast: &Contrast| advice(contrast, 0.05, 500, judged(contrast));
+        let told = |contrast: &Contrast| Some(advice(contrast, 0.05, 500, judged(contrast))?.to_string());
         assert_eq!(told(&contrast(1.1, 1.2, 9)), None);
         assert_eq!(told(&contrast(1.1, 1.2, 1)).unwrap(), "9 runs a side");
         assert_eq!(told(&contrast(0.9, 1.1, 9)).unwrap(), "48 runs a side");

@@ -53,7 +53,7 @@ fn record(comparison: &Comparison, point: &Point, figure: &Figure) -> [String; C
         |field: fn(&Contrast) -> usize| figure.contrast.map(|c| field(c).to_string()).unwrap_or_default();
     let tail = figure.unit == "share";
     let margin = figure.verdict.map(|_| if tail { comparison.tail_margin } else { point.margin });
-    let advice = point.would_tell.clone().filter(|_| figure.name == "p50");
+    let advice = point.would_tell.filter(|_| figure.name == "p50").map(|advice| advice.to_string());
     [
         shown(&point.id),
         shown(&point.probe),

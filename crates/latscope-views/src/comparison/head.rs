@@ -5,7 +5,8 @@ use super::figures::word;
 use crate::rows::family;
 use latscope_core::quality::Level;
 use latscope_core::units::{counted, format_share};
-use latscope_judge::compare::{Comparison, Point, Side, Verdict};
+use latscope_judge::compare::environment::Difference;
+use latscope_judge::compare::{Comparison, Point, Side, Verdict, WouldTell};
 use std::collections::BTreeMap;
 
 /// The verdicts in the order in which they are said.
@@ -35,9 +36,7 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<String> {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         if named.is_empty() { "–".to_owned() } else { named.join(", ") + &more }
     };
-    let line = |one: &latscope_judge::compare::environment::Difference| {
-        format!("{}: {} | {}", one.what, values(&one.a), values(&one.b))
-    };
+    let line = |one: &Difference| format!("{}: {} | {}", one.what, values(&one.a), values(&one.b));
     comparison.differences.iter().map(line).collect()
 }
 
@@ -83,31 +82,30 @@ fn plural(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What would tell where nothing is told, most points first: `60 with 9 runs a side`.
+/// Numbers of runs or rounds that advice is summed up by.
+const UP_TO: [usize; 3] = [9, 20, 100];
+
+/// What would tell where nothing is told: `60 with up to 9 runs a side`.
 pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
-    let unknown = comparison.points.iter().filter(|point| point.level == Level::Ok);
-    let unknown: Vec<&Point> = unknown.filter(|point| point.verdict == Verdict::CannotTell).collect();
-    let mut by_advice: BTreeMap<&str, usize> = BTreeMap::new();
+    let unknown = |point: &&Point| point.level == Level::Ok && point.verdict == Verdict::CannotTell;
+    let unknown: Vec<&Point> = comparison.points.iter().filter(unknown).collect();
+    let mut by_advice: BTreeMap<String, usize> = BTreeMap::new();
     for point in &unknown {
-        let nothing =
-            if point.p50.is_none() { "have a figure of 0" } else { "are too near to the margin to be told" };
-        *by_advice.entry(point.would_tell.as_deref().unwrap_or(nothing)).or_insert(0) += 1;
+        let up_to = |number: usize| UP_TO.into_iter().find(|most| number <= *most).unwrap_or(number);
+        let advice = match point.would_tell {
+            Some(WouldTell::Runs(runs)) => format!("with up to {} runs a side", up_to(runs)),
+            Some(WouldTell::Rounds(rounds)) => format!("with --rounds up to {}", up_to(rounds)),
+            None if point.p50.is_none() => "have a figure of 0".to_owned(),
+            None => "are too near to the margin".to_owned(),
+        };
+        *by_advice.entry(advice).or_insert(0) += 1;
     }
-    let mut advice: Vec<(&str, usize)> = by_advice.into_iter().collect();
+    let mut advice: Vec<(String, usize)> = by_advice.into_iter().collect();
     advice.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    let rest: usize = advice.iter().skip(NAMED).map(|(_, points)| points).sum();
-    let mut parts: Vec<String> = advice
-        .iter()
-        .take(NAMED)
-        .map(|(advice, points)| match advice {
-            _ if advice.starts_with("are") || advice.starts_with("have") => format!("{points} {advice}"),
-            _ => format!("{points} with {advice}"),
-        })
-        .collect();
-    parts.extend((rest > 0).then(|| format!("{rest} with other numbers")));
+    let parts: Vec<String> = advice.iter().map(|(advice, points)| format!("{points} {advice}")).collect();
     (!unknown.is_empty()).then(|| {
         format!(
-            "cannot tell {} of {}; what would: {}",
+            "Cannot tell {} of {}; what would: {}.",
             unknown.len(),
             comparison.counts.compared,
             parts.join(", ")

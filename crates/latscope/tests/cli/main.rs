@@ -8,6 +8,7 @@ mod bad_input;
 mod bad_machines;
 mod binder_tests;
 mod blame;
+mod compare;
 mod full_disk;
 mod generated;
 mod ipc;
