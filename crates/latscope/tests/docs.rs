@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, REASONS};
+use latscope_probes::Probe;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,6 +33,19 @@ fn the_table_of_probes_is_that_of_the_registry() {
         fs::write(&page, &made).unwrap();
     }
     assert!(made == fs::read(page).unwrap(), "LATSCOPE_RECORD=1 records it again");
+}
+
+#[test]
+fn every_probe_is_on_the_page_of_its_family() {
+    // Probes of ipc are its transports, told together.
+    let told_alone = |probe: &&Probe| probe.family() != "ipc";
+    for probe in latscope_probes::all().filter(told_alone) {
+        let page = format!("docs/{}.md", probe.family());
+        let text = fs::read_to_string(root().join(&page)).unwrap();
+        let (_, name) = probe.id.split_once('.').unwrap();
+        let told = text.contains(probe.id) || text.contains(&format!("`{name}`"));
+        assert!(told, "{page} does not tell of {}", probe.id);
+    }
 }
 
 /// The name by which a link finds a heading, as on the usual hosts.

@@ -1,8 +1,9 @@
 //! The timed kernels.
 //!
-//! Every loop that is put between two readings of a clock lives here, written in assembly for x86-64 and
+//! Every loop of which the instructions themselves are timed lives here, written in assembly for x86-64 and
 //! AArch64 so that no compiler folds, vectorises or spills it; other architectures get a plain loop kept alive
-//! by [`std::hint::black_box`], good for a run but not for a figure in cycles.
+//! by [`std::hint::black_box`], good for a run but not for a figure in cycles. Loops around calls, and those in
+//! which cores wait for each other, stay with their probes.
 //!
 //! Each loop is a function of its own that is never inlined and whose symbol starts with `latscope_kernel_`, so
 //! that a test can disassemble a binary and see that the chain is really there.

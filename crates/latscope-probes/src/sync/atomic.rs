@@ -151,7 +151,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let setting = Setting::read(point)?;
         let threads = setting.threads as usize;
         if cool && threads > 1 && bench.cpus().len() > 1 {
-            placement::heat(bench.cpus());
+            placement::heat(bench);
             cool = false;
         }
         let cpus = bench.cpus().to_vec();

@@ -86,7 +86,7 @@ fn sample<T: Copy>(all: &[T], count: usize) -> Vec<T> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     if bench.cpus().len() > 1 {
-        placement::heat(bench.cpus());
+        placement::heat(bench);
     }
     for (index, point) in bench.points().iter().enumerate() {
         if let Err(error) = measure(bench, index, point) {

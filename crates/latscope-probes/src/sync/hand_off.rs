@@ -105,7 +105,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         all.partition(|(_, placement)| *placement == Placement::TwoCoresAwake);
     measure_all(bench, &first)?;
     if !last.is_empty() {
-        placement::heat(bench.cpus());
+        placement::heat(bench);
     }
     measure_all(bench, &last)
 }

@@ -16,7 +16,7 @@
 //! None of it takes a privilege. SCHED_FIFO gives the same figures, but only
 //! to those who may.
 
-use crate::words;
+use crate::{Profile, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_os::child::{self, Child};
@@ -97,10 +97,13 @@ const HEAT: Duration = Duration::from_millis(300);
 /// busy on cores of their own within some 100 ms and lets those that mostly
 /// sleep share a neighbourhood: a line went from CPU to CPU and back in 104 ns
 /// before and 490 ns after that (KVM, two CPUs). Clocks that rise under work
-/// settle as well.
-pub fn heat(cpus: &[u32]) {
+/// settle as well. For that an experiment has fewer rounds in a survey.
+pub fn heat(bench: &Bench) {
+    let name = &bench.step().name;
+    let fewer = crate::fewer_rounds(name, Profile::Normal).is_some();
+    debug_assert!(fewer, "{name} keeps CPUs busy first: it takes a line of DEAR in lib.rs");
     std::thread::scope(|scope| {
-        for cpu in cpus {
+        for cpu in bench.cpus() {
             // A CPU that stays cool is no reason not to measure.
             let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
                 let _ = sched::pin(&[*cpu]);
