@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_family_is_adjusted_together() {
-        let mut family = vec![contrast(1.1, 1.2, 9), contrast(1.1, 1.2, 1), contrast(1.0, 1.0, 9)];
+        let mut family = [contrast(1.1, 1.2, 9), contrast(1.1, 1.2, 1), contrast(1.0, 1.0, 9)];
         family[2].p = Some(0.5);
         assert_eq!(adjust(&mut family.iter_mut().collect::<Vec<_>>()), 2);
         assert_eq!(family[1].p_adjusted, None);
