@@ -4,13 +4,20 @@ use super::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
+use latscope_bench::settings::Settings;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::Better;
 use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle;
 
 /// The probes of the self test; they are not part of any survey.
-pub static PROBES: &[&Probe] = &[&EMPTY, &DELAY, &SAME];
+pub static PROBES: &[&Probe] = &[&EMPTY, &DELAY, &SAME, &SLOWER];
+
+/// Those that check the measurement.
+pub static MEASURING: &[&Probe] = &[&EMPTY, &DELAY, &SAME];
+
+/// Those that check comparisons.
+pub static COMPARING: &[&Probe] = &[&SLOWER];
 
 probes! {
     EXPERIMENT, (), crate::only_point;
@@ -41,6 +48,34 @@ probes! {
         "A thousand dependent additions, measured as run a and as run b in turn.";
 }
 
+settings! {
+    /// A loop that is longer than another one.
+    struct Longer {
+        /// By so many percent.
+        percent: u64 as Stated, axis;
+        /// Which of several points that are alike.
+        copy: u64 as Stated, axis;
+    }
+}
+
+probes! {
+    EXPERIMENT, Longer, plan_slower;
+    SLOWER "selftest.slower", "a loop longer by a known share", "what it takes longer is known",
+        "Ten thousand dependent additions, and so many percent more.";
+}
+
+/// By how many percent the loops of [`SLOWER`] are longer.
+pub const LONGER: [u64; 5] = [0, 3, 5, 10, 20];
+
+/// Points of [`SLOWER`] that are alike.
+pub const COPIES: u64 = 8;
+
+fn plan_slower(probe: &Probe, _: &PlanInput) -> Vec<Point> {
+    let loops = LONGER.iter().flat_map(|percent| (0..COPIES).map(|copy| Longer { percent: *percent, copy }));
+    let title = |longer: &Longer| format!("a loop, {} % longer, copy {}", longer.percent, longer.copy);
+    loops.map(|longer| probe.point(longer.clone(), title(&longer), false)).collect()
+}
+
 static EXPERIMENT: Experiment =
     Experiment { name: "selftest", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
 
@@ -61,6 +96,17 @@ fn run(bench: &mut Bench) -> Result<()> {
         match point.probe.as_str() {
             "selftest.empty" => bench.each(index, Gate::Thread, || {})?,
             "selftest.delay" => delay(bench, index)?,
+            "selftest.slower" => {
+                let iterations = 100 + Longer::read(point)?.percent;
+                let mut stop = bench.stop();
+                stop.samples = stop.samples.min(10);
+                bench.set_stop(stop);
+                // Of the work, not of the additions: a longer loop takes longer for the same.
+                let batch = Batch { ops: 100 * cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
+                bench.batch(index, batch, |n| {
+                    std::hint::black_box(cycle::dependent_adds(iterations * n));
+                })?;
+            }
             _ => {
                 let mut stop = bench.stop();
                 stop.samples = stop.samples.min(20);
@@ -117,6 +163,13 @@ mod tests {
         let long = m.histogram.buckets_ns().filter(|(_, high, _)| *high >= DELAY_NS as f64 * 0.99);
         let found: u64 = long.map(|(_, _, n)| n).sum();
         assert!(found as f64 >= m.values["injected"].value, "{found} found");
+    }
+
+    #[test]
+    fn longer_loops_are_planned_and_measured() {
+        let points = harness::points(&SLOWER);
+        assert_eq!(points.len() as u64, LONGER.len() as u64 * COPIES);
+        harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
     }
 
     #[test]

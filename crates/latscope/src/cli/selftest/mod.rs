@@ -1,5 +1,6 @@
 //! `latscope selftest`: known truths that the instrument must find.
 
+mod compare;
 mod survey;
 mod wake;
 
@@ -23,6 +24,7 @@ pub struct SelftestArguments {
 enum Subject {
     Survey,
     Wake,
+    Compare,
 }
 
 /// One known truth and what was found.
@@ -40,6 +42,7 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
     let plan = match asked.what {
         Subject::Survey => survey::plan(&environment.machine),
         Subject::Wake => wake::plan(&environment.machine)?,
+        Subject::Compare => compare::plan(&environment.machine),
     };
     if asked.dry_run {
         latscope_host::stdout::write(&plan.describe())?;
@@ -48,6 +51,7 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
     let verdicts = match asked.what {
         Subject::Survey => survey::verdicts(plan, environment)?,
         Subject::Wake => wake::verdicts(plan, environment)?,
+        Subject::Compare => compare::verdicts(&plan)?,
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };
