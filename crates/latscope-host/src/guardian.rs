@@ -8,7 +8,7 @@ use super::terminal::Modes;
 use crate::leftover::Leftover;
 use crate::role::{self, Messages, Role};
 use anyhow::{Context, Result};
-use latscope_os::worker::Lifetime;
+use latscope_os::worker::{self, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fs;
@@ -33,6 +33,8 @@ pub enum Undo {
     Write(PathBuf, String),
     /// Kill a group of processes.
     EndGroup(u32),
+    /// Run a command of the shell, once, whatever comes of it.
+    Shell(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,6 +107,14 @@ impl Guardian {
         self.say(&Entry::Undo(ticket.0))
     }
 
+    /// Takes a change out of the journal: it is undone already, or is to stay.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn forget(&mut self, ticket: Ticket) -> Result<()> {
+        self.say(&Entry::Forget(ticket.0))
+    }
+
     /// Makes a fresh directory in `parent` that will not survive the run.
     ///
     /// # Errors
@@ -114,7 +124,7 @@ impl Guardian {
         let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
         if let Err(error) = fs::create_dir(&path) {
             // Not made by us: it must not be removed either.
-            self.say(&Entry::Forget(ticket.0))?;
+            self.forget(ticket)?;
             return Err(error).with_context(|| format!("cannot make a directory in {}", parent.display()));
         }
         Ok((path, ticket))
@@ -182,6 +192,10 @@ fn revert(change: &Undo) {
         Undo::Write(path, text) => write(path, text),
         // One try: a group that is not there has ended.
         Undo::EndGroup(group) => process_group::kill(*group).or(Ok(())),
+        Undo::Shell(command) => {
+            let _ = worker::shell(command, []).and_then(|mut child| child.wait());
+            Ok(())
+        }
     };
     for _ in 0..200 {
         match once() {

@@ -10,4 +10,5 @@ pub mod levels;
 pub mod repeatability;
 pub mod runs;
 pub mod transactions;
+pub mod trial;
 pub mod verdict;

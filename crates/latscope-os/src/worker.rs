@@ -41,6 +41,18 @@ fn own_binary() -> Command {
     }
 }
 
+/// Our own binary again, behind the words of a program that executes the words after its own: `taskset -c 1`. It is
+/// named by its path, since `/proc/self/exe` would be that program.
+///
+/// # Errors
+/// The path of our binary is not known.
+pub fn own_binary_behind(prefix: &[String]) -> io::Result<Command> {
+    let [program, words @ ..] = prefix else { return Ok(own_binary()) };
+    let mut command = Command::new(program);
+    command.args(words).args(std::env::var_os(RUNNER)).arg(std::env::current_exe()?);
+    Ok(command)
+}
+
 /// Runs `/proc/self/exe ARGS`, with `descriptors` as 3, 4, … in a process
 /// group of its own, so that the terminal's signals do not reach it.
 ///

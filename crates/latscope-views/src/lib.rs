@@ -30,6 +30,7 @@ mod style;
 pub mod survey;
 pub mod table;
 pub mod text;
+pub mod trial;
 mod unmeasured;
 mod verdicts;
 

@@ -11,6 +11,7 @@ use super::remote::RemoteArguments;
 use super::selftest::SelftestArguments;
 use super::show::ShowArguments;
 use super::survey::SurveyArguments;
+use super::trial::{PlanArguments, TrialArguments};
 use super::wake::WakeArguments;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -58,6 +59,8 @@ pub enum Command {
     /// Any view of a saved result
     Show(ShowArguments),
     Compare(CompareArguments),
+    Trial(TrialArguments),
+    Run(PlanArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
     /// The man page, shell completions or the table of probes, on stdout

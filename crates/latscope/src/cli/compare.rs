@@ -58,7 +58,7 @@ pub struct CompareArguments {
 }
 
 /// A percentage above 0, as a share.
-fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| format!("{text:?} is no percentage between 0 and 100, such as 2%"))

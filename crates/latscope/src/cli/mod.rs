@@ -19,6 +19,7 @@ mod results;
 mod selftest;
 mod show;
 mod survey;
+mod trial;
 mod usage;
 mod wake;
 
@@ -142,6 +143,8 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::List(asked) => list::run(asked)?,
         Command::Show(asked) => show::run(asked)?,
         Command::Compare(asked) => compare::run(asked)?,
+        Command::Trial(asked) => trial::trial(asked)?,
+        Command::Run(asked) => trial::run(asked)?,
         Command::Selftest(asked) => selftest::run(asked)?,
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => {

@@ -25,5 +25,6 @@ mod signals;
 mod skipped;
 mod support;
 mod terminal;
+mod trial;
 mod views;
 mod wake;

@@ -1,0 +1,260 @@
+//! Arms of a trial: what their runs come to, and whether what one of them changes helps.
+
+use crate::compare::{Comparison, Point, Verdict, WouldTell};
+use crate::runs::{Run, point_id};
+use crate::verdict::{report_status, subjects};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Status};
+use latscope_core::statistics::median;
+use serde::Serialize;
+
+/// Whether B is better than A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Something is faster, or reaches its tail less often, and nothing is worse.
+    Helps,
+    /// The other way round.
+    Hurts,
+    /// Some is better, some is worse.
+    Mixed,
+    /// These runs differ; there are too few of them to say more.
+    Differs,
+    /// All medians are the same, and no tail is known to differ.
+    Same,
+    /// None of it can be said.
+    CannotTell,
+}
+
+/// The answer of a comparison with what it rests on. Points that are degraded or unstable do not count.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The answer.
+    pub answer: Answer,
+    /// Points compared.
+    pub compared: usize,
+    /// Points whose median is faster in B.
+    pub faster: usize,
+    /// Points whose median is slower in B.
+    pub slower: usize,
+    /// Points of which these runs differ.
+    pub differ: usize,
+    /// Points whose median is the same.
+    pub same: usize,
+    /// Points of which nothing can be said.
+    pub cannot_tell: usize,
+    /// Tails that B reaches less often.
+    pub less_often: usize,
+    /// Tails that B reaches more often.
+    pub more_often: usize,
+    /// Tails of which nothing can be said, or only that these runs differ.
+    pub tails_unknown: usize,
+    /// Lowest and highest ratio B/A of the medians that are faster or slower.
+    pub ratios: Option<[f64; 2]>,
+    /// The most runs a side that would tell one of those that are not told.
+    pub runs: Option<usize>,
+    /// Points that so many runs would tell.
+    pub told_by_runs: usize,
+}
+
+/// Whether B of a comparison is better than A.
+pub fn judge(comparison: &Comparison) -> Judged {
+    let trusted: Vec<&Point> = comparison.points.iter().filter(|point| point.level == Level::Ok).collect();
+    let of = |verdict| trusted.iter().filter(|point| point.verdict == verdict).count();
+    let tails = |verdict| comparison.counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
+    let told = trusted.iter().filter(|p| matches!(p.verdict, Verdict::Faster | Verdict::Slower));
+    let ratios: Vec<f64> = told.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
+    let runs: Vec<usize> = trusted.iter().filter_map(|point| runs_that_tell(point)).collect();
+    let mut judged = Judged {
+        answer: Answer::CannotTell,
+        compared: trusted.len(),
+        faster: of(Verdict::Faster),
+        slower: of(Verdict::Slower),
+        differ: of(Verdict::Differs),
+        same: of(Verdict::Same),
+        cannot_tell: of(Verdict::CannotTell),
+        less_often: tails(Verdict::Faster),
+        more_often: tails(Verdict::Slower),
+        tails_unknown: tails(Verdict::CannotTell) + tails(Verdict::Differs),
+        ratios: ratios
+            .iter()
+            .copied()
+            .reduce(f64::min)
+            .zip(ratios.iter().copied().reduce(f64::max))
+            .map(Into::into),
+        runs: runs.iter().copied().max(),
+        told_by_runs: runs.len(),
+    };
+    let better = judged.faster + judged.less_often > 0;
+    let worse = judged.slower + judged.more_often > 0;
+    judged.answer = match (better, worse) {
+        (true, false) => Answer::Helps,
+        (false, true) => Answer::Hurts,
+        (true, true) => Answer::Mixed,
+        _ if judged.differ + tails(Verdict::Differs) > 0 => Answer::Differs,
+        _ if judged.compared > 0 && judged.same == judged.compared => Answer::Same,
+        _ => Answer::CannotTell,
+    };
+    judged
+}
+
+fn runs_that_tell(point: &Point) -> Option<usize> {
+    match point.would_tell {
+        Some(WouldTell::Runs(runs)) => Some(runs),
+        _ => None,
+    }
+}
+
+/// A row of a table of measurements under loads: one thing over the runs of an arm.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Row {
+    /// Stable name: probe and parameters.
+    pub id: String,
+    /// What a reader calls it.
+    pub title: String,
+    /// Whether the survey's table has a row for it.
+    pub row: bool,
+    /// Runs that have it.
+    pub runs: usize,
+    /// The median over the runs of their medians, ns.
+    pub p50: Option<f64>,
+    /// The median over the runs of their 99th percentiles, ns.
+    pub p99: Option<f64>,
+    /// Largest sample of all runs, ns.
+    pub max: Option<f64>,
+    /// Activations that did not take place, of all runs.
+    pub missed: u64,
+    /// Runs of which each criterion that was asked for holds.
+    pub held: usize,
+    /// Runs that exceeded one.
+    pub exceeded: usize,
+    /// Runs of which one cannot be judged.
+    pub inconclusive: usize,
+    /// Runs in which it is degraded or unstable.
+    pub marked: usize,
+}
+
+/// A measurement under a load in an arm: what its runs come to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Name of the measurement.
+    pub measurement: String,
+    /// Name of the load; `None` where the plan has no loads.
+    pub load: Option<String>,
+    /// Name of the arm.
+    pub arm: String,
+    /// Runs that were planned.
+    pub planned: usize,
+    /// Runs that count: those that ended by themselves with a result.
+    pub runs: usize,
+    /// Why no run counts.
+    pub why: Option<String>,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// What the runs of one command come to, a row for each thing that criteria would be [about](subjects).
+pub fn rows(runs: &[&Run]) -> Vec<Row> {
+    let mut names: Vec<String> = Vec::new();
+    let mut found: Vec<Vec<&Measurement>> = Vec::new();
+    for run in runs {
+        for at in subjects(&run.report) {
+            let m = &run.report.measurements[at];
+            let id = point_id(&m.probe, &m.params);
+            match names.iter().position(|name| *name == id) {
+                Some(place) => found[place].push(m),
+                None => {
+                    names.push(id);
+                    found.push(vec![m]);
+                }
+            }
+        }
+    }
+    names.into_iter().zip(&found).map(|(id, all)| row(id, all)).collect()
+}
+
+fn row(id: String, all: &[&Measurement]) -> Row {
+    let of = |figure: fn(&Measurement) -> Option<f64>| -> Option<f64> {
+        median(&all.iter().filter_map(|m| figure(m)).collect::<Vec<f64>>())
+    };
+    let judged = |status: Status| {
+        all.iter().filter(|m| m.verdict.as_ref().is_some_and(|verdict| verdict.status == status)).count()
+    };
+    let first = all.first();
+    Row {
+        title: first.map(|m| m.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone()),
+        row: first.is_some_and(|m| m.row),
+        id,
+        runs: all.len(),
+        p50: of(Measurement::typical),
+        p99: of(|m| m.summary.p99),
+        max: all.iter().filter_map(|m| m.summary.max).reduce(f64::max),
+        missed: all.iter().fold(0u64, |sum, m| sum.saturating_add(m.summary.missed)),
+        held: judged(Status::Pass),
+        exceeded: judged(Status::Exceeded),
+        inconclusive: judged(Status::Inconclusive),
+        marked: all.iter().filter(|m| m.quality.level > Level::Ok).count(),
+    }
+}
+
+/// The worst verdict over runs; `None` where nothing was asked of them.
+pub fn worst<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Option<Status> {
+    runs.into_iter().filter_map(|run| report_status(&run.report)).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::{Options, compare};
+    use latscope_core::fixture;
+    use latscope_core::rounds::Round;
+
+    /// Runs of the fixture whose hand-offs take `factor` times as long.
+    fn side(factor: f64) -> Vec<Run> {
+        let run = |at: usize| {
+            let mut report = fixture::report();
+            report.run_id = format!("{factor}-{at}");
+            for m in &mut report.measurements {
+                let by = if m.probe.starts_with("sync.") { factor } else { 1.0 };
+                let p50 = m.summary.p50;
+                let noise = |round: usize| 1.0 + 0.001 * ((at * 7 + round * 3) % 9) as f64;
+                let round =
+                    |round| Round { count: 9, p50: p50.map(|ns| ns * by * noise(round)), ..Round::default() };
+                m.rounds = (0..4).map(round).collect();
+                m.settle();
+            }
+            Run::of(report)
+        };
+        (0..9).map(run).collect()
+    }
+
+    fn judged(a: &[Run], b: &[Run], only: &str) -> Judged {
+        let only = vec![only.to_owned()];
+        let options = Options { only, ..Options::default() };
+        judge(&compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options))
+    }
+
+    #[test]
+    fn the_answer_follows_from_the_verdicts() {
+        let (normal, longer) = (side(1.0), side(1.3));
+        let helps = judged(&longer, &normal, "sync");
+        assert_eq!((helps.answer, helps.slower), (Answer::Helps, 0));
+        assert!(helps.faster > 0 && helps.ratios.unwrap()[1] < 0.8, "{helps:?}");
+        assert_eq!(judged(&normal, &longer, "sync").answer, Answer::Hurts);
+        assert_eq!(judged(&normal, &side(1.0), "cpu").answer, Answer::Same);
+        assert_eq!(judged(&normal, &longer, "nothing").answer, Answer::CannotTell);
+        let few = judged(&normal[..1], &longer[..1], "sync");
+        assert_eq!(few.answer, Answer::Differs);
+        assert!(few.runs >= Some(2) && few.told_by_runs > 0, "{few:?}");
+    }
+
+    #[test]
+    fn a_row_is_of_all_runs_of_an_arm() {
+        let runs = side(1.0);
+        let all = rows(&runs.iter().collect::<Vec<_>>());
+        let mutex = all.iter().find(|row| row.id.starts_with("sync.mutex")).unwrap();
+        assert_eq!((mutex.runs, mutex.held + mutex.exceeded + mutex.inconclusive), (9, 0));
+        assert!(mutex.p50.is_some() && !mutex.title.is_empty());
+        assert_eq!(worst(&runs), None);
+    }
+}

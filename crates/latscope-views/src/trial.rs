@@ -1,0 +1,287 @@
+//! Trials: whether a change helps, and a table of measurements under loads.
+
+use crate::Options;
+use crate::csv::shown;
+use crate::grid::{Column, Side, Text, grid, wrap};
+use crate::markdown::escape;
+use crate::style::{ALARM, DIM, GOOD, HEADING, PLAIN, WARNING};
+use anstyle::Style;
+use latscope_core::units::{counted, format_count, format_share, format_time};
+use latscope_judge::trial::{Answer, Cell, Judged, Row};
+
+/// Most rows of a cell that is not to have all.
+const MOST: usize = 12;
+
+/// The arms, a line each, with what they change: `A  without: CMD`.
+pub fn arms(arms: &[(String, String)], options: &Options) -> String {
+    let letter = |at: usize| char::from(b'A' + (at % 26) as u8);
+    let line = |(at, (name, does)): (usize, &(String, String))| {
+        let text = if does.is_empty() { name.clone() } else { format!("{name}: {does}") };
+        wrap(&Text::plain(format!("{}  ", letter(at))), &text, PLAIN, options.width, options.color)
+    };
+    arms.iter().enumerate().map(line).collect()
+}
+
+/// Whether the change helps, in a sentence or two. Of two arms that are the same a difference is a false one.
+pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String {
+    let points = counted(judged.compared as u64, "point");
+    let told = || {
+        let medians = format!("{} faster and {} slower of {points}", judged.faster, judged.slower);
+        let ratios = judged.ratios.map_or(String::new(), |[low, high]| match low == high {
+            true => format!(" ({low:.3} times as long)"),
+            false => format!(" ({low:.3} to {high:.3} times as long)"),
+        });
+        let tails = match judged.less_often + judged.more_often {
+            0 => String::new(),
+            _ => format!(
+                "; tails reached less often: {}, more often: {}",
+                judged.less_often, judged.more_often
+            ),
+        };
+        format!("{medians}{ratios}{tails}")
+    };
+    let differs = matches!(judged.answer, Answer::Helps | Answer::Hurts | Answer::Mixed);
+    if is_same && differs {
+        return format!(
+            "Both arms are the same, and yet {name} differs: {}. That is a false alarm, or this machine changes too \
+             much for a trial.",
+            told()
+        );
+    }
+    match judged.answer {
+        Answer::Helps => format!("Yes: {name} is better: {}.", told()),
+        Answer::Hurts => format!("No: {name} is worse: {}.", told()),
+        Answer::Mixed => format!("Better and worse: with {name} {}.", told()),
+        Answer::Same => {
+            let all = if judged.compared == 1 {
+                "the median is the same".to_owned()
+            } else {
+                format!("the medians of all {points} are the same")
+            };
+            let tails = match judged.tails_unknown {
+                0 => String::new(),
+                unknown => format!("; {} cannot be told", counted(unknown as u64, "tail")),
+            };
+            format!("No difference: with {name} {all} within ±{}{tails}.", format_share(margin))
+        }
+        Answer::Differs => format!(
+            "Cannot tell: these runs differ in {}, and there are too few of them to say more.{}",
+            match judged.differ {
+                0 => "their tails".to_owned(),
+                differ => format!("{differ} of {points}"),
+            },
+            more_runs(judged)
+        ),
+        Answer::CannotTell if judged.compared == 0 => {
+            "Cannot tell: no point of both arms can be trusted (--all shows why).".to_owned()
+        }
+        Answer::CannotTell => format!(
+            "Cannot tell: {} of {points} cannot be decided, {} the same.{}",
+            judged.cannot_tell,
+            judged.same,
+            more_runs(judged)
+        ),
+    }
+}
+
+/// What would tell.
+fn more_runs(judged: &Judged) -> String {
+    match judged.runs {
+        Some(runs) => format!(" --runs {runs} would tell {}.", counted(judged.told_by_runs as u64, "point")),
+        None => " More runs would not tell: --rounds, or a longer --duration, may.".to_owned(),
+    }
+}
+
+/// The table of measurements under loads, one grid a measurement; with `all` every row.
+pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
+    let Options { width, color, .. } = *options;
+    let mut out = String::new();
+    for lines in by_measurement(cells, all) {
+        let each = |cell: &dyn Fn(&Line) -> Text| lines.iter().map(cell).collect::<Vec<Text>>();
+        let head = |text: &str| Text::styled(HEADING, text);
+        let figure = |of: fn(&Row) -> Option<f64>| {
+            each(&|line| Text::plain(line.row.and_then(of).map(format_time).unwrap_or_default()))
+        };
+        let measurement = lines.first().map_or("", |line| line.cell.measurement.as_str());
+        let columns = [
+            Column::new(head(measurement), Side::Left, each(&|line| Text::plain(line.title()).shortened(34))),
+            Column::new(head("load"), Side::Left, each(&|line| Text::plain(line.load()))),
+            Column::new(head("arm"), Side::Left, each(&|line| Text::plain(&line.cell.arm))),
+            Column::new(head("runs"), Side::Right, each(&|line| Text::plain(line.runs().to_string()))),
+            Column::new(head("p50"), Side::Right, figure(|row| row.p50)),
+            Column::new(head("p99"), Side::Right, figure(|row| row.p99)),
+            Column::new(head("max"), Side::Right, figure(|row| row.max)),
+            Column::new(head("missed"), Side::Right, each(&|line| Text::plain(line.missed()))),
+            Column::new(head(""), Side::Left, each(&|line| line.verdict())),
+        ];
+        let kept: Vec<Column> = columns.into_iter().filter(|column| !column.is_empty()).collect();
+        out += &format!("{}\n", grid(&kept, 2, width, color));
+        for (cell, more) in lines.iter().filter(|line| line.more > 0).map(|line| (line.cell, line.more)) {
+            let text = format!("… and {more} more of {} runs: --all shows them", cell.arm);
+            out += &wrap(&Text::default(), &text, DIM, width, color);
+        }
+    }
+    for cell in cells {
+        if let Some(why) = &cell.why {
+            out += &wrap(&Text::plain("!  "), &format!("{}: {why}", name(cell)), WARNING, width, color);
+        }
+    }
+    out
+}
+
+/// A cell by its names: `wake, load network, arm with`.
+fn name(cell: &Cell) -> String {
+    let load = cell.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
+    let arm = if cell.arm.is_empty() { String::new() } else { format!(", arm {}", cell.arm) };
+    format!("{}{load}{arm}", cell.measurement)
+}
+
+/// A line of the table: a row of a cell, or a cell without any.
+struct Line<'a> {
+    cell: &'a Cell,
+    row: Option<&'a Row>,
+    /// Rows of the cell that are left out behind this one.
+    more: usize,
+}
+
+impl Line<'_> {
+    fn title(&self) -> &str {
+        self.row.map_or("–", |row| &row.title)
+    }
+
+    fn load(&self) -> &str {
+        self.cell.load.as_deref().unwrap_or_default()
+    }
+
+    fn runs(&self) -> usize {
+        self.row.map_or(self.cell.runs, |row| row.runs)
+    }
+
+    fn missed(&self) -> String {
+        self.row.filter(|row| row.missed > 0).map(|row| format_count(row.missed)).unwrap_or_default()
+    }
+
+    fn words(&self) -> (String, Style) {
+        let Some(row) = self.row else { return ("not measured".to_owned(), WARNING) };
+        let of = |number: usize| if row.runs == 1 { String::new() } else { format!(" in {number}") };
+        match row {
+            Row { exceeded: 1.., .. } => (format!("exceeded{}", of(row.exceeded)), ALARM),
+            Row { inconclusive: 1.., .. } => (format!("inconclusive{}", of(row.inconclusive)), WARNING),
+            Row { held: 1.., .. } => ("holds".to_owned(), GOOD),
+            _ => (String::new(), PLAIN),
+        }
+    }
+
+    fn verdict(&self) -> Text {
+        let (words, style) = self.words();
+        let marked = self.row.is_some_and(|row| 2 * row.marked >= row.runs && row.runs > 0);
+        Text::styled(style, &words).with(WARNING, if marked { " (degraded or unstable)" } else { "" })
+    }
+}
+
+/// The lines of each measurement, in the order of the cells.
+fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
+    let mut found: Vec<Vec<Line>> = Vec::new();
+    for cell in cells {
+        let kept = if all { cell.rows.len() } else { cell.rows.len().min(MOST) };
+        let more = cell.rows.len() - kept;
+        let mut lines: Vec<Line> =
+            cell.rows[..kept].iter().map(|row| Line { cell, row: Some(row), more: 0 }).collect();
+        if lines.is_empty() {
+            lines.push(Line { cell, row: None, more: 0 });
+        }
+        if let Some(last) = lines.last_mut() {
+            last.more = more;
+        }
+        match found.last_mut().filter(|lines| lines[0].cell.measurement == cell.measurement) {
+            Some(known) => known.extend(lines),
+            None => found.push(lines),
+        }
+    }
+    found
+}
+
+/// The table as Markdown, every row.
+pub fn markdown(title: &str, cells: &[Cell]) -> String {
+    let mut out = format!("## {}\n\n", escape(title));
+    out += "| measurement | point | load | arm | runs | p50 | p99 | max | missed | verdict |\n";
+    out += "|---|---|---|---|--:|--:|--:|--:|--:|---|\n";
+    for line in by_measurement(cells, true).iter().flatten() {
+        let time = |of: fn(&Row) -> Option<f64>| line.row.and_then(of).map(format_time).unwrap_or_default();
+        out += &format!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+            escape(&line.cell.measurement),
+            escape(line.title()),
+            escape(line.load()),
+            escape(&line.cell.arm),
+            line.runs(),
+            time(|row| row.p50),
+            time(|row| row.p99),
+            time(|row| row.max),
+            line.missed(),
+            line.words().0
+        );
+    }
+    for cell in cells {
+        if let Some(why) = &cell.why {
+            out += &format!("- {}: {}\n", escape(&name(cell)), escape(why));
+        }
+    }
+    out
+}
+
+const COLUMNS: [&str; 16] = [
+    "measurement",
+    "load",
+    "arm",
+    "id",
+    "title",
+    "planned",
+    "runs",
+    "p50",
+    "p99",
+    "max",
+    "missed",
+    "held",
+    "exceeded",
+    "inconclusive",
+    "marked",
+    "why",
+];
+
+/// The table as CSV: a line a row, times in ns, all digits kept; a cell without runs has one line.
+pub fn csv(cells: &[Cell]) -> Vec<u8> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let mut written = writer.write_record(COLUMNS);
+    for cell in cells {
+        let none = Row::default();
+        let rows: Vec<&Row> = if cell.rows.is_empty() { vec![&none] } else { cell.rows.iter().collect() };
+        for row in rows {
+            written = written.and_then(|()| writer.write_record(record(cell, row)));
+        }
+    }
+    written.expect("memory takes any record of the same length");
+    writer.into_inner().expect("memory can be flushed")
+}
+
+fn record(cell: &Cell, row: &Row) -> [String; COLUMNS.len()] {
+    let time = |ns: Option<f64>| ns.map(|ns| ns.to_string()).unwrap_or_default();
+    [
+        shown(&cell.measurement),
+        shown(cell.load.as_deref().unwrap_or_default()),
+        shown(&cell.arm),
+        shown(&row.id),
+        shown(&row.title),
+        cell.planned.to_string(),
+        row.runs.to_string(),
+        time(row.p50),
+        time(row.p99),
+        time(row.max),
+        row.missed.to_string(),
+        row.held.to_string(),
+        row.exceeded.to_string(),
+        row.inconclusive.to_string(),
+        row.marked.to_string(),
+        shown(cell.why.as_deref().unwrap_or_default()),
+    ]
+}

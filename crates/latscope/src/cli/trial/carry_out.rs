@@ -1,0 +1,370 @@
+//! From a plan to what is shown: what this machine lacks is left out, every command line is tried, then the runs are
+//! made, what they changed is put back, and what there is is compared.
+
+use super::super::results;
+use super::super::{Exit, output};
+use super::arguments::SharedArguments;
+use super::executor::{Executor, complaint, expected, plan_of, succeeds};
+use super::order::order;
+use super::outcome::{Counted, Done, Outcome, SCHEMA, Skipped, comparisons, table};
+use super::plan_file::{Place, PlanFile, Planned};
+use super::progress::{Progress, Remaining, about};
+use super::settings::Settings;
+use super::show::{self, View};
+use anyhow::{Context, Result, bail, ensure};
+use latscope_core::json;
+use latscope_core::units::counted;
+use latscope_engine::saver;
+use latscope_judge::compare::Options;
+use latscope_judge::runs::Run;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// What is to be done.
+pub struct Request<'a> {
+    /// The plan.
+    pub plan: PlanFile,
+    /// What it is called: part of the name of its directory.
+    pub name: String,
+    /// What is shown of it.
+    pub view: View,
+    /// Where its results go.
+    pub to: &'a SharedArguments,
+}
+
+/// A plan that is ready: what of it can be run here, in which order.
+struct Ready {
+    skipped: Vec<Skipped>,
+    settings: Settings,
+    order: Vec<Planned>,
+    remaining: Remaining,
+}
+
+/// The name of the file that says what came of a plan.
+const OUTCOME: &str = "trial.json";
+
+/// Carries out a plan.
+///
+/// # Errors
+/// A command line is refused, a command of the shell fails, what was changed cannot be put back, nothing could be
+/// measured, or a file cannot be written.
+pub fn carry_out(request: &Request) -> Result<Exit> {
+    let to = request.to;
+    show::check_files(to)?;
+    let progress = Progress::new(to.quiet, output::width());
+    let mut ready = ready(&request.plan)?;
+    let directory = directory(request);
+    if to.dry_run {
+        show::dry_run(&request.plan, &directory, &ready.order, ready.remaining.of(&ready.order))?;
+        return Ok(Exit::Done);
+    }
+    make(&directory)?;
+    let mut executor = Executor::start(&request.plan, std::mem::take(&mut ready.settings))?;
+    let refused = executor.try_settings()?;
+    skip_arms(&request.plan, refused, &mut ready.skipped)?;
+    ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
+    progress.say(&format!(
+        "results: {}/: {}{}",
+        directory.display(),
+        counted(ready.order.len() as u64, "run"),
+        ready.remaining.of(&ready.order).map(|time| format!(", {}", about(time))).unwrap_or_default()
+    ));
+    for one in &ready.skipped {
+        progress.say(&format!("skipped: {} {}: {}", one.kind, one.name, one.why));
+    }
+    let mut trial = Trial {
+        plan: &request.plan,
+        directory: &directory,
+        executor,
+        progress,
+        remaining: ready.remaining,
+        runs: Vec::new(),
+        counted: Counted::new(),
+        reasons: BTreeMap::new(),
+    };
+    let started = now();
+    let ended = trial.run_all(&ready.order);
+    trial.conclude(request, started, ended, ready.skipped)
+}
+
+/// Looks at what the plan needs and tries every command line of it.
+fn ready(plan: &PlanFile) -> Result<Ready> {
+    let (settings, lacking) = Settings::find(&plan.arms)?;
+    let mut skipped = Vec::new();
+    let mut lacks = |kind: &'static str, name: &str, needs: &Option<String>, otherwise: &Option<String>| {
+        let Some(command) = needs else { return Ok(()) };
+        if !succeeds(command)? {
+            let why = otherwise.clone().unwrap_or_else(|| format!("what it needs is not there: {command}"));
+            skipped.push(Skipped { kind, name: name.to_owned(), why });
+        }
+        anyhow::Ok(())
+    };
+    plan.measurements.iter().try_for_each(|m| lacks("measurement", &m.name, &m.needs, &m.otherwise))?;
+    plan.loads.iter().try_for_each(|load| lacks("load", &load.name, &load.needs, &load.otherwise))?;
+    plan.arms.iter().try_for_each(|arm| lacks("arm", &arm.name, &arm.needs, &arm.otherwise))?;
+    skip_arms(plan, lacking, &mut skipped)?;
+    let places: Vec<Place> =
+        plan.places().into_iter().filter(|place| !is_skipped(plan, *place, &skipped)).collect();
+    let mut remaining = Remaining::default();
+    for place in &places {
+        let planned = plan_of(&plan.arms[place.arm].prefix.0, &plan.words(*place));
+        let planned = planned.with_context(|| format!("latscope {}", plan.words(*place).join(" ")))?;
+        remaining.planned.insert(*place, expected(&planned));
+    }
+    ensure!(!places.is_empty(), "nothing of this plan can be run here: {}", first_reason(&skipped));
+    Ok(Ready { skipped, settings, order: order(plan, &places), remaining })
+}
+
+fn first_reason(skipped: &[Skipped]) -> String {
+    skipped.first().map(|one| format!("{} {}: {}", one.kind, one.name, one.why)).unwrap_or_default()
+}
+
+/// Leaves out arms for these reasons. All others are compared with the first.
+fn skip_arms(plan: &PlanFile, reasons: Vec<Option<String>>, skipped: &mut Vec<Skipped>) -> Result<()> {
+    for (arm, why) in plan.arms.iter().zip(reasons) {
+        let known = skipped.iter().any(|one| one.kind == "arm" && one.name == arm.name);
+        if let Some(why) = why.filter(|_| !known) {
+            skipped.push(Skipped { kind: "arm", name: arm.name.clone(), why });
+        }
+    }
+    let first = skipped.iter().find(|one| one.kind == "arm" && one.name == plan.arms[0].name);
+    match first {
+        Some(first) => bail!("the first arm, {}, cannot be run here: {}", first.name, first.why),
+        None => Ok(()),
+    }
+}
+
+fn is_skipped(plan: &PlanFile, place: Place, skipped: &[Skipped]) -> bool {
+    let load = place.load.map(|at| plan.loads[at].name.as_str());
+    skipped.iter().any(|one| match one.kind {
+        "measurement" => one.name == plan.measurements[place.measurement].name,
+        "arm" => one.name == plan.arms[place.arm].name,
+        _ => Some(one.name.as_str()) == load,
+    })
+}
+
+/// Where the results go: `latscope-trial-2026-11-23T00-10-05Z`.
+fn directory(request: &Request) -> PathBuf {
+    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "-");
+    let own = || PathBuf::from(format!("latscope-{}-{time}", request.name));
+    request.to.dir.clone().unwrap_or_else(own)
+}
+
+/// Makes the directory of results.
+fn make(directory: &Path) -> Result<()> {
+    let cannot = || format!("cannot make the directory {}", directory.display());
+    fs::create_dir_all(directory).with_context(cannot)?;
+    let empty = fs::read_dir(directory).with_context(cannot)?.next().is_none();
+    ensure!(empty, "--dir {}: it is not empty: choose another directory", directory.display());
+    Ok(())
+}
+
+fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+/// A run that failed so often, and never succeeded, is left out from then on.
+const TRIES: usize = 2;
+
+/// The runs that are being made.
+struct Trial<'a> {
+    plan: &'a PlanFile,
+    directory: &'a Path,
+    executor: Executor,
+    progress: Progress,
+    remaining: Remaining,
+    runs: Vec<Done>,
+    counted: Counted,
+    /// Why runs do not count, by their place.
+    reasons: BTreeMap<Place, Vec<String>>,
+}
+
+/// How the runs ended.
+enum Ended {
+    All,
+    Signal(String),
+}
+
+impl Trial<'_> {
+    /// Makes the runs in their order.
+    ///
+    /// # Errors
+    /// What comes before a run fails.
+    fn run_all(&mut self, order: &[Planned]) -> Result<Ended> {
+        for (at, run) in order.iter().enumerate() {
+            if let Some(signal) = self.executor.stopped()? {
+                return Ok(Ended::Signal(signal));
+            }
+            let hopeless = self.reasons.get(&run.cell).is_some_and(|reasons| reasons.len() >= TRIES);
+            if !hopeless || self.counted.contains_key(&run.cell) {
+                self.run(order, at)?;
+            }
+        }
+        Ok(self.executor.stopped()?.map_or(Ended::All, Ended::Signal))
+    }
+
+    fn run(&mut self, order: &[Planned], at: usize) -> Result<()> {
+        let Planned { repetition, cell } = order[at];
+        let plan = self.plan;
+        let name = plan.name(cell);
+        let began = Instant::now();
+        let stem = format!("{:03}-{name}", at + 1);
+        let (file, log) = (format!("{stem}.json"), self.directory.join(format!("{stem}.log")));
+        let arm = &plan.arms[cell.arm];
+        let shown = format!("run {} of {}, {name}", at + 1, order.len());
+        self.executor.apply(cell.arm).with_context(|| format!("arm {}", arm.name))?;
+        if let Some(before) = arm.before.as_ref().filter(|command| !command.trim().is_empty()) {
+            let changed = self.executor.shell(before, &log);
+            changed.with_context(|| format!("before {shown}"))?;
+        }
+        if self.executor.stopped()?.is_some() {
+            return Ok(());
+        }
+        let result = self.directory.join(&file);
+        let mut words = plan.words(cell);
+        words.extend(["--json".to_owned(), result.to_string_lossy().into_owned()]);
+        let left = self.remaining.of(&order[at..]);
+        let (progress, executor) = (&self.progress, &mut self.executor);
+        let mut tick = || progress.running(&shown, began, left);
+        let exit = executor.measure(&arm.prefix.0, &words, &log, &mut tick)?;
+        let why = match self.judge(exit, &result, &log) {
+            Ok(run) => {
+                self.counted.entry(cell).or_default().push(run);
+                None
+            }
+            Err(why) => Some(why),
+        };
+        remove_empty(&log);
+        let took = began.elapsed();
+        self.note(Planned { repetition, cell }, file, exit, took, why.clone());
+        self.progress.done(&shown, took, self.remaining.of(&order[at + 1..]));
+        if let Some(why) = why {
+            self.progress.say(&format!("{shown} does not count: {why}"));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, run: Planned, file: String, exit: Option<i32>, took: Duration, why: Option<String>) {
+        let Planned { repetition, cell } = run;
+        match &why {
+            None => self.remaining.took(cell, took),
+            Some(why) => self.reasons.entry(cell).or_default().push(why.clone()),
+        }
+        self.runs.push(Done {
+            file,
+            repetition: repetition + 1,
+            measurement: self.plan.measurements[cell.measurement].name.clone(),
+            load: cell.load.map(|at| self.plan.loads[at].name.clone()),
+            arm: self.plan.arms[cell.arm].name.clone(),
+            exit,
+            seconds: (took.as_secs_f64() * 1e3).round() / 1e3,
+            counted: why.is_none(),
+            why,
+        });
+    }
+
+    /// The result of a run, or why it does not count.
+    fn judge(&mut self, exit: Option<i32>, result: &Path, log: &Path) -> Result<Run, String> {
+        let said = || complaint(log).map(|said| format!(": {said}")).unwrap_or_default();
+        match exit {
+            None => return Err(format!("it was killed by a signal{}", said())),
+            Some(0 | 2 | 3) => {}
+            Some(_) => {
+                let stopped = self.executor.stopped().ok().flatten();
+                return Err(match stopped {
+                    Some(signal) => format!("it was interrupted by {signal}"),
+                    None => complaint(log).unwrap_or_else(|| "it failed".to_owned()),
+                });
+            }
+        }
+        let read = results::load(&[result.to_path_buf()]).map_err(|error| format!("{error:#}"))?;
+        let (_, run) = read.runs.into_iter().next().ok_or("it left no result")?;
+        match &run.report.interrupted {
+            Some(by) => Err(format!("it was interrupted by {}", by.by)),
+            None if run.report.finished.is_none() => Err("it did not end by itself".to_owned()),
+            None => Ok(run),
+        }
+    }
+
+    /// Puts back what was changed, compares what there is, shows and saves it.
+    fn conclude(
+        self,
+        request: &Request,
+        started: String,
+        ended: Result<Ended>,
+        skipped: Vec<Skipped>,
+    ) -> Result<Exit> {
+        let changes = self.plan.restore().is_some() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
+        let log = self.directory.join("restore.log");
+        let restored = self.executor.restore(&log);
+        remove_empty(&log);
+        self.progress.end();
+        let (failed, interrupted) = match ended {
+            Ok(Ended::All) => (None, None),
+            Ok(Ended::Signal(signal)) => (None, Some(signal)),
+            Err(error) => (Some(error), None),
+        };
+        let seed = latscope_judge::compare::Options::default().seed;
+        let options = Options { same: request.to.same, only: Vec::new(), seed };
+        let why = |place: Place| {
+            let is = |one: &&Skipped| is_skipped(self.plan, place, std::slice::from_ref(one));
+            let lacking = skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
+            let failed = || self.reasons.get(&place).and_then(|reasons| reasons.last().cloned());
+            Some(lacking.or_else(failed).unwrap_or_else(|| "the trial ended before it".to_owned()))
+        };
+        let mut outcome = Outcome {
+            schema: SCHEMA,
+            plan: self.plan.clone(),
+            started,
+            finished: now(),
+            interrupted,
+            failed: failed.as_ref().map(|error| format!("{error:#}")),
+            restored: changes.then_some(restored.is_ok()),
+            skipped: skipped.clone(),
+            table: table(self.plan, &self.counted, &why),
+            comparisons: comparisons(self.plan, &self.counted, &options),
+            runs: Vec::new(),
+        };
+        outcome.runs = self.runs;
+        let path = self.directory.join(OUTCOME);
+        let saved = saver::replace(&path, json::pretty(&outcome).as_bytes());
+        let results = format!("results are in {}", self.directory.display());
+        if let Some(error) = failed {
+            let put_back =
+                restored.as_ref().err().map(|error| format!("\nand {error:#}")).unwrap_or_default();
+            bail!(
+                "{error:#}{put_back}\nthe trial is over, what it changed is {}; {results}",
+                if restored.is_ok() { "put back" } else { "NOT put back" }
+            );
+        }
+        show::show(&outcome, request.view, request.to)?;
+        restored.and(saved)?;
+        exit(&outcome, &self.counted, &results)
+    }
+}
+
+/// The exit code.
+///
+/// # Errors
+/// Nothing could be measured, or an arm has nothing to be compared.
+fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
+    let reasons: BTreeSet<&str> = outcome.table.iter().filter_map(|cell| cell.why.as_deref()).collect();
+    if counted.is_empty() {
+        let reasons = Vec::from_iter(reasons).join("; ");
+        match &outcome.interrupted {
+            Some(signal) => bail!("interrupted by {signal} before a run was complete; {results}"),
+            None => bail!("no run counts: {reasons}; {results}"),
+        }
+    }
+    let code = outcome.exit(counted);
+    let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
+    Ok(exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes"))
+}
+
+fn remove_empty(log: &Path) {
+    if fs::metadata(log).is_ok_and(|about| about.len() == 0) {
+        let _ = fs::remove_file(log);
+    }
+}

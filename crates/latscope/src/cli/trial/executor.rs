@@ -1,0 +1,254 @@
+//! Runs commands of the shell and runs of latscope one after the other, so that all that was changed is put back
+//! whatever ends the trial: a failing command, a signal, or SIGKILL, after which the guardian does it.
+
+use super::plan_file::PlanFile;
+use super::settings::Settings;
+use anyhow::{Context, Result, bail};
+use latscope_core::plan::Plan;
+use latscope_host::guardian::{Guardian, Ticket, Undo};
+use latscope_os::signal::{self, Signals};
+use latscope_os::worker;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// What runs the commands of a trial.
+pub struct Executor {
+    guardian: Guardian,
+    signals: Signals,
+    settings: Settings,
+    restore: Option<(String, Ticket)>,
+    /// Signals that arrived, and the first of them.
+    arrived: u32,
+    stopped: Option<i32>,
+}
+
+/// What a signal does to the process that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnSignal {
+    /// It is handed on: the run ends and saves what it has. The third one kills it.
+    HandOn,
+    /// The process may end; the second one kills it.
+    Wait,
+    /// Nothing: what was changed has to be put back.
+    Ignore,
+}
+
+impl Executor {
+    /// Starts the guardian, which is told how to put back what the plan changes.
+    ///
+    /// # Errors
+    /// There is no guardian, or signals cannot be waited for.
+    pub fn start(plan: &PlanFile, settings: Settings) -> Result<Executor> {
+        let signals = Signals::block(&signal::TERMINATION).context("cannot wait for signals")?;
+        let mut guardian = Guardian::start()?;
+        let restore = match plan.restore() {
+            Some(command) => Some((command.to_owned(), guardian.journal(Undo::Shell(command.to_owned()))?)),
+            None => None,
+        };
+        Ok(Executor { guardian, signals, settings, restore, arrived: 0, stopped: None })
+    }
+
+    /// Tries what the arms set; of an arm whose values are refused, why.
+    ///
+    /// # Errors
+    /// As [`Settings::guard`].
+    pub fn try_settings(&mut self) -> Result<Vec<Option<String>>> {
+        self.settings.guard(&mut self.guardian)
+    }
+
+    /// Writes what an arm sets.
+    ///
+    /// # Errors
+    /// As [`Settings::apply`].
+    pub fn apply(&self, arm: usize) -> Result<()> {
+        self.settings.apply(arm)
+    }
+
+    /// The name of the signal that is to end the trial.
+    pub fn stopped(&mut self) -> Result<Option<String>> {
+        self.take_signals(None, OnSignal::Wait)?;
+        Ok(self.stopped.map(signal::name))
+    }
+
+    /// Runs a command of the shell that changes something; its output goes to the log.
+    ///
+    /// # Errors
+    /// It fails; the text has its last lines.
+    pub fn shell(&mut self, command: &str, log: &Path) -> Result<()> {
+        self.change(command, log, OnSignal::Wait)
+    }
+
+    fn change(&mut self, command: &str, log: &Path, on: OnSignal) -> Result<()> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]);
+        let (child, ticket) = self.spawn(shell, log)?;
+        let status = self.wait(child, on, &mut || {})?;
+        // What it started in the background is to stay.
+        self.guardian.forget(ticket)?;
+        if !status.success() {
+            bail!("{command:?} failed ({status}){}", last_lines(log));
+        }
+        Ok(())
+    }
+
+    /// Runs latscope with these words to its end, or until a signal: its exit code, `None` if a signal killed it.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn measure(
+        &mut self,
+        prefix: &[String],
+        words: &[String],
+        log: &Path,
+        tick: &mut dyn FnMut(),
+    ) -> Result<Option<i32>> {
+        let mut command = worker::own_binary_behind(prefix)?;
+        command.args(words);
+        let (child, ticket) = self.spawn(command, log)?;
+        let status = self.wait(child, OnSignal::HandOn, tick)?;
+        // Also what it left behind: a program that started it in the background.
+        self.guardian.undo(ticket)?;
+        Ok(status.code())
+    }
+
+    fn spawn(&mut self, mut command: Command, log: &Path) -> Result<(Child, Ticket)> {
+        let file = OpenOptions::new().create(true).append(true).open(log);
+        let file = file.with_context(|| format!("cannot write {}", log.display()))?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = worker::accompany(command, &[]).with_context(|| format!("cannot run {name}"))?;
+        let ticket = self.guardian.journal(Undo::EndGroup(child.id()))?;
+        Ok((child, ticket))
+    }
+
+    /// Waits for the end of a process, without waking up before if nobody looks on.
+    fn wait(&mut self, mut child: Child, on: OnSignal, tick: &mut dyn FnMut()) -> Result<ExitStatus> {
+        let process = Pid::from_child(&child);
+        // Kernels before 5.3 have none.
+        let ended = pidfd_open(process, PidfdFlags::empty()).ok();
+        let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let often = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        loop {
+            self.take_signals(Some(process), on)?;
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            if waitid(WaitId::Pid(process), options)?.is_some() {
+                return Ok(child.wait()?);
+            }
+            tick();
+            let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+            fds.extend(ended.as_ref().map(|ended| PollFd::new(ended, PollFlags::IN)));
+            let timeout = match (&ended, io::IsTerminal::is_terminal(&io::stderr())) {
+                (None, _) => Some(&often),
+                (Some(_), true) => Some(&second),
+                (Some(_), false) => None,
+            };
+            match poll(&mut fds, timeout) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).context("cannot wait for a process"),
+            }
+        }
+    }
+
+    fn take_signals(&mut self, process: Option<Pid>, on: OnSignal) -> Result<()> {
+        while let Some(signal) = self.signals.next()? {
+            self.arrived += 1;
+            self.stopped.get_or_insert(signal);
+            let what = match (on, self.arrived) {
+                (OnSignal::Ignore, _) | (OnSignal::Wait, ..2) => None,
+                (OnSignal::HandOn, ..3) => Signal::from_named_raw(signal),
+                (OnSignal::HandOn | OnSignal::Wait, _) => Some(Signal::KILL),
+            };
+            if let (Some(process), Some(what)) = (process, what) {
+                let _ = kill_process_group(process, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back what was changed.
+    ///
+    /// # Errors
+    /// It cannot be; the text says what to do.
+    pub fn restore(mut self, log: &Path) -> Result<()> {
+        let settings = self.settings.restore().context("a file of the kernel is not restored");
+        if settings.is_ok() {
+            self.settings.forget(&mut self.guardian)?;
+        }
+        let Some((command, ticket)) = self.restore.take() else { return settings };
+        let shell = self.change(&command, log, OnSignal::Ignore);
+        // Once is enough, also if it fails: then the user has to look.
+        self.guardian.forget(ticket)?;
+        shell.context("what the trial changed is not restored: do it by hand").and(settings)
+    }
+}
+
+/// Whether a command of the shell succeeds.
+///
+/// # Errors
+/// There is no shell.
+pub fn succeeds(command: &str) -> Result<bool> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(worker::accompany(shell, &[]).context("cannot run sh")?.wait()?.success())
+}
+
+/// The plan of a run: what latscope would measure with these words.
+///
+/// # Errors
+/// It refuses the words, or does not measure; the text is its own.
+pub fn plan_of(prefix: &[String], words: &[String]) -> Result<Plan> {
+    let mut command = worker::own_binary_behind(prefix)?;
+    let command = command.args(words).args(["--dry-run", "--json", "-"]).stdin(Stdio::null());
+    let shown = command
+        .output()
+        .with_context(|| format!("cannot run {}", prefix.first().map_or("latscope", String::as_str)))?;
+    let said = String::from_utf8_lossy(&shown.stderr);
+    if !shown.status.success() {
+        let said = said.trim();
+        bail!(
+            "{}",
+            said.strip_prefix("latscope: ").unwrap_or(if said.is_empty() { "it fails" } else { said })
+        );
+    }
+    serde_json::from_slice(&shown.stdout).context("it measures nothing")
+}
+
+/// How long a plan is expected to take; `None` where it does not say.
+pub fn expected(plan: &Plan) -> Option<Duration> {
+    let step = |step: &latscope_core::plan::Step| {
+        let stop = &step.stop;
+        let once = [stop.budget_ns, stop.limit_ns].into_iter().find(|ns| *ns != u64::MAX)?;
+        let points = if step.periodic.is_some() { 1 } else { step.points.len() as u64 };
+        Some(once.saturating_mul(points))
+    };
+    plan.steps
+        .iter()
+        .map(step)
+        .try_fold(0u64, |sum, ns| Some(sum.saturating_add(ns?)))
+        .map(Duration::from_nanos)
+}
+
+/// The lines of a log that a message ends with.
+const LINES: usize = 20;
+
+/// The end of a log, on lines of its own; nothing if it is empty.
+fn last_lines(log: &Path) -> String {
+    let text = std::fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    let kept = &lines[lines.len().saturating_sub(LINES)..];
+    if kept.is_empty() { ", and printed nothing".to_owned() } else { format!(":\n{}", kept.join("\n")) }
+}
+
+/// What latscope said of a run that failed: its last line.
+pub fn complaint(log: &Path) -> Option<String> {
+    let text = File::open(log).and_then(io::read_to_string).ok()?;
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.strip_prefix("latscope: ").unwrap_or(line).to_owned())
+}

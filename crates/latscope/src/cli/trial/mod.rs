@@ -1,0 +1,14 @@
+//! `latscope trial` and `latscope run`: many runs in turns, and what comes of them.
+
+mod arguments;
+mod carry_out;
+mod executor;
+mod order;
+mod outcome;
+mod plan_file;
+mod progress;
+mod settings;
+mod shipped;
+mod show;
+
+pub use arguments::{PlanArguments, TrialArguments, run, trial};

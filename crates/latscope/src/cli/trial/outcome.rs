@@ -1,0 +1,171 @@
+//! What came of the runs of a plan: each run, the table of measurements under loads, arms compared.
+
+use super::plan_file::{Place, PlanFile};
+use latscope_core::report::Status;
+use latscope_judge::compare::{Comparison, Options, compare};
+use latscope_judge::runs::Run;
+use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
+use latscope_judge::verdict::exit_code;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Name of the form in which outcomes are written.
+pub const SCHEMA: &str = "latscope-trial/1";
+
+/// What came of a plan.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The plan, with its seed.
+    pub plan: PlanFile,
+    /// When the first run began, RFC 3339.
+    pub started: String,
+    /// When the last one ended.
+    pub finished: String,
+    /// The signal that ended it before its time.
+    pub interrupted: Option<String>,
+    /// Why it was ended before its time, if not by a signal.
+    pub failed: Option<String>,
+    /// Whether what was changed was put back; `None` where nothing was to be.
+    pub restored: Option<bool>,
+    /// Parts of the plan that this machine lacks something for.
+    pub skipped: Vec<Skipped>,
+    /// The runs, in the order in which they were made.
+    pub runs: Vec<Done>,
+    /// Measurements under loads in arms.
+    pub table: Vec<Cell>,
+    /// Each arm compared with the first, a measurement under a load at a time.
+    pub comparisons: Vec<Compared>,
+}
+
+/// A part of the plan that was left out.
+#[derive(Debug, Clone, Serialize)]
+pub struct Skipped {
+    /// `measurement`, `arm` or `load`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// What this machine lacks.
+    pub why: String,
+}
+
+/// A run that was made.
+#[derive(Debug, Clone, Serialize)]
+pub struct Done {
+    /// The file of its result, in the directory of results.
+    pub file: String,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Name of its measurement.
+    pub measurement: String,
+    /// Name of its load.
+    pub load: Option<String>,
+    /// Name of its arm.
+    pub arm: String,
+    /// Its exit code; `None` if a signal killed it.
+    pub exit: Option<i32>,
+    /// How long it took, with the commands before it, s.
+    pub seconds: f64,
+    /// Whether it counts.
+    pub counted: bool,
+    /// Why not.
+    pub why: Option<String>,
+}
+
+/// Two arms compared.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// Name of the measurement.
+    pub measurement: String,
+    /// Name of the load.
+    pub load: Option<String>,
+    /// Name of the first arm.
+    pub a: String,
+    /// Name of the other one.
+    pub b: String,
+    /// Whether B is better, and what that rests on.
+    pub answer: Judged,
+    /// The comparison, as `latscope compare` has it.
+    pub comparison: Comparison,
+}
+
+/// Results that count, by their places in the plan.
+pub type Counted = BTreeMap<Place, Vec<Run>>;
+
+/// A cell of the table for each place that was planned. Those that were skipped have their reason there.
+pub fn table(plan: &PlanFile, counted: &Counted, why: &dyn Fn(Place) -> Option<String>) -> Vec<Cell> {
+    let cell = |place: Place| {
+        let runs: Vec<&Run> = counted.get(&place).into_iter().flatten().collect();
+        Cell {
+            measurement: plan.measurements[place.measurement].name.clone(),
+            load: place.load.map(|at| plan.loads[at].name.clone()),
+            arm: plan.arms[place.arm].name.clone(),
+            planned: plan.repetitions as usize,
+            runs: runs.len(),
+            why: if runs.is_empty() { why(place) } else { None },
+            rows: rows(&runs),
+        }
+    };
+    plan.places().into_iter().map(cell).collect()
+}
+
+/// Each arm compared with the first, where both have runs.
+pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec<Compared> {
+    let mut found = Vec::new();
+    for place in plan.places().into_iter().filter(|place| place.arm > 0) {
+        let (a, b) = (counted.get(&Place { arm: 0, ..place }), counted.get(&place));
+        let (Some(a), Some(b)) = (a, b) else { continue };
+        let mut comparison = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), options);
+        // That is how the arms are told apart, and is in the head.
+        comparison.differences.retain(|difference| difference.what != "label arm");
+        found.push(Compared {
+            measurement: plan.measurements[place.measurement].name.clone(),
+            load: place.load.map(|at| plan.loads[at].name.clone()),
+            a: plan.arms[0].name.clone(),
+            b: plan.arms[place.arm].name.clone(),
+            answer: judge(&comparison),
+            comparison,
+        });
+    }
+    found
+}
+
+impl Outcome {
+    /// The exit code: by the worst verdict on what was asked of any run.
+    pub fn exit(&self, counted: &Counted) -> u8 {
+        let unjudged = |name: &str| {
+            let run = self.plan.measurements.iter().find(|one| one.name == name).map(|one| &one.run.0);
+            run.is_some_and(|words| words.iter().any(|word| is_criterion(word)))
+        };
+        let skipped = |cell: &&Cell| self.is_skipped(cell);
+        let unjudged = self.table.iter().filter(skipped).any(|cell| unjudged(&cell.measurement));
+        let status = worst(counted.values().flatten()).max(unjudged.then_some(Status::Inconclusive));
+        let unmeasured = self.table.iter().any(|cell| cell.runs == 0 && !self.is_skipped(cell));
+        if self.failed.is_some() || self.restored == Some(false) || counted.is_empty() {
+            return 1;
+        }
+        match exit_code(status, self.interrupted.is_some()) {
+            0 | 3 if unmeasured && self.interrupted.is_none() => 1,
+            code => code,
+        }
+    }
+
+    /// Whether a part of the plan that a cell belongs to was left out.
+    pub fn is_skipped(&self, cell: &Cell) -> bool {
+        let is = |skipped: &Skipped| match skipped.kind {
+            "measurement" => skipped.name == cell.measurement,
+            "arm" => skipped.name == cell.arm,
+            _ => Some(&skipped.name) == cell.load.as_ref(),
+        };
+        self.skipped.iter().any(is)
+    }
+}
+
+/// Options that ask something of a result.
+fn is_criterion(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    let quantile =
+        name.strip_prefix("--p").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    quantile || ["--max", "--missed", "--threshold", "--sync", "--inherits"].contains(&name)
+}

@@ -1,0 +1,133 @@
+//! How a trial stands, on stderr: one line that is rewritten on a terminal, a line a run otherwise.
+
+use super::plan_file::{Place, Planned};
+use humantime::format_duration;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How long runs took, and from that how long the others will take.
+#[derive(Debug, Default)]
+pub struct Remaining {
+    /// What plans say; of runs that are ended by a count they say nothing.
+    pub planned: BTreeMap<Place, Option<Duration>>,
+    taken: BTreeMap<Place, Vec<Duration>>,
+}
+
+impl Remaining {
+    /// Notes how long a run took, with all before it.
+    pub fn took(&mut self, place: Place, duration: Duration) {
+        self.taken.entry(place).or_default().push(duration);
+    }
+
+    /// How long these runs will take: as long as those of the same place did, else as those of the same measurement,
+    /// else as its plan says. `None` if nothing is known of one.
+    pub fn of(&self, runs: &[Planned]) -> Option<Duration> {
+        runs.iter().map(|run| self.one(run.cell)).sum()
+    }
+
+    fn one(&self, place: Place) -> Option<Duration> {
+        let mean = |fits: &dyn Fn(&Place) -> bool| {
+            let all = self.taken.iter().filter(|(other, _)| fits(other)).flat_map(|(_, taken)| taken);
+            let (sum, count) = all.fold((Duration::ZERO, 0), |(sum, count), one| (sum + *one, count + 1));
+            (count > 0).then(|| sum / count)
+        };
+        mean(&|other| *other == place)
+            .or_else(|| mean(&|other| other.measurement == place.measurement))
+            .or_else(|| self.planned.get(&place).copied().flatten())
+    }
+}
+
+/// A duration as people say it: whole seconds, minutes from an hour on.
+pub fn about(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().round() as u64;
+    let step = if seconds >= 3600 { 60 } else { 1 };
+    format!("about {}", format_duration(Duration::from_secs((seconds / step * step).max(1))))
+}
+
+/// Shows how a trial stands.
+pub struct Progress {
+    terminal: bool,
+    quiet: bool,
+    width: usize,
+}
+
+impl Progress {
+    /// On the stderr of this process, `width` columns wide.
+    pub fn new(quiet: bool, width: usize) -> Progress {
+        Progress { terminal: std::io::stderr().is_terminal(), quiet, width }
+    }
+
+    /// A line that stays.
+    pub fn say(&self, line: &str) {
+        if !self.quiet {
+            self.write(&format!("{}{line}\n", self.clear()));
+        }
+    }
+
+    /// A run is under way: what it is, since when, and how long it and those after it take.
+    pub fn running(&self, what: &str, since: Instant, left: Option<Duration>) {
+        if self.terminal && !self.quiet {
+            let left = left.map(|left| format!(", {} left", about(left.saturating_sub(since.elapsed()))));
+            let line = format!("{what}: {} s{}", since.elapsed().as_secs(), left.unwrap_or_default());
+            let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+            self.write(&format!("{}{line}", self.clear()));
+        }
+    }
+
+    /// A run is over.
+    pub fn done(&self, what: &str, took: Duration, left: Option<Duration>) {
+        if !self.terminal {
+            let left = left.filter(|left| !left.is_zero()).map(|left| format!(", {} left", about(left)));
+            self.say(&format!("{what}: {:.1} s{}", took.as_secs_f64(), left.unwrap_or_default()));
+        }
+    }
+
+    /// Removes the line that is rewritten.
+    pub fn end(&self) {
+        if !self.quiet {
+            self.write(self.clear());
+        }
+    }
+
+    fn clear(&self) -> &'static str {
+        if self.terminal { "\r\x1b[K" } else { "" }
+    }
+
+    /// A closed stderr is no reason to stop.
+    fn write(&self, text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_known_from_the_first_block_on() {
+        let place = |measurement, arm| Place { measurement, load: None, arm };
+        let run = |measurement, arm| Planned { repetition: 0, cell: place(measurement, arm) };
+        let seconds = Duration::from_secs;
+        let mut remaining = Remaining::default();
+        let left = [run(0, 0), run(0, 1), run(0, 1)];
+        assert_eq!(remaining.of(&left), None);
+        remaining.planned.insert(place(0, 0), Some(seconds(5)));
+        remaining.planned.insert(place(0, 1), Some(seconds(5)));
+        assert_eq!(remaining.of(&left), Some(seconds(15)));
+        remaining.took(place(0, 0), seconds(10));
+        assert_eq!(remaining.of(&left), Some(seconds(30)));
+        remaining.took(place(0, 1), seconds(20));
+        assert_eq!(remaining.of(&left), Some(seconds(50)));
+        assert_eq!(remaining.of(&[]), Some(Duration::ZERO));
+        assert_eq!(remaining.of(&[run(1, 0)]), None);
+    }
+
+    #[test]
+    fn durations_are_rounded_for_people() {
+        assert_eq!(about(Duration::from_millis(150_400)), "about 2m 30s");
+        assert_eq!(about(Duration::from_secs(7_325)), "about 2h 2m");
+        assert_eq!(about(Duration::from_millis(3)), "about 1s");
+    }
+}

@@ -1,0 +1,181 @@
+//! Files of the kernel that arms of a plan set: `/sys/kernel/mm/transparent_hugepage/enabled`. What they held is
+//! journalled with the guardian before the first of them is written to.
+
+use super::plan_file::Arm;
+use anyhow::{Context, Result, bail, ensure};
+use latscope_host::guardian::{self, Guardian, Ticket, Undo};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files that arms set, and what each holds with no arm and in each arm.
+#[derive(Debug, Default)]
+pub struct Settings {
+    before: BTreeMap<PathBuf, String>,
+    of_arms: Vec<BTreeMap<PathBuf, String>>,
+    tickets: Vec<Ticket>,
+}
+
+impl Settings {
+    /// Finds the files; of an arm that lacks one, why it cannot be.
+    ///
+    /// # Errors
+    /// A file is none of the kernel.
+    pub fn find(arms: &[Arm]) -> Result<(Settings, Vec<Option<String>>)> {
+        let mut settings = Settings::default();
+        let mut lacking = Vec::new();
+        for arm in arms {
+            let mut own = BTreeMap::new();
+            let mut why = None;
+            for (pattern, value) in &arm.set {
+                ensure!(
+                    ["/sys/", "/proc/"].iter().any(|root| pattern.starts_with(root))
+                        && !pattern.contains(".."),
+                    "arm {}: set is for files in /sys and /proc, and not for {pattern}",
+                    arm.name
+                );
+                let files = expand(pattern);
+                if files.is_empty() {
+                    why.get_or_insert_with(|| format!("this machine has no {pattern}"));
+                }
+                own.extend(files.into_iter().map(|file| (file, value.clone())));
+            }
+            for file in own.keys() {
+                match held(file) {
+                    Ok(text) => drop(settings.before.insert(file.clone(), text)),
+                    Err(error) => drop(why.get_or_insert_with(|| format!("{error:#}"))),
+                }
+            }
+            settings.of_arms.push(own);
+            lacking.push(why);
+        }
+        Ok((settings, lacking))
+    }
+
+    /// Journals what the files hold, and writes what each arm wants once; of an arm whose values are refused, why.
+    ///
+    /// # Errors
+    /// There is no guardian, or a file cannot be put back.
+    pub fn guard(&mut self, guardian: &mut Guardian) -> Result<Vec<Option<String>>> {
+        for (file, text) in &self.before {
+            self.tickets.push(guardian.journal(Undo::Write(file.clone(), text.clone()))?);
+        }
+        let mut refused = Vec::new();
+        for arm in 0..self.of_arms.len() {
+            refused.push(self.apply(arm).err().map(|error| format!("{error:#}")));
+            if refused[arm].is_some() {
+                self.restore()?;
+            }
+        }
+        self.restore()?;
+        Ok(refused)
+    }
+
+    /// Writes what an arm wants, and to the files of other arms what they held before.
+    ///
+    /// # Errors
+    /// The kernel refuses a value, or this is not root; the text names the file.
+    pub fn apply(&self, arm: usize) -> Result<()> {
+        let of_arm = &self.of_arms[arm];
+        self.before.iter().try_for_each(|(file, before)| write(file, of_arm.get(file).unwrap_or(before)))
+    }
+
+    /// Writes to all files what they held before.
+    ///
+    /// # Errors
+    /// One of them does not hold it then; all are tried.
+    pub fn restore(&self) -> Result<()> {
+        self.before.iter().map(|(file, before)| write(file, before)).fold(Ok(()), Result::and)
+    }
+
+    /// Takes the files out of the journal, once they are restored.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn forget(&mut self, guardian: &mut Guardian) -> Result<()> {
+        self.tickets.drain(..).try_for_each(|ticket| guardian.forget(ticket))
+    }
+}
+
+/// What a file holds: of a choice, `always [madvise] never`, the word in brackets.
+fn held(file: &Path) -> Result<String> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    Ok(chosen.unwrap_or(text.trim()).to_owned())
+}
+
+fn write(file: &Path, value: &str) -> Result<()> {
+    if held(file)? == value {
+        return Ok(());
+    }
+    let cannot = || format!("cannot write {value:?} to {}", file.display());
+    guardian::write(file, value).with_context(cannot)?;
+    let now = held(file)?;
+    if now != value {
+        bail!("{} holds {now:?} after {value:?} was written to it", file.display());
+    }
+    Ok(())
+}
+
+/// The files that a path stands for, in which `*` is any text within a name.
+fn expand(pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::from("/")];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        found = found.into_iter().flat_map(|path| step(&path, part)).collect();
+    }
+    found
+}
+
+fn step(path: &Path, part: &str) -> Vec<PathBuf> {
+    let Some((head, tail)) = part.split_once('*') else {
+        return Vec::from_iter(Some(path.join(part)).filter(|path| path.exists()));
+    };
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let fits = |name: &String| {
+        name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
+    };
+    let mut all: Vec<PathBuf> = names.filter(fits).map(|name| path.join(name)).collect();
+    all.sort();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arm(file: &str, value: &str) -> Arm {
+        Arm { name: "a".to_owned(), set: [(file.to_owned(), value.to_owned())].into(), ..Arm::default() }
+    }
+
+    #[test]
+    fn files_are_found_by_pattern_and_only_those_of_the_kernel() {
+        let all = expand("/proc/self/task/*/stat*");
+        assert!(all.iter().any(|path| path.ends_with("status")), "{all:?}");
+        assert_eq!(expand("/proc/self/nosuch"), [PathBuf::new(); 0]);
+        let (settings, lacking) =
+            Settings::find(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")]).unwrap();
+        assert_eq!((settings.before.len(), lacking[0].as_ref()), (1, None));
+        assert_eq!(lacking[1].as_deref(), Some("this machine has no /sys/nosuch"));
+        assert!(Settings::find(&[arm("/etc/passwd", "1")]).unwrap_err().to_string().contains("/etc/passwd"));
+        assert!(Settings::find(&[arm("/proc/../etc/passwd", "1")]).is_err());
+    }
+
+    #[test]
+    fn each_arm_has_its_own_values_and_the_others_what_was_before() {
+        // Its own score may be raised by any process.
+        let file = "/proc/self/oom_score_adj";
+        let before = held(Path::new(file)).unwrap();
+        let (settings, _) = Settings::find(&[Arm::default(), arm(file, "1000")]).unwrap();
+        settings.apply(1).unwrap();
+        assert_eq!(held(Path::new(file)).unwrap(), "1000");
+        let restored = settings.apply(0);
+        if rustix::process::geteuid().is_root() {
+            restored.unwrap();
+            assert_eq!(held(Path::new(file)).unwrap(), before);
+        }
+        let (refusing, _) = Settings::find(&[arm(file, "banana")]).unwrap();
+        let error = format!("{:#}", refusing.apply(0).unwrap_err());
+        assert!(error.contains("cannot write \"banana\" to /proc/self/oom_score_adj"), "{error}");
+    }
+}

@@ -1,0 +1,46 @@
+//! The plans that come with latscope.
+
+use super::super::usage::did_you_mean;
+use super::plan_file::PlanFile;
+
+const PLANS: [(&str, &str); 5] = [
+    ("rt-acceptance", include_str!("../../../plans/rt-acceptance.toml")),
+    ("android-ipc", include_str!("../../../plans/android-ipc.toml")),
+    ("amp", include_str!("../../../plans/amp.toml")),
+    ("ci-quick", include_str!("../../../plans/ci-quick.toml")),
+    ("knobs", include_str!("../../../plans/knobs.toml")),
+];
+
+/// The text of the plan of this name.
+pub fn text(name: &str) -> Option<&'static str> {
+    PLANS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The names, and what each plan answers.
+pub fn list() -> String {
+    let title = |text: &str| PlanFile::parse(text).map(|plan| plan.title).unwrap_or_default();
+    PLANS.iter().map(|(name, text)| format!("{name:<14}  {}\n", title(text))).collect()
+}
+
+/// That there is neither a file nor a plan of this name.
+pub fn unknown(name: &str) -> String {
+    let near = did_you_mean(name, PLANS.iter().map(|(known, _)| *known));
+    let near = if near.is_empty() { ": `latscope run --list` lists the plans".to_owned() } else { near };
+    format!("{name} is neither a file nor a plan of latscope{near}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plan_is_sound_and_says_what_it_answers() {
+        for (name, text) in PLANS {
+            let plan = PlanFile::parse(text).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            assert!(!plan.title.is_empty(), "{name}");
+        }
+        assert!(list().contains("rt-acceptance"));
+        assert!(unknown("rt-aceptance").contains("did you mean rt-acceptance?"));
+        assert!(unknown("x.toml").contains("--list"));
+    }
+}

@@ -1,0 +1,145 @@
+//! What is shown and written of a plan and of what came of it.
+
+use super::super::output::{check_distinct, is_stdout, width, write};
+use super::arguments::SharedArguments;
+use super::outcome::{Compared, Outcome};
+use super::plan_file::{PlanFile, Planned};
+use super::progress::about;
+use anyhow::{Result, ensure};
+use latscope_core::json;
+use latscope_core::units::counted;
+use latscope_engine::saver;
+use latscope_host::stdout;
+use latscope_views::{Options, comparison, trial as views};
+use std::path::Path;
+use std::time::Duration;
+
+/// What is shown of an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// The arms compared.
+    Comparison,
+    /// The table of measurements under loads, then the arms compared.
+    Table,
+}
+
+fn files(to: &SharedArguments) -> Vec<(&'static str, &Path)> {
+    let files = [("json", &to.json.json), ("csv", &to.csv), ("markdown", &to.markdown)];
+    files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
+}
+
+/// Checks that all files can be written, before anything is run.
+///
+/// # Errors
+/// One cannot, or two are the same.
+pub fn check_files(to: &SharedArguments) -> Result<()> {
+    let files = files(to);
+    check_distinct(&files)?;
+    ensure!(files.is_empty() || !to.dry_run, "--dry-run measures nothing that --{} could hold", files[0].0);
+    files.iter().filter(|(_, path)| !is_stdout(path)).try_for_each(|(_, path)| saver::check(path))
+}
+
+/// Shows the runs of a plan in their order.
+///
+/// # Errors
+/// Stdout is closed.
+pub fn dry_run(plan: &PlanFile, directory: &Path, order: &[Planned], time: Option<Duration>) -> Result<()> {
+    let time = time.map(|time| format!(", {}", about(time))).unwrap_or_default();
+    let mut out = format!("{}{time}, into {}/\n", counted(order.len() as u64, "run"), directory.display());
+    out += &arms(plan, &Options { width: 1000, ..Options::default() });
+    if let Some(restore) = plan.restore() {
+        out += &format!("at the end: {restore}\n");
+    }
+    for (at, run) in order.iter().enumerate() {
+        let arm = &plan.arms[run.cell.arm];
+        let prefix = if arm.prefix.0.is_empty() { String::new() } else { format!("{} ", arm.prefix) };
+        out += &format!(
+            "{:>4}  {}  {prefix}latscope {}\n",
+            at + 1,
+            plan.name(run.cell),
+            plan.words(run.cell).join(" ")
+        );
+    }
+    Ok(stdout::write(&out)?)
+}
+
+fn arms(plan: &PlanFile, options: &Options) -> String {
+    let arms: Vec<(String, String)> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.words())).collect();
+    if plan.arms.len() > 1 { views::arms(&arms, options) } else { String::new() }
+}
+
+/// Shows an outcome and writes its files; every file is tried.
+///
+/// # Errors
+/// The first one that failed.
+pub fn show(outcome: &Outcome, view: View, to: &SharedArguments) -> Result<()> {
+    let taken = to.quiet || files(to).iter().any(|(_, path)| is_stdout(path));
+    let shown = if taken { Ok(()) } else { stdout::write_styled(&text(outcome, view, to.all)) };
+    let json = write(to.json.json.as_deref(), || Some(json::pretty(outcome).into_bytes()));
+    let csv = write(to.csv.as_deref(), || match (view, &outcome.comparisons[..]) {
+        (View::Comparison, [compared]) => Some(comparison::csv(&compared.comparison)),
+        _ => Some(views::csv(&outcome.table)),
+    });
+    let markdown = write(to.markdown.as_deref(), || Some(markdown(outcome, view, to.all).into_bytes()));
+    Ok(shown?).and(json).and(csv).and(markdown)
+}
+
+fn text(outcome: &Outcome, view: View, all: bool) -> String {
+    let options = Options { width: width(), color: true, ..Options::default() };
+    let plan = &outcome.plan;
+    let mut out = arms(plan, &options);
+    if let Some(signal) = &outcome.interrupted {
+        out += &format!("!  interrupted by {signal}: these are the runs until then\n");
+    }
+    out += &lost(outcome).map(|line| format!("!  {line}\n")).unwrap_or_default();
+    if view == View::Table || outcome.comparisons.is_empty() {
+        out += &format!("\n{}", views::table(&outcome.table, all, &options));
+    }
+    for compared in &outcome.comparisons {
+        out += "\n";
+        if let Some(heading) = heading(outcome, compared) {
+            out += &format!("{heading}\n");
+        }
+        out += &comparison::text(&compared.comparison, all, &options);
+        out += &format!("\n{}\n", answer(outcome, compared));
+    }
+    out
+}
+
+/// Which comparison it is, where there are several.
+fn heading(outcome: &Outcome, compared: &Compared) -> Option<String> {
+    let load = compared.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
+    let text = || format!("{}{load}: A is {}, B is {}", compared.measurement, compared.a, compared.b);
+    (outcome.comparisons.len() > 1).then(text)
+}
+
+fn answer(outcome: &Outcome, compared: &Compared) -> String {
+    let plan = &outcome.plan;
+    let name = format!("B ({})", compared.b);
+    views::answer(&compared.answer, &name, plan.is_same(), compared.comparison.margin)
+}
+
+/// How many runs do not count.
+fn lost(outcome: &Outcome) -> Option<String> {
+    let lost: Vec<_> = outcome.runs.iter().filter(|run| !run.counted).collect();
+    let why = lost.last().and_then(|run| run.why.as_deref()).unwrap_or_default();
+    let text = || {
+        let verb = if lost.len() == 1 { "does" } else { "do" };
+        format!("{} of {} {verb} not count: {why}", counted(lost.len() as u64, "run"), outcome.runs.len())
+    };
+    (!lost.is_empty()).then(text)
+}
+
+fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
+    let title = if outcome.plan.title.is_empty() { "latscope trial" } else { &outcome.plan.title };
+    let mut out = String::new();
+    if view == View::Table || outcome.comparisons.is_empty() {
+        out += &views::markdown(title, &outcome.table);
+    }
+    for compared in &outcome.comparisons {
+        let heading = heading(outcome, compared).map(|text| format!("### {text}\n\n")).unwrap_or_default();
+        let body = comparison::markdown(&compared.comparison, all);
+        out += &format!("\n{heading}{body}\n**{}**\n", answer(outcome, compared));
+    }
+    out
+}
