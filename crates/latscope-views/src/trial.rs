@@ -51,7 +51,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
     match judged.answer {
         Answer::Helps => format!("Yes: {name} is better: {}.", told()),
         Answer::Hurts => format!("No: {name} is worse: {}.", told()),
-        Answer::Mixed => format!("Better and worse: with {name} {}.", told()),
+        Answer::Mixed => format!("Better and worse: {}.", told()),
         Answer::Same => {
             let all = if judged.compared == 1 {
                 "the median is the same".to_owned()
@@ -62,7 +62,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
                 0 => String::new(),
                 unknown => format!("; {} cannot be told", counted(unknown as u64, "tail")),
             };
-            format!("No difference: with {name} {all} within ±{}{tails}.", format_share(margin))
+            format!("No difference: {all} within ±{}{tails}.", format_share(margin))
         }
         Answer::Differs => format!(
             "Cannot tell: these runs differ in {}, and there are too few of them to say more.{}",

@@ -83,11 +83,25 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         blocks.flat_map(|block| block.lines().skip(1)).map(|line| line.trim().trim_start_matches("$ "));
     lines
         .filter_map(|line| line.strip_prefix("latscope "))
-        .map(|line| line.split(['#', '|', '>', '&', ';']).next().unwrap_or_default().trim_end())
+        .map(|line| own_words(line).trim_end())
         // Two spaces: the title of a screen, not a command.
         .filter(|line| !line.contains("  "))
-        .map(|line| line.split_whitespace().map(|word| word.trim_matches(['\'', '"']).to_owned()).collect())
+        .filter_map(shlex::split)
         .collect()
+}
+
+/// The line until a comment, a pipe or another command, where these are not in quotes.
+fn own_words(line: &str) -> &str {
+    let mut quote = None;
+    for (at, c) in line.char_indices() {
+        match (quote, c) {
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None, '#' | '|' | '>' | '&' | ';') => return &line[..at],
+            _ => {}
+        }
+    }
+    line
 }
 
 /// How to have a command parsed without having it done: what measures shows its
@@ -95,15 +109,19 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 /// understood. `None` for the personalities, whose words are not ours.
 fn harmless(words: &[String]) -> Option<Vec<&str>> {
     let measures = [
-        "survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file", "wake", "noise",
-        "ipc",
+        "trial", "run", "survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file",
+        "wake", "noise", "ipc",
     ];
     let first = words.first().map(String::as_str).unwrap_or_default();
     // Results to show beside, or to load, exist with the reader only.
     let plans =
         (measures.contains(&first) || first.starts_with("--")) && !words.iter().any(|w| w == "--beside");
     let last = if plans { "--dry-run" } else { "--help" };
-    (first != "as").then(|| words.iter().map(String::as_str).chain([last]).collect())
+    // What is behind -- belongs to another command, or to the other side.
+    let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let mut all: Vec<&str> = words.iter().map(String::as_str).collect();
+    all.insert(own, last);
+    (first != "as").then_some(all)
 }
 
 #[test]
@@ -120,7 +138,7 @@ fn commands_are_understood() {
     }
     let expected = [
         "survey", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "wake", "noise", "ipc",
-        "show", "doctor",
+        "show", "doctor", "compare",
     ];
     for command in expected {
         assert!(

@@ -3,13 +3,13 @@
 
 use super::super::results;
 use super::super::{Exit, output};
-use super::arguments::SharedArguments;
 use super::executor::{Executor, complaint, expected, plan_of, succeeds};
 use super::order::order;
 use super::outcome::{Counted, Done, Outcome, SCHEMA, Skipped, comparisons, table};
 use super::plan_file::{Place, PlanFile, Planned};
 use super::progress::{Progress, Remaining, about};
 use super::settings::Settings;
+use super::shared::SharedArguments;
 use super::show::{self, View};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::json;
@@ -110,7 +110,7 @@ fn ready(plan: &PlanFile) -> Result<Ready> {
     let mut remaining = Remaining::default();
     for place in &places {
         let planned = plan_of(&plan.arms[place.arm].prefix.0, &plan.words(*place));
-        let planned = planned.with_context(|| format!("latscope {}", plan.words(*place).join(" ")))?;
+        let planned = planned.with_context(|| format!("`latscope {}`", plan.words(*place).join(" ")))?;
         remaining.planned.insert(*place, expected(&planned));
     }
     ensure!(!places.is_empty(), "nothing of this plan can be run here: {}", first_reason(&skipped));

@@ -199,6 +199,9 @@ pub fn succeeds(command: &str) -> Result<bool> {
     Ok(worker::accompany(shell, &[]).context("cannot run sh")?.wait()?.success())
 }
 
+/// The first of the options that each run is given, of which one shows its plan.
+const OURS: [&str; 3] = ["--quiet", "--label", "--dry-run"];
+
 /// The plan of a run: what latscope would measure with these words.
 ///
 /// # Errors
@@ -210,8 +213,13 @@ pub fn plan_of(prefix: &[String], words: &[String]) -> Result<Plan> {
         .output()
         .with_context(|| format!("cannot run {}", prefix.first().map_or("latscope", String::as_str)))?;
     let said = String::from_utf8_lossy(&shown.stderr);
+    let said = said.trim();
+    // What measures has these options.
+    if OURS.iter().any(|option| said.contains(&format!("unexpected argument '{option}'"))) {
+        let command = words.first().map_or("", String::as_str);
+        bail!("{command} does not measure: choose a command such as wake, ipc or survey");
+    }
     if !shown.status.success() {
-        let said = said.trim();
         bail!(
             "{}",
             said.strip_prefix("latscope: ").unwrap_or(if said.is_empty() { "it fails" } else { said })

@@ -8,6 +8,7 @@ mod outcome;
 mod plan_file;
 mod progress;
 mod settings;
+mod shared;
 mod shipped;
 mod show;
 

@@ -152,7 +152,7 @@ mod tests {
     fn files_are_found_by_pattern_and_only_those_of_the_kernel() {
         let all = expand("/proc/self/task/*/stat*");
         assert!(all.iter().any(|path| path.ends_with("status")), "{all:?}");
-        assert_eq!(expand("/proc/self/nosuch"), [PathBuf::new(); 0]);
+        assert!(expand("/proc/self/nosuch").is_empty());
         let (settings, lacking) =
             Settings::find(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")]).unwrap();
         assert_eq!((settings.before.len(), lacking[0].as_ref()), (1, None));

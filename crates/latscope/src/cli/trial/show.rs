@@ -1,10 +1,10 @@
 //! What is shown and written of a plan and of what came of it.
 
 use super::super::output::{check_distinct, is_stdout, width, write};
-use super::arguments::SharedArguments;
 use super::outcome::{Compared, Outcome};
 use super::plan_file::{PlanFile, Planned};
 use super::progress::about;
+use super::shared::SharedArguments;
 use anyhow::{Result, ensure};
 use latscope_core::json;
 use latscope_core::units::counted;
