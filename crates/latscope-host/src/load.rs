@@ -75,6 +75,18 @@ pub fn is_command(command: &str) -> bool {
     !word.is_empty() && (!word.chars().all(plain) || asked.status().is_ok_and(|status| status.success()))
 }
 
+/// The names of the stressors of the stress-ng that is installed; `None` where none is.
+pub fn stressors() -> Option<Vec<String>> {
+    let shown = Command::new("stress-ng").arg("--stressors").stdin(Stdio::null()).output().ok()?;
+    let names = String::from_utf8_lossy(&shown.stdout);
+    shown.status.success().then(|| names.split_whitespace().map(str::to_owned).collect())
+}
+
+/// The command that runs a stressor of stress-ng on each CPU until it is ended.
+pub fn stressor(name: &str) -> String {
+    format!("stress-ng --quiet --timeout 0 --{name} 0")
+}
+
 impl Loaded {
     /// Whether a load ended by itself, and how. It is not waited for: the number of its group stays taken.
     pub fn ended(&self) -> Option<String> {

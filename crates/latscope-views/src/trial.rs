@@ -102,11 +102,13 @@ pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
         let figure = |of: fn(&Row) -> Option<f64>| {
             each(&|line| Text::plain(line.row.and_then(of).map(format_time).unwrap_or_default()))
         };
+        let arms = cells.iter().any(|cell| cell.arm != cells[0].arm);
+        let arm = |line: &Line| Text::plain(if arms { &line.cell.arm } else { "" });
         let measurement = lines.first().map_or("", |line| line.cell.measurement.as_str());
         let columns = [
             Column::new(head(measurement), Side::Left, each(&|line| Text::plain(line.title()).shortened(34))),
             Column::new(head("load"), Side::Left, each(&|line| Text::plain(line.load()))),
-            Column::new(head("arm"), Side::Left, each(&|line| Text::plain(&line.cell.arm))),
+            Column::new(head("arm"), Side::Left, each(&arm)),
             Column::new(head("runs"), Side::Right, each(&|line| Text::plain(line.runs().to_string()))),
             Column::new(head("p50"), Side::Right, figure(|row| row.p50)),
             Column::new(head("p99"), Side::Right, figure(|row| row.p99)),

@@ -30,8 +30,8 @@ pub struct RunArguments {
     /// Go through all points N times; --count and --duration are for all rounds together
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Load beside the measurement: cpu, cache, memory, fork, hackbench, disk, network, timer, pi-storm, or a
-    /// shell command
+    /// Load beside the measurement: cpu, cache, memory, fork, hackbench, disk, network, timer, pi-storm, a
+    /// stressor of stress-ng, or a shell command
     #[arg(long, value_name = "NAME|CMD", value_parser = load)]
     pub load: Option<Load>,
     /// Seed of permutations and random data
@@ -214,17 +214,36 @@ pub fn some_time(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A load of latscope, or else a command of the shell.
+/// What a stressor of stress-ng is asked for by, whatever else has its name.
+const STRESS_NG: &str = "stress-ng:";
+
+/// A load of latscope, else a command of the shell, else a stressor of stress-ng.
 ///
 /// # Errors
-/// The shell does not know its first word.
+/// The shell does not know its first word, and stress-ng not the only one.
 pub fn load(text: &str) -> Result<Load, String> {
     if let Some(load) = Load::built_in(text) {
         return Ok(load);
     }
+    if let Some(name) = text.strip_prefix(STRESS_NG) {
+        let known = load::stressors().ok_or("stress-ng is not installed")?;
+        let near = did_you_mean(name, known.iter().map(String::as_str));
+        let found = known.iter().any(|stressor| stressor == name);
+        return found
+            .then(|| Load::Command(load::stressor(name)))
+            .ok_or_else(|| format!("stress-ng has no such stressor{near}"));
+    }
     if load::is_command(text) {
         return Ok(Load::Command(text.to_owned()));
     }
+    let stressors = load::stressors();
+    if stressors.iter().flatten().any(|stressor| stressor == text) {
+        return Ok(Load::Command(load::stressor(text)));
+    }
     let near = did_you_mean(text, Load::BUILT_IN.iter().map(|(name, ..)| *name));
-    Err(format!("neither a load of latscope nor a command of the shell{near}"))
+    let stressor = match stressors {
+        Some(_) => ", nor a stressor of stress-ng",
+        None => " (stress-ng, whose stressors are loads, too, is not installed)",
+    };
+    Err(format!("neither a load of latscope nor a command of the shell{stressor}{near}"))
 }

@@ -57,7 +57,8 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     let mut ready = ready(&request.plan)?;
     let directory = directory(request);
     if to.dry_run {
-        show::dry_run(&request.plan, &directory, &ready.order, ready.remaining.of(&ready.order))?;
+        let time = ready.remaining.of(&ready.order);
+        show::dry_run(&request.plan, &ready.skipped, &directory, &ready.order, time)?;
         return Ok(Exit::Done);
     }
     make(&directory)?;
@@ -72,7 +73,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         ready.remaining.of(&ready.order).map(|time| format!(", {}", about(time))).unwrap_or_default()
     ));
     for one in &ready.skipped {
-        progress.say(&format!("skipped: {} {}: {}", one.kind, one.name, one.why));
+        progress.say(&format!("skipped: {}", one.words()));
     }
     let mut trial = Trial {
         plan: &request.plan,
@@ -118,7 +119,7 @@ fn ready(plan: &PlanFile) -> Result<Ready> {
 }
 
 fn first_reason(skipped: &[Skipped]) -> String {
-    skipped.first().map(|one| format!("{} {}: {}", one.kind, one.name, one.why)).unwrap_or_default()
+    skipped.first().map(Skipped::words).unwrap_or_default()
 }
 
 /// Leaves out arms for these reasons. All others are compared with the first.

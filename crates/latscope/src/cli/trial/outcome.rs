@@ -50,6 +50,13 @@ pub struct Skipped {
     pub why: String,
 }
 
+impl Skipped {
+    /// `arm with: this machine has no …`.
+    pub fn words(&self) -> String {
+        format!("{} {}: {}", self.kind, self.name, self.why)
+    }
+}
+
 /// A run that was made.
 #[derive(Debug, Clone, Serialize)]
 pub struct Done {

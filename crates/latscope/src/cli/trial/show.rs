@@ -1,7 +1,7 @@
 //! What is shown and written of a plan and of what came of it.
 
 use super::super::output::{check_distinct, is_stdout, width, write};
-use super::outcome::{Compared, Outcome};
+use super::outcome::{Compared, Outcome, Skipped};
 use super::plan_file::{PlanFile, Planned};
 use super::progress::about;
 use super::shared::SharedArguments;
@@ -43,13 +43,20 @@ pub fn check_files(to: &SharedArguments) -> Result<()> {
 ///
 /// # Errors
 /// Stdout is closed.
-pub fn dry_run(plan: &PlanFile, directory: &Path, order: &[Planned], time: Option<Duration>) -> Result<()> {
+pub fn dry_run(
+    plan: &PlanFile,
+    skipped: &[Skipped],
+    directory: &Path,
+    order: &[Planned],
+    time: Option<Duration>,
+) -> Result<()> {
     let time = time.map(|time| format!(", {}", about(time))).unwrap_or_default();
     let mut out = format!("{}{time}, into {}/\n", counted(order.len() as u64, "run"), directory.display());
     out += &arms(plan, &Options { width: 1000, ..Options::default() });
     if let Some(restore) = plan.restore() {
         out += &format!("at the end: {restore}\n");
     }
+    skipped.iter().for_each(|one| out += &format!("skipped: {}\n", one.words()));
     for (at, run) in order.iter().enumerate() {
         let arm = &plan.arms[run.cell.arm];
         let prefix = if arm.prefix.0.is_empty() { String::new() } else { format!("{} ", arm.prefix) };
@@ -87,7 +94,8 @@ pub fn show(outcome: &Outcome, view: View, to: &SharedArguments) -> Result<()> {
 fn text(outcome: &Outcome, view: View, all: bool) -> String {
     let options = Options { width: width(), color: true, ..Options::default() };
     let plan = &outcome.plan;
-    let mut out = arms(plan, &options);
+    let title = if plan.title.is_empty() { String::new() } else { format!("{}\n", plan.title) };
+    let mut out = title + &arms(plan, &options);
     if let Some(signal) = &outcome.interrupted {
         out += &format!("!  interrupted by {signal}: these are the runs until then\n");
     }
