@@ -28,6 +28,7 @@ use pair::{Pair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
 use serde::Serialize;
 use std::collections::BTreeMap;
+pub(crate) use verdict::{SUPERIOR, reach};
 use verdict::{adjust, advice, verdict};
 
 /// Name of the form in which comparisons are written.

@@ -6,6 +6,7 @@ pub mod binomial;
 pub mod compare;
 pub mod extremes;
 pub mod findings;
+pub mod gate;
 pub mod levels;
 pub mod repeatability;
 pub mod runs;

@@ -37,6 +37,7 @@ pub mod selftest;
 pub mod sync;
 pub mod syscall;
 pub mod thread;
+mod values;
 pub mod wake;
 
 pub use latscope_bench::probe::{
@@ -45,6 +46,7 @@ pub use latscope_bench::probe::{
 pub use latscope_bench::settings::{Settings, Word};
 pub use latscope_bench::{settings, words};
 use latscope_core::plan::{Point, Step};
+pub use values::VALUES;
 
 /// All families, in the order in which a survey measures them.
 pub static FAMILIES: &[Family] = &[

@@ -34,6 +34,9 @@ pub struct Contrast {
     /// Share of the interval's variance that lies between the rounds of a run, 0 to 1; `None` where that is
     /// not known.
     pub within_runs: Option<f64>,
+    /// The logarithms of the figures of the runs of A and of B: for tests against other ratios than 1.
+    #[serde(skip)]
+    pub(crate) logs: [Vec<f64>; 2],
 }
 
 /// Ends of an interval of a ratio.
@@ -82,6 +85,7 @@ pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhi
         p_adjusted: None,
         superiority: several.then(|| superiority(&a.runs, &b.runs)),
         within_runs: several.then(|| within_runs(&a, &b)),
+        logs: [a.runs, b.runs],
     })
 }
 

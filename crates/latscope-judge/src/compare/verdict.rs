@@ -22,7 +22,7 @@ pub enum Verdict {
 }
 
 /// The probability of superiority from which a difference is one of nearly all runs.
-const SUPERIOR: f64 = 0.85;
+pub(crate) const SUPERIOR: f64 = 0.85;
 
 /// Adjusts the p values of a family of contrasts for their number; returns how many have one.
 pub(crate) fn adjust(family: &mut [&mut Contrast]) -> usize {
@@ -98,19 +98,25 @@ pub(crate) fn advice(
     if !matches!(verdict, Verdict::CannotTell | Verdict::Differs) {
         return None;
     }
+    let (shift, margin) = (contrast.ratio.ln().abs(), margin.ln_1p());
+    reach(contrast, (shift - margin).abs(), shift > margin, compared)
+}
+
+/// What would show on which side of a limit a figure lies that is so far from it on the log scale: enough runs for
+/// the test, if it is to be `tested`, and an interval that ends before the limit. `None` where nothing within reach
+/// would.
+pub(crate) fn reach(contrast: &Contrast, distance: f64, tested: bool, compared: usize) -> Option<WouldTell> {
     let needed = runs_needed(compared);
     let runs = contrast.runs[0].min(contrast.runs[1]);
     let Some(interval) = contrast.interval.filter(|_| runs > 1) else { return Some(WouldTell::Runs(needed)) };
-    let (shift, margin) = (contrast.ratio.ln().abs(), margin.ln_1p());
-    let differs = shift > margin;
     // By how much wider the interval is than it may be; its width goes with the root of what is measured.
-    let wider = (interval.half_width() / (shift - margin).abs().max(1e-9)).powi(2).max(1.0);
+    let wider = (interval.half_width() / distance.max(1e-9)).powi(2).max(1.0);
     let more =
         |now: usize| Some((now as f64 * wider).ceil()).filter(|more| *more <= MOST).map(|more| more as usize);
-    if contrast.within_runs.is_some_and(|share| share > 0.5) && (!differs || runs >= needed) && wider > 1.0 {
+    if contrast.within_runs.is_some_and(|share| share > 0.5) && (!tested || runs >= needed) && wider > 1.0 {
         return more(contrast.rounds[0].min(contrast.rounds[1])).map(WouldTell::Rounds);
     }
-    let least = if differs { needed.max(runs + 1) } else { runs + 1 };
+    let least = if tested { needed.max(runs + 1) } else { runs + 1 };
     more(runs).map(|runs| WouldTell::Runs(least.max(runs)))
 }
 
@@ -133,6 +139,7 @@ mod tests {
             p_adjusted: several.then(|| (smallest_p(runs, runs) * 500.0).min(1.0)),
             superiority: several.then_some(f64::from(u8::from(ratio > 1.0))),
             within_runs: several.then_some(0.1),
+            logs: Default::default(),
         }
     }
 

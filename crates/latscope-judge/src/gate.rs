@@ -1,0 +1,309 @@
+//! Does a result hold its budget? Each limit of it is judged for each point that it is about, in each run; what is
+//! relative to a baseline over all runs together.
+//!
+//! A limit of one result is judged exactly as the criterion of the command that measured it.
+
+mod budget;
+mod learn;
+mod names;
+mod ratio;
+pub mod sequential;
+#[cfg(test)]
+mod tests;
+
+pub use budget::{Allowed, Bound, Budget, BudgetError, Entry, Limit, Table};
+pub use learn::{Basis, Learnt, LearntLimit, LearntPoint, Spread, learn};
+pub use names::{Kind, Names};
+
+use crate::compare::environment::{Difference, differences, remarks};
+use crate::compare::{Range, WouldTell};
+use crate::runs::{Run, point_id};
+use crate::verdict::{self, Criterion, Metric};
+use latscope_core::plan::Params;
+use latscope_core::report::{Better, Measurement, Status};
+use latscope_core::units::{counted, format_percent, format_time, format_value};
+use ratio::Baseline;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Name of the form in which gates are written.
+pub const SCHEMA: &str = "latscope-gate/1";
+
+/// A budget judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gate {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The worst of the checks.
+    pub status: Status,
+    /// How many checks came out how.
+    pub counts: Counts,
+    /// The runs that were judged.
+    pub runs: Vec<RunName>,
+    /// The runs of the baseline.
+    pub baseline: Vec<RunName>,
+    /// In what the baseline (A) and the runs (B) differ beside the figures.
+    pub differences: Vec<Difference>,
+    /// What weakens the comparison with the baseline, and what was skipped.
+    pub remarks: Vec<String>,
+    /// Every limit of every point, in the order of the budget.
+    pub checks: Vec<Check>,
+}
+
+/// How many checks came out how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)] // the names say it
+pub struct Counts {
+    pub pass: usize,
+    pub exceeded: usize,
+    pub inconclusive: usize,
+}
+
+/// Which run it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunName {
+    /// Its file.
+    pub file: String,
+    /// Its random name; empty for older results.
+    pub run_id: String,
+    /// When it began, RFC 3339.
+    pub started: String,
+    /// The name of the machine.
+    pub machine: String,
+}
+
+/// A limit of a point, judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// Stable name: the point and the figure; unique within a run.
+    pub id: String,
+    /// The place of the limit in the budget, from 1.
+    pub limit: usize,
+    /// The run, by its place in [`Gate::runs`]; `None` for all of them against the baseline.
+    pub run: Option<usize>,
+    /// The probe, or the family where no point was found.
+    pub probe: String,
+    /// The parameters of the point; none where no point was found.
+    pub params: Params,
+    /// What a reader calls the point.
+    pub title: String,
+    /// The figure: `max`, `p99_9`, `missed`, `meet`.
+    pub metric: String,
+    /// Whether the limit is the least that the figure is to be, not the most.
+    pub at_least: bool,
+    /// Whether limit and value are ratios to the baseline.
+    pub relative: bool,
+    /// The limit: ns, a number in `unit`, or a ratio.
+    pub allowed: f64,
+    /// The figure, as the limit; `None` where it is not known.
+    pub value: Option<f64>,
+    /// Where the ratio lies with 95 % confidence.
+    pub interval: Option<Range>,
+    /// The unit of limit and value; `ratio` for a relative one.
+    pub unit: String,
+    /// What became of it.
+    pub status: Status,
+    /// Why, in words: how sure that is.
+    pub text: String,
+    /// What would decide; `None` where it is decided, or it is not known.
+    pub would_tell: Option<WouldTell>,
+}
+
+impl Check {
+    /// Whether one run decides: an event was above what no event may be above, or was missed.
+    pub fn is_final(&self) -> bool {
+        self.status == Status::Exceeded && ["max", "threshold", "missed"].contains(&self.metric.as_str())
+    }
+
+    /// The figure and its limit: `max ≤ 50.0 µs`.
+    pub fn wanted(&self) -> String {
+        let allowed =
+            if self.relative { Allowed::Ratio(self.allowed) } else { Allowed::Value(self.allowed, None) };
+        let format = |limit| format_value(limit, &self.unit);
+        format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
+    }
+
+    /// The figure as it was seen: `3.41 ms`, of a relative limit `+7.3 %`; a dash where it is not known.
+    pub fn seen(&self) -> String {
+        match self.value {
+            None => "–".to_owned(),
+            Some(ratio) if self.relative && ratio < 1.0 => {
+                format!("-{}", format_percent((1.0 - ratio) * 100.0))
+            }
+            Some(ratio) if self.relative => format!("+{}", format_percent((ratio - 1.0) * 100.0)),
+            Some(value) => format_value(value, &self.unit),
+        }
+    }
+}
+
+/// Judges runs by a budget. What it says of a baseline is [inconclusive](Status::Inconclusive) without one.
+pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]) -> Gate {
+    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
+    let [of_baseline, of_runs] = &sides;
+    let compared = Baseline::of(budget, of_baseline, of_runs);
+    let mut checks = Vec::new();
+    for limit in &budget.limits {
+        for bound in &limit.bounds {
+            match bound.allowed {
+                Allowed::Value(..) => {
+                    let each = of_runs.iter().enumerate();
+                    checks.extend(each.flat_map(|(at, run)| absolute(limit, bound, at, run)));
+                }
+                Allowed::Ratio(ratio) => checks.extend(compared.checks(limit, bound, ratio)),
+            }
+        }
+    }
+    ratio::settle(&mut checks);
+    let mut checks: Vec<Check> = checks.into_iter().map(|pending| pending.check).collect();
+    name_apart(&mut checks);
+    let weighs = !baseline.is_empty();
+    Gate {
+        schema: SCHEMA,
+        status: checks.iter().map(|check| check.status).max().unwrap_or(Status::Inconclusive),
+        counts: counts(&checks),
+        runs: names(runs),
+        baseline: names(baseline),
+        differences: if weighs { differences(of_baseline, of_runs) } else { Vec::new() },
+        remarks: if weighs { remarks(of_baseline, of_runs) } else { Vec::new() },
+        checks,
+    }
+}
+
+fn names(runs: &[(String, Run)]) -> Vec<RunName> {
+    let name = |(file, run): &(String, Run)| RunName {
+        file: file.clone(),
+        run_id: run.report.run_id.clone(),
+        started: run.report.started.clone(),
+        machine: run.report.machine.name.clone(),
+    };
+    runs.iter().map(name).collect()
+}
+
+fn counts(checks: &[Check]) -> Counts {
+    let of = |status| checks.iter().filter(|check| check.status == status).count();
+    Counts { pass: of(Status::Pass), exceeded: of(Status::Exceeded), inconclusive: of(Status::Inconclusive) }
+}
+
+/// Two limits on one figure of a point are two checks: the second one is `…#2`.
+fn name_apart(checks: &mut [Check]) {
+    let mut seen: BTreeMap<(String, Option<usize>), usize> = BTreeMap::new();
+    for check in checks {
+        let times = seen.entry((check.id.clone(), check.run)).or_insert(0);
+        *times += 1;
+        if *times > 1 {
+            check.id += &format!("#{times}");
+        }
+    }
+}
+
+/// The checks of a limit on one figure in one run.
+fn absolute(limit: &Limit, bound: &Bound, at: usize, run: &Run) -> Vec<ratio::Pending> {
+    let points = run.report.measurements.iter().filter(|m| limit.is_about(m));
+    let checks: Vec<Check> = points.map(|m| of_point(limit, bound, at, run, m)).collect();
+    let checks = if checks.is_empty() { vec![unmatched(limit, bound, Some(at), &[run])] } else { checks };
+    checks.into_iter().map(ratio::Pending::decided).collect()
+}
+
+fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement) -> Check {
+    let Allowed::Value(allowed, written) = bound.allowed else { unreachable!("a ratio is judged elsewhere") };
+    let criterion = Criterion { metric: bound.metric.clone(), limit: allowed };
+    let mut judged = verdict::judge(m, &[criterion]).checks.remove(0);
+    let (unit, at_least) = unit(&bound.metric, m);
+    if let Some(written) = written.filter(|written| *written != unit && judged.value.is_some()) {
+        judged.status = Status::Inconclusive;
+        judged.text = format!("the limit is in {written}, and the figure in {}", words(&unit));
+    }
+    if judged.status == Status::Pass && verdict::is_cut_short(&run.report) {
+        judged.status = Status::Inconclusive;
+        judged.text = format!("the run ended before it was done; so far, {}", judged.text);
+    }
+    Check {
+        at_least,
+        value: judged.value,
+        unit,
+        status: judged.status,
+        text: judged.text,
+        ..blank(limit, bound, Some(at), Some(m))
+    }
+}
+
+fn words(unit: &str) -> &str {
+    match unit {
+        "count" | "" => "plain numbers",
+        other => other,
+    }
+}
+
+/// The unit of a figure, and whether its limit is the least that it is to be.
+fn unit(metric: &Metric, m: &Measurement) -> (String, bool) {
+    match metric {
+        Metric::Missed => ("count".to_owned(), false),
+        Metric::Share(_) => ("%".to_owned(), true),
+        Metric::Value(name) => {
+            let value = m.values.get(name);
+            let more = value.is_some_and(|value| value.better == Better::More);
+            (value.map_or("", |value| &value.unit).to_owned(), more)
+        }
+        Metric::Max | Metric::Quantile(_) | Metric::Threshold => ("ns".to_owned(), false),
+    }
+}
+
+/// A check without a verdict yet: of a point, or of a limit without one.
+fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measurement>) -> Check {
+    let id = m.map_or_else(|| limit.name(), |m| point_id(&m.probe, &m.params));
+    let metric = bound.metric.name().to_owned();
+    let (allowed, relative) = match bound.allowed {
+        Allowed::Value(limit, _) => (limit, false),
+        Allowed::Ratio(ratio) => (ratio, true),
+    };
+    let unit = if bound.metric.is_duration() { "ns" } else { "" };
+    Check {
+        title: m.map(|m| m.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone()),
+        id: format!("{id} {metric}{}", if relative { " relative" } else { "" }),
+        limit: limit.number,
+        run,
+        probe: m.map_or(&limit.probe, |m| &m.probe).clone(),
+        params: m.map(|m| m.params.clone()).unwrap_or_default(),
+        metric,
+        at_least: matches!(bound.metric, Metric::Share(_)),
+        relative,
+        allowed,
+        value: None,
+        interval: None,
+        unit: if relative { "ratio" } else { unit }.to_owned(),
+        status: Status::Inconclusive,
+        text: String::new(),
+        would_tell: None,
+    }
+}
+
+/// Most values of a parameter that are named.
+const NAMED: usize = 8;
+
+/// The check of a limit that is about no point.
+fn unmatched(limit: &Limit, bound: &Bound, run: Option<usize>, runs: &[&Run]) -> Check {
+    let only = std::slice::from_ref(&limit.probe);
+    let all = runs.iter().flat_map(|run| &run.report.measurements);
+    let points: Vec<&Measurement> = all.filter(|m| crate::compare::is_wanted(&m.probe, only)).collect();
+    let text = if points.is_empty() {
+        format!("nothing of {} was measured", limit.probe)
+    } else {
+        let values = |name: &String| {
+            let values: BTreeSet<String> =
+                points.iter().filter_map(|m| m.params.get(name)).map(ToString::to_string).collect();
+            let named: Vec<String> = values.iter().take(NAMED).cloned().collect();
+            let more = if values.len() > NAMED { ", …" } else { "" };
+            let named = if named.is_empty() { "is not there".to_owned() } else { named.join(", ") };
+            format!("{name} is {named}{more}").replace("is is not", "is not")
+        };
+        let seen: Vec<String> = limit.params().map(values).collect();
+        let count = counted(points.len() as u64, "point");
+        format!("no point is {}: of {count} measured, {}", limit.name(), seen.join("; "))
+    };
+    Check { text, ..blank(limit, bound, run, None) }
+}
+
+/// A time in words, for the texts of relative limits.
+fn figure(value: f64, unit: &str) -> String {
+    if unit == "ns" { format_time(value) } else { format_value(value, unit) }
+}

@@ -1,0 +1,375 @@
+//! A budget: limits on what probes measure, as its file has them.
+
+use super::names::{Names, NoValue};
+use crate::compare::is_wanted;
+use crate::verdict::{Criterion, CriterionError, Metric, QUANTILES, Share};
+use latscope_core::plan::ParamValue;
+use latscope_core::report::Measurement;
+use latscope_core::units::parse_duration;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What can stand in the file, whatever its format.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Entry {
+    /// `true`.
+    Truth(bool),
+    /// A whole number from 0 up.
+    Whole(u64),
+    /// Any other number.
+    Number(f64),
+    /// A text.
+    Text(String),
+    /// A list.
+    List(Vec<Entry>),
+    /// A table.
+    Table(Table),
+}
+
+/// Entries by their names.
+pub type Table = BTreeMap<String, Entry>;
+
+/// Limits that are to hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    /// In the order of the file.
+    pub limits: Vec<Limit>,
+}
+
+/// Limits on the points of a probe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// Its place in the file, from 1.
+    pub number: usize,
+    /// A probe or a family.
+    pub probe: String,
+    /// What parameters of its points have to be.
+    matching: BTreeMap<String, Matching>,
+    /// What is limited of them.
+    pub bounds: Vec<Bound>,
+}
+
+/// What a parameter has to be.
+#[derive(Debug, Clone, PartialEq)]
+enum Matching {
+    /// Anything but the sum of all.
+    Each,
+    /// What is written so, or one of its other readings in results.
+    Value(String, Vec<String>),
+}
+
+/// A figure and its limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// The figure.
+    pub metric: Metric,
+    /// Its limit.
+    pub allowed: Allowed,
+}
+
+/// The limit of a figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Allowed {
+    /// As a [`Criterion`] has it, in the unit that was written, if one was.
+    Value(f64, Option<&'static str>),
+    /// Relative to the baseline: 1.05 for `+5%`.
+    Ratio(f64),
+}
+
+/// Why a file is no budget.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetError {
+    /// A name that nothing has.
+    #[error("{at}: there is no {what} {word:?}")]
+    Unknown {
+        /// The limit.
+        at: String,
+        /// What should have the name.
+        what: &'static str,
+        /// The name.
+        word: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// Anything else.
+    #[error("{at}: {why}")]
+    Invalid {
+        /// The limit.
+        at: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+}
+
+impl BudgetError {
+    /// The word that may be misspelt, and the words that there are.
+    pub fn misspelt(&self) -> Option<(&str, &[String])> {
+        match self {
+            BudgetError::Unknown { word, known, .. } => Some((word, known)),
+            BudgetError::Invalid { .. } => None,
+        }
+    }
+}
+
+impl Budget {
+    /// Reads what a file has.
+    ///
+    /// # Errors
+    /// A name or a limit that cannot be, or no limit.
+    pub fn read(file: &Table, names: &Names) -> Result<Budget, BudgetError> {
+        let top = || "the budget".to_owned();
+        let invalid = |why: &str| BudgetError::Invalid { at: top(), why: why.to_owned() };
+        if let Some(word) = file.keys().find(|key| *key != "limit") {
+            let known = vec!["limit".to_owned()];
+            return Err(BudgetError::Unknown { at: top(), what: "entry", word: word.clone(), known });
+        }
+        let limits = match file.get("limit") {
+            Some(Entry::List(limits)) if !limits.is_empty() => limits,
+            Some(Entry::Table(_)) => return Err(invalid("write [[limit]], with two brackets")),
+            _ => return Err(invalid("it has no [[limit]]")),
+        };
+        let limit = |(at, entry): (usize, &Entry)| match entry {
+            Entry::Table(table) => Reader { number: at + 1, table, names }.limit(),
+            _ => Err(invalid("each limit is a table: write [[limit]]")),
+        };
+        Ok(Budget { limits: limits.iter().enumerate().map(limit).collect::<Result<_, _>>()? })
+    }
+
+    /// The same limit for all that is measured: the median relative to the baseline.
+    pub fn medians(probes: impl IntoIterator<Item = String>, ratio: f64) -> Budget {
+        let median = Bound { metric: Metric::Quantile(QUANTILES[0]), allowed: Allowed::Ratio(ratio) };
+        let limit = |(at, probe)| Limit {
+            number: at + 1,
+            probe,
+            matching: BTreeMap::new(),
+            bounds: vec![median.clone()],
+        };
+        Budget { limits: probes.into_iter().enumerate().map(limit).collect() }
+    }
+
+    /// The first limit that is relative to a baseline.
+    pub fn relative(&self) -> Option<&Limit> {
+        let is_ratio = |bound: &Bound| matches!(bound.allowed, Allowed::Ratio(_));
+        self.limits.iter().find(|limit| limit.bounds.iter().any(is_ratio))
+    }
+}
+
+impl Limit {
+    /// Whether a measurement is one of those that are limited.
+    pub fn is_about(&self, m: &Measurement) -> bool {
+        let holds = |(name, wanted): (&String, &Matching)| {
+            let value = m.params.get(name).map(ParamValue::to_string);
+            value.is_some_and(|value| match wanted {
+                Matching::Each => value != "all",
+                Matching::Value(_, readings) => readings.contains(&value),
+            })
+        };
+        is_wanted(&m.probe, std::slice::from_ref(&self.probe)) && self.matching.iter().all(holds)
+    }
+
+    /// What it is about: `wake.timer[cpu=all]`.
+    pub fn name(&self) -> String {
+        let written = |(name, wanted): (&String, &Matching)| match wanted {
+            Matching::Each => format!("{name}=each"),
+            Matching::Value(text, _) => format!("{name}={text}"),
+        };
+        let params: Vec<String> = self.matching.iter().map(written).collect();
+        if params.is_empty() { self.probe.clone() } else { format!("{}[{}]", self.probe, params.join(",")) }
+    }
+
+    /// Parameters that it names.
+    pub(super) fn params(&self) -> impl Iterator<Item = &String> {
+        self.matching.keys()
+    }
+}
+
+/// One limit while it is read.
+struct Reader<'a> {
+    number: usize,
+    table: &'a Table,
+    names: &'a Names,
+}
+
+impl Reader<'_> {
+    fn at(&self) -> String {
+        match self.table.get("probe") {
+            Some(Entry::Text(probe)) => format!("limit {} ({probe})", self.number),
+            _ => format!("limit {}", self.number),
+        }
+    }
+
+    fn invalid(&self, why: impl Into<String>) -> BudgetError {
+        BudgetError::Invalid { at: self.at(), why: why.into() }
+    }
+
+    fn unknown(&self, what: &'static str, word: &str, known: Vec<String>) -> BudgetError {
+        BudgetError::Unknown { at: self.at(), what, word: word.to_owned(), known }
+    }
+
+    fn limit(&self) -> Result<Limit, BudgetError> {
+        let probe = match self.table.get("probe") {
+            Some(Entry::Text(probe)) => probe.clone(),
+            _ => return Err(self.invalid("it needs a probe: probe = \"wake.timer\"")),
+        };
+        let checked = self.names.check_probe(&probe);
+        checked.map_err(|known| self.unknown("probe or family", &probe, known))?;
+        let matching = match self.table.get("where") {
+            None => BTreeMap::new(),
+            Some(Entry::Table(params)) => {
+                let each = params.iter().map(|(name, value)| self.matching(&probe, name, value));
+                each.collect::<Result<_, _>>()?
+            }
+            Some(_) => return Err(self.invalid("where takes parameters: where = { cpu = \"all\" }")),
+        };
+        let mut bounds = Vec::new();
+        for (name, entry) in
+            self.table.iter().filter(|(name, _)| !["probe", "where"].contains(&name.as_str()))
+        {
+            bounds.extend(self.bounds(name, entry)?);
+        }
+        if bounds.is_empty() {
+            return Err(self.invalid("it limits nothing: name a figure, such as max = \"50us\""));
+        }
+        Ok(Limit { number: self.number, probe, matching, bounds })
+    }
+
+    fn matching(&self, probe: &str, name: &str, value: &Entry) -> Result<(String, Matching), BudgetError> {
+        let kinds = self.names.kinds(probe, name);
+        let kinds = kinds.map_err(|known| self.unknown("parameter", name, known))?;
+        let text = match value {
+            Entry::Whole(number) => {
+                let text = number.to_string();
+                return Ok((name.to_owned(), Matching::Value(text.clone(), vec![text])));
+            }
+            Entry::Text(text) if text == "each" => return Ok((name.to_owned(), Matching::Each)),
+            Entry::Text(text) => text,
+            _ => return Err(self.invalid(format!("{name} takes a number or a text"))),
+        };
+        let (mut readings, mut refused) = (vec![], None);
+        if text == "all" {
+            readings.push(text.clone());
+        }
+        for kind in kinds {
+            match kind.readings(text) {
+                Ok(more) => readings.extend(more),
+                Err(why) => refused = Some(why),
+            }
+        }
+        match refused.filter(|_| readings.is_empty()) {
+            Some(NoValue::Word(known)) => Err(self.unknown("such value of a parameter:", text, known)),
+            Some(NoValue::Quantity(why)) => Err(self.invalid(format!("{name}: {why}"))),
+            None => Ok((name.to_owned(), Matching::Value(text.clone(), readings))),
+        }
+    }
+
+    /// The limits that an entry stands for: `inherits` is one for each word.
+    fn bounds(&self, name: &str, entry: &Entry) -> Result<Vec<Bound>, BudgetError> {
+        if name != "inherits" {
+            return Ok(vec![self.bound(name, entry)?]);
+        }
+        let words: Vec<String> = match entry {
+            Entry::Text(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
+            Entry::List(all) => {
+                let word = |entry: &Entry| match entry {
+                    Entry::Text(text) => text.clone(),
+                    _ => String::new(),
+                };
+                all.iter().map(word).collect()
+            }
+            _ => vec![String::new()],
+        };
+        let bound = |word: &String| {
+            let share = match word.as_str() {
+                "fifo" => Share::InheritsFifo,
+                "nice" => Share::InheritsNice,
+                _ => return Err(self.invalid("inherits is \"fifo\", \"nice\" or \"fifo,nice\"")),
+            };
+            Ok(Bound { metric: Metric::Share(share), allowed: Allowed::Value(100.0, Some("%")) })
+        };
+        words.iter().map(bound).collect()
+    }
+
+    fn bound(&self, name: &str, entry: &Entry) -> Result<Bound, BudgetError> {
+        let metric = Metric::named(name).map_err(|_| self.unknown("figure", name, figures(self.names)))?;
+        if let Metric::Value(value) = &metric {
+            self.names.check_value(value).map_err(|_| self.unknown("figure", name, figures(self.names)))?;
+        }
+        let allowed = match entry {
+            Entry::Text(text) => match ratio(text) {
+                Some(ratio) => self.ratio(&metric, ratio)?,
+                None => self.value(&metric, text)?,
+            },
+            Entry::Whole(number) => self.value(&metric, &number.to_string())?,
+            Entry::Number(number) => self.value(&metric, &number.to_string())?,
+            _ => return Err(self.invalid(format!("{name} takes a limit, such as \"50us\", 0 or \"+5%\""))),
+        };
+        Ok(Bound { metric, allowed })
+    }
+
+    fn ratio(&self, metric: &Metric, ratio: f64) -> Result<Allowed, BudgetError> {
+        let name = metric.name();
+        let why = match metric {
+            Metric::Max | Metric::Threshold => "two maxima are never compared: each is one event",
+            Metric::Missed => "counts of what is rare have no ratio: write missed = 0",
+            Metric::Quantile(quantile) if !["p50", "p99", "p99_9"].contains(&quantile.name) => {
+                "of quantiles p50, p99 and p99_9 are compared"
+            }
+            Metric::Share(Share::InheritsFifo | Share::InheritsNice) => "write inherits = \"fifo\"",
+            _ if !(ratio > 0.0 && ratio.is_finite()) => "nothing is less than nothing: above -100% it is",
+            _ => return Ok(Allowed::Ratio(ratio)),
+        };
+        Err(self.invalid(format!("{name} cannot be relative to a baseline: {why}")))
+    }
+
+    fn value(&self, metric: &Metric, text: &str) -> Result<Allowed, BudgetError> {
+        let name = metric.name();
+        // Fractions of ns, which operations of the processor take, are no duration elsewhere.
+        let ns = text.strip_suffix("ns").and_then(|number| number.trim_end().parse::<f64>().ok());
+        if let Some(ns) = ns.filter(|ns| metric.is_duration() && *ns > 0.0 && ns.is_finite()) {
+            return Ok(Allowed::Value(ns, Some("ns")));
+        }
+        let named = matches!(metric, Metric::Value(_));
+        if named
+            && text.parse::<f64>().is_err()
+            && let Ok(time) = parse_duration(text)
+        {
+            return Ok(Allowed::Value(time.as_nanos() as f64, Some("ns")));
+        }
+        let percent = text.strip_suffix('%').filter(|_| named || matches!(metric, Metric::Share(_)));
+        let unit = if metric.is_duration() { Some("ns") } else { percent.map(|_| "%") };
+        let criterion = Criterion::parse(name, percent.unwrap_or(text).trim_end());
+        let wrong = |error: CriterionError| self.invalid(error.to_string());
+        let limit = criterion.map_err(wrong)?.limit;
+        if matches!(metric, Metric::Share(_)) && limit > 100.0 {
+            return Err(self.invalid(format!("{name} is a percentage from 0 to 100")));
+        }
+        Ok(Allowed::Value(limit, unit))
+    }
+}
+
+/// The factor of `+5%`, `-3%`; `None` for what has no sign or is no percentage.
+fn ratio(text: &str) -> Option<f64> {
+    let percent = text.strip_suffix('%')?.trim_end();
+    let signed = percent.starts_with(['+', '-']);
+    percent.parse().ok().filter(|_| signed).map(|percent: f64| 1.0 + percent / 100.0)
+}
+
+/// Every name that a limit can have.
+fn figures(names: &Names) -> Vec<String> {
+    let fixed = ["max", "missed", "threshold", "inherits", "probe", "where"].into_iter();
+    let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));
+    let fixed = fixed.chain(Share::ALL.iter().map(|(name, _)| *name)).map(str::to_owned);
+    fixed.chain(names.check_value("").err().unwrap_or_default()).collect()
+}
+
+/// A limit as it is read: `≤ 50.0 µs`, `≥ 99 %`, `≤ +5 %`.
+pub(super) fn written(allowed: Allowed, at_least: bool, format: impl Fn(f64) -> String) -> String {
+    let mut text = if at_least { "≥ ".to_owned() } else { "≤ ".to_owned() };
+    let _ = match allowed {
+        Allowed::Value(limit, _) => write!(text, "{}", format(limit)),
+        Allowed::Ratio(ratio) => write!(text, "{:+} %", ((ratio - 1.0) * 1e4).round() / 1e2),
+    };
+    text
+}

@@ -1,0 +1,267 @@
+//! A budget from results: limits that they hold, with a margin from how far their figures scatter.
+
+use crate::runs::{Run, point_id};
+use crate::verdict::{QUANTILES, is_cut_short, passes_from, subjects};
+use latscope_core::plan::Params;
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Sampling};
+use latscope_core::rounds::{self, BETWEEN_RUNS, Round};
+use latscope_core::statistics::{NORMAL_95, student_95};
+use std::collections::BTreeSet;
+
+/// Limits, and what they rest on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Learnt {
+    /// What all of them rest on.
+    pub basis: Basis,
+    /// The points that have limits.
+    pub points: Vec<LearntPoint>,
+    /// Points without: what a reader calls them, and why.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// The runs that limits rest on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basis {
+    /// Number of runs.
+    pub runs: usize,
+    /// Fewest and most rounds of a run.
+    pub rounds: [u32; 2],
+    /// When the first and the last began, RFC 3339.
+    pub started: [String; 2],
+    /// The machines with their kernels, each once.
+    pub machines: Vec<String>,
+}
+
+/// A point with its limits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearntPoint {
+    /// Its probe.
+    pub probe: String,
+    /// Its parameters.
+    pub params: Params,
+    /// What a reader calls it.
+    pub title: String,
+    /// Samples of all runs.
+    pub samples: u64,
+    /// The limits.
+    pub limits: Vec<LearntLimit>,
+    /// Figures that scatter too much for a limit, with the smallest and the largest of them, ns.
+    pub scattered: Vec<(&'static str, [f64; 2])>,
+}
+
+/// A limit, and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LearntLimit {
+    /// The figure: `max`, `p50`, `p99`, `p99_9`, `missed`.
+    pub metric: &'static str,
+    /// The limit, ns; of `missed` a number.
+    pub limit: f64,
+    /// The smallest and the largest limit that single runs hold, or the only one.
+    pub seen: [f64; 2],
+    /// The limit by the largest of them.
+    pub margin: f64,
+    /// Of what the margin comes.
+    pub spread: Spread,
+}
+
+/// Of what a margin comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// The figures of so many runs.
+    Runs(usize),
+    /// The figures of so many rounds of the only run.
+    Rounds(usize),
+    /// Nothing: one run, of one round.
+    Assumed,
+    /// It is a count that has none.
+    Exact,
+}
+
+/// A limit that is further from what was seen says nothing.
+const MOST: f64 = 10.0;
+
+/// The smallest margin, and that of a figure of which the spread is not known: of quantiles, and of maxima, which are
+/// single events.
+const LEAST: [f64; 2] = [1.1, 1.5];
+const ASSUMED: [f64; 2] = [1.5, 3.0];
+
+/// Learns limits for the points whose figures can be trusted in every run.
+pub fn learn(runs: &[&Run]) -> Learnt {
+    let mut learnt = Learnt { basis: basis(runs), points: Vec::new(), left_out: Vec::new() };
+    let mut seen = BTreeSet::new();
+    for run in runs {
+        for at in subjects(&run.report) {
+            let m = &run.report.measurements[at];
+            if !seen.insert((&m.probe, &m.params)) {
+                continue;
+            }
+            match of_point(m, runs) {
+                Ok(point) => learnt.points.push(point),
+                Err(why) => learnt.left_out.push((title(m), why)),
+            }
+        }
+    }
+    learnt
+}
+
+fn basis(runs: &[&Run]) -> Basis {
+    let rounds = || runs.iter().map(|run| run.report.plan.rounds);
+    let started = || runs.iter().map(|run| run.report.started.clone());
+    let machine = |run: &&Run| format!("{}, Linux {}", run.report.machine.name, run.report.machine.kernel);
+    let machines: BTreeSet<String> = runs.iter().map(machine).collect();
+    Basis {
+        runs: runs.len(),
+        rounds: [rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)],
+        started: [started().min().unwrap_or_default(), started().max().unwrap_or_default()],
+        machines: machines.into_iter().collect(),
+    }
+}
+
+fn title(m: &Measurement) -> String {
+    if m.title.is_empty() { point_id(&m.probe, &m.params) } else { m.title.clone() }
+}
+
+fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
+    let mut all = Vec::new();
+    for run in runs {
+        let same = |other: &&Measurement| other.probe == m.probe && other.params == m.params;
+        let of_run = run.report.measurements.iter().find(same).ok_or("not measured in every run")?;
+        all.push(trusted(of_run, run)?);
+        // A limit is for all points that have these parameters, others or not.
+        let has_more = |other: &Measurement| {
+            other.params.len() > m.params.len()
+                && m.params.iter().all(|(name, value)| other.params.get(name) == Some(value))
+        };
+        if run.report.measurements.iter().any(|other| other.probe == m.probe && has_more(other)) {
+            return Err("its parameters are among those of another point".to_owned());
+        }
+    }
+    let (scattered, limits): (Vec<LearntLimit>, _) =
+        limits(&all).into_iter().partition(|limit| limit.margin > MOST);
+    if limits.is_empty() {
+        let why =
+            if scattered.is_empty() { "too few samples for a limit" } else { "the figures scatter too much" };
+        return Err(why.to_owned());
+    }
+    Ok(LearntPoint {
+        probe: m.probe.clone(),
+        params: m.params.clone(),
+        title: title(m),
+        samples: all.iter().fold(0, |sum, m| sum.saturating_add(m.summary.count)),
+        limits,
+        scattered: scattered.into_iter().map(|limit| (limit.metric, limit.seen)).collect(),
+    })
+}
+
+fn trusted<'a>(m: &'a Measurement, run: &Run) -> Result<&'a Measurement, String> {
+    let why = match m.quality.level {
+        _ if m.incomplete || is_cut_short(&run.report) => "a run ended early",
+        Level::Unsupported => "unsupported",
+        Level::Degraded => "degraded",
+        Level::Unstable => "unstable",
+        Level::Ok if m.summary.count == 0 => "nothing was measured",
+        Level::Ok => return Ok(m),
+    };
+    Err(why.to_owned())
+}
+
+type OfRound = fn(&Round) -> Option<f64>;
+
+/// The limits that the runs of a point hold.
+fn limits(all: &[&Measurement]) -> Vec<LearntLimit> {
+    let wakes = all[0].probe.starts_with("wake.") && all[0].sampling == Sampling::Event;
+    let mut limits = Vec::new();
+    let of_rounds: [(&str, OfRound); 3] =
+        [("p50", |round| round.p50), ("p99", |round| round.p99), ("p99_9", |round| round.p99_9)];
+    for (name, of_round) in of_rounds {
+        let quantile = QUANTILES.into_iter().find(|quantile| quantile.name == name);
+        let figures: Option<Vec<f64>> = all.iter().map(|m| passes_from(m, quantile?)).collect();
+        limits.extend(figures.and_then(|figures| limit(name, &figures, all, of_round)));
+    }
+    if wakes {
+        let maxima: Option<Vec<f64>> = all.iter().map(|m| m.histogram.max()).collect();
+        limits.extend(maxima.and_then(|figures| limit("max", &figures, all, |round| round.max)));
+        if all.iter().all(|m| m.summary.missed == 0) {
+            let (seen, spread) = ([0.0; 2], Spread::Exact);
+            limits.push(LearntLimit { metric: "missed", limit: 0.0, seen, margin: 1.0, spread });
+        }
+    }
+    limits
+}
+
+fn limit(
+    metric: &'static str,
+    figures: &[f64],
+    all: &[&Measurement],
+    of_round: OfRound,
+) -> Option<LearntLimit> {
+    let largest = figures.iter().copied().fold(0.0, f64::max);
+    let smallest = figures.iter().copied().fold(f64::INFINITY, f64::min);
+    if !(largest > 0.0 && largest.is_finite() && smallest > 0.0) {
+        return None;
+    }
+    let rounds: Vec<f64> = match metric {
+        "p50" => rounds::figures(&all[0].rounds),
+        _ => all[0].rounds.iter().filter_map(of_round).collect(),
+    };
+    let (spread, of) = match (figures.len(), rounds.len()) {
+        (1, 0 | 1) => (Spread::Assumed, &rounds[..0]),
+        (1, n) => (Spread::Rounds(n), &rounds[..]),
+        (n, _) => (Spread::Runs(n), figures),
+    };
+    let single = usize::from(metric == "max");
+    let margin = margin(of).map_or(ASSUMED[single], |margin| margin.max(LEAST[single]));
+    let limit = round_up(largest * margin);
+    let shown = limit / largest;
+    limit.is_finite().then_some(LearntLimit {
+        metric,
+        limit,
+        seen: [smallest, largest],
+        margin: shown,
+        spread,
+    })
+}
+
+/// By what factor the next figure may be above these: as far as Student's 95 % interval for it reaches on either side.
+fn margin(figures: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> = figures.iter().filter(|figure| **figure > 0.0).map(|figure| figure.ln()).collect();
+    if logs.len() < 2 {
+        return None;
+    }
+    let n = logs.len() as f64;
+    let mean = logs.iter().sum::<f64>() / n;
+    let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+    let half = student_95(logs.len() - 1) * deviation * (1.0 + 1.0 / n).sqrt();
+    Some(half.hypot(NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt()).exp())
+}
+
+/// Up to three significant digits.
+fn round_up(ns: f64) -> f64 {
+    let digits = 2 - ns.log10().floor() as i32;
+    match digits {
+        ..=0 => (ns / 10f64.powi(-digits)).ceil() * 10f64.powi(-digits),
+        _ => (ns * 10f64.powi(digits)).ceil() / 10f64.powi(digits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_have_three_digits_and_are_no_smaller() {
+        for (ns, up) in [(0.2701, 0.271), (1.0, 1.0), (12.31, 12.4), (4_210.0, 4_210.0), (4_211.0, 4_220.0)] {
+            assert_eq!(round_up(ns), up, "{ns}");
+        }
+        assert_eq!(round_up(1e9 + 1.0), 1.01e9);
+    }
+
+    #[test]
+    fn what_scatters_more_has_a_wider_margin() {
+        assert_eq!(margin(&[5.0]), None);
+        let (still, wild) = (margin(&[5.0; 9]).unwrap(), margin(&[5.0, 6.0, 5.5, 4.0]).unwrap());
+        assert!(still < 1.05 && wild > 1.5, "{still} {wild}");
+        assert!(margin(&[5.0, 5.2]).unwrap() > margin(&[5.0, 5.2, 5.1, 5.0]).unwrap());
+    }
+}

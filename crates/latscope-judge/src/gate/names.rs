@@ -1,0 +1,113 @@
+//! What can be named in a budget: probes with their parameters, and named values.
+
+use crate::compare::is_wanted;
+use crate::runs::Run;
+use latscope_core::units::{parse_duration, parse_size};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What values a parameter takes, as the command line reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes: `64`, `4KiB`.
+    Size,
+    /// A number.
+    Number,
+    /// A duration: `1ms`; results have ns.
+    Time,
+    /// One of these words.
+    Choice(Vec<String>),
+    /// Any of these: the probe does not say.
+    Stated,
+}
+
+/// Why a text is no value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoValue {
+    /// It is none of these words.
+    Word(Vec<String>),
+    /// It is no such quantity, in words.
+    Quantity(String),
+}
+
+impl Kind {
+    /// The values in results that a text may stand for, as they are written there.
+    pub(super) fn readings(&self, text: &str) -> Result<Vec<String>, NoValue> {
+        let one = |value: u64| vec![value.to_string()];
+        let time = || parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let quantity = |error: &dyn std::fmt::Display| NoValue::Quantity(error.to_string());
+        match self {
+            Kind::Size => parse_size(text).map(one).map_err(|error| quantity(&error)),
+            Kind::Time => time().map(one).map_err(|error| quantity(&error)),
+            Kind::Number => match text.parse() {
+                Ok(number) => Ok(one(number)),
+                Err(_) => Err(NoValue::Quantity(format!("{text:?} is no number"))),
+            },
+            Kind::Choice(words) => match words.iter().any(|word| word == text) {
+                true => Ok(vec![text.to_owned()]),
+                false => Err(NoValue::Word(words.clone())),
+            },
+            Kind::Stated => {
+                let quantities = time().ok().into_iter().chain(parse_size(text).ok());
+                Ok([text.to_owned()].into_iter().chain(quantities.map(|value| value.to_string())).collect())
+            }
+        }
+    }
+}
+
+/// The names that budgets may have: those of the probes that there are, and of the results at hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Names {
+    probes: BTreeMap<String, BTreeMap<String, Kind>>,
+    values: BTreeSet<String>,
+}
+
+impl Names {
+    /// Adds a probe with its parameters.
+    pub fn add_probe<'a>(&mut self, id: &str, params: impl IntoIterator<Item = (&'a str, Kind)>) {
+        let known = self.probes.entry(id.to_owned()).or_default();
+        known.extend(params.into_iter().map(|(name, kind)| (name.to_owned(), kind)));
+    }
+
+    /// Adds the names of values beside the duration: `meet`, `losses`.
+    pub fn add_values<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        self.values.extend(names.into_iter().map(str::to_owned));
+    }
+
+    /// Adds what a result has: it may be of another version, or of another tool.
+    pub fn add_run(&mut self, run: &Run) {
+        for m in &run.report.measurements {
+            let known = self.probes.entry(m.probe.clone()).or_default();
+            for name in m.params.keys() {
+                known.entry(name.clone()).or_insert(Kind::Stated);
+            }
+            self.values.extend(m.values.keys().cloned());
+        }
+    }
+
+    /// All probes and families, where this is none of them.
+    pub(super) fn check_probe(&self, name: &str) -> Result<(), Vec<String>> {
+        if self.probes.keys().any(|probe| is_wanted(probe, &[name.to_owned()])) {
+            return Ok(());
+        }
+        let families: BTreeSet<&str> =
+            self.probes.keys().filter_map(|probe| probe.split('.').next()).collect();
+        Err(self.probes.keys().cloned().chain(families.into_iter().map(str::to_owned)).collect())
+    }
+
+    /// What a parameter of these probes takes, or all names of their parameters where there is none of this name.
+    pub(super) fn kinds(&self, probe: &str, param: &str) -> Result<Vec<&Kind>, Vec<String>> {
+        let only = [probe.to_owned()];
+        let wanted = || self.probes.iter().filter(|(id, _)| is_wanted(id, &only)).map(|(_, params)| params);
+        let kinds: Vec<&Kind> = wanted().filter_map(|params| params.get(param)).collect();
+        if kinds.is_empty() {
+            let all: BTreeSet<String> = wanted().flat_map(|params| params.keys().cloned()).collect();
+            return Err(all.into_iter().collect());
+        }
+        Ok(kinds)
+    }
+
+    /// All names of values, where this is none of them.
+    pub(super) fn check_value(&self, name: &str) -> Result<(), Vec<String>> {
+        if self.values.contains(name) { Ok(()) } else { Err(self.values.iter().cloned().collect()) }
+    }
+}

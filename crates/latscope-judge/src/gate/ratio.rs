@@ -1,0 +1,185 @@
+//! Limits relative to a baseline: the ratio of both sides, with its interval and a test over runs against the limit.
+
+use super::budget::{Allowed, Bound, Budget, Limit};
+use super::{Check, blank, figure, unmatched};
+use crate::compare::ranks::{FALSE_DISCOVERIES, MannWhitney, adjusted, superiority};
+use crate::compare::{self, Comparison, Contrast, Options, Point, Refused, SUPERIOR, WouldTell, reach};
+use crate::runs::Run;
+use crate::verdict::Metric;
+use latscope_core::quality::Level;
+use latscope_core::report::{Better, Measurement, Status};
+use latscope_core::units::counted;
+use std::collections::BTreeSet;
+
+/// A check, and what its verdict waits for: how many others are tested beside it.
+pub(super) struct Pending {
+    pub check: Check,
+    found: Option<Found>,
+}
+
+/// A ratio against its limit, on the log scale, the worse direction up.
+struct Found {
+    contrast: Contrast,
+    /// From the limit to the ratio.
+    beyond: f64,
+    /// Ends of the interval of that.
+    low: f64,
+    high: f64,
+    /// How likely the runs are as far beyond the limit if they lie at it; with several runs a side.
+    p: Option<f64>,
+    superior: bool,
+}
+
+impl Pending {
+    /// What needs no other check.
+    pub(super) fn decided(check: Check) -> Pending {
+        Pending { check, found: None }
+    }
+}
+
+/// The runs compared with the baseline, as far as the budget asks for it.
+pub(super) struct Baseline<'a> {
+    runs: &'a [&'a Run],
+    compared: Option<Comparison>,
+}
+
+impl<'a> Baseline<'a> {
+    pub(super) fn of(budget: &Budget, baseline: &[&Run], runs: &'a [&'a Run]) -> Baseline<'a> {
+        let is_ratio = |bound: &Bound| matches!(bound.allowed, Allowed::Ratio(_));
+        let limits = budget.limits.iter().filter(|limit| limit.bounds.iter().any(is_ratio));
+        let only: BTreeSet<String> = limits.map(|limit| limit.probe.clone()).collect();
+        let options = Options { only: only.into_iter().collect(), ..Options::default() };
+        let wanted = !options.only.is_empty() && !baseline.is_empty();
+        Baseline { runs, compared: wanted.then(|| compare::compare(baseline, runs, &options)) }
+    }
+
+    /// The checks of a limit on one figure.
+    pub(super) fn checks(&self, limit: &Limit, bound: &Bound, ratio: f64) -> Vec<Pending> {
+        let without =
+            |text: String| vec![Pending::decided(Check { text, ..unmatched(limit, bound, None, self.runs) })];
+        let Some(compared) = &self.compared else { return without("there is no baseline".to_owned()) };
+        // Each point once, in the order in which it was measured.
+        let mut seen = BTreeSet::new();
+        let measured = self.runs.iter().flat_map(|run| &run.report.measurements);
+        let points = measured.filter(|m| limit.is_about(m) && seen.insert((&m.probe, &m.params)));
+        let checks: Vec<Pending> = points.map(|m| of_point(limit, bound, ratio, m, compared)).collect();
+        if checks.is_empty() {
+            return vec![Pending::decided(unmatched(limit, bound, None, self.runs))];
+        }
+        checks
+    }
+}
+
+fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared: &Comparison) -> Pending {
+    let check = blank(limit, bound, None, Some(m));
+    let inconclusive = |check: Check, text: String| Pending::decided(Check { text, ..check });
+    let same = |point: &&Point| point.probe == m.probe && point.params == m.params;
+    let Some(point) = compared.points.iter().find(same) else {
+        let id = crate::runs::point_id(&m.probe, &m.params);
+        let why = |refused: &Refused| format!("it is not the same work: {}", refused.why);
+        let refused = compared.refused.iter().find(|refused| refused.id == id).map(why);
+        return inconclusive(check, refused.unwrap_or_else(|| "only one side has measured it".to_owned()));
+    };
+    let (contrast, unit, at_least) = contrast(point, &bound.metric);
+    let check = Check { at_least, ..check };
+    let Some(contrast) = contrast else {
+        return inconclusive(check, "a side has no such figure, or one of 0, which has no ratio".to_owned());
+    };
+    let (of_a, of_b) = (figure(contrast.a, &unit), figure(contrast.b, &unit));
+    let runs = counted(contrast.runs[1] as u64, "run");
+    let seen = format!("{of_b} in {runs}, and {of_a} in {} of the baseline", contrast.runs[0]);
+    let check = Check { value: Some(contrast.ratio), interval: contrast.interval, text: seen, ..check };
+    if point.level > Level::Ok {
+        let text = format!("not to be trusted ({}): {}", point.reasons.join(", "), check.text);
+        return inconclusive(check, text);
+    }
+    match Found::of(contrast, ratio, at_least) {
+        Some(found) => Pending { check, found: Some(found) },
+        None => {
+            let text = format!("{}; single rounds do not say how far that scatters", check.text);
+            inconclusive(check, text)
+        }
+    }
+}
+
+/// The figure of both sides, its unit, and whether more of it is better.
+fn contrast<'a>(point: &'a Point, metric: &Metric) -> (Option<&'a Contrast>, String, bool) {
+    let quantile = match metric.name() {
+        "p50" => Some(&point.p50),
+        "p99" => Some(&point.p99),
+        "p99_9" => Some(&point.p99_9),
+        _ => None,
+    };
+    match (quantile, point.values.get(metric.name())) {
+        (Some(quantile), _) => (quantile.as_ref(), "ns".to_owned(), false),
+        (None, Some(value)) => (value.ratio.as_ref(), value.unit.clone(), value.better == Better::More),
+        (None, None) => (None, String::new(), false),
+    }
+}
+
+impl Found {
+    fn of(contrast: &Contrast, limit: f64, at_least: bool) -> Option<Found> {
+        let (sign, limit) = (if at_least { -1.0 } else { 1.0 }, limit.ln());
+        let interval = contrast.interval?;
+        let ends = [interval.low, interval.high].map(|end| sign * (end.ln() - limit));
+        let side = |logs: &[f64], by: f64| -> Vec<f64> { logs.iter().map(|log| sign * (log + by)).collect() };
+        // The baseline moved to the limit: is B beyond that?
+        let (a, b) = (side(&contrast.logs[0], limit), side(&contrast.logs[1], 0.0));
+        let several = a.len() > 1 && b.len() > 1;
+        Some(Found {
+            contrast: contrast.clone(),
+            beyond: sign * (contrast.ratio.ln() - limit),
+            low: ends[0].min(ends[1]),
+            high: ends[0].max(ends[1]),
+            p: several.then(|| MannWhitney::default().p(&a, &b)),
+            superior: superiority(&a, &b) >= SUPERIOR,
+        })
+    }
+
+    /// The verdict, why, and what would decide; `p` is adjusted for so many ratios that are tested.
+    fn verdict(&self, p: Option<f64>, tested: usize) -> (Status, &'static str, Option<WouldTell>) {
+        let advice = || reach(&self.contrast, self.beyond.abs(), self.beyond > 0.0, tested);
+        let significant = p.is_some_and(|p| p <= FALSE_DISCOVERIES);
+        match () {
+            () if self.high <= 0.0 => (Status::Pass, "the whole interval is within the limit", None),
+            () if self.low <= 0.0 => {
+                (Status::Inconclusive, "the interval is on both sides of the limit", advice())
+            }
+            () if significant && self.superior => {
+                (Status::Exceeded, "the whole interval is beyond the limit, and so is nearly every run", None)
+            }
+            () if p.is_none() => (
+                Status::Inconclusive,
+                "these runs are beyond the limit, and one run a side decides nothing",
+                advice(),
+            ),
+            () if significant => (
+                Status::Inconclusive,
+                "the whole interval is beyond the limit, but not nearly every run",
+                advice(),
+            ),
+            () => (Status::Inconclusive, "these runs are beyond the limit, but too few to be sure", advice()),
+        }
+    }
+}
+
+/// Gives what was compared its verdict: the tests of all are one family.
+pub(super) fn settle(pending: &mut [Pending]) {
+    let ps: Vec<f64> = pending.iter().filter_map(|one| one.found.as_ref()?.p).collect();
+    let mut adjusted = adjusted(&ps).into_iter();
+    let tested = pending.iter().filter(|one| one.found.is_some()).count();
+    for Pending { check, found } in pending {
+        let Some(found) = found else { continue };
+        let p = found.p.and_then(|_| adjusted.next());
+        let (status, why, would_tell) = found.verdict(p, tested);
+        let ends = check.interval.map(|range| format!(", 95 %: {:.3} to {:.3}", range.low, range.high));
+        let advice = would_tell.map(|told| format!("; {told} would tell")).unwrap_or_default();
+        check.text = format!(
+            "{}: ratio {:.3}{}; {why}{advice}",
+            check.text,
+            found.contrast.ratio,
+            ends.unwrap_or_default()
+        );
+        (check.status, check.would_tell) = (status, would_tell);
+    }
+}

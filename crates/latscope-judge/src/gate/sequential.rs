@@ -1,0 +1,94 @@
+//! When enough runs have been judged: a sequential test of the share of bad ones.
+//!
+//! Wald's sequential probability ratio test ("Sequential tests of statistical hypotheses", 1945) between a share of 10 %
+//! and one of 90 %, each error at most 1 %. Good and bad runs weigh alike, so that it decides as soon as one kind is
+//! three ahead.
+
+/// The share of bad runs of what is good, at most; of what is bad it is the rest.
+const BAD_AMONG_GOOD: f64 = 0.1;
+
+/// How often either decision may be wrong.
+const ERROR: f64 = 0.01;
+
+/// Runs judged so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sequential {
+    /// Runs that held the budget.
+    pub good: usize,
+    /// Runs that exceeded it.
+    pub bad: usize,
+}
+
+/// What runs show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Few runs exceed the budget.
+    Good,
+    /// Most do.
+    Bad,
+}
+
+impl Sequential {
+    /// By how many one kind has to be ahead.
+    pub fn lead() -> usize {
+        let weight = ((1.0 - BAD_AMONG_GOOD) / BAD_AMONG_GOOD).ln();
+        (((1.0 - ERROR) / ERROR).ln() / weight).ceil() as usize
+    }
+
+    /// What the runs show; `None` where further ones are needed.
+    pub fn decision(&self) -> Option<Decision> {
+        match self.bad as i64 - self.good as i64 {
+            ahead if ahead >= Sequential::lead() as i64 => Some(Decision::Bad),
+            ahead if -ahead >= Sequential::lead() as i64 => Some(Decision::Good),
+            _ => None,
+        }
+    }
+
+    /// The fewest further runs that can decide.
+    pub fn fewest_left(&self) -> usize {
+        Sequential::lead().saturating_sub(self.bad.abs_diff(self.good))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::statistics::SplitMix;
+
+    #[test]
+    fn three_ahead_decide() {
+        let of = |good, bad| Sequential { good, bad }.decision();
+        assert_eq!(Sequential::lead(), 3);
+        assert_eq!([of(3, 0), of(4, 1), of(0, 3), of(5, 8)].map(Option::unwrap), {
+            use Decision::*;
+            [Good, Good, Bad, Bad]
+        });
+        assert_eq!([of(0, 0), of(2, 0), of(3, 1), of(3, 5)], [None; 4]);
+        assert_eq!(Sequential { good: 3, bad: 5 }.fewest_left(), 1);
+    }
+
+    #[test]
+    fn it_is_wrong_as_seldom_as_it_says() {
+        let mut random = SplitMix::new(11);
+        for (share, right) in [(10, Decision::Good), (90, Decision::Bad)] {
+            let (mut wrong, mut runs) = (0, 0);
+            for _ in 0..10_000 {
+                let mut seen = Sequential::default();
+                let decided = loop {
+                    if random.below(100) < share {
+                        seen.bad += 1
+                    } else {
+                        seen.good += 1
+                    }
+                    runs += 1;
+                    if let Some(decided) = seen.decision() {
+                        break decided;
+                    }
+                };
+                wrong += usize::from(decided != right);
+            }
+            // 1 in 730 is expected, and four runs.
+            assert!(wrong <= 30 && runs < 50_000, "{share} %: {wrong} of 10,000, {runs} runs");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+use super::*;
+use latscope_core::fixture;
+use latscope_core::plan::ParamValue;
+use latscope_core::quality::{Level, Reason};
+use latscope_core::report::{Report, Value};
+use latscope_core::rounds::Round;
+use serde_json::json;
+
+fn names(runs: &[(String, Run)]) -> Names {
+    let mut names = Names::default();
+    names.add_probe("wake.timer", [("interval", Kind::Time), ("policy", choice(&["fifo", "other"]))]);
+    names.add_probe("sync.mutex", [("size", Kind::Size)]);
+    names.add_values(["meet", "losses", "drain"]);
+    runs.iter().for_each(|(_, run)| names.add_run(run));
+    names
+}
+
+fn choice(words: &[&str]) -> Kind {
+    Kind::Choice(words.iter().map(|word| (*word).to_owned()).collect())
+}
+
+fn read(limits: serde_json::Value, runs: &[(String, Run)]) -> Result<Budget, BudgetError> {
+    let table: Table = serde_json::from_value(json!({ "limit": limits })).unwrap();
+    Budget::read(&table, &names(runs))
+}
+
+fn run(report: Report) -> (String, Run) {
+    (report.run_id.clone(), Run::of(report))
+}
+
+fn wake() -> (String, Run) {
+    run(fixture::wake())
+}
+
+/// What the checks of a budget come to, by figure.
+fn judged(limits: serde_json::Value, runs: &[(String, Run)]) -> Vec<(String, Status)> {
+    let gate = judge(&read(limits, runs).unwrap(), runs, &[]);
+    gate.checks.iter().map(|check| (check.wanted(), check.status)).collect()
+}
+
+#[test]
+fn limits_of_a_result_are_judged_as_the_options_of_the_command() {
+    let runs = [wake()];
+    let limits = json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "max": "1ms", "p99": "1ms", "p50": "1us",
+        "p99_9999": "1s", "missed": 0, "faults": 0 }]);
+    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let report = &runs[0].1.report;
+    let all = report.measurements.iter().find(|m| m.params["cpu"] == ParamValue::from("all")).unwrap();
+    for check in &gate.checks {
+        let criterion = Criterion::new(&check.metric, check.allowed).unwrap();
+        let expected = verdict::judge(all, &[criterion]).checks.remove(0);
+        assert_eq!(
+            (check.status, &check.text, check.value),
+            (expected.status, &expected.text, expected.value)
+        );
+    }
+    let statuses: Vec<(&str, Status)> = gate.checks.iter().map(|c| (c.metric.as_str(), c.status)).collect();
+    assert_eq!(
+        statuses,
+        [
+            ("faults", Status::Pass),
+            ("max", Status::Exceeded),
+            ("missed", Status::Exceeded),
+            ("p50", Status::Exceeded),
+            ("p99", Status::Pass),
+            ("p99_9999", Status::Inconclusive)
+        ]
+    );
+    assert_eq!(gate.status, Status::Exceeded);
+    assert_eq!(gate.counts, Counts { pass: 2, exceeded: 3, inconclusive: 1 });
+}
+
+#[test]
+fn a_limit_is_about_the_points_that_it_names() {
+    let runs = [wake()];
+    let points = |place: serde_json::Value| -> Vec<String> {
+        let limits = json!([{ "probe": "wake.timer", "where": place, "max": "1h" }]);
+        let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+        let cpu = |check: &Check| check.params.get("cpu").map_or("none".to_owned(), ToString::to_string);
+        gate.checks.iter().map(cpu).collect()
+    };
+    assert_eq!(points(json!({})), ["0", "1", "all"]);
+    assert_eq!(points(json!({ "cpu": "each" })), ["0", "1"]);
+    assert_eq!(points(json!({ "cpu": "all" })), ["all"]);
+    assert_eq!(points(json!({ "cpu": 1 })), ["1"]);
+    assert_eq!(points(json!({ "cpu": "1", "interval": "1ms", "policy": "fifo" })), ["1"]);
+    assert_eq!(points(json!({ "interval": "2ms" })), ["none"]);
+}
+
+#[test]
+fn a_limit_without_a_point_is_inconclusive_and_says_what_there_is() {
+    let runs = [wake()];
+    let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 7 }, "max": "1h" },
+                        { "probe": "sync.mutex", "p50": "1h" }]);
+    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    assert_eq!(gate.status, Status::Inconclusive);
+    assert_eq!(gate.checks[0].text, "no point is wake.timer[cpu=7]: of 3 points measured, cpu is 0, 1, all");
+    assert_eq!(gate.checks[1].text, "nothing of sync.mutex was measured");
+    assert_eq!(gate.checks[0].id, "wake.timer[cpu=7] max");
+}
+
+#[test]
+fn ids_are_stable_and_no_two_alike() {
+    let runs = [wake()];
+    let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 0 }, "max": "1ms" },
+                        { "probe": "wake", "where": { "cpu": 0 }, "max": "2ms" }]);
+    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let id = "wake.timer[clock=monotonic,cpu=0,interval=1000000,method=nanosleep,policy=fifo,priority=95,thread=0] max";
+    let ids: Vec<&str> = gate.checks.iter().map(|check| check.id.as_str()).collect();
+    assert_eq!(ids, [id, &format!("{id}#2")]);
+}
+
+#[test]
+fn every_run_has_to_hold_and_what_ended_early_has_not_passed() {
+    let limits = || json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "max": "1h" }]);
+    let cut = Report { finished: None, ..fixture::wake() };
+    let mut degraded = fixture::wake();
+    for m in &mut degraded.measurements {
+        m.lower(Reason::new(Level::Degraded, "emulated", "emulated", ""));
+    }
+    let of = |report: Report| judged(limits(), &[run(report)])[0].1;
+    assert_eq!(of(fixture::wake()), Status::Pass);
+    assert_eq!(of(cut.clone()), Status::Inconclusive);
+    assert_eq!(of(degraded), Status::Inconclusive);
+    let both = judged(limits(), &[wake(), run(cut)]);
+    assert_eq!([both[0].1, both[1].1], [Status::Pass, Status::Inconclusive]);
+    let strict = json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "max": "1ms" }]);
+    assert_eq!(judged(strict, &[run(Report { finished: None, ..fixture::wake() })])[0].1, Status::Exceeded);
+}
+
+#[test]
+fn shares_and_values_have_their_direction_and_their_unit() {
+    let mut report = fixture::wake();
+    for (name, value, unit, better) in [
+        ("meet", 99.5, "%", Better::More),
+        ("losses", 2.0, "count", Better::Less),
+        ("drain", 5_000.0, "ns", Better::Less),
+        ("sync", 80.0, "%", Better::More),
+        ("sync-of", 100.0, "count", Better::Neither),
+        ("rt-calls", 10.0, "count", Better::Neither),
+        ("rt-inherited", 10.0, "count", Better::Neither),
+        ("rt-restored", 9.0, "count", Better::Neither),
+    ] {
+        let value = Value { value, unit: unit.to_owned(), better };
+        report.measurements[0].values.insert(name.to_owned(), value);
+    }
+    let runs = [run(report)];
+    let limits = |more: serde_json::Value| {
+        let mut limit = json!({ "probe": "wake.timer", "where": { "cpu": 0 } });
+        limit.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        judged(json!([limit]), &runs)
+    };
+    let one = |more: serde_json::Value| limits(more).remove(0);
+    assert_eq!(one(json!({ "meet": "99%" })), ("meet ≥ 99 %".to_owned(), Status::Pass));
+    assert_eq!(one(json!({ "meet": 99.9 })).1, Status::Exceeded);
+    assert_eq!(one(json!({ "losses": 2 })), ("losses ≤ 2".to_owned(), Status::Pass));
+    assert_eq!(one(json!({ "losses": 1 })).1, Status::Exceeded);
+    assert_eq!(one(json!({ "drain": "5us" })), ("drain ≤ 5.00 µs".to_owned(), Status::Pass));
+    assert_eq!(one(json!({ "losses": "5%" })).1, Status::Inconclusive, "another unit");
+    assert_eq!(one(json!({ "sync": "80%" })).1, Status::Pass);
+    assert_eq!(one(json!({ "sync": 81 })).1, Status::Exceeded);
+    assert_eq!(one(json!({ "inherits": "fifo" })), ("inherits-fifo ≥ 100 %".to_owned(), Status::Exceeded));
+    let both = limits(json!({ "inherits": ["fifo", "nice"] }));
+    assert_eq!((both.len(), both[1].1), (2, Status::Inconclusive));
+}
+
+#[test]
+fn what_is_misspelt_is_an_error_with_the_words_that_there_are() {
+    let of = |limit: serde_json::Value| read(json!([limit]), &[wake()]).unwrap_err();
+    let cases = [
+        (json!({ "probe": "wake.timre", "max": "1ms" }), "wake.timre", "wake.timer"),
+        (json!({ "probe": "wake.timer", "where": { "cpus": 1 }, "max": "1ms" }), "cpus", "cpu"),
+        (json!({ "probe": "wake.timer", "where": { "policy": "fifu" }, "max": "1ms" }), "fifu", "fifo"),
+        (json!({ "probe": "wake.timer", "mxa": "1ms" }), "mxa", "max"),
+        (json!({ "probe": "wake.timer", "p98": "1ms" }), "p98", "p99"),
+        (json!({ "probe": "wake.timer", "losess": 0 }), "losess", "losses"),
+        (json!({ "probe": "wake.timer", "wher": { "cpu": 1 }, "max": "1ms" }), "wher", "where"),
+    ];
+    for (limit, word, meant) in cases {
+        let error = of(limit);
+        let (wrong, known) = error.misspelt().unwrap_or_else(|| panic!("{error}"));
+        assert_eq!(wrong, word);
+        assert!(known.iter().any(|name| name == meant), "{error}: {known:?}");
+    }
+}
+
+#[test]
+fn what_can_be_no_limit_is_refused_with_what_could_be() {
+    let of = |limit: serde_json::Value| read(json!([limit]), &[wake()]).unwrap_err().to_string();
+    let timer = |name: &str, limit: serde_json::Value| of(json!({ "probe": "wake.timer", name: limit }));
+    let cases = [
+        (timer("max", json!(50)), "is not a duration such as"),
+        (timer("max", json!("0s")), "longer than 0"),
+        (timer("max", json!("+5%")), "two maxima are never compared"),
+        (timer("p90", json!("+5%")), "p50, p99 and p99_9 are compared"),
+        (timer("missed", json!("+5%")), "missed = 0"),
+        (timer("missed", json!(-1)), "from 0 up"),
+        (timer("missed", json!("nan")), "from 0 up"),
+        (timer("max", json!("NaNns")), "is not a duration"),
+        (timer("p50", json!("-100%")), "relative"),
+        (timer("p50", json!("5%")), "duration"),
+        (timer("sync", json!(101)), "percentage"),
+        (timer("max", json!(true)), "takes a limit"),
+        (timer("inherits", json!("rr")), "\"fifo\", \"nice\""),
+        (
+            of(json!({ "probe": "wake.timer", "where": { "interval": "1mz" }, "max": "1ms" })),
+            "interval: \"1mz\"",
+        ),
+        (of(json!({ "max": "1ms" })), "needs a probe"),
+        (of(json!({ "probe": "wake.timer", "where": 1, "max": "1ms" })), "where takes"),
+        (of(json!({ "probe": "wake.timer", "where": { "cpu": true }, "max": "1ms" })), "a number or a text"),
+        (of(json!({ "probe": "sync.mutex", "where": { "size": "4X" }, "p50": "1ms" })), "size"),
+    ];
+    for (said, expected) in cases {
+        assert!(said.contains(expected), "{said:?} does not say {expected:?}");
+        assert!(said.starts_with("limit 1"), "{said}");
+    }
+    let none = Budget::read(&Table::new(), &Names::default()).unwrap_err().to_string();
+    assert_eq!(none, "the budget: it has no [[limit]]");
+}
+
+/// A run of the survey whose figures scatter by 1 % between runs, those of mutexes `factor` times as long.
+fn survey(at: usize, factor: f64) -> (String, Run) {
+    let mut report = fixture::report();
+    report.run_id = format!("{factor}-{at}");
+    report.measurements.retain(|m| m.probe.starts_with("sync."));
+    for m in &mut report.measurements {
+        let noise =
+            |round: usize| 1.0 + 0.001 * ((at * 7) % 9) as f64 + 0.001 * ((at + round * 3) % 5) as f64;
+        let p50 = m.summary.p50;
+        let round =
+            |round| Round { count: 9, p50: p50.map(|ns| ns * factor * noise(round)), ..Round::default() };
+        m.rounds = (0..4).map(round).collect();
+        m.settle();
+    }
+    run(report)
+}
+
+fn side(runs: usize, factor: f64) -> Vec<(String, Run)> {
+    (0..runs).map(|at| survey(at, factor)).collect()
+}
+
+fn relative(limit: &str, runs: &[(String, Run)], baseline: &[(String, Run)]) -> Check {
+    let limits = json!([{ "probe": "sync.mutex", "p50": limit }]);
+    let gate = judge(&read(limits, runs).unwrap(), runs, baseline);
+    gate.checks.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_ratio_passes_and_is_exceeded_with_its_whole_interval_only() {
+    let (a, slower, faster) = (side(9, 1.0), side(9, 1.2), side(9, 0.8));
+    let check = relative("+5%", &slower, &a);
+    assert_eq!((check.status, check.wanted()), (Status::Exceeded, "p50 ≤ +5 %".to_owned()), "{}", check.text);
+    assert!(check.seen().starts_with("+2") || check.seen().starts_with("+19"), "{}", check.seen());
+    assert_eq!(relative("+30%", &slower, &a).status, Status::Pass);
+    assert_eq!(relative("+20%", &slower, &a).status, Status::Inconclusive);
+    assert_eq!(relative("+5%", &a, &side(9, 1.001)).status, Status::Pass);
+    // A limit below 0 asks for less than before: what stayed the same exceeds it.
+    assert_eq!(relative("-5%", &faster, &a).status, Status::Pass);
+    assert_eq!(relative("-5%", &side(9, 1.001), &a).status, Status::Exceeded);
+    assert_eq!(relative("-5%", &side(9, 1.001), &a).seen(), "+0.1 %");
+}
+
+#[test]
+fn few_runs_decide_nothing_against_a_baseline_and_say_what_would() {
+    let (a, slower) = (side(1, 1.0), side(1, 1.2));
+    let check = relative("+5%", &slower, &a);
+    assert_eq!(check.status, Status::Inconclusive, "{}", check.text);
+    assert!(check.text.contains("4 runs a side would tell"), "{}", check.text);
+    assert_eq!(check.would_tell, Some(WouldTell::Runs(4)));
+    assert_eq!(relative("+5%", &side(3, 1.2), &side(3, 1.0)).status, Status::Inconclusive);
+    assert_eq!(relative("+5%", &side(4, 1.2), &side(4, 1.0)).status, Status::Exceeded);
+    let alone = relative("+5%", &slower, &[]);
+    assert_eq!((alone.status, alone.text.as_str()), (Status::Inconclusive, "there is no baseline"));
+}
+
+#[test]
+fn what_is_not_the_same_work_or_not_to_be_trusted_is_inconclusive() {
+    let mut other = side(9, 1.0);
+    for (_, run) in &mut other {
+        run.report.measurements.iter_mut().for_each(|m| m.revision = 9);
+    }
+    let refused = relative("+5%", &other, &side(9, 1.1));
+    assert!(refused.text.contains("not the same work: revision"), "{}", refused.text);
+    let mut shaky = side(9, 1.2);
+    for (_, run) in &mut shaky {
+        let reason = || Reason::new(Level::Unstable, "rounds-scatter", "they scatter", "");
+        run.report.measurements.iter_mut().for_each(|m| m.quality.lower(reason()));
+    }
+    let unstable = relative("+5%", &shaky, &side(9, 1.0));
+    assert_eq!(unstable.status, Status::Inconclusive);
+    assert!(unstable.text.starts_with("not to be trusted (rounds-scatter)"), "{}", unstable.text);
+}
+
+#[test]
+fn what_was_learnt_passes_on_what_it_was_learnt_from() {
+    let mut slower = fixture::wake();
+    slower.run_id = "slower".to_owned();
+    for runs in
+        [vec![wake()], vec![wake(), run(slower)], side(1, 1.0), side(5, 1.0), vec![run(fixture::report())]]
+    {
+        let references: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
+        let learnt = learn(&references);
+        assert!(!learnt.points.is_empty());
+        let limit = |point: &LearntPoint| {
+            let mut limit = json!({ "probe": point.probe, "where": point.params });
+            for one in &point.limits {
+                let text =
+                    if one.metric == "missed" { one.limit.to_string() } else { format!("{}ns", one.limit) };
+                limit[one.metric] = text.into();
+            }
+            limit
+        };
+        let limits: Vec<serde_json::Value> = learnt.points.iter().map(limit).collect();
+        let gate = judge(&read(limits.into(), &runs).unwrap(), &runs, &[]);
+        let failed: Vec<&Check> = gate.checks.iter().filter(|check| check.status != Status::Pass).collect();
+        assert!(failed.is_empty(), "{failed:#?}");
+        let metrics = |probe: &str| {
+            let of = learnt.points.iter().filter(|point| point.probe == probe);
+            of.flat_map(|point| &point.limits).map(|limit| limit.metric).collect::<Vec<_>>()
+        };
+        assert!(!metrics("sync.mutex").contains(&"max"));
+    }
+}
+
+#[test]
+fn nothing_is_learnt_of_what_cannot_be_trusted() {
+    let cut = Report { finished: None, ..fixture::wake() };
+    let learnt = learn(&[&Run::of(cut)]);
+    assert!(learnt.points.is_empty() && learnt.left_out.iter().all(|(_, why)| why == "a run ended early"));
+    // Activations that were missed are no promise of none.
+    let learnt = learn(&[&Run::of(fixture::wake())]);
+    assert!(learnt.points.iter().flat_map(|point| &point.limits).all(|limit| limit.metric != "missed"));
+}
