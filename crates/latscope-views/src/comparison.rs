@@ -7,6 +7,7 @@ mod markdown;
 mod text;
 
 pub use csv::csv;
+pub(crate) use head::difference;
 pub use markdown::markdown;
 pub use text::text;
 

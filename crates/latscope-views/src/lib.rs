@@ -15,6 +15,7 @@ pub mod devices;
 pub mod doctor;
 pub mod figure;
 mod footnotes;
+pub mod gate;
 #[cfg(test)]
 mod golden;
 mod grid;

@@ -68,7 +68,8 @@ pub(super) fn word(status: Status) -> &'static str {
     }
 }
 
-fn sign(status: Status) -> (&'static str, anstyle::Style) {
+/// The mark of a status, and its colour.
+pub(super) fn sign(status: Status) -> (&'static str, anstyle::Style) {
     match status {
         Status::Pass => ("✔", GOOD),
         Status::Inconclusive => ("?", WARNING),

@@ -30,14 +30,18 @@ const NAMED: usize = 4;
 
 /// In what the sides differ, a line each; the doctor's checks in one.
 pub(super) fn differences(comparison: &Comparison) -> Vec<String> {
+    comparison.differences.iter().map(difference).collect()
+}
+
+/// One fact in which sides differ: `kernel: 6.1 | 6.12`.
+pub(crate) fn difference(one: &Difference) -> String {
     let values = |values: &[String]| {
         let more = values.len().saturating_sub(NAMED);
         let named: Vec<&str> = values.iter().take(NAMED).map(String::as_str).collect();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         if named.is_empty() { "–".to_owned() } else { named.join(", ") + &more }
     };
-    let line = |one: &Difference| format!("{}: {} | {}", one.what, values(&one.a), values(&one.b));
-    comparison.differences.iter().map(line).collect()
+    format!("{}: {} | {}", one.what, values(&one.a), values(&one.b))
 }
 
 /// How many points came out how, and what that is worth.

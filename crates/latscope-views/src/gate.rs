@@ -1,0 +1,68 @@
+//! A budget judged: as text, Markdown, a JUnit file and annotations of GitHub; and a budget that was learnt.
+
+mod github;
+mod junit;
+mod learnt;
+mod markdown;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use github::annotations;
+pub use junit::junit;
+pub use learnt::budget;
+pub use markdown::markdown;
+pub use text::text;
+
+use crate::comparison::difference;
+use crate::verdicts::word;
+use latscope_core::report::Status;
+use latscope_core::units::counted;
+use latscope_judge::gate::{Check, Gate};
+
+/// The checks, the worst first.
+fn worst_first(gate: &Gate) -> Vec<&Check> {
+    let mut checks: Vec<&Check> = gate.checks.iter().collect();
+    checks.sort_by_key(|check| std::cmp::Reverse(check.status));
+    checks
+}
+
+/// `Gate: exceeded. 3 limits checked in 1 run: 1 exceeded, 0 inconclusive, 2 pass.`
+fn verdict(gate: &Gate) -> String {
+    let counts = &gate.counts;
+    // What is noted of two sides calls them A and B.
+    let baseline = match gate.baseline.len() {
+        0 => String::new(),
+        runs => format!(" (B), against {} of the baseline (A)", counted(runs as u64, "run")),
+    };
+    format!(
+        "Gate: {}. {} in {}{baseline}: {} exceeded, {} inconclusive, {} pass.",
+        word(gate.status),
+        counted(gate.checks.len() as u64, "check"),
+        counted(gate.runs.len() as u64, "run"),
+        counts.exceeded,
+        counts.inconclusive,
+        counts.pass
+    )
+}
+
+/// The file of a check, where there are several.
+fn file<'a>(gate: &'a Gate, check: &Check) -> Option<&'a str> {
+    let run = check.run.filter(|_| gate.runs.len() > 1)?;
+    gate.runs.get(run).map(|run| run.file.as_str())
+}
+
+/// What else differs, and what weakens the verdicts, a line each.
+fn notes(gate: &Gate) -> Vec<String> {
+    let differs = gate.differences.iter().map(|one| format!("differs: {}", difference(one)));
+    differs.chain(gate.remarks.iter().cloned()).collect()
+}
+
+/// How a check came out, and why: `exceeded: 3 of 60,000 were above 50.0 µs; …`.
+fn outcome(check: &Check) -> String {
+    format!("{}: {}", word(check.status), check.text)
+}
+
+fn has_failed(check: &Check) -> bool {
+    check.status != Status::Pass
+}

@@ -1,0 +1,25 @@
+//! A judged budget as workflow commands of GitHub: annotations of the run.
+
+use super::{file, has_failed, outcome, worst_first};
+use latscope_core::report::Status;
+use latscope_judge::gate::{Check, Gate};
+
+/// An error for each limit that is exceeded, a warning for each that is inconclusive, the worst first: of each kind
+/// GitHub shows ten of a step.
+pub fn annotations(gate: &Gate) -> String {
+    let line = |check: &&Check| {
+        let kind = if check.status == Status::Exceeded { "error" } else { "warning" };
+        let run = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
+        let title = format!("{}, {}", check.title, check.wanted());
+        format!("::{kind} title={}::{}\n", property(&title), message(&format!("{run}{}", outcome(check))))
+    };
+    worst_first(gate).iter().filter(|check| has_failed(check)).map(line).collect()
+}
+
+fn message(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    message(text).replace(':', "%3A").replace(',', "%2C")
+}

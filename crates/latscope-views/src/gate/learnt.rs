@@ -1,0 +1,120 @@
+//! A budget that was learnt, as its file, with what each limit rests on.
+
+use latscope_core::plan::{ParamValue, Params};
+use latscope_core::units::{counted, format_time, three_digits};
+use latscope_judge::gate::{Basis, Learnt, LearntLimit, LearntPoint, Spread};
+use std::collections::BTreeMap;
+
+/// Most points without limits that are named for one reason.
+const NAMED: usize = 3;
+
+/// The file, in TOML.
+pub fn budget(learnt: &Learnt, version: &str) -> String {
+    let mut out = head(&learnt.basis, version);
+    learnt.points.iter().for_each(|one| out += &point(one));
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (title, why) in &learnt.left_out {
+        by_reason.entry(why).or_default().push(title);
+    }
+    if !by_reason.is_empty() {
+        out += "\n# Without a limit:\n";
+    }
+    for (why, titles) in by_reason {
+        let more = titles.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        out += &comment(&format!("{}{more}: {why}", titles[..titles.len().min(NAMED)].join("; ")));
+    }
+    out
+}
+
+fn head(basis: &Basis, version: &str) -> String {
+    let [fewest, most] = basis.rounds;
+    let rounds =
+        if fewest == most { counted(fewest.into(), "round") } else { format!("{fewest} to {most} rounds") };
+    let [first, last] = &basis.started;
+    let until = if first == last { String::new() } else { format!(" to {last}") };
+    let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
+    out += &comment(&format!("From {} of {rounds}, {first}{until}.", counted(basis.runs as u64, "run")));
+    out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));
+    out += "# A limit is the largest that a run needs to pass, times a margin: as far as the 95 % interval for the next\n\
+            # figure reaches, at least 1.1, of a maximum 1.5.\n";
+    if basis.runs == 1 {
+        out += "# A single run says little about further ones: learn from several.\n";
+    }
+    out
+}
+
+fn point(point: &LearntPoint) -> String {
+    let mut out = format!(
+        "\n{}[[limit]]\n",
+        comment(&format!("{}: {}", point.title, counted(point.samples, "sample")))
+    );
+    out += &format!("probe = {}\n", quoted(&point.probe));
+    if !point.params.is_empty() {
+        out += &format!("where = {}\n", params(&point.params));
+    }
+    point.limits.iter().for_each(|one| out += &limit(one));
+    for (metric, [low, high]) in &point.scattered {
+        let seen = format!("{} to {}", format_time(*low), format_time(*high));
+        out += &comment(&format!("no limit of {metric}: the figures scatter too much ({seen})"));
+    }
+    out
+}
+
+fn params(params: &Params) -> String {
+    let value = |value: &ParamValue| match value {
+        ParamValue::Number(number) => number.to_string(),
+        ParamValue::Text(text) => quoted(text),
+    };
+    let each: Vec<String> =
+        params.iter().map(|(name, its)| format!("{} = {}", key(name), value(its))).collect();
+    format!("{{ {} }}", each.join(", "))
+}
+
+fn limit(limit: &LearntLimit) -> String {
+    let margin = three_digits(limit.margin);
+    let [low, high] = limit.seen.map(format_time);
+    let seen = if low == high { high } else { format!("{low} to {high}") };
+    let from = match limit.spread {
+        Spread::Exact => return format!("{} = {}\n", limit.metric, limit.limit),
+        Spread::Runs(n) => format!("from {n} runs"),
+        Spread::Rounds(n) => format!("from {n} rounds of one run"),
+        Spread::Assumed => "assumed: how far it scatters is not known".to_owned(),
+    };
+    format!("{} = {} # {seen}, × {margin} {from}\n", limit.metric, quoted(&duration(limit.limit)))
+}
+
+/// A duration as a limit can be written, exactly; it has three significant digits.
+fn duration(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => (ns, "ns"),
+        ns if ns < 1e6 => (ns / 1e3, "us"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    let text = format!("{value:.6}");
+    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    let mut out = "\"".to_owned();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\0'..='\u{1f}' | '\u{7f}' => out += &format!("\\u{:04X}", u32::from(c)),
+            _ => out.push(c),
+        }
+    }
+    out + "\""
+}
+
+/// A line of comment, whatever is in the text.
+fn comment(text: &str) -> String {
+    format!("# {}\n", text.replace(|c: char| c.is_control(), " "))
+}

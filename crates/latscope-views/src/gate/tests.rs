@@ -1,0 +1,159 @@
+use super::*;
+use crate::Options;
+use latscope_core::plan::params;
+use latscope_judge::gate::{Basis, Counts, Learnt, LearntLimit, LearntPoint, RunName, SCHEMA, Spread, learn};
+use latscope_judge::runs::Run;
+
+fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
+    Check {
+        id: format!("wake.timer[cpu=0] {metric}"),
+        limit: 1,
+        run,
+        probe: "wake.timer".to_owned(),
+        params: params([("cpu", 0u64.into())]),
+        title: "wake-up, \"CPU 0\" <|\u{1b}>".to_owned(),
+        metric: metric.to_owned(),
+        at_least: false,
+        relative: run.is_none(),
+        allowed: if run.is_none() { 1.05 } else { 50_000.0 },
+        value: Some(if run.is_none() { 1.0734 } else { 61_000.0 }),
+        interval: None,
+        unit: if run.is_none() { "ratio" } else { "ns" }.to_owned(),
+        status,
+        text: "3 of 60,000 (0.005 %), a, b: c\nand more".to_owned(),
+        would_tell: None,
+    }
+}
+
+fn gate(checks: Vec<Check>) -> Gate {
+    let name = |file: &str| RunName {
+        file: file.to_owned(),
+        run_id: String::new(),
+        started: "2026-11-21T10:00:00Z".to_owned(),
+        machine: "vm".to_owned(),
+    };
+    let of = |status| checks.iter().filter(|check| check.status == status).count();
+    Gate {
+        schema: SCHEMA,
+        status: checks.iter().map(|check| check.status).max().unwrap(),
+        counts: Counts {
+            pass: of(Status::Pass),
+            exceeded: of(Status::Exceeded),
+            inconclusive: of(Status::Inconclusive),
+        },
+        runs: vec![name("runs/a.json"), name("runs/b.json")],
+        baseline: vec![name("old.json")],
+        differences: Vec::new(),
+        remarks: vec!["skipped: notes.txt".to_owned()],
+        checks,
+    }
+}
+
+fn three() -> Gate {
+    gate(vec![
+        check("p99_9", Status::Pass, Some(0)),
+        check("p99_9", Status::Exceeded, Some(1)),
+        check("p50", Status::Inconclusive, None),
+    ])
+}
+
+#[test]
+fn the_worst_is_first_and_what_does_not_pass_is_explained() {
+    let text = text(&three(), false, &Options::default());
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(
+        at("Gate: exceeded. 3 checks in 2 runs (B), against 1 run of the baseline (A)") < at("✘ exceeded")
+    );
+    assert!(at("✘ exceeded") < at("? inconclusive") && at("? inconclusive") < at("✔ pass"));
+    assert!(at("p99.9 ≤ 50.0 µs") < at("p50 ≤ +5 %") && at("+7.3 %") > 0 && at("skipped: notes.txt") > 0);
+    assert_eq!(text.matches("3 of 60,000").count(), 2, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80) && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn many_checks_are_cut_unless_all_are_wanted() {
+    let many = gate((0..50).map(|_| check("max", Status::Pass, Some(0))).collect());
+    let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();
+    assert_eq!((lines(false), lines(true)), (30, 50));
+    assert!(text(&many, false, &Options::default()).contains("… and 20 more: --all shows them"));
+    assert!(super::markdown(&many).contains("20 more pass."));
+}
+
+#[test]
+fn the_junit_file_has_a_test_for_each_check_and_none_that_did_not_pass_as_passed() {
+    let text = junit(&three());
+    let count = |words: &str| text.matches(words).count();
+    assert_eq!([count("<testcase "), count("<failure "), count("<error "), count("<skipped")], [3, 1, 1, 0]);
+    assert!(
+        text.contains("<testsuites name=\"latscope gate\" tests=\"3\" failures=\"1\" errors=\"1\""),
+        "{text}"
+    );
+    assert!(text.contains("name=\"wake.timer[cpu=0] p99_9 (run 2)\""), "{text}");
+    assert!(text.contains("&quot;CPU 0&quot; &lt;|&gt;") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains("type=\"inconclusive\" message=\"inconclusive: 3 of 60,000"), "{text}");
+}
+
+#[test]
+fn annotations_are_one_line_each_in_githubs_escapes() {
+    let text = annotations(&three());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("::error title=wake-up%2C \"CPU 0\""), "{text}");
+    assert!(
+        lines[0].ends_with("::runs/b.json: exceeded: 3 of 60,000 (0.005 %25), a, b: c%0Aand more"),
+        "{text}"
+    );
+    assert!(lines[1].starts_with("::warning "), "{text}");
+}
+
+#[test]
+fn a_learnt_budget_says_what_its_limits_rest_on() {
+    let limit =
+        |metric, limit, spread| LearntLimit { metric, limit, seen: [3_000.0, 4_000.0], margin: 1.25, spread };
+    let point = LearntPoint {
+        probe: "wake.timer".to_owned(),
+        params: params([
+            ("cpu", "all".into()),
+            ("odd name", "a\"b\\\n".into()),
+            ("interval", 1_000_000u64.into()),
+        ]),
+        title: "wake-up\nof all".to_owned(),
+        samples: 60_000,
+        limits: vec![limit("p50", 0.271, Spread::Runs(5)), limit("max", 4_210.0, Spread::Assumed)],
+        scattered: vec![("p99", [1_000.0, 90_000.0])],
+    };
+    let learnt = Learnt {
+        basis: Basis {
+            runs: 5,
+            rounds: [8, 8],
+            started: ["2026-11-21T10:00:00Z".to_owned(), "2026-11-21T11:00:00Z".to_owned()],
+            machines: vec!["vm, Linux 6.1".to_owned()],
+        },
+        points: vec![point],
+        left_out: ["a", "b", "c", "d"].map(|title| (title.to_owned(), "unstable".to_owned())).to_vec(),
+    };
+    let text = budget(&learnt, "0.1.0");
+    let expected = "\
+# wake-up of all: 60,000 samples
+[[limit]]
+probe = \"wake.timer\"
+where = { cpu = \"all\", interval = 1000000, \"odd name\" = \"a\\\"b\\\\\\u000A\" }
+p50 = \"0.271ns\" # 3.00 µs to 4.00 µs, × 1.25 from 5 runs
+max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is not known
+# no limit of p99: the figures scatter too much (1.00 µs to 90.0 µs)
+
+# Without a limit:
+# a; b; c and 1 more: unstable
+";
+    assert!(text.ends_with(expected), "{text}");
+    assert!(
+        text.contains("# From 5 runs of 8 rounds, 2026-11-21T10:00:00Z to 2026-11-21T11:00:00Z."),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_single_run_is_said_to_be_one() {
+    let run = Run::of(latscope_core::fixture::report());
+    assert!(budget(&learn(&[&run]), "0.1.0").contains("A single run says little about further ones"));
+}
