@@ -1,8 +1,10 @@
 //! What the command line understands: the command with all subcommands.
 
+use super::bisect::BisectArguments;
 use super::compare::CompareArguments;
 use super::doctor::DoctorArguments;
 use super::family::FamilyArguments;
+use super::gate::GateArguments;
 use super::generate::GenerateArguments;
 use super::ipc::IpcArguments;
 use super::list::ListArguments;
@@ -61,6 +63,8 @@ pub enum Command {
     Compare(CompareArguments),
     Trial(TrialArguments),
     Run(PlanArguments),
+    Gate(GateArguments),
+    BisectCheck(BisectArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
     /// The man page, shell completions or the table of probes, on stdout
@@ -79,7 +83,15 @@ impl Command {
         use Command::*;
         matches!(
             self,
-            Doctor(_) | Show(_) | Compare(_) | Remote(_) | List(_) | Selftest(_) | Generate(_) | As { .. }
+            Doctor(_)
+                | Show(_)
+                | Compare(_)
+                | Gate(_)
+                | Remote(_)
+                | List(_)
+                | Selftest(_)
+                | Generate(_)
+                | As { .. }
         )
     }
 

@@ -1,10 +1,13 @@
 //! Arguments to request, and the commands.
 
 mod arguments;
+mod bisect;
+mod budget;
 mod compare;
 mod criteria;
 mod doctor;
 mod family;
+mod gate;
 mod generate;
 mod ipc;
 mod list;
@@ -64,20 +67,22 @@ pub fn main() -> ExitCode {
     // A file that may not grow further is an error of that file, not the end of the run.
     signal::ignore(SIGXFSZ);
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let outcome =
-        inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(|| command(&arguments));
+    // What goes wrong there says nothing about the commit.
+    let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);
+    let command = || if is_bisecting { bisect::guarded(|| command(&arguments)) } else { command(&arguments) };
+    let outcome = inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(command);
     let outcome = outcome.and_then(|code| match stdout::failure() {
         None => Ok(code),
         Some(error) => Err(error.into()),
     });
     outcome.unwrap_or_else(|error| {
         // A reader that went away is not an error of ours.
-        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-        {
+        let gone = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
+        if error.downcast_ref::<std::io::Error>().is_some_and(gone) && !is_bisecting {
             return ExitCode::SUCCESS;
         }
         eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, Arguments::command()));
-        Exit::Error.into()
+        if is_bisecting { bisect::CANNOT_TELL.into() } else { Exit::Error.into() }
     })
 }
 
@@ -145,6 +150,8 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Compare(asked) => compare::run(asked)?,
         Command::Trial(asked) => trial::trial(asked)?,
         Command::Run(asked) => trial::run(asked)?,
+        Command::Gate(asked) => gate::run(asked)?,
+        Command::BisectCheck(asked) => return bisect::run(asked, Arguments::command()),
         Command::Selftest(asked) => selftest::run(asked)?,
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => {

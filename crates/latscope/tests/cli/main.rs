@@ -10,6 +10,7 @@ mod binder_tests;
 mod blame;
 mod compare;
 mod full_disk;
+mod gate;
 mod generated;
 mod ipc;
 mod live;

@@ -1,0 +1,210 @@
+//! `latscope bisect-check`: measures until it is certain whether a budget holds, for `git bisect run`.
+
+use super::budget;
+use super::usage::{did_you_mean, of_parser};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{ArgMatches, Args, Command};
+use latscope_core::report::Status;
+use latscope_core::units::counted;
+use latscope_host::eprintln;
+use latscope_judge::gate::sequential::{Decision, Sequential};
+use latscope_judge::gate::{self, Budget, Check, Gate};
+use latscope_judge::runs::Run;
+use latscope_os::signal::{self, Signals, TERMINATION};
+use latscope_os::worker::{self, Lifetime};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode, ExitStatus};
+
+/// The name of the command.
+pub const NAME: &str = "bisect-check";
+
+/// The exit code that `git bisect run` takes for a commit that cannot be tested.
+pub const CANNOT_TELL: u8 = 125;
+
+/// That of a commit that is bad.
+const BAD: u8 = 1;
+
+/// Measures until it is certain whether a budget holds: for git bisect run
+///
+/// Each run of the command behind -- is judged by the budget. A run that exceeds a max or a missed is bad at once;
+/// else the runs go on until one kind is three ahead of the other. Inconclusive runs count as neither.
+///
+/// Exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, also after an error, above 128 ended by
+/// a signal.
+#[derive(Debug, Args)]
+#[command(
+    name = NAME,
+    override_usage = "latscope bisect-check [OPTIONS] --budget FILE -- COMMAND [OPTIONS OF THE COMMAND]"
+)]
+pub struct BisectArguments {
+    /// Limits that are to hold, in TOML
+    #[arg(long, value_name = "FILE")]
+    budget: PathBuf,
+    /// Most runs
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    runs: u64,
+    /// What measures: a command of latscope with its options
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Runs it so that a defect of ours is an error, not a bad commit.
+///
+/// # Errors
+/// Those of `run`, and that it panicked.
+pub fn guarded(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| bail!("a defect of latscope: please report it"))
+}
+
+/// Measures, and says good or bad.
+///
+/// # Errors
+/// The command cannot be carried out, the budget cannot be read, or a run leaves no result.
+pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
+    let budget = budget::load(&asked.budget, [])?;
+    if let Some(limit) = budget.relative() {
+        bail!(
+            "limit {} ({}) is relative to a baseline, and each run is judged alone",
+            limit.number,
+            limit.name()
+        );
+    }
+    let place =
+        tempfile::Builder::new().prefix("latscope-bisect-").tempdir().context("no temporary directory")?;
+    let file = place.path().join("result.json");
+    let words = words(&asked.command, &file, whole)?;
+    let waited: Vec<i32> = TERMINATION.into_iter().chain([Signal::CHILD.as_raw()]).collect();
+    let signals = Signals::block(&waited).context("signals cannot be waited for")?;
+    let mut seen = Sequential::default();
+    for number in 1..=asked.runs {
+        let ended = match measured(&words, &signals)? {
+            Ended::Itself(status) => status,
+            Ended::By(signal) => {
+                eprintln!("ended by {}", signal::name(signal));
+                return Ok(ExitCode::from(128u8.saturating_add(signal as u8)));
+            }
+        };
+        let gate = judged(&budget, &file, ended)?;
+        match gate.status {
+            Status::Pass => seen.good += 1,
+            Status::Exceeded => seen.bad += 1,
+            Status::Inconclusive => {}
+        }
+        let left = asked.runs - number;
+        say(number, &gate, &seen, left);
+        let hard = gate.checks.iter().any(Check::is_final);
+        match if hard { Some(Decision::Bad) } else { seen.decision() } {
+            Some(Decision::Good) => return end("good", &seen, number, ExitCode::SUCCESS),
+            Some(Decision::Bad) => return end("bad", &seen, number, BAD.into()),
+            None if seen.fewest_left() as u64 > left => break,
+            None => {}
+        }
+    }
+    let ran = seen.good + seen.bad;
+    bail!(
+        "cannot tell: {} good and {} bad among {} judged; --runs {} allows more",
+        seen.good,
+        seen.bad,
+        counted(ran as u64, "run"),
+        asked.runs * 2
+    )
+}
+
+fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<ExitCode> {
+    let text = format!("{verdict}: {} good and {} bad of {}\n", seen.good, seen.bad, counted(runs, "run"));
+    latscope_host::stdout::write(&text)?;
+    Ok(code)
+}
+
+/// One line for each run.
+fn say(number: u64, gate: &Gate, seen: &Sequential, left: u64) {
+    let (word, worst) = match gate.status {
+        Status::Pass => ("good", None),
+        Status::Exceeded => ("bad", Some(Status::Exceeded)),
+        Status::Inconclusive => ("inconclusive", Some(Status::Inconclusive)),
+    };
+    let why = gate.checks.iter().find(|check| Some(check.status) == worst);
+    let why = why.map(|check| format!(": {}, {}: {}", check.title, check.wanted(), check.text));
+    let counts = format!("{} good, {} bad, at most {left} more", seen.good, seen.bad);
+    eprintln!("run {number} {word} ({counts}){}", why.unwrap_or_default());
+}
+
+/// The words of a run: those that were asked for, which must be of a command that measures, and where its result goes.
+fn words(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>> {
+    let file = file.to_str().context("the temporary directory has no name in UTF-8")?;
+    let name = command.first().map_or("", String::as_str);
+    let measuring = || latscope_probes::FAMILIES.iter().map(|family| family.name).chain(["survey", "mem"]);
+    ensure!(
+        measuring().any(|known| known == name),
+        "the command behind --: {name:?} measures nothing (choose a family such as wake, or survey){}",
+        did_you_mean(name, measuring())
+    );
+    let mut words = command.to_vec();
+    words.extend(["--json".to_owned(), file.to_owned()]);
+    if !command.iter().any(|word| word == "--quiet" || word == "-q") {
+        words.push("--quiet".to_owned());
+    }
+    let whole = whole.mut_subcommands(|sub| sub.disable_help_flag(true)).disable_version_flag(true);
+    let parsed = whole.try_get_matches_from(["latscope".to_owned()].iter().chain(&words));
+    let parsed = parsed.map_err(|error| {
+        let text = of_parser(&error.to_string());
+        anyhow::anyhow!("the command behind --: {text}")
+    })?;
+    let is_dry =
+        |matches: &ArgMatches| matches.try_get_one("dry_run").ok().flatten().is_some_and(|dry: &bool| *dry);
+    ensure!(
+        !parsed.subcommand().is_some_and(|(_, matches)| is_dry(matches)),
+        "--dry-run measures nothing: leave it out"
+    );
+    Ok(words)
+}
+
+/// How a run ended.
+enum Ended {
+    Itself(ExitStatus),
+    /// By a signal to this process, which was passed on.
+    By(i32),
+}
+
+/// Runs our own binary; a signal ends both.
+fn measured(words: &[String], signals: &Signals) -> Result<Ended> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut child = worker::spawn(&words, &[], Lifetime::WithParent).context("cannot start latscope")?;
+    let mut told = None;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for latscope")? {
+            return Ok(told.map_or(Ended::Itself(status), Ended::By));
+        }
+        poll(&mut [PollFd::new(signals, PollFlags::IN)], None).context("cannot wait for latscope")?;
+        while let Some(signal) = signals.next().context("cannot wait for latscope")? {
+            if TERMINATION.contains(&signal) {
+                told = told.or(Some(signal));
+                pass_on(&child, signal);
+            }
+        }
+    }
+}
+
+fn pass_on(child: &Child, signal: i32) {
+    let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
+    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+        // It may have ended just now.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The result of a run, judged.
+fn judged(budget: &Budget, file: &Path, ended: ExitStatus) -> Result<Gate> {
+    let done = [0, 2, 3].map(Some).contains(&ended.code());
+    ensure!(done, "cannot tell: the run failed ({ended})");
+    let text = fs::read(file).context("cannot tell: the run left no result")?;
+    let run = Run::from_json(&text).context("cannot tell: the result cannot be used")?;
+    fs::remove_file(file).context("cannot remove the result of the run")?;
+    let judges = run.report.measurements.iter().any(|m| m.verdict.is_some());
+    ensure!(!judges, "the command has criteria of its own: write them in the budget, which decides");
+    Ok(gate::judge(budget, &[("this run".to_owned(), run)], &[]))
+}

@@ -1,0 +1,60 @@
+//! Files of budgets.
+
+use super::output::is_stdout;
+use super::usage::did_you_mean;
+use anyhow::{Context, Result, anyhow};
+use latscope_judge::gate::{Budget, BudgetError, Kind, Names, Table};
+use latscope_judge::runs::Run;
+use latscope_probes::{self as probes, Kind as Takes};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+/// Reads a budget, `-` from standard input. What it names must be a probe of latscope, or in one of these runs.
+///
+/// # Errors
+/// The file cannot be read, or is no budget; the text says what to write instead.
+pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a Run>) -> Result<Budget> {
+    let name = if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() };
+    let text = if is_stdout(path) {
+        let mut text = String::new();
+        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(path)
+    };
+    let text = text.with_context(|| format!("cannot read {name}"))?;
+    let table: Table = toml::from_str(&text).map_err(|error| syntax(&name, &text, &error))?;
+    let mut known = names();
+    runs.into_iter().for_each(|run| known.add_run(run));
+    Budget::read(&table, &known).map_err(|error| meant(&name, &error))
+}
+
+/// What is no TOML, in one line.
+fn syntax(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| format!(", line {}", before.matches('\n').count() + 1));
+    let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    anyhow!("{name}{}: {message} (a budget is TOML: see docs/gate.md)", line.unwrap_or_default())
+}
+
+fn meant(name: &str, error: &BudgetError) -> anyhow::Error {
+    let near = error.misspelt().map(|(word, known)| did_you_mean(word, known.iter().map(String::as_str)));
+    anyhow!("{name}: {error}{}", near.unwrap_or_default())
+}
+
+/// All that latscope measures.
+fn names() -> Names {
+    let mut names = Names::default();
+    for probe in probes::all() {
+        let kind = |takes: Takes| match takes {
+            Takes::Size => Kind::Size,
+            Takes::Number => Kind::Number,
+            Takes::Time => Kind::Time,
+            Takes::Choice(words) => Kind::Choice(words.iter().map(|word| (*word).to_owned()).collect()),
+            Takes::Stated => Kind::Stated,
+        };
+        names.add_probe(probe.id, probe.params.iter().map(|param| (param.name, kind(param.kind))));
+    }
+    names.add_values(probes::VALUES.iter().copied());
+    names
+}

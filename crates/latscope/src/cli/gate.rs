@@ -1,0 +1,168 @@
+//! `latscope gate`: do saved results hold a budget?
+
+use super::Exit;
+use super::budget;
+use super::options::JsonArgument;
+use super::output::{check_distinct, is_stdout, width, write};
+use super::results::{self, Results};
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use latscope_core::json;
+use latscope_core::report::Status;
+use latscope_host::stdout;
+use latscope_judge::compare;
+use latscope_judge::gate::{self, Budget, Gate};
+use latscope_judge::runs::Run;
+use latscope_views::{Options, gate as views};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Judges saved results by a budget of limits, or by how they were before: pass, exceeded or inconclusive
+///
+/// A limit holds if it holds in every result. What is relative to a baseline is judged over all results together.
+///
+/// Exit codes: 0 every limit holds, 1 error, 2 a limit is exceeded, 3 a limit is inconclusive.
+#[derive(Debug, Args)]
+#[command(override_usage = "latscope gate [OPTIONS] --budget FILE RESULT…
+       latscope gate [OPTIONS] --baseline DIR RESULT…
+       latscope gate --learn RESULT… > budget.toml")]
+pub struct GateArguments {
+    /// Files or directories of results; - for stdin
+    #[arg(required = true, value_name = "RESULT")]
+    results: Vec<PathBuf>,
+    /// Limits that are to hold, in TOML
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["baseline", "learn"])]
+    budget: Option<PathBuf>,
+    /// Results that limits such as "+5%" are relative to; without --budget no median may be 5 % above theirs
+    #[arg(long, value_name = "FILE|DIR")]
+    baseline: Vec<PathBuf>,
+    /// Write a budget that these results hold to stdout
+    #[arg(long, conflicts_with_all = ["budget", "baseline", "all", "json", "junit", "markdown", "github"])]
+    learn: bool,
+    /// Every check, and why, not only those that do not pass
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    json: JsonArgument,
+    /// Write the checks as tests in a JUnit file
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the checks as Markdown, for the summary of a step
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Also print annotations for a workflow of GitHub
+    #[arg(long)]
+    github: bool,
+}
+
+/// Judges, shows, and ends as the worst check.
+///
+/// # Errors
+/// A result or the budget cannot be read, the budget names what does not exist, or a view cannot be written.
+pub fn run(asked: &GateArguments) -> Result<Exit> {
+    let files = [("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)];
+    let files: Vec<(&str, &Path)> =
+        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
+    check_distinct(&files)?;
+    let taken = files.iter().find(|(_, path)| is_stdout(path));
+    if let Some((name, _)) = taken.filter(|_| asked.github || asked.all) {
+        let option = if asked.github { "github" } else { "all" };
+        bail!("--{option} is for standard output, and --{name} writes there: choose a file for it");
+    }
+    let inputs = asked.results.iter().chain(&asked.baseline).chain(&asked.budget);
+    ensure!(
+        inputs.filter(|path| is_stdout(path)).count() < 2,
+        "standard input can be read once: choose files for the others"
+    );
+    let results = results::load(&asked.results)?;
+    if asked.learn {
+        return learn(&results);
+    }
+    let baseline = baseline(asked, &results)?;
+    let budget = budget(asked, &results, &baseline)?;
+    let mut gate = gate::judge(&budget, &results.runs, &baseline.runs);
+    gate.remarks.extend(results.skipped);
+    gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
+    show(asked, &gate, taken.is_some())?;
+    Ok(exit(gate.status))
+}
+
+fn exit(status: Status) -> Exit {
+    match status {
+        Status::Pass => Exit::Done,
+        Status::Exceeded => Exit::Exceeded,
+        Status::Inconclusive => Exit::Inconclusive,
+    }
+}
+
+/// The baseline without the runs that are judged.
+fn baseline(asked: &GateArguments, results: &Results) -> Result<Results> {
+    if asked.baseline.is_empty() {
+        return Ok(Results::default());
+    }
+    let mut baseline = results::load(&asked.baseline)?;
+    for (name, run) in std::mem::take(&mut baseline.runs) {
+        match results.runs.iter().find(|(_, other)| other.is_same(&run)) {
+            Some((other, _)) => {
+                baseline
+                    .skipped
+                    .push(format!("{name} is the same run as {other}, which is judged: it is left out"));
+            }
+            None => baseline.runs.push((name, run)),
+        }
+    }
+    ensure!(
+        !baseline.runs.is_empty(),
+        "every run of the baseline is judged, too: there is nothing to compare (choose other results)"
+    );
+    Ok(baseline)
+}
+
+fn budget(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<Budget> {
+    let runs = || results.runs.iter().chain(&baseline.runs).map(|(_, run)| run);
+    let Some(path) = &asked.budget else {
+        let probes: BTreeSet<&str> =
+            runs().flat_map(|run: &Run| run.report.measurements.iter().map(|m| m.probe.as_str())).collect();
+        let margin = compare::Options::default().same;
+        return Ok(Budget::medians(probes.into_iter().map(str::to_owned), 1.0 + margin));
+    };
+    let budget = budget::load(path, runs())?;
+    match budget.relative() {
+        Some(limit) if asked.baseline.is_empty() => bail!(
+            "{}: limit {} ({}) is relative to a baseline: name results with --baseline",
+            path.display(),
+            limit.number,
+            limit.name()
+        ),
+        None if !asked.baseline.is_empty() => bail!(
+            "--baseline is not used: no limit of {} is relative to it (write p50 = \"+5%\", or leave --budget out)",
+            path.display()
+        ),
+        _ => Ok(budget),
+    }
+}
+
+fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
+    let options = Options { width: width(), color: true, ..Options::default() };
+    let text = || stdout::write_styled(&views::text(gate, asked.all, &options));
+    let text = if taken { Ok(()) } else { text() };
+    let github = if asked.github { stdout::write(&views::annotations(gate)) } else { Ok(()) };
+    let json = write(asked.json.json.as_deref(), || Some(json::pretty(gate).into_bytes()));
+    let junit = write(asked.junit.as_deref(), || Some(views::junit(gate).into_bytes()));
+    let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(gate).into_bytes()));
+    Ok(text.and(github)?).and(json).and(junit).and(markdown)
+}
+
+fn learn(results: &Results) -> Result<Exit> {
+    let runs: Vec<&Run> = results.runs.iter().map(|(_, run)| run).collect();
+    let learnt = gate::learn(&runs);
+    for text in &results.skipped {
+        latscope_host::eprintln!("{text}");
+    }
+    if learnt.points.is_empty() {
+        let why = learnt.left_out.first().map_or("they have no points", |(_, why)| why.as_str());
+        bail!("nothing can be learnt from these results: {why}");
+    }
+    stdout::write(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
+    Ok(Exit::Done)
+}
