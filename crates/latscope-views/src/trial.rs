@@ -287,3 +287,102 @@ fn record(cell: &Cell, row: &Row) -> [String; COLUMNS.len()] {
         shown(cell.why.as_deref().unwrap_or_default()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(answer: Answer) -> Judged {
+        Judged {
+            answer,
+            compared: 12,
+            faster: 3,
+            slower: 0,
+            differ: 0,
+            same: 4,
+            cannot_tell: 5,
+            less_often: 0,
+            more_often: 1,
+            tails_unknown: 2,
+            ratios: Some([0.8, 0.912]),
+            runs: Some(20),
+            told_by_runs: 4,
+        }
+    }
+
+    #[test]
+    fn the_last_line_says_whether_it_helps_and_on_what_that_rests() {
+        let said = |of: Answer| answer(&judged(of), "B (with)", false, 0.05);
+        let told = "3 faster and 0 slower of 12 points (0.800 to 0.912 times as long); tails reached less often: 0, \
+                    more often: 1.";
+        assert_eq!(said(Answer::Helps), format!("Yes: B (with) is better: {told}"));
+        assert_eq!(said(Answer::Mixed), format!("Better and worse: {told}"));
+        assert_eq!(
+            said(Answer::CannotTell),
+            "Cannot tell: 5 of 12 points cannot be decided, 4 the same. --runs 20 would tell 4 points."
+        );
+        assert!(said(Answer::Same).starts_with("No difference: the medians of all 12 points"));
+        assert!(answer(&judged(Answer::Hurts), "B (b)", true, 0.05).contains("a false alarm"));
+        let none = Judged { compared: 0, ..judged(Answer::CannotTell) };
+        assert!(answer(&none, "B (with)", false, 0.05).contains("no point of both arms can be trusted"));
+    }
+
+    fn cells() -> Vec<Cell> {
+        let row = |exceeded| Row {
+            id: "wake.timer".to_owned(),
+            title: "timer wake-up".to_owned(),
+            runs: 3,
+            p50: Some(4_500.0),
+            max: Some(120_000.0),
+            held: 3 - exceeded,
+            exceeded,
+            ..Row::default()
+        };
+        let cell = |measurement: &str, load: &str, rows: Vec<Row>| Cell {
+            measurement: measurement.to_owned(),
+            load: Some(load.to_owned()),
+            arm: "as-is".to_owned(),
+            planned: 3,
+            runs: if rows.is_empty() { 0 } else { 3 },
+            why: rows.is_empty().then(|| "skipped: no such | device".to_owned()),
+            rows,
+        };
+        vec![
+            cell("wake", "idle", vec![row(0)]),
+            cell("wake", "cpu", vec![row(2)]),
+            cell("binder", "idle", vec![]),
+            cell("many", "idle", vec![row(0); MOST + 3]),
+        ]
+    }
+
+    #[test]
+    fn a_table_has_a_line_for_each_row_and_names_what_is_skipped() {
+        let text = table(&cells(), false, &Options { width: 100, ..Options::default() });
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let line =
+            |word: &str| text.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{text}"));
+        assert!(line("idle").contains("holds") && line("idle").contains("4.50 µs"), "{text}");
+        assert!(line("cpu").contains("exceeded in 2"), "{text}");
+        assert!(line("not measured").contains('–'), "{text}");
+        assert!(text.contains("!  binder, load idle, arm as-is: skipped: no such | device"), "{text}");
+        assert!(text.contains("and 3 more") && !text.contains("  arm  "), "{text}");
+        let all = table(&cells(), true, &Options { width: 100, ..Options::default() });
+        assert!(!all.contains("more of"), "{all}");
+    }
+
+    #[test]
+    fn the_table_is_the_same_as_markdown_and_csv() {
+        let markdown = markdown("a | title", &cells());
+        assert!(markdown.contains("## a \\| title") && markdown.contains("| exceeded in 2 |"), "{markdown}");
+        assert!(markdown.contains("no such \\| device"), "{markdown}");
+        let csv = String::from_utf8(csv(&cells())).unwrap();
+        assert_eq!(csv.lines().count(), 1 + 3 + MOST + 3);
+        assert!(
+            csv.lines()
+                .nth(2)
+                .unwrap()
+                .starts_with("wake,cpu,as-is,wake.timer,timer wake-up,3,3,4500,,120000,0,1,2,0"),
+            "{csv}"
+        );
+    }
+}

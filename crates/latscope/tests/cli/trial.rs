@@ -326,3 +326,36 @@ fn the_plans_of_latscope_are_listed_and_shown() {
         assert!(ran.code == Some(0) || ran.refused().contains("nothing of this plan"), "{name}: {ran:#?}");
     }
 }
+
+#[test]
+fn more_than_two_arms_are_compared_with_the_first_and_a_load_that_dies_is_reported() {
+    let place = Place::new();
+    let text = r#"
+repetitions = 2
+[[measurement]]
+name = "cycle"
+run = "cpu cycle --rounds 2 --count 4"
+[[arm]]
+name = "alone"
+[[arm]]
+name = "pinned"
+prefix = "taskset -c 0"
+labels = { where = "first" }
+[[arm]]
+name = "loaded"
+load = "exit 3"
+"#;
+    let plan = place.file("plan.toml", text);
+    let ran = end(latscope(["trial", "--plan", &plan, "--dir", "results"]).current_dir(place.path()));
+    assert!(ran.out.contains("2 of 6 runs: the load") || ran.out.contains("does not count"), "{ran:#?}");
+    let found = json(place.at("results/trial.json"));
+    let of_arm = |arm: &str| -> Vec<String> {
+        let runs = found["runs"].as_array().unwrap().iter().filter(|run| run["arm"] == arm);
+        runs.map(|run| place.at("results/") + run["file"].as_str().unwrap()).collect()
+    };
+    let pinned = json(&of_arm("pinned")[0]);
+    assert_eq!((&pinned["labels"]["where"], &pinned["plan"]["cpus"]), (&"first".into(), &"0".into()));
+    let compared = found["comparisons"].as_array().unwrap();
+    assert_eq!((&compared[0]["a"], &compared[0]["b"]), (&"alone".into(), &"pinned".into()));
+    assert!(ran.out.contains("cycle: A is alone, B is pinned"), "{ran:#?}");
+}

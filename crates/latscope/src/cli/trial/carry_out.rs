@@ -20,7 +20,7 @@ use latscope_judge::runs::Run;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 /// What is to be done.
 pub struct Request<'a> {
@@ -206,6 +206,15 @@ impl Trial<'_> {
         Ok(self.executor.stopped()?.map_or(Ended::All, Ended::Signal))
     }
 
+    /// Does what comes before a run of an arm.
+    fn prepare(&mut self, arm: usize, log: &Path) -> Result<()> {
+        self.executor.apply(arm)?;
+        match self.plan.arms[arm].before.as_ref().filter(|command| !command.trim().is_empty()) {
+            Some(before) => self.executor.shell(before, log),
+            None => Ok(()),
+        }
+    }
+
     fn run(&mut self, order: &[Planned], at: usize) -> Result<()> {
         let Planned { repetition, cell } = order[at];
         let plan = self.plan;
@@ -215,11 +224,7 @@ impl Trial<'_> {
         let (file, log) = (format!("{stem}.json"), self.directory.join(format!("{stem}.log")));
         let arm = &plan.arms[cell.arm];
         let shown = format!("run {} of {}, {name}", at + 1, order.len());
-        self.executor.apply(cell.arm).with_context(|| format!("arm {}", arm.name))?;
-        if let Some(before) = arm.before.as_ref().filter(|command| !command.trim().is_empty()) {
-            let changed = self.executor.shell(before, &log);
-            changed.with_context(|| format!("before {shown}"))?;
-        }
+        self.prepare(cell.arm, &log).with_context(|| format!("before {shown}"))?;
         if self.executor.stopped()?.is_some() {
             return Ok(());
         }
@@ -230,25 +235,16 @@ impl Trial<'_> {
         let (progress, executor) = (&self.progress, &mut self.executor);
         let mut tick = || progress.running(&shown, began, left);
         let exit = executor.measure(&arm.prefix.0, &words, &log, &mut tick)?;
-        let why = match self.judge(exit, &result, &log) {
+        let (why, warnings) = match self.judge(exit, &result, &log) {
             Ok(run) => {
+                let warnings = run.report.warnings.clone();
                 self.counted.entry(cell).or_default().push(run);
-                None
+                (None, warnings)
             }
-            Err(why) => Some(why),
+            Err(why) => (Some(why), Vec::new()),
         };
         remove_empty(&log);
         let took = began.elapsed();
-        self.note(Planned { repetition, cell }, file, exit, took, why.clone());
-        self.progress.done(&shown, took, self.remaining.of(&order[at + 1..]));
-        if let Some(why) = why {
-            self.progress.say(&format!("{shown} does not count: {why}"));
-        }
-        Ok(())
-    }
-
-    fn note(&mut self, run: Planned, file: String, exit: Option<i32>, took: Duration, why: Option<String>) {
-        let Planned { repetition, cell } = run;
         match &why {
             None => self.remaining.took(cell, took),
             Some(why) => self.reasons.entry(cell).or_default().push(why.clone()),
@@ -256,14 +252,20 @@ impl Trial<'_> {
         self.runs.push(Done {
             file,
             repetition: repetition + 1,
-            measurement: self.plan.measurements[cell.measurement].name.clone(),
-            load: cell.load.map(|at| self.plan.loads[at].name.clone()),
-            arm: self.plan.arms[cell.arm].name.clone(),
+            measurement: plan.measurements[cell.measurement].name.clone(),
+            load: cell.load.map(|at| plan.loads[at].name.clone()),
+            arm: arm.name.clone(),
             exit,
             seconds: (took.as_secs_f64() * 1e3).round() / 1e3,
             counted: why.is_none(),
-            why,
+            why: why.clone(),
+            warnings,
         });
+        self.progress.done(&shown, took, self.remaining.of(&order[at + 1..]));
+        if let Some(why) = why {
+            self.progress.say(&format!("{shown} does not count: {why}"));
+        }
+        Ok(())
     }
 
     /// The result of a run, or why it does not count.

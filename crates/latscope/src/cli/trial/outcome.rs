@@ -1,7 +1,7 @@
 //! What came of the runs of a plan: each run, the table of measurements under loads, arms compared.
 
 use super::plan_file::{Place, PlanFile};
-use latscope_core::report::Status;
+use latscope_core::report::{Status, Warning};
 use latscope_judge::compare::{Comparison, Options, compare};
 use latscope_judge::runs::Run;
 use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
@@ -78,6 +78,8 @@ pub struct Done {
     pub counted: bool,
     /// Why not.
     pub why: Option<String>,
+    /// What its result warns of.
+    pub warnings: Vec<Warning>,
 }
 
 /// Two arms compared.

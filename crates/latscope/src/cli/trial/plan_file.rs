@@ -286,7 +286,7 @@ impl Arm {
             words.push(format!("started by {}", self.prefix));
         }
         words.extend(self.load.as_ref().map(|load| format!("load {load}")));
-        words.join(", ")
+        if words.is_empty() { "nothing changed".to_owned() } else { words.join(", ") }
     }
 }
 

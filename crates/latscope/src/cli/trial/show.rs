@@ -11,6 +11,7 @@ use latscope_core::units::counted;
 use latscope_engine::saver;
 use latscope_host::stdout;
 use latscope_views::{Options, comparison, trial as views};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ fn text(outcome: &Outcome, view: View, all: bool) -> String {
     if let Some(signal) = &outcome.interrupted {
         out += &format!("!  interrupted by {signal}: these are the runs until then\n");
     }
-    out += &lost(outcome).map(|line| format!("!  {line}\n")).unwrap_or_default();
+    lost(outcome).into_iter().chain(warnings(outcome)).for_each(|line| out += &format!("!  {line}\n"));
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &format!("\n{}", views::table(&outcome.table, all, &options));
     }
@@ -136,6 +137,16 @@ fn lost(outcome: &Outcome) -> Option<String> {
         format!("{} of {} {verb} not count: {why}", counted(lost.len() as u64, "run"), outcome.runs.len())
     };
     (!lost.is_empty()).then(text)
+}
+
+/// What results of runs warn of, each once with how many do.
+fn warnings(outcome: &Outcome) -> Vec<String> {
+    let mut found: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
+    for warning in outcome.runs.iter().flat_map(|run| &run.warnings) {
+        found.entry(&warning.id).or_insert((0, &warning.text)).0 += 1;
+    }
+    let runs = |number: usize| format!("{number} of {}", counted(outcome.runs.len() as u64, "run"));
+    found.values().map(|(number, text)| format!("{}: {text}", runs(*number))).collect()
 }
 
 fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
