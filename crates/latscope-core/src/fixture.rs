@@ -36,6 +36,7 @@ pub fn report() -> Report {
         started: "2026-11-21T10:00:00Z".to_owned(),
         finished: Some("2026-11-21T10:00:52.3Z".to_owned()),
         interrupted: None,
+        imported: None,
         plan: plan(&measurements),
         machine: machine(),
         warnings: vec![Warning {

@@ -51,6 +51,18 @@ pub struct Histogram {
     min: u64,
     max: u64,
     sum: u64,
+    bins: Option<Bins>,
+}
+
+/// How wide the bins are in which another program counted, where they are wider than ours. Its counts are in the
+/// bucket of the value by which it names the bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bins {
+    /// Width of every bin, in ticks: at least 1.
+    pub width: u64,
+    /// Bins in each power of two, where their width grows with the value: at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_octave: Option<u64>,
 }
 
 /// What a recorder counted, to build a [`Histogram`] from.
@@ -69,7 +81,16 @@ pub struct Totals {
 impl Histogram {
     /// An empty histogram of ticks of `tick_ps` picoseconds.
     pub fn new(tick_ps: u64) -> Self {
-        Histogram { tick_ps, buckets: Vec::new(), overflow: 0, count: 0, min: u64::MAX, max: 0, sum: 0 }
+        Histogram {
+            tick_ps,
+            buckets: Vec::new(),
+            overflow: 0,
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0,
+            bins: None,
+        }
     }
 
     /// Builds a histogram from bucket counts recorded elsewhere with
@@ -89,7 +110,13 @@ impl Histogram {
             min: totals.min,
             max: totals.max,
             sum: totals.sum,
+            bins: None,
         }
+    }
+
+    /// The same, counted by another program in these bins.
+    pub fn in_bins(self, bins: Bins) -> Self {
+        Histogram { bins: Some(bins), ..self }
     }
 
     /// Adds one value, in ticks.
@@ -127,6 +154,13 @@ impl Histogram {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.sum = self.sum.saturating_add(other.sum);
+        self.bins = match (self.bins, other.bins) {
+            (Some(a), Some(b)) => Some(Bins {
+                width: a.width.max(b.width),
+                per_octave: a.per_octave.into_iter().chain(b.per_octave).min(),
+            }),
+            (a, b) => a.or(b),
+        };
     }
 
     /// Length of a tick, ps.
@@ -165,7 +199,8 @@ impl Histogram {
     }
 
     /// The value at quantile `q` by nearest rank, in ns, within 0.4 % (the
-    /// middle of its bucket; first and last rank are exact); `None` when empty.
+    /// middle of its bucket; first and last rank are exact); `None` when empty, and where
+    /// the value is one of those beyond the last bucket, of which only the largest is known.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         if self.count == 0 {
             return None;
@@ -186,7 +221,7 @@ impl Histogram {
                 return Some(self.ns(middle.clamp(self.min as f64, self.max as f64)));
             }
         }
-        self.max()
+        None
     }
 
     /// Like [`quantile`](Self::quantile), but `None` when fewer than ten
@@ -195,11 +230,23 @@ impl Histogram {
         (self.count - rank(q, self.count).min(self.count) >= 10).then(|| self.quantile(q)).flatten()
     }
 
-    /// By how much values near `ns` have to differ to be told apart: the width of a bucket, ns.
+    /// By how much values near `ns` have to differ to be told apart, ns: the width of a bucket, or of a bin of the
+    /// program that counted.
     pub fn resolution(&self, ns: f64) -> f64 {
         let ticks = (ns * 1e3 / self.tick_ps as f64).max(0.0) as u64;
         let (low, high) = bounds(bucket_of(ticks).unwrap_or(BUCKETS - 1));
-        self.ns((high - low + 1) as f64)
+        let own = self.ns((high - low + 1) as f64);
+        let Some(Bins { width, per_octave }) = self.bins else { return own };
+        let growing = per_octave.map_or(0.0, |bins| ns / bins as f64);
+        own.max(self.ns(width as f64)).max(growing)
+    }
+
+    /// The values beyond the last bucket are at least this long, ns; `None` where there are none. Of an imported
+    /// histogram no more is known than that they are longer than all that were counted in a bin.
+    pub fn overflow_from(&self) -> Option<f64> {
+        let counted = || self.buckets.last().map_or(0, |(bucket, _)| bounds(*bucket as usize).1 + 1);
+        let from = if self.bins.is_some() { counted() } else { 1 << RANGE_BITS };
+        (self.overflow > 0).then(|| self.ns(from as f64))
     }
 
     /// The buckets as low bound, high bound (ns, inclusive) and count.
@@ -225,6 +272,8 @@ struct Wire {
     sum: u64,
     buckets: Vec<(u64, u64, u64)>,
     overflow: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bins: Option<Bins>,
 }
 
 impl From<Histogram> for Wire {
@@ -241,6 +290,7 @@ impl From<Histogram> for Wire {
             sum: h.sum,
             buckets: buckets.collect(),
             overflow: h.overflow,
+            bins: h.bins,
         }
     }
 }
@@ -253,6 +303,9 @@ impl TryFrom<Wire> for Histogram {
     fn try_from(wire: Wire) -> Result<Self, String> {
         if wire.tick_ps == 0 {
             return Err("histogram: tick_ps is 0".to_owned());
+        }
+        if wire.bins.is_some_and(|bins| bins.width == 0 || bins.per_octave == Some(0)) {
+            return Err("histogram: bins without width".to_owned());
         }
         let mut counts = Vec::with_capacity(wire.buckets.len());
         let mut total = wire.overflow;
@@ -273,11 +326,13 @@ impl TryFrom<Wire> for Histogram {
             return Err("histogram: counts without min and max".to_owned());
         };
         let first = counts.iter().find(|(_, n)| *n > 0).map(|(b, _)| *b);
-        if min > max || first.is_some_and(|first| bucket_of(min) != Some(first)) {
+        // The smallest value of a wide bin may be in another of our buckets.
+        let misplaced = |first| wire.bins.is_none() && bucket_of(min) != Some(first);
+        if min > max || first.is_some_and(misplaced) {
             return Err(format!("histogram: min {min} and max {max} do not fit the buckets"));
         }
         let totals = Totals { overflow: wire.overflow, min, max, sum: wire.sum };
-        Ok(Histogram::from_counts(wire.tick_ps, counts, totals))
+        Ok(Histogram { bins: wire.bins, ..Histogram::from_counts(wire.tick_ps, counts, totals) })
     }
 }
 
@@ -324,6 +379,27 @@ mod tests {
     fn an_empty_histogram_has_no_numbers() {
         let h = Histogram::new(1);
         assert_eq!((h.min(), h.quantile(0.5), h.mean(), h.tail_quantile(0.9)), (None, None, None, None));
+    }
+
+    #[test]
+    fn of_values_beyond_the_last_bucket_only_the_largest_is_known() {
+        let mut h = of(&[5, 6, 7]);
+        (0..7).for_each(|_| h.record(1 << 50));
+        assert_eq!((h.quantile(0.2), h.quantile(0.5), h.quantile(1.0)), (Some(6.0), None, h.max()));
+        assert_eq!(h.overflow_from(), Some((1u64 << 48) as f64));
+        assert_eq!(h.in_bins(Bins { width: 1, per_octave: None }).overflow_from(), Some(8.0));
+        assert_eq!(of(&[5]).overflow_from(), None);
+    }
+
+    #[test]
+    fn bins_of_another_program_are_the_resolution() {
+        let h = of(&[1000]).in_bins(Bins { width: 100, per_octave: None });
+        assert_eq!((h.resolution(1000.0), of(&[1000]).resolution(1000.0)), (100.0, 4.0));
+        let growing = of(&[6400]).in_bins(Bins { width: 1, per_octave: Some(64) });
+        assert_eq!(growing.resolution(6400.0), 100.0);
+        let text = serde_json::to_string(&growing).unwrap();
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), growing);
+        assert!(serde_json::from_str::<Histogram>(&text.replace("\"width\":1", "\"width\":0")).is_err());
     }
 
     #[test]

@@ -60,6 +60,16 @@ impl<F: Formatter> Formatter for Carried<F> {
     }
 }
 
+/// Reads a fact that is `null` where it is not known.
+///
+/// # Errors
+/// The deserializer's.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// A limit of which `u64::MAX` means that there is none: in JSON that is `null`.
 /// Older files have the number.
 pub mod limit {

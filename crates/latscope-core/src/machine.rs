@@ -1,10 +1,11 @@
 //! A snapshot of a machine: what is there and what is permitted. Only the
 //! description; reading it is the business of the command.
 
+use crate::json;
 use crate::units::CpuList;
 use serde::{Deserialize, Serialize};
 
-/// The machine a result was measured on.
+/// The machine a result was measured on. In an imported result a fact that is not known is `null`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -12,45 +13,61 @@ pub struct Machine {
     /// calls it; `None` where it has none.
     pub id: Option<String>,
     /// Host name, as `uname -n`.
+    #[serde(deserialize_with = "json::or_default")]
     pub name: String,
     /// Kernel release, as `uname -r`.
+    #[serde(deserialize_with = "json::or_default")]
     pub kernel: String,
     /// Kernel version, as `uname -v`: names the preemption model.
+    #[serde(deserialize_with = "json::or_default")]
     pub kernel_version: String,
     /// The kernel's command line without what only says where its files are (`root=`, `BOOT_IMAGE=`,
     /// `initrd=`, `resume=`); `None` where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_line: Option<String>,
     /// Architecture, as `uname -m`.
+    #[serde(deserialize_with = "json::or_default")]
     pub architecture: String,
     /// The processor's own name.
+    #[serde(deserialize_with = "json::or_default")]
     pub cpu_model: String,
     /// Version of the processor's microcode; `None` where the kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microcode: Option<String>,
     /// CPUs that are online.
+    #[serde(deserialize_with = "json::or_default")]
     pub online: CpuList,
     /// CPUs this process may run on: affinity and cpuset.
+    #[serde(deserialize_with = "json::or_default")]
     pub allowed: CpuList,
     /// Who shares a core, package and NUMA node.
+    #[serde(deserialize_with = "json::or_default")]
     pub cpus: Vec<Cpu>,
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
+    #[serde(deserialize_with = "json::or_default")]
     pub caches: Vec<Cache>,
     /// Where `caches` comes from: `sysfs`, `cpuid` or `unknown`.
+    #[serde(deserialize_with = "json::or_default")]
     pub caches_from: String,
     /// Installed memory, bytes.
+    #[serde(deserialize_with = "json::or_default")]
     pub memory: u64,
     /// Bytes of memory that can be had without swapping.
+    #[serde(deserialize_with = "json::or_default")]
     pub memory_available: u64,
     /// Hypervisor, if the machine is virtual.
     pub hypervisor: Option<String>,
     /// Whether the command ran as root.
+    #[serde(deserialize_with = "json::or_default")]
     pub root: bool,
     /// One-minute load average at the start.
+    #[serde(deserialize_with = "json::or_default")]
     pub load_average: f64,
     /// The clock used for time stamps.
+    #[serde(deserialize_with = "json::or_default")]
     pub clock: ClockInfo,
     /// What distorts latency here, as `latscope doctor` tells it.
+    #[serde(deserialize_with = "json::or_default")]
     pub checks: Vec<Check>,
 }
 

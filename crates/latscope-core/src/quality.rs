@@ -26,6 +26,9 @@ pub const MEMORY_NOT_LOCKED: &str = "memory-not-locked";
 /// Id of a reason: CPUs could not be kept out of deep idle states.
 pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
 
+/// Id of a reason that lowers nothing: another program measured it.
+pub const IMPORTED: &str = "imported";
+
 /// Every reason that is given: its id, the level it leads to, what it means. `docs/result-schema.md` has
 /// the same table. The id of a reason in an older file is [`UNNAMED`].
 pub const REASONS: &[(&str, Level, &str)] = &[
@@ -77,6 +80,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("rounds-in-two-groups", Level::Unstable, "the rounds fall into two groups"),
     ("not-possible-here", Level::Unsupported, "this machine or its permissions do not allow it"),
     ("nothing-measured", Level::Unsupported, "no sample was taken"),
+    ("imported", Level::Ok, "another program measured it; what its output does not say is not known"),
     (
         "uneventful",
         Level::Ok,

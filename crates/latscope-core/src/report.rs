@@ -29,13 +29,17 @@ pub struct Report {
     pub schema: String,
     /// What wrote it.
     pub tool: Tool,
-    /// RFC 3339 time of the start.
+    /// RFC 3339 time of the start; empty where an imported result does not say, in JSON `null`.
+    #[serde(deserialize_with = "json::or_default")]
     pub started: String,
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
     /// What ended the run before it was done, if it was told to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
+    /// The program that measured it, if that was another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
     /// What was to be measured.
     pub plan: Plan,
     /// Where.
@@ -104,6 +108,28 @@ pub struct Tool {
     pub commit: String,
 }
 
+/// Where a result comes from that another program measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Its name: `cyclictest`, `fio`.
+    pub program: String,
+    /// Its version, as its output has it; `None` where that does not say.
+    pub version: Option<String>,
+    /// What its output does not say and a reader may want to know, in words.
+    #[serde(default)]
+    pub unknown: Vec<String>,
+}
+
+impl Imported {
+    /// The program with its version, where that is known.
+    pub fn name(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} {version}", self.program),
+            None => self.program.clone(),
+        }
+    }
+}
+
 /// How a run ended that was told to end before it was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupted {
@@ -157,6 +183,10 @@ pub enum LoadError {
     Schema(String),
 }
 
+fn forget((_, fact): (&String, &mut serde_json::Value)) {
+    *fact = serde_json::Value::Null;
+}
+
 impl Report {
     /// Reads a result file's text. Summaries are computed anew from the
     /// histograms; nothing in the file is trusted.
@@ -164,8 +194,14 @@ impl Report {
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
     pub fn from_json(text: &[u8]) -> Result<Report, LoadError> {
-        Report::check_schema(text)?;
-        let mut report: Report = serde_json::from_slice(text)?;
+        let mut report: Report = match serde_json::from_slice(text) {
+            Ok(report) => report,
+            // What another program or version wrote has other fields, too: then that is the error.
+            Err(error) => return Err(Report::check_schema(text).err().unwrap_or_else(|| error.into())),
+        };
+        if report.schema != SCHEMA {
+            return Err(LoadError::Schema(report.schema));
+        }
         report.measurements.iter_mut().for_each(Measurement::settle_as_read);
         Ok(report)
     }
@@ -192,8 +228,28 @@ impl Report {
     /// # Errors
     /// The writer's.
     pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
-        json::write(to, self)?;
+        match self.imported {
+            None => json::write(to, self)?,
+            Some(_) => json::write(to, &self.with_unknown_as_null()?)?,
+        }
         to.write_all(b"\n")
+    }
+
+    /// The JSON of an imported result, in which each fact that another program's output does not have is `null`.
+    fn with_unknown_as_null(&self) -> io::Result<serde_json::Value> {
+        let mut value = serde_json::to_value(self)?;
+        let unknown = serde_json::to_value(Machine::default())?;
+        if let Some(machine) = value["machine"].as_object_mut() {
+            machine.iter_mut().filter(|(name, fact)| unknown[name.as_str()] == **fact).for_each(forget);
+        }
+        if self.started.is_empty() {
+            value["started"].take();
+        }
+        for m in value["measurements"].as_array_mut().into_iter().flatten() {
+            let summary = m["summary"].as_object_mut().into_iter().flat_map(|summary| summary.iter_mut());
+            summary.filter(|(name, _)| ["missed", "rejected"].contains(&name.as_str())).for_each(forget);
+        }
+        Ok(value)
     }
 
     /// The text of a result file.
@@ -204,6 +260,11 @@ impl Report {
         let mut text = Vec::new();
         self.write_json(&mut text).expect("a report has a JSON form");
         String::from_utf8(text).expect("JSON is UTF-8")
+    }
+
+    /// Whether it ended early, or has not ended. Of an imported result that is not known, and not said.
+    pub fn is_unfinished(&self) -> bool {
+        self.finished.is_none() && self.imported.is_none()
     }
 
     /// How long a batch of a point was to last, ns: part of what the point is, unlike the number of

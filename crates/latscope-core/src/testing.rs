@@ -20,6 +20,7 @@ pub fn report(measurements: Vec<Measurement>) -> Report {
         started: "2026-01-01T00:00:00Z".to_owned(),
         finished: None,
         interrupted: None,
+        imported: None,
         plan: Plan {
             rounds: 1,
             job: "survey".to_owned(),

@@ -130,6 +130,7 @@ fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) 
         started: now(),
         finished: None,
         interrupted: None,
+        imported: None,
         plan,
         machine,
         warnings: Vec::new(),

@@ -92,7 +92,7 @@ pub struct Side {
     pub runs: usize,
     /// Fewest and most rounds of a run.
     pub rounds: [u32; 2],
-    /// When the first and the last began, RFC 3339.
+    /// When the first and the last began, RFC 3339; empty where no run says.
     pub started: [String; 2],
 }
 
@@ -205,13 +205,14 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
     let counts = judge(&mut points);
     let weight = |point: &Point| (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64);
     points.sort_by_cached_key(|point| (weight(point), point.id.clone()));
+    let remarks = remarks(a, b).into_iter().chain(paired.assumed).collect();
     let [only_a, only_b] = paired.lacking;
     Comparison {
         schema: SCHEMA,
         a: side(a),
         b: side(b),
         differences: differences(a, b),
-        remarks: remarks(a, b),
+        remarks,
         margin: options.same,
         tail_margin: TAIL_MARGIN,
         counts,
@@ -224,7 +225,7 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
 
 fn side(runs: &[&Run]) -> Side {
     let rounds = || runs.iter().map(|run| run.report.plan.rounds);
-    let started = || runs.iter().map(|run| run.report.started.clone());
+    let started = || runs.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty());
     Side {
         run_ids: runs.iter().map(|run| run.report.run_id.clone()).collect(),
         runs: runs.len(),

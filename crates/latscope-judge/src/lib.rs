@@ -7,6 +7,7 @@ pub mod compare;
 pub mod extremes;
 pub mod findings;
 pub mod gate;
+pub mod imports;
 pub mod levels;
 pub mod repeatability;
 pub mod runs;

@@ -3,12 +3,13 @@
 //! unread, so that forty of them fit into memory.
 
 use latscope_core::histogram::Histogram;
+use latscope_core::json;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Plan};
 use latscope_core::quality::Quality;
 use latscope_core::report::{
-    Activity, Contention, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics, Summary,
-    Support, Tool, Value, Verdict, Warning, Work,
+    Activity, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
+    Summary, Support, Tool, Value, Verdict, Warning, Work,
 };
 use latscope_core::rounds::Round;
 use serde::Deserialize;
@@ -110,10 +111,13 @@ fn batch_targets(report: &Report) -> Vec<Option<u64>> {
 struct LightReport {
     schema: Option<String>,
     tool: Tool,
+    #[serde(deserialize_with = "json::or_default")]
     started: String,
     finished: Option<String>,
     #[serde(default)]
     interrupted: Option<Interrupted>,
+    #[serde(default)]
+    imported: Option<Imported>,
     plan: Plan,
     machine: Machine,
     #[serde(default)]
@@ -176,6 +180,7 @@ impl From<LightReport> for Report {
             started: light.started,
             finished: light.finished,
             interrupted: light.interrupted,
+            imported: light.imported,
             plan: light.plan,
             machine: light.machine,
             run_id: light.run_id,

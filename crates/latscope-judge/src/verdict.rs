@@ -77,7 +77,7 @@ pub fn report_status(report: &Report) -> Option<Status> {
 /// the run is for.
 pub fn is_cut_short(report: &Report) -> bool {
     let periodic = report.plan.steps.iter().all(|step| step.periodic.is_some());
-    report.finished.is_none() || periodic && report.measurements.iter().any(|m| m.incomplete)
+    report.is_unfinished() || periodic && report.measurements.iter().any(|m| m.incomplete)
 }
 
 /// The exit code of a run: what was exceeded counts, also before an early end; a run that was cut
@@ -180,7 +180,15 @@ fn is_unstable(m: &Measurement) -> bool {
 fn find(m: &Measurement, criterion: &Criterion) -> Found {
     let limit = criterion.limit;
     match &criterion.metric {
-        Metric::Missed => count("missed", m.summary.missed as f64, limit),
+        Metric::Missed => match m.missed() {
+            Some(missed) => count("missed", missed as f64, limit),
+            None => Found {
+                value: None,
+                status: Status::Inconclusive,
+                text: "another program measured it, which does not say how many activations were missed"
+                    .to_owned(),
+            },
+        },
         Metric::Share(share) => enough(m, *share, limit),
         Metric::Value(name) => match m.values.get(name) {
             Some(value) if value.better == Better::More => reach(name, value, limit),
@@ -348,7 +356,10 @@ impl Above {
             let all = if min > limit { histogram.count() } else { 0 };
             return Above { least: all, most: all };
         }
-        let mut above = Above { least: histogram.overflow(), most: histogram.overflow() };
+        // Of imported ones it may be known only that they are longer than all that have a bin.
+        let beyond = histogram.overflow_from().is_some_and(|from| from > limit);
+        let mut above =
+            Above { least: if beyond { histogram.overflow() } else { 0 }, most: histogram.overflow() };
         for (low, high, n) in histogram.buckets_ns() {
             above.least += if low > limit { n } else { 0 };
             above.most += if high > limit { n } else { 0 };

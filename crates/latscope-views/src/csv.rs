@@ -120,6 +120,7 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
     let work = |bytes: fn(&latscope_core::report::Work) -> u64| m.work.as_ref().map(|w| bytes(w).to_string());
     let (sampling, batch_ops) = match m.sampling {
         Sampling::Event => ("event", String::new()),
+        Sampling::Batch { ops: 0 } => ("batch", String::new()),
         Sampling::Batch { ops } => ("batch", ops.to_string()),
     };
     [
@@ -136,8 +137,8 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         m.incomplete.to_string(),
         m.row.to_string(),
         s.count.to_string(),
-        s.rejected.to_string(),
-        s.missed.to_string(),
+        m.missed().map(|_| s.rejected.to_string()).unwrap_or_default(),
+        m.missed().map(|missed| missed.to_string()).unwrap_or_default(),
         number(s.min),
         number(s.p10),
         number(s.p50),

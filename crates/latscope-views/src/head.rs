@@ -15,10 +15,10 @@ use std::time::Duration;
 /// The header of a terminal view.
 pub(super) fn head(report: &Report, options: &Options) -> String {
     let Options { width, color, .. } = *options;
-    let title = Text::styled(BOLD, format!("latscope {}", report.plan.job));
-    let title = title.with(DIM, "  ").with(BOLD, processor(report));
+    let (what, processor) = title(report);
+    let title = Text::styled(BOLD, what).with(DIM, "  ").with(BOLD, processor);
     let mut out = grid::single(&title, width, color);
-    for line in [system(report), clock(report), run(report)] {
+    for line in facts(report) {
         out += &wrap(&Text::plain("  "), &line, DIM, width, color);
     }
     if let Some(text) = unfinished(report) {
@@ -47,8 +47,43 @@ pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
     }
 }
 
+/// What was measured by which program, and the processor as far as it is known.
+pub(super) fn title(report: &Report) -> (String, String) {
+    match &report.imported {
+        None => (format!("latscope {}", report.plan.job), processor(report)),
+        Some(imported) => (format!("{}, imported", imported.name()), report.machine.cpu_model.clone()),
+    }
+}
+
+/// A report among others: `latscope survey of 2026-11-21T10:00:00Z`, `fio 3.33`.
+pub(super) fn named(report: &Report) -> String {
+    let what = match &report.imported {
+        None => format!("latscope {}", report.plan.job),
+        Some(imported) => imported.name(),
+    };
+    if report.started.is_empty() { what } else { format!("{what} of {}", report.started) }
+}
+
+/// Machine, clock and run, a line each; of an imported result what is known, and what is not.
+pub(super) fn facts(report: &Report) -> Vec<String> {
+    let Some(imported) = &report.imported else { return vec![system(report), clock(report), run(report)] };
+    let machine = &report.machine;
+    let kernel = format!("{} {}", machine.kernel, machine.kernel_version);
+    let kernel =
+        Some(kernel.trim()).filter(|kernel| !kernel.is_empty()).map(|kernel| format!("Linux {kernel}"));
+    let started = Some(report.started.clone()).filter(|started| !started.is_empty());
+    let ended = report.finished.as_ref().filter(|_| started.is_none()).map(|ended| format!("ended {ended}"));
+    let took = took(report).map(|took| format!("took {}", format_time(took.as_nanos() as f64)));
+    let labels = report.labels.iter().map(|(key, value)| format!("{key}={value}"));
+    let parts = [machine.name.clone(), kernel.unwrap_or_default(), machine.architecture.clone()];
+    let parts = parts.into_iter().chain(started).chain(ended).chain(took).chain(labels);
+    let known = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+    let unknown = format!("not known: {}", imported.unknown.join(", "));
+    [known, unknown].into_iter().filter(|line| !line.is_empty()).collect()
+}
+
 /// `Intel Xeon, 2 CPUs`.
-pub(super) fn processor(report: &Report) -> String {
+fn processor(report: &Report) -> String {
     let machine = &report.machine;
     let model = if machine.cpu_model.is_empty() { "unknown processor" } else { &machine.cpu_model };
     let cpus = match (machine.online.0.len(), machine.allowed.0.len()) {
@@ -61,7 +96,7 @@ pub(super) fn processor(report: &Report) -> String {
 }
 
 /// Kernel, hypervisor, caches and memory.
-pub(super) fn system(report: &Report) -> String {
+fn system(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![format!("Linux {} {}", machine.kernel, machine.architecture)];
     parts.push(match &machine.hypervisor {
@@ -77,7 +112,7 @@ pub(super) fn system(report: &Report) -> String {
 }
 
 /// The clock and its limits.
-pub(super) fn clock(report: &Report) -> String {
+fn clock(report: &Report) -> String {
     let clock = &report.machine.clock;
     let mut text = format!("clock {}", clock.source);
     if clock.frequency_hz > 0.0 {
@@ -98,7 +133,7 @@ pub(super) fn clock(report: &Report) -> String {
 }
 
 /// When it was measured, how long it took, under what load, and what the user calls it.
-pub(super) fn run(report: &Report) -> String {
+fn run(report: &Report) -> String {
     let mut text = report.started.clone();
     if let Some(took) = took(report) {
         text += &format!(" · took {}", format_time(took.as_nanos() as f64));
@@ -134,7 +169,7 @@ fn took(report: &Report) -> Option<Duration> {
 
 /// How much of an interrupted run is there; `None` for a finished one.
 pub(super) fn unfinished(report: &Report) -> Option<String> {
-    if report.finished.is_some() {
+    if !report.is_unfinished() {
         return None;
     }
     if let Some(interrupted) = &report.interrupted {

@@ -13,9 +13,10 @@ use latscope_judge::verdict::report_status;
 /// Title, machine, table with footnotes, what is missing, findings. The width
 /// and the colour of `options` do not matter.
 pub fn markdown(report: &Report, beside: &[&Report], options: &Options) -> String {
-    let mut out =
-        format!("## latscope {}: {}\n\n", escape(&report.plan.job), escape(&head::processor(report)));
-    for line in [head::system(report), head::clock(report), head::run(report)] {
+    let (what, processor) = head::title(report);
+    let separator = if processor.is_empty() { "" } else { ": " };
+    let mut out = format!("## {}{separator}{}\n\n", escape(&what), escape(&processor));
+    for line in head::facts(report) {
         out += &format!("- {}\n", escape(&line));
     }
     if let Some(text) = head::unfinished(report) {

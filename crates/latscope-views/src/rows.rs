@@ -1,7 +1,7 @@
 //! The rows of the survey, fastest to slowest, with what reference devices and
 //! other reports have for the same operation.
 
-use super::head::unfinished;
+use super::head::{named, unfinished};
 use super::machine_state;
 use crate::devices::{DEVICES, Part, Reference};
 use latscope_core::merged::is_merged;
@@ -84,13 +84,21 @@ pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(Strin
     let mut names: Vec<(String, String)> =
         DEVICES.iter().map(|d| (d.short.to_owned(), d.name.to_owned())).collect();
     for other in beside {
-        let name = if other.machine.name.is_empty() { "beside" } else { &other.machine.name };
-        let taken = name == report.machine.name || names.iter().any(|(short, _)| short == name);
+        let program = other.imported.as_ref().map(|imported| imported.name());
+        let name = match other.machine.name.as_str() {
+            "" => program.as_deref().unwrap_or("beside"),
+            name => name,
+        };
+        let dated = !other.started.is_empty();
+        let taken = dated && name == report.machine.name || names.iter().any(|(short, _)| short == name);
         // A result of the same machine is told apart by the time it was made.
         let short =
             if taken { other.started.replace('T', " ").chars().take(16).collect() } else { name.to_owned() };
         let (sign, why) = doubts(other);
-        names.push((short + sign, format!("{name}, {}{why}", other.started)));
+        let known =
+            [Some(name), Some(&*other.started), program.as_deref().filter(|program| *program != name)];
+        let known: Vec<&str> = known.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        names.push((short + sign, known.join(", ") + &why));
     }
     names
 }
@@ -113,10 +121,7 @@ pub(crate) fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String>
     let empty = |at: usize| rows.iter().all(|row| row.references[DEVICES.len() + at].is_none());
     let others = beside.iter().enumerate().filter(|(at, _)| empty(*at));
     let said = |(_, other): (usize, &&Report)| {
-        format!(
-            "no point is both here and in latscope {} of {}: nothing to compare",
-            other.plan.job, other.started
-        )
+        format!("no point is both here and in {}: nothing to compare", named(other))
     };
     others.map(said).collect()
 }

@@ -208,6 +208,7 @@ fn printed(mut job: Job, measurements: Vec<Measurement>) -> Page {
         activity: None,
         findings: Vec::new(),
         interrupted: None,
+        imported: None,
         measurements,
     })
 }

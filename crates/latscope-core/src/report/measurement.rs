@@ -3,8 +3,9 @@
 use super::{Support, Verdict};
 use crate::bounds;
 use crate::histogram::Histogram;
+use crate::json;
 use crate::plan::Params;
-use crate::quality::{Level, Quality, Reason, UNNAMED};
+use crate::quality::{IMPORTED, Level, Quality, Reason, UNNAMED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -19,7 +20,7 @@ pub enum Sampling {
     Event,
     /// Too short to time alone: quantiles are the spread of batch means.
     Batch {
-        /// Operations in a batch.
+        /// Operations in a batch; 0 where an imported result does not say.
         ops: u64,
     },
 }
@@ -66,8 +67,10 @@ pub struct Work {
 pub struct Summary {
     pub count: u64,
     /// Samples thrown away because something else ran meanwhile.
+    #[serde(deserialize_with = "json::or_default")]
     pub rejected: u64,
     /// Activations that should have taken place and did not.
+    #[serde(deserialize_with = "json::or_default")]
     pub missed: u64,
     pub min: Option<f64>,
     pub p10: Option<f64>,
@@ -508,6 +511,16 @@ impl Measurement {
         );
         let reason = Reason::new(Level::Degraded, "waited-for-a-cpu", text, "measure on a quieter machine");
         self.quality.lower(reason.with("waited", waited).with("others", others));
+    }
+
+    /// Whether another program measured it: then missed and rejected activations are not known.
+    pub fn is_imported(&self) -> bool {
+        self.quality.reasons.iter().any(|reason| reason.id == IMPORTED)
+    }
+
+    /// Activations that did not take place; `None` where that is not known.
+    pub fn missed(&self) -> Option<u64> {
+        (!self.is_imported()).then_some(self.summary.missed)
     }
 
     /// The figure shown for the point, in ns: the median.

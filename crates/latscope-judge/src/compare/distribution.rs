@@ -64,6 +64,10 @@ pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Opt
         seen >= q * total
     });
     let beyond = place?.0;
+    // Another program may not say how long the values beyond its last bin are.
+    if all().filter_map(|h| h.overflow_from()).any(|from| from <= beyond) {
+        return None;
+    }
     // Half a sample more: none beyond is no rate of 0.
     let rate = |m: &&Measurement| {
         let within: f64 =

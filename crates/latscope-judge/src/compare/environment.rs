@@ -56,10 +56,9 @@ pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
                 names.join(", ")
             ));
         }
-        let early = runs
-            .iter()
-            .filter(|run| run.report.finished.is_none() || run.report.interrupted.is_some())
-            .count();
+        remarks.extend(imported(name, runs));
+        let early =
+            runs.iter().filter(|run| run.report.is_unfinished() || run.report.interrupted.is_some()).count();
         if early > 0 {
             remarks.push(format!("{} of {name} ended early", counted(early as u64, "run")));
         }
@@ -75,11 +74,33 @@ pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
     remarks
 }
 
-/// Whether one side was measured before the other. Times are RFC 3339 in UTC, which sort as text.
+/// What the other programs that measured a side do not say, a sentence for each.
+fn imported(name: &str, runs: &[&Run]) -> Vec<String> {
+    let mut programs: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
+    for imported in runs.iter().filter_map(|run| run.report.imported.as_ref()) {
+        let (count, unknown) = programs.entry(imported.name()).or_default();
+        *count += 1;
+        for fact in
+            imported.unknown.iter().filter(|fact| !unknown.contains(&fact.as_str())).collect::<Vec<_>>()
+        {
+            unknown.push(fact);
+        }
+    }
+    let sentence = |(program, (count, unknown)): (String, (u64, Vec<&str>))| {
+        format!(
+            "{} of {name} measured by {program}, not known of it: {}",
+            counted(count, "run"),
+            unknown.join(", ")
+        )
+    };
+    programs.into_iter().map(sentence).collect()
+}
+
+/// Whether one side was measured before the other; nothing where a time is not known. Times are RFC 3339 in UTC, which sort as text.
 fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
     let ends = |side: &[&Run]| {
         let started = || side.iter().map(|run| run.report.started.clone());
-        Some((started().min()?, started().max()?))
+        Some((started().min().filter(|first| !first.is_empty())?, started().max()?))
     };
     let ((first_a, last_a), (first_b, last_b)) = (ends(a)?, ends(b)?);
     let (early, late) = match () {
@@ -116,6 +137,8 @@ fn of_run(run: &Run) -> Vec<(String, String)> {
         true => "less than 5 % of the CPUs".to_owned(),
         false => format!("about {:.0} % of the CPUs", (activity.others * 10.0).round().max(1.0) * 10.0),
     });
+    // Another program does not say it.
+    let known = |fact: String| if report.imported.is_none() { fact } else { String::new() };
     let fixed: [(&str, String); OPEN] = [
         ("machine", machine.id.clone().unwrap_or_default()),
         ("host", machine.name.clone()),
@@ -127,13 +150,18 @@ fn of_run(run: &Run) -> Vec<(String, String)> {
         ("kernel", format!("{} {}", machine.kernel, machine.kernel_version).trim().to_owned()),
         ("command line", machine.command_line.clone().unwrap_or_default()),
         ("clock source", machine.clock.source.clone()),
-        ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| "none".to_owned())),
+        ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| known("none".to_owned()))),
         ("other processes used", others.unwrap_or_default()),
         (
             "tool",
-            format!("{} {} {}", report.tool.name, report.tool.version, report.tool.commit).trim().to_owned(),
+            match &report.imported {
+                Some(imported) => imported.name(),
+                None => format!("{} {} {}", report.tool.name, report.tool.version, report.tool.commit)
+                    .trim()
+                    .to_owned(),
+            },
         ),
-        ("rounds", report.plan.rounds.to_string()),
+        ("rounds", known(report.plan.rounds.to_string())),
     ];
     let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
     let checks =

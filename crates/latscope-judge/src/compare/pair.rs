@@ -3,6 +3,7 @@
 use crate::runs::{Run, point_id};
 use latscope_core::plan::Params;
 use latscope_core::report::{Measurement, Sampling, Semantics, Support};
+use latscope_core::units::counted;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +32,8 @@ pub(crate) struct Paired<'a> {
     pub refused: Vec<Refused>,
     /// Stable names of points that only A measured, and only B.
     pub lacking: [Vec<String>; 2],
+    /// What is assumed to be alike of points that another program measured, a sentence for each side.
+    pub assumed: Vec<String>,
 }
 
 type Key<'a> = (&'a str, &'a Params);
@@ -45,9 +48,16 @@ pub fn is_wanted(probe: &str, only: &[String]) -> bool {
 /// Pairs the points of two sides by probe and parameters.
 pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<'a> {
     let (of_a, mut of_b) = (points(a, only), points(b, only));
-    let mut paired = Paired { pairs: Vec::new(), refused: Vec::new(), lacking: [Vec::new(), Vec::new()] };
+    let alike = alike_as_far_as_known(&of_a, &of_b);
+    let mut paired = Paired {
+        pairs: Vec::new(),
+        refused: Vec::new(),
+        lacking: [Vec::new(), Vec::new()],
+        assumed: assumed(&alike),
+    };
     for (key, a) in of_a {
-        let Some(b) = of_b.remove(&key) else {
+        let other = alike.get(&key).copied().unwrap_or(key);
+        let Some(b) = of_b.remove(&other) else {
             paired.lacking[0].push(point_id(key.0, key.1));
             continue;
         };
@@ -65,6 +75,49 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
     }
     paired.lacking[1].extend(of_b.keys().map(|key| point_id(key.0, key.1)));
     paired
+}
+
+/// Points of A with those of B that differ only in parameters that one of both does not have, since another program
+/// measured it. A point that could be several of the other side's is none of them.
+fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
+    let alone = |side: &Points<'a>, other: &Points<'a>| -> Vec<(Key<'a>, bool)> {
+        let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
+        rest.map(|(key, points)| (*key, points.iter().all(|(m, _)| m.is_imported()))).collect()
+    };
+    let (a, b) = (alone(a, b), alone(b, a));
+    let within = |few: &Params, many: &Params| few.iter().all(|(name, value)| many.get(name) == Some(value));
+    let alike = |(a, imported_a): &(Key<'a>, bool), (b, imported_b): &(Key<'a>, bool)| {
+        a.0 == b.0 && (*imported_a && within(a.1, b.1) || *imported_b && within(b.1, a.1))
+    };
+    let only = |found: Vec<Key<'a>>| if found.len() == 1 { Some(found[0]) } else { None };
+    let partner = |one: &(Key<'a>, bool)| {
+        let found = only(b.iter().filter(|other| alike(one, other)).map(|other| other.0).collect())?;
+        let back = b.iter().find(|other| other.0 == found)?;
+        only(a.iter().filter(|other| alike(other, back)).map(|other| other.0).collect())?;
+        Some((one.0, found))
+    };
+    a.iter().filter_map(partner).collect()
+}
+
+/// What is not known of points that are compared all the same, a sentence for each side.
+fn assumed(alike: &BTreeMap<Key, Key>) -> Vec<String> {
+    let lacking = |name: &str, pairs: Vec<(&Params, &Params)>| {
+        let unknown = |(mine, other): &(&Params, &Params)| -> Vec<String> {
+            other.keys().filter(|name| !mine.contains_key(*name)).cloned().collect()
+        };
+        let names: BTreeSet<String> = pairs.iter().flat_map(unknown).collect();
+        let points = pairs.iter().filter(|pair| !unknown(pair).is_empty()).count();
+        (points > 0).then(|| {
+            format!(
+                "{name} does not say {} of {}: compared as if they were alike",
+                names.into_iter().collect::<Vec<String>>().join(", "),
+                counted(points as u64, "point")
+            )
+        })
+    };
+    let a = lacking("A", alike.iter().map(|(a, b)| (a.1, b.1)).collect());
+    let b = lacking("B", alike.iter().map(|(a, b)| (b.1, a.1)).collect());
+    a.into_iter().chain(b).collect()
 }
 
 /// The points that the runs of a side measured, of each run once.

@@ -24,7 +24,9 @@ pub fn confidence_of(m: &Measurement) -> Option<String> {
     }
     // The median of a few is shown all the same: it says where they lie, not how far a tail reaches.
     let tails = || QUANTILES.iter().filter(|quantile| quantile.above < 0.5);
-    let told = tails().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM);
+    // Where the longest values were only counted, the quantiles among them are not known.
+    let known = |above: f64| m.histogram.quantile(1.0 - above).is_some();
+    let told = tails().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM && known(quantile.above));
     let next = tails().find(|quantile| n as f64 * quantile.above < TOLD_FROM);
     let longest = format!("the longest of {} took {}", format_count(n), format_time(max));
     let mut text = match rare(n) {

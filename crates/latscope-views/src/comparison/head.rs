@@ -21,7 +21,8 @@ pub(super) fn side(side: &Side) -> String {
     };
     let time = |text: &str| text.replace('T', " ").chars().take(16).collect::<String>();
     let [first, last] = [&side.started[0], &side.started[1]].map(|text| time(text));
-    let until = if first == last { String::new() } else { format!(" to {last}") };
+    let first = if first.is_empty() { "at an unknown time".to_owned() } else { first };
+    let until = if last.is_empty() || first == last { String::new() } else { format!(" to {last}") };
     format!("{} of {rounds}, {first}{until}", counted(side.runs as u64, "run"))
 }
 

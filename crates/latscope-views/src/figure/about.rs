@@ -14,7 +14,7 @@ pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
         let reason = row.m.reason.as_deref().unwrap_or("no reason is given");
         notes.push(format!("DEGRADED: {}: {reason}", row.label));
     }
-    if report.finished.is_none() {
+    if report.is_unfinished() {
         notes.push("INCOMPLETE: the run ended early".to_owned());
     }
     notes
@@ -23,7 +23,11 @@ pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
 fn machine(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![machine.name.clone(), machine.cpu_model.clone()];
-    parts.push(format!("Linux {} {}", machine.kernel, preemption(&machine.kernel_version)).trim().to_owned());
+    if !machine.kernel.is_empty() {
+        parts.push(
+            format!("Linux {} {}", machine.kernel, preemption(&machine.kernel_version)).trim().to_owned(),
+        );
+    }
     match &machine.hypervisor {
         Some(name) if is_emulator(name) => parts.push(format!("EMULATED, {name}: no figures of hardware")),
         Some(name) => parts.push(format!("virtual ({name})")),
@@ -66,6 +70,8 @@ fn run(report: &Report, group: &Group) -> String {
         load => parts.extend(load.as_ref().and_then(Load::words).map(|(_, words)| format!("beside {words}"))),
     }
     parts.push(report.started.clone());
+    parts.extend(report.imported.as_ref().map(|imported| format!("measured by {}", imported.name())));
+    parts.retain(|part| !part.is_empty());
     parts.join(" · ")
 }
 

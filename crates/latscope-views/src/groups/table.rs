@@ -134,7 +134,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
         time("p99.9999", 9, |s| s.p99_9999),
         time("max", 0, |s| s.max),
         time("mean", 7, |s| s.mean),
-        column("missed", 2, &|line| (!line.derived).then(|| format_count(line.summary.missed))),
+        column("missed", 2, &|line| line.m.missed().filter(|_| !line.derived).map(format_count)),
     ];
     let mut names: Vec<&String> = lines.iter().flat_map(|line| line.m.values.keys()).collect();
     // What speaks against the run first, then in order of the alphabet.

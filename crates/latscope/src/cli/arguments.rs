@@ -6,6 +6,7 @@ use super::doctor::DoctorArguments;
 use super::family::FamilyArguments;
 use super::gate::GateArguments;
 use super::generate::GenerateArguments;
+use super::import::ImportArguments;
 use super::ipc::IpcArguments;
 use super::list::ListArguments;
 use super::noise::NoiseArguments;
@@ -65,6 +66,7 @@ pub enum Command {
     Run(PlanArguments),
     Gate(GateArguments),
     BisectCheck(BisectArguments),
+    Import(ImportArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
     /// The man page, shell completions or the table of probes, on stdout
@@ -87,6 +89,7 @@ impl Command {
                 | Show(_)
                 | Compare(_)
                 | Gate(_)
+                | Import(_)
                 | Remote(_)
                 | List(_)
                 | Selftest(_)

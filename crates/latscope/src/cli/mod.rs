@@ -9,6 +9,7 @@ mod doctor;
 mod family;
 mod gate;
 mod generate;
+mod import;
 mod ipc;
 mod list;
 mod live;
@@ -152,6 +153,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Run(asked) => trial::run(asked)?,
         Command::Gate(asked) => gate::run(asked)?,
         Command::BisectCheck(asked) => return bisect::run(asked, Arguments::command()),
+        Command::Import(asked) => import::run(asked)?,
         Command::Selftest(asked) => selftest::run(asked)?,
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => {

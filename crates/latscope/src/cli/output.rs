@@ -2,6 +2,7 @@
 
 use super::Exit;
 use super::options::ViewArguments;
+use super::results::load_one;
 use anyhow::{Context, Result, bail};
 use latscope_core::json;
 use latscope_core::plan::Plan;
@@ -10,7 +11,7 @@ use latscope_engine::saver;
 use latscope_host::stdout;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// What was asked about output, with the results to show beside.
@@ -25,7 +26,8 @@ impl<'a> Output<'a> {
     /// # Errors
     /// One of them cannot be read, two outputs are to go to the same file, or there is no table for an option of it.
     pub fn of(to: &'a ViewArguments) -> Result<Output<'a>> {
-        let output = Output { to, beside: to.beside.iter().map(|path| load(path)).collect::<Result<_>>()? };
+        let output =
+            Output { to, beside: to.beside.iter().map(|path| load_one(path)).collect::<Result<_>>()? };
         check_distinct(&output.files())?;
         let of_table = [("beside", !to.beside.is_empty()), ("scale human", to.scale == Scale::Human)];
         if let Some((option, _)) = of_table.iter().find(|(_, given)| *given)
@@ -199,21 +201,6 @@ pub fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
 
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// Reads a saved result, `-` from standard input.
-///
-/// # Errors
-/// The file cannot be read, or is not a result of ours; the text names it.
-pub fn load(path: &Path) -> Result<Report> {
-    let (text, name) = if is_stdout(path) {
-        let mut text = Vec::new();
-        (std::io::stdin().lock().read_to_end(&mut text).map(|_| text), "standard input".to_owned())
-    } else {
-        (std::fs::read(path), path.display().to_string())
-    };
-    let text = text.with_context(|| format!("cannot read {name}"))?;
-    Report::from_json(&text).with_context(|| format!("cannot use {name}"))
 }
 
 /// Columns of the terminal; 100 where there is none.

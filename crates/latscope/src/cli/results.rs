@@ -1,7 +1,9 @@
-//! Saved results that are judged together: files and directories of them.
+//! Results from files: ours, and the outputs of other programs, which are recognised by their content.
 
 use super::output::is_stdout;
 use anyhow::{Context, Result, ensure};
+use latscope_core::report::Report;
+use latscope_judge::imports::{self, ReadError};
 use latscope_judge::runs::{self, Run};
 use std::fs;
 use std::io::Read;
@@ -72,7 +74,7 @@ fn read_all(files: &[(PathBuf, bool)]) -> Vec<Result<Run>> {
     let worker = || {
         let mut done = Vec::new();
         while let Some((path, _)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((path, read(path)));
+            done.push((path, read(path, imports::read_run)));
         }
         done
     };
@@ -86,7 +88,16 @@ fn read_all(files: &[(PathBuf, bool)]) -> Vec<Result<Run>> {
     done.into_iter().map(|(_, run)| run).collect()
 }
 
-fn read(path: &Path) -> Result<Run> {
+/// Reads a result in full, `-` from standard input.
+///
+/// # Errors
+/// The file cannot be read, or is no result; the text names it.
+pub fn load_one(path: &Path) -> Result<Report> {
+    read(path, imports::read_report)
+}
+
+/// The one way in which a file becomes a result, whoever wrote it.
+fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
     let text = if is_stdout(path) {
         let mut text = Vec::new();
         std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
@@ -94,9 +105,10 @@ fn read(path: &Path) -> Result<Run> {
         fs::read(path)
     };
     let text = text.with_context(|| format!("cannot read {}", name(path)))?;
-    Run::from_json(&text).with_context(|| format!("cannot use {}", name(path)))
+    of(&text).with_context(|| format!("cannot use {}", name(path)))
 }
 
-fn name(path: &Path) -> String {
+/// The name of a file in messages.
+pub fn name(path: &Path) -> String {
     if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
 }

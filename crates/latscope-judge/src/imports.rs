@@ -1,0 +1,129 @@
+//! Results of other programs as results of ours: the text of a file in, a [`Report`] out. A format is a file here and
+//! a line in [`FORMATS`]. It is recognised by what is in it, never by its name; what it does not say stays unknown.
+
+mod bins;
+mod command_line;
+mod cyclictest;
+mod cyclictest_json;
+mod fio;
+mod google_benchmark;
+mod hyperfine;
+mod jitterdebugger;
+mod lat_mem_rd;
+mod report;
+mod rtla;
+mod time;
+
+use crate::runs::Run;
+use latscope_core::report::{LoadError, Report};
+
+/// A way in which another program writes its results.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// The program, and how it is asked for this output.
+    pub name: &'static str,
+    /// Whether a text is of this format, complete or not.
+    recognises: fn(&str) -> bool,
+    /// The text as a result; what is wrong with it, in words.
+    read: fn(&str) -> Result<Report, String>,
+}
+
+/// Every format that is read.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "cyclictest --json",
+        recognises: cyclictest_json::recognises,
+        read: cyclictest_json::read,
+    },
+    Format { name: "cyclictest -h", recognises: cyclictest::recognises, read: cyclictest::read },
+    Format { name: "jitterdebugger -o", recognises: jitterdebugger::recognises, read: jitterdebugger::read },
+    Format { name: "fio --output-format=json+", recognises: fio::recognises, read: fio::read },
+    Format { name: "rtla timerlat hist", recognises: rtla::is_timerlat, read: rtla::timerlat },
+    Format { name: "rtla osnoise hist", recognises: rtla::is_osnoise, read: rtla::osnoise },
+    Format {
+        name: "Google Benchmark --benchmark_format=json",
+        recognises: google_benchmark::recognises,
+        read: google_benchmark::read,
+    },
+    Format { name: "hyperfine --export-json", recognises: hyperfine::recognises, read: hyperfine::read },
+    Format { name: "lat_mem_rd", recognises: lat_mem_rd::recognises, read: lat_mem_rd::read },
+];
+
+/// Why a file is no result that can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is none of ours, and none of a program that is known.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It is of another program, and cannot be understood.
+    #[error("it is of {format}: {why}")]
+    Format {
+        /// The format that was recognised.
+        format: &'static str,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// It is of several programs.
+    #[error("it has the outputs of {0}: choose a file for each")]
+    Several(String),
+}
+
+/// Reads a result: one of ours, or the output of another program.
+///
+/// # Errors
+/// It is neither, or damaged.
+pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
+    Report::from_json(text).or_else(|error| otherwise(text, error))
+}
+
+/// The same without what grows with time, to be judged beside others.
+///
+/// # Errors
+/// As of [`read_report`].
+pub fn read_run(text: &[u8]) -> Result<Run, ReadError> {
+    Run::from_json(text).or_else(|error| otherwise(text, error).map(Run::of))
+}
+
+/// What is no result of ours may be of another program.
+fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
+    // Of this version's own schema, or of another one: no other program's in any case.
+    if matches!(error, LoadError::Schema(_)) {
+        return Err(error.into());
+    }
+    // Names in a command line may be of any encoding.
+    let text = String::from_utf8_lossy(text);
+    let found: Vec<&Format> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
+    match found.as_slice() {
+        [] => Err(error.into()),
+        [format] => (format.read)(&text).map_err(|why| ReadError::Format { format: format.name, why }),
+        several => {
+            let names: Vec<&str> = several.iter().map(|format| format.name).collect();
+            Err(ReadError::Several(names.join(" and ")))
+        }
+    }
+}
+
+/// The lines of a text that are whole: one without its end may have lost digits.
+fn whole_lines(text: &str) -> std::str::Lines<'_> {
+    text[..text.rfind('\n').map_or(0, |end| end + 1)].lines()
+}
+
+/// The JSON in a text: programs and shells put lines of their own before it.
+fn json_of(text: &str) -> Option<&str> {
+    let at = if text.starts_with('{') { 0 } else { text.find("\n{")? + 1 };
+    Some(&text[at..])
+}
+
+/// Whether the JSON of a text has all of these names.
+fn has_names(text: &str, names: &[&str]) -> bool {
+    json_of(text).is_some_and(|json| names.iter().all(|name| json.contains(&format!("\"{name}\""))))
+}
+
+/// Reads the JSON of a text.
+fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    let json = json_of(text).unwrap_or_default();
+    serde_json::from_str(json).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof => "it ends early".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    })
+}

@@ -1,0 +1,137 @@
+//! The JSON of cyclictest. Its command line says what its text does not.
+
+use super::bins::{Counted, Counts};
+use super::command_line::Asked;
+use super::report::{Source, SysInfo, finish, measurement};
+use super::{from_json, has_names, time};
+use latscope_core::plan::{ParamValue, Params, params};
+use latscope_core::report::{Measurement, Report, Semantics};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// As all programs of rt-tests begin.
+pub(super) fn recognises(text: &str) -> bool {
+    has_names(text, &["file_version"])
+        && (has_names(text, &["rt_test_version:"]) || has_names(text, &["rt_test_version"]))
+}
+
+// The colons are part of the names.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "cmdline:", alias = "cmdline")]
+    command_line: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(rename = "rt_test_version:", alias = "rt_test_version")]
+    version: String,
+    start_time: Option<String>,
+    end_time: Option<String>,
+    #[serde(default)]
+    sysinfo: SysInfo,
+    /// 1 for ns, 0 for µs.
+    resolution_in_ns: u64,
+    thread: BTreeMap<String, Thread>,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    #[serde(default)]
+    histogram: Counts,
+    cycles: u64,
+    min: u64,
+    max: u64,
+    avg: f64,
+    cpu: Option<i64>,
+}
+
+/// # Errors
+/// It is of another program of rt-tests, has no histogram, or is damaged.
+pub(super) fn read(text: &str) -> Result<Report, String> {
+    let Head { command_line } = from_json(text)?;
+    if !is_cyclictest(&command_line) {
+        return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
+    }
+    let file: File = from_json(text)?;
+    let tick_ps = match file.resolution_in_ns {
+        0 => 1_000_000,
+        1 => 1_000,
+        other => return Err(format!("its resolution_in_ns is {other}, where 0 is µs and 1 is ns")),
+    };
+    let asked = Asked::of(&command_line);
+    let mut unknown = vec!["missed activations"];
+    if asked.is_none() {
+        unknown.extend(["interval", "scheduling policy", "priority", "how the threads wait", "clock"]);
+    }
+    let source = Source { program: "cyclictest", version: Some(file.version), text, unknown: &unknown };
+    let mut report = source.report();
+    report.machine = file.sysinfo.machine();
+    report.started = file.start_time.as_deref().and_then(time::utc).unwrap_or_default();
+    report.finished = file.end_time.as_deref().and_then(time::utc);
+    let mut threads: Vec<(u64, &Thread)> = Vec::new();
+    for (name, thread) in &file.thread {
+        threads.push((name.parse().map_err(|_| format!("{name:?} is no number of a thread"))?, thread));
+    }
+    threads.sort_by_key(|(number, _)| *number);
+    let read = |(number, thread): (u64, &Thread)| {
+        thread.measurement(number, tick_ps, asked.as_ref()).map_err(|why| format!("thread {number}: {why}"))
+    };
+    finish(report, threads.into_iter().map(read).collect::<Result<_, _>>()?)
+}
+
+fn is_cyclictest(command_line: &str) -> bool {
+    command_line.split_whitespace().any(|word| word.rsplit('/').next() == Some("cyclictest"))
+}
+
+impl Thread {
+    fn measurement(&self, number: u64, tick_ps: u64, asked: Option<&Asked>) -> Result<Measurement, String> {
+        let Thread { histogram: Counts(counts), min, max, avg, .. } = self;
+        if counts.is_empty() && self.cycles > 0 {
+            return Err("it has no histogram, only the least, the mean and the largest figure: \
+                        run cyclictest with -h 1000"
+                .to_owned());
+        }
+        let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
+        let overflow = counted.and_then(|counted| self.cycles.checked_sub(counted));
+        let counted = Counted {
+            tick_ps,
+            bins: None,
+            counts,
+            overflow: overflow.ok_or("its histogram has more counts than cycles: it is damaged")?,
+            min: *min,
+            max: *max,
+            mean: Some(*avg).filter(|_| overflow != Some(0)),
+        };
+        let (params, title) = (self.params(number, asked), format!("wake-up, lateness, thread {number}"));
+        Ok(measurement("wake.timer", params, title, Semantics::OneWay, counted.histogram()?))
+    }
+
+    /// What is known of the thread, by the names of our probe.
+    fn params(&self, number: u64, asked: Option<&Asked>) -> Params {
+        let mut params = params([("thread", number.into())]);
+        let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
+        match self.cpu.map(u64::try_from) {
+            Some(Ok(cpu)) => drop(put("cpu", cpu.into())),
+            Some(Err(_)) => drop(put("cpu", "any".into())),
+            None => {}
+        }
+        let Some(asked) = asked else { return params };
+        if let Some(interval) = asked.interval_ns(number) {
+            put("interval", interval.into());
+        }
+        put("policy", asked.policy.into());
+        put("method", asked.method.into());
+        put("clock", asked.clock.into());
+        match asked.priority_of(number) {
+            0 => {
+                // The kernel may wake such a thread of cyclictest later, to save energy; ours asks it not to.
+                put("slack", "usual".into());
+            }
+            priority => {
+                put("priority", priority.into());
+            }
+        }
+        params
+    }
+}

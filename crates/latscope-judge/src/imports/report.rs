@@ -1,0 +1,157 @@
+//! A report and its measurements, of which only what another program says is known.
+
+use latscope_core::histogram::Histogram;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Params, Plan};
+use latscope_core::quality::{IMPORTED, Level, Quality, Reason};
+use latscope_core::report::{
+    Imported, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool,
+};
+use latscope_core::units::CpuList;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// What most outputs have of the machine: the fields of uname(2).
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SysInfo {
+    #[serde(default)]
+    nodename: String,
+    #[serde(default)]
+    release: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    machine: String,
+}
+
+impl SysInfo {
+    pub(super) fn machine(self) -> Machine {
+        Machine {
+            name: self.nodename,
+            kernel: self.release,
+            kernel_version: self.version,
+            architecture: self.machine,
+            ..Machine::default()
+        }
+    }
+}
+
+/// Which program wrote a text.
+pub(super) struct Source<'a> {
+    pub program: &'static str,
+    pub version: Option<String>,
+    /// The whole text: of the same one comes the same run.
+    pub text: &'a str,
+    /// What this format never says, beside what no format does.
+    pub unknown: &'a [&'a str],
+}
+
+impl Source<'_> {
+    /// A report without measurements, machine and time.
+    pub(super) fn report(self) -> Report {
+        let imported = Imported {
+            program: self.program.to_owned(),
+            version: self.version,
+            unknown: self.unknown.iter().map(|words| (*words).to_owned()).collect(),
+        };
+        Report {
+            schema: SCHEMA.to_owned(),
+            tool: Tool {
+                name: "latscope".to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                commit: String::new(),
+            },
+            started: String::new(),
+            finished: None,
+            interrupted: None,
+            imported: Some(imported),
+            plan: Plan {
+                job: self.program.to_owned(),
+                steps: Vec::new(),
+                rounds: 1,
+                load: None,
+                timeline: None,
+                on_threshold: None,
+                cpus: CpuList::default(),
+                notes: Vec::new(),
+            },
+            machine: Machine::default(),
+            run_id: format!("{}-{:016x}", self.program.to_lowercase().replace(' ', "-"), hash(self.text)),
+            labels: BTreeMap::new(),
+            activity: None,
+            warnings: Vec::new(),
+            findings: Vec::new(),
+            measurements: Vec::new(),
+        }
+    }
+}
+
+/// FNV-1a: the same in every build.
+fn hash(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A report that is complete but for what follows from all of it.
+pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Result<Report, String> {
+    if measurements.is_empty() {
+        return Err("there is no figure in it".to_owned());
+    }
+    let name = report.imported.as_ref().map(Imported::name).unwrap_or_default();
+    report.measurements = measurements;
+    let machine = &report.machine;
+    let facts = [
+        ("host", machine.name.is_empty()),
+        ("kernel", machine.kernel.is_empty()),
+        ("when it began", report.started.is_empty()),
+        ("CPU model", true),
+        ("what other processes used", true),
+    ];
+    let unknown = facts.into_iter().filter(|(_, unknown)| *unknown).map(|(fact, _)| fact.to_owned());
+    report.imported.iter_mut().for_each(|imported| imported.unknown.extend(unknown.clone()));
+    for m in &mut report.measurements {
+        m.lower(Reason::new(Level::Ok, IMPORTED, format!("measured by {name}"), ""));
+        m.settle();
+    }
+    report.plan.rounds =
+        report.measurements.iter().map(|m| m.rounds.len()).max().unwrap_or(1).clamp(1, u32::MAX as usize)
+            as u32;
+    Ok(report)
+}
+
+/// A point with these samples, all of whose quality is known.
+pub(super) fn measurement(
+    probe: &str,
+    params: Params,
+    title: String,
+    times: Semantics,
+    histogram: Histogram,
+) -> Measurement {
+    Measurement {
+        probe: probe.to_owned(),
+        revision: 1,
+        params,
+        title,
+        row: true,
+        sampling: Sampling::Event,
+        times,
+        support: Support::Ok,
+        reason: None,
+        remedy: None,
+        quality: Quality::default(),
+        incomplete: false,
+        summary: Summary::default(),
+        interval: None,
+        rounds: Vec::new(),
+        contention: None,
+        values: BTreeMap::new(),
+        work: None,
+        histogram,
+        blocks: Vec::new(),
+        outliers: Vec::new(),
+        hops: Vec::new(),
+        corrected: None,
+        recordings: None,
+        verdict: None,
+    }
+}

@@ -1,0 +1,74 @@
+//! Dates of other programs.
+
+use std::time::Duration;
+
+/// A date with the offset of its time zone, as RFC 3339 in UTC: `Mon, 23 Nov 2026 00:05:43 +0100` (RFC 2822) or
+/// `2026-11-23T00:05:43+01:00`. `None` where it is neither.
+pub(super) fn utc(date: &str) -> Option<String> {
+    let (local, offset) = match date.split_whitespace().collect::<Vec<&str>>()[..] {
+        [_, day, month, year, time, offset] => {
+            let month = 1 + MONTHS.iter().position(|name| *name == month)?;
+            (format!("{year}-{month:02}-{day:0>2}T{time}Z"), offset.to_owned())
+        }
+        [date] if date.len() == 25 => (format!("{}Z", date.get(..19)?), date.get(19..)?.replace(':', "")),
+        [date] if date.len() == 20 => (date.to_owned(), "+0000".to_owned()),
+        _ => return None,
+    };
+    let ahead = match offset.get(..1)? {
+        "+" => true,
+        "-" => false,
+        _ => return None,
+    };
+    let (hours, minutes) = (offset.get(1..3)?.parse::<u64>().ok()?, offset.get(3..5)?.parse::<u64>().ok()?);
+    let apart = Duration::from_secs(3600 * hours + 60 * minutes);
+    let time = humantime::parse_rfc3339(&local).ok()?;
+    let time = if ahead { time.checked_sub(apart)? } else { time.checked_add(apart)? };
+    Some(humantime::format_rfc3339_seconds(time).to_string())
+}
+
+/// Milliseconds since 1970, as RFC 3339 in UTC. `None` beyond the year 9999.
+pub(super) fn of_epoch(milliseconds: u64) -> Option<String> {
+    const YEAR_10000: u64 = 253_402_300_800_000;
+    let time =
+        std::time::UNIX_EPOCH + Duration::from_millis(Some(milliseconds).filter(|ms| *ms < YEAR_10000)?);
+    Some(humantime::format_rfc3339_seconds(time).to_string())
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_become_utc() {
+        let dates = [
+            ("Mon, 23 Nov 2026 00:05:43 +0000", "2026-11-23T00:05:43Z"),
+            ("Mon, 23 Nov 2026 00:05:43 +0130", "2026-11-22T22:35:43Z"),
+            ("Mon,  3 Nov 2026 00:05:43 -0500", "2026-11-03T05:05:43Z"),
+            ("2026-11-23T00:16:37+00:00", "2026-11-23T00:16:37Z"),
+            ("2026-11-23T00:16:37-08:00", "2026-11-23T08:16:37Z"),
+            ("2026-11-23T00:16:37Z", "2026-11-23T00:16:37Z"),
+        ];
+        for (date, expected) in dates {
+            assert_eq!(utc(date).as_deref(), Some(expected), "{date}");
+        }
+        assert_eq!(of_epoch(1_795_392_994_884).as_deref(), Some("2026-11-23T00:16:34Z"));
+        assert_eq!(of_epoch(u64::MAX), None);
+    }
+
+    #[test]
+    fn what_is_no_date_is_none() {
+        for text in [
+            "",
+            "yesterday",
+            "Mon, 23 Foo 2026 00:05:43 +0000",
+            "2026-11-23 00:16:37",
+            "2026-99-23T00:16:37+00:00",
+            "Mon, 23 Nov 2026 00:05:43 é0000",
+        ] {
+            assert_eq!(utc(text), None, "{text}");
+        }
+    }
+}

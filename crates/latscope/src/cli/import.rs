@@ -1,0 +1,90 @@
+//! `latscope import`: outputs of other programs, as results of ours.
+
+use super::Exit;
+use super::options::JsonArgument;
+use super::output::{check_distinct, is_stdout};
+use super::results::{load_one, name};
+use anyhow::{Result, ensure};
+use clap::Args;
+use latscope_core::report::Report;
+use latscope_core::units::counted;
+use latscope_engine::saver;
+use latscope_host::stdout;
+use std::path::{Path, PathBuf};
+
+/// Reads outputs of other programs as results: what each is, and what it does not say
+///
+/// cyclictest (--json, -h), jitterdebugger (-o), fio (--output-format=json+), rtla (timerlat hist, osnoise hist),
+/// Google Benchmark (--benchmark_format=json), hyperfine (--export-json), lat_mem_rd. Every command that reads
+/// results takes these files directly.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// Outputs of other programs; - for stdin
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgument,
+}
+
+/// Reads each file, and writes it as a result if that is asked for: one to the file of `--json`, several into its
+/// directory.
+///
+/// # Errors
+/// A file is of no program that is known, or damaged, or a result cannot be written. Nothing is written unless all
+/// can be read.
+pub fn run(asked: &ImportArguments) -> Result<Exit> {
+    let inputs = asked.files.iter().filter(|path| is_stdout(path)).count();
+    ensure!(inputs < 2, "standard input can be read once: choose files for the others");
+    let mut reports = Vec::new();
+    for path in &asked.files {
+        let report = load_one(path)?;
+        ensure!(report.imported.is_some(), "{} is a result of latscope already", name(path));
+        reports.push(report);
+    }
+    let to = destinations(asked)?;
+    if to.iter().any(|path| is_stdout(path)) {
+        stdout::write(&reports[0].to_json())?;
+        return Ok(Exit::Done);
+    }
+    let lines: Vec<String> =
+        asked.files.iter().zip(&reports).map(|(path, report)| described(&name(path), report)).collect();
+    to.iter().zip(&reports).try_for_each(|(path, report)| saver::save(path, report))?;
+    stdout::write(&lines.concat())?;
+    Ok(Exit::Done)
+}
+
+/// The files to write: none, the one that was named, or one for each input in the directory that was named.
+fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
+    let Some(to) = &asked.json.json else { return Ok(Vec::new()) };
+    if asked.files.len() == 1 && !to.is_dir() {
+        ensure!(
+            is_stdout(to) || saver::place(to) != saver::place(&asked.files[0]),
+            "--json {} is the input itself: choose another file",
+            to.display()
+        );
+        return Ok(vec![to.clone()]);
+    }
+    ensure!(to.is_dir(), "--json {}: several files need a directory (create it first)", to.display());
+    let in_directory = |path: &PathBuf| -> Result<PathBuf> {
+        let stem = path.file_stem().filter(|_| !is_stdout(path));
+        let written = to.join(stem.unwrap_or("stdin".as_ref())).with_extension("json");
+        ensure!(!written.exists(), "{} exists already: choose another directory", written.display());
+        Ok(written)
+    };
+    let files: Vec<PathBuf> = asked.files.iter().map(in_directory).collect::<Result<_>>()?;
+    check_distinct(&files.iter().map(|path| ("json", path.as_path())).collect::<Vec<(&str, &Path)>>())?;
+    Ok(files)
+}
+
+/// `a.json: fio 3.33, 4 points; not known: …`.
+fn described(file: &str, report: &Report) -> String {
+    let Some(imported) = &report.imported else { return String::new() };
+    let points = counted(report.measurements.len() as u64, "point");
+    let warnings = report.warnings.iter().map(|warning| format!("  warning: {}\n", warning.text));
+    format!(
+        "{file}: {}, {points}\n{}  not known: {}\n",
+        imported.name(),
+        warnings.collect::<String>(),
+        imported.unknown.join(", ")
+    )
+}
