@@ -2,6 +2,7 @@
 
 use super::Exit;
 use super::options::ViewArguments;
+pub use super::results::is_stdout;
 use super::results::load_one;
 use anyhow::{Context, Result, bail};
 use latscope_core::json;
@@ -197,10 +198,6 @@ pub fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-pub fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 /// Columns of the terminal; 100 where there is none.

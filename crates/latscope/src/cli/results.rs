@@ -1,6 +1,5 @@
 //! Results from files: ours, and the outputs of other programs, which are recognised by their content.
 
-use super::output::is_stdout;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use latscope_judge::imports::{self, ReadError};
@@ -106,6 +105,11 @@ fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
     };
     let text = text.with_context(|| format!("cannot read {}", name(path)))?;
     of(&text).with_context(|| format!("cannot use {}", name(path)))
+}
+
+/// Whether a path stands for standard input or output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// The name of a file in messages.
