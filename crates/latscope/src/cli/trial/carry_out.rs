@@ -293,13 +293,12 @@ impl Trial<'_> {
 
     /// Puts back what was changed, compares what there is, shows and saves it.
     fn conclude(
-        self,
+        mut self,
         request: &Request,
         started: String,
         ended: Result<Ended>,
         skipped: Vec<Skipped>,
     ) -> Result<Exit> {
-        let changes = self.plan.restore().is_some() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
         let log = self.directory.join("restore.log");
         let restored = self.executor.restore(&log);
         remove_empty(&log);
@@ -309,15 +308,9 @@ impl Trial<'_> {
             Ok(Ended::Signal(signal)) => (None, Some(signal)),
             Err(error) => (Some(error), None),
         };
-        let seed = latscope_judge::compare::Options::default().seed;
-        let options = Options { same: request.to.same, only: Vec::new(), seed };
-        let why = |place: Place| {
-            let is = |one: &&Skipped| is_skipped(self.plan, place, std::slice::from_ref(one));
-            let lacking = skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
-            let failed = || self.reasons.get(&place).and_then(|reasons| reasons.last().cloned());
-            Some(lacking.or_else(failed).unwrap_or_else(|| "the trial ended before it".to_owned()))
-        };
-        let mut outcome = Outcome {
+        let changes = self.plan.restore().is_some() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
+        let options = Options { same: request.to.same, ..Options::default() };
+        let outcome = Outcome {
             schema: SCHEMA,
             plan: self.plan.clone(),
             started,
@@ -325,26 +318,35 @@ impl Trial<'_> {
             interrupted,
             failed: failed.as_ref().map(|error| format!("{error:#}")),
             restored: changes.then_some(restored.is_ok()),
-            skipped: skipped.clone(),
-            table: table(self.plan, &self.counted, &why),
+            table: table(self.plan, &self.counted, &|place| Some(self.why(place, &skipped))),
             comparisons: comparisons(self.plan, &self.counted, &options),
-            runs: Vec::new(),
+            runs: std::mem::take(&mut self.runs),
+            skipped,
         };
-        outcome.runs = self.runs;
-        let path = self.directory.join(OUTCOME);
-        let saved = saver::replace(&path, json::pretty(&outcome).as_bytes());
+        let saved = saver::replace(&self.directory.join(OUTCOME), json::pretty(&outcome).as_bytes());
         let results = format!("results are in {}", self.directory.display());
         if let Some(error) = failed {
-            let put_back =
-                restored.as_ref().err().map(|error| format!("\nand {error:#}")).unwrap_or_default();
-            bail!(
-                "{error:#}{put_back}\nthe trial is over, what it changed is {}; {results}",
-                if restored.is_ok() { "put back" } else { "NOT put back" }
-            );
+            return Err(with_restored(&error, restored, &results));
         }
         show::show(&outcome, request.view, request.to)?;
         restored.and(saved)?;
         exit(&outcome, &self.counted, &results)
+    }
+
+    /// Why a place has no run that counts.
+    fn why(&self, place: Place, skipped: &[Skipped]) -> String {
+        let is = |one: &&Skipped| is_skipped(self.plan, place, std::slice::from_ref(one));
+        let lacking = skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
+        let failed = || self.reasons.get(&place).and_then(|reasons| reasons.last().cloned());
+        lacking.or_else(failed).unwrap_or_else(|| "the trial ended before it".to_owned())
+    }
+}
+
+/// An error that ended a trial, with what became of what was changed.
+fn with_restored(error: &anyhow::Error, restored: Result<()>, results: &str) -> anyhow::Error {
+    match restored {
+        Ok(()) => anyhow::anyhow!("{error:#}\nthe trial is over, what it changed is put back; {results}"),
+        Err(not) => anyhow::anyhow!("{error:#}\nthe trial is over, and {not:#}; {results}"),
     }
 }
 
@@ -362,6 +364,11 @@ fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
         }
     }
     let code = outcome.exit(counted);
+    let lost = outcome.table.iter().find(|cell| cell.runs == 0 && !outcome.is_skipped(cell));
+    if let Some(cell) = lost.filter(|_| code == 1 && outcome.interrupted.is_none()) {
+        let why = cell.why.as_deref().unwrap_or_default();
+        bail!("no run of {} in arm {} counts: {why}; {results}", cell.measurement, cell.arm);
+    }
     let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
     Ok(exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes"))
 }

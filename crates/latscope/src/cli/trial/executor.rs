@@ -15,7 +15,7 @@ use rustix::process::{
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// What runs the commands of a trial.
@@ -88,10 +88,11 @@ impl Executor {
     fn change(&mut self, command: &str, log: &Path, on: OnSignal) -> Result<()> {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]);
-        let (child, ticket) = self.spawn(shell, log)?;
-        let status = self.wait(child, on, &mut || {})?;
+        let (mut child, ticket) = self.spawn(shell, log)?;
+        self.wait(&child, on, &mut || {})?;
         // What it started in the background is to stay.
         self.guardian.forget(ticket)?;
+        let status = child.wait()?;
         if !status.success() {
             bail!("{command:?} failed ({status}){}", last_lines(log));
         }
@@ -111,11 +112,11 @@ impl Executor {
     ) -> Result<Option<i32>> {
         let mut command = worker::own_binary_behind(prefix)?;
         command.args(words);
-        let (child, ticket) = self.spawn(command, log)?;
-        let status = self.wait(child, OnSignal::HandOn, tick)?;
-        // Also what it left behind: a program that started it in the background.
+        let (mut child, ticket) = self.spawn(command, log)?;
+        self.wait(&child, OnSignal::HandOn, tick)?;
+        // Also what it left behind. Its number is free only when it was waited for.
         self.guardian.undo(ticket)?;
-        Ok(status.code())
+        Ok(child.wait()?.code())
     }
 
     fn spawn(&mut self, mut command: Command, log: &Path) -> Result<(Child, Ticket)> {
@@ -128,9 +129,10 @@ impl Executor {
         Ok((child, ticket))
     }
 
-    /// Waits for the end of a process, without waking up before if nobody looks on.
-    fn wait(&mut self, mut child: Child, on: OnSignal, tick: &mut dyn FnMut()) -> Result<ExitStatus> {
-        let process = Pid::from_child(&child);
+    /// Waits until a process has ended, which can still be waited for then. Only a terminal, which shows the time,
+    /// makes it wake up before.
+    fn wait(&mut self, child: &Child, on: OnSignal, tick: &mut dyn FnMut()) -> Result<()> {
+        let process = Pid::from_child(child);
         // Kernels before 5.3 have none.
         let ended = pidfd_open(process, PidfdFlags::empty()).ok();
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -139,7 +141,7 @@ impl Executor {
             self.take_signals(Some(process), on)?;
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             if waitid(WaitId::Pid(process), options)?.is_some() {
-                return Ok(child.wait()?);
+                return Ok(());
             }
             tick();
             let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
@@ -176,7 +178,7 @@ impl Executor {
     ///
     /// # Errors
     /// It cannot be; the text says what to do.
-    pub fn restore(mut self, log: &Path) -> Result<()> {
+    pub fn restore(&mut self, log: &Path) -> Result<()> {
         let settings = self.settings.restore().context("a file of the kernel is not restored");
         if settings.is_ok() {
             self.settings.forget(&mut self.guardian)?;
