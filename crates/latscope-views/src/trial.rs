@@ -96,14 +96,19 @@ fn more_runs(judged: &Judged) -> String {
 pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
     let Options { width, color, .. } = *options;
     let mut out = String::new();
-    for lines in by_measurement(cells, all) {
+    for mut lines in by_measurement(cells, all) {
+        if lines.iter().all(|line| line.row.is_none()) {
+            // The reasons say the rest.
+            lines.truncate(1);
+            lines[0].is_alone = true;
+        }
         let each = |cell: &dyn Fn(&Line) -> Text| lines.iter().map(cell).collect::<Vec<Text>>();
         let head = |text: &str| Text::styled(HEADING, text);
         let figure = |of: fn(&Row) -> Option<f64>| {
             each(&|line| Text::plain(line.row.and_then(of).map(format_time).unwrap_or_default()))
         };
         let arms = cells.iter().any(|cell| cell.arm != cells[0].arm);
-        let arm = |line: &Line| Text::plain(if arms { &line.cell.arm } else { "" });
+        let arm = |line: &Line| Text::plain(if arms && !line.is_alone { &line.cell.arm } else { "" });
         let measurement = lines.first().map_or("", |line| line.cell.measurement.as_str());
         let columns = [
             Column::new(head(measurement), Side::Left, each(&|line| Text::plain(line.title()).shortened(34))),
@@ -123,12 +128,38 @@ pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
             out += &wrap(&Text::default(), &text, DIM, width, color);
         }
     }
-    for cell in cells {
-        if let Some(why) = &cell.why {
-            out += &wrap(&Text::plain("!  "), &format!("{}: {why}", name(cell)), WARNING, width, color);
-        }
+    for text in reasons(cells) {
+        out += &wrap(&Text::plain("!  "), &text, WARNING, width, color);
     }
     out
+}
+
+/// Why cells have no runs, each reason once: `load vm: skipped: stress-ng is not installed`.
+fn reasons(cells: &[Cell]) -> Vec<String> {
+    let mut all: Vec<(&str, Vec<&Cell>)> = Vec::new();
+    for (cell, why) in cells.iter().filter_map(|cell| Some((cell, cell.why.as_deref()?))) {
+        match all.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, found)) => found.push(cell),
+            None => all.push((why, vec![cell])),
+        }
+    }
+    let whole = |found: &[&Cell], same: &dyn Fn(&Cell) -> bool| {
+        found.len() > 1
+            && found.iter().all(|cell| same(cell))
+            && cells.iter().filter(|cell| same(cell)).count() == found.len()
+    };
+    let names = |found: &[&Cell]| {
+        let first = found[0];
+        match () {
+            () if whole(found, &|cell| cell.measurement == first.measurement) => first.measurement.clone(),
+            () if whole(found, &|cell| cell.load == first.load) => {
+                format!("load {}", first.load.as_deref().unwrap_or_default())
+            }
+            () if whole(found, &|cell| cell.arm == first.arm) => format!("arm {}", first.arm),
+            () => found.iter().map(|cell| name(cell)).collect::<Vec<_>>().join("; "),
+        }
+    };
+    all.iter().map(|(why, found)| format!("{}: {why}", names(found))).collect()
 }
 
 /// A cell by its names: `wake, load network, arm with`.
@@ -144,6 +175,8 @@ struct Line<'a> {
     row: Option<&'a Row>,
     /// Rows of the cell that are left out behind this one.
     more: usize,
+    /// Whether it stands for all cells of a measurement without any row.
+    is_alone: bool,
 }
 
 impl Line<'_> {
@@ -152,7 +185,7 @@ impl Line<'_> {
     }
 
     fn load(&self) -> &str {
-        self.cell.load.as_deref().unwrap_or_default()
+        if self.is_alone { "" } else { self.cell.load.as_deref().unwrap_or_default() }
     }
 
     fn runs(&self) -> usize {
@@ -187,10 +220,12 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
     for cell in cells {
         let kept = if all { cell.rows.len() } else { cell.rows.len().min(MOST) };
         let more = cell.rows.len() - kept;
-        let mut lines: Vec<Line> =
-            cell.rows[..kept].iter().map(|row| Line { cell, row: Some(row), more: 0 }).collect();
+        let mut lines: Vec<Line> = cell.rows[..kept]
+            .iter()
+            .map(|row| Line { cell, row: Some(row), more: 0, is_alone: false })
+            .collect();
         if lines.is_empty() {
-            lines.push(Line { cell, row: None, more: 0 });
+            lines.push(Line { cell, row: None, more: 0, is_alone: false });
         }
         if let Some(last) = lines.last_mut() {
             last.more = more;
@@ -224,11 +259,7 @@ pub fn markdown(title: &str, cells: &[Cell]) -> String {
             line.words().0
         );
     }
-    for cell in cells {
-        if let Some(why) = &cell.why {
-            out += &format!("- {}: {}\n", escape(&name(cell)), escape(why));
-        }
-    }
+    reasons(cells).iter().for_each(|text| out += &format!("- {}\n", escape(text)));
     out
 }
 
@@ -365,6 +396,10 @@ mod tests {
         assert!(line("cpu").contains("exceeded in 2"), "{text}");
         assert!(line("not measured").contains('–'), "{text}");
         assert!(text.contains("!  binder, load idle, arm as-is: skipped: no such | device"), "{text}");
+        let mut more = cells();
+        more.push(Cell { load: Some("cpu".to_owned()), ..more[2].clone() });
+        let text = table(&more, false, &Options { width: 100, ..Options::default() });
+        assert!(text.contains("!  binder: skipped: no such | device"), "{text}");
         assert!(text.contains("and 3 more") && !text.contains("  arm  "), "{text}");
         let all = table(&cells(), true, &Options { width: 100, ..Options::default() });
         assert!(!all.contains("more of"), "{all}");
