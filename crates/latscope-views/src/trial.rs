@@ -12,9 +12,9 @@ use latscope_judge::trial::{Answer, Cell, Judged, Row};
 /// Most rows of a cell that is not to have all.
 const MOST: usize = 12;
 
-/// The arms, a line each, with what they change: `A  without: CMD`.
+/// The arms, a line each, with what they change: `A  without: CMD`. Of more than two each is B in its turn.
 pub fn arms(arms: &[(String, String)], options: &Options) -> String {
-    let letter = |at: usize| char::from(b'A' + (at % 26) as u8);
+    let letter = |at: usize| if arms.len() == 2 { ["A", "B"][at] } else { "–" };
     let line = |(at, (name, does)): (usize, &(String, String))| {
         let text = if does.is_empty() { name.clone() } else { format!("{name}: {does}") };
         wrap(&Text::plain(format!("{}  ", letter(at))), &text, PLAIN, options.width, options.color)
