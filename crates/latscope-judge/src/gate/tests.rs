@@ -4,6 +4,7 @@ use latscope_core::plan::ParamValue;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Report, Value};
 use latscope_core::rounds::Round;
+use latscope_core::statistics::SplitMix;
 use serde_json::json;
 
 fn names(runs: &[(String, Run)]) -> Names {
@@ -259,6 +260,46 @@ fn a_ratio_passes_and_is_exceeded_with_its_whole_interval_only() {
     assert_eq!(relative("-5%", &faster, &a).status, Status::Pass);
     assert_eq!(relative("-5%", &side(9, 1.001), &a).status, Status::Exceeded);
     assert_eq!(relative("-5%", &side(9, 1.001), &a).seen(), "+0.1 %");
+}
+
+/// Nine runs of four rounds of a mutex whose figures scatter by 2 % between runs and between rounds, `factor` times as
+/// long.
+fn noisy(mutex: &Run, factor: f64, random: &mut SplitMix) -> Vec<(String, Run)> {
+    // Twelve uniform numbers: nearly a normal one.
+    let mut normal = || (0..12).map(|_| random.below(1 << 20) as f64 / f64::from(1 << 20)).sum::<f64>() - 6.0;
+    let mut one = |at: usize| {
+        let mut run = mutex.clone();
+        run.report.run_id = format!("{factor}-{at}");
+        for m in &mut run.report.measurements {
+            let of_run = 0.02 * normal();
+            for round in &mut m.rounds {
+                round.p50 = Some(20.0 * factor * (of_run + 0.02 * normal()).exp());
+            }
+            m.settle();
+        }
+        (String::new(), run)
+    };
+    (0..9).map(&mut one).collect()
+}
+
+#[test]
+fn limits_relative_to_a_baseline_are_wrong_as_seldom_as_they_say() {
+    let mut random = SplitMix::new(3);
+    let mut mutex = survey(0, 1.0).1;
+    mutex.report.measurements.retain(|m| m.probe == "sync.mutex");
+    let mut statuses = |factor: f64| -> [usize; 3] {
+        let mut counts = [0; 3];
+        for _ in 0..60 {
+            let (a, b) = (noisy(&mutex, 1.0, &mut random), noisy(&mutex, factor, &mut random));
+            counts[relative("+5%", &b, &a).status as usize] += 1;
+        }
+        counts
+    };
+    // Pass, inconclusive, exceeded.
+    let (same, at_the_limit, beyond) = (statuses(1.0), statuses(1.05), statuses(1.15));
+    assert!(same[0] >= 54 && same[2] == 0, "{same:?}");
+    assert!(at_the_limit[0] <= 5 && at_the_limit[2] <= 5, "{at_the_limit:?}");
+    assert!(beyond[2] >= 54 && beyond[0] == 0, "{beyond:?}");
 }
 
 #[test]

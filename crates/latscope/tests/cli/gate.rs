@@ -142,6 +142,21 @@ fn one_form_may_go_to_stdout() {
 }
 
 #[test]
+fn a_reader_that_goes_away_does_not_change_the_verdict() {
+    let place = Place::new();
+    let result = wake(&place, "wake.json", |_| {});
+    let budget = place.file("b.toml", BUDGET);
+    let (_, closed) = std::io::pipe().map(|(reader, writer)| (drop(reader), writer)).unwrap();
+    let mut command = latscope(["gate", &result, "--budget", &budget]);
+    assert_eq!(command.stdout(closed).status().unwrap().code(), Some(2));
+    // A bisection has only the exit code: what could not be printed is not good.
+    let generous = place.file("g.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '10h'");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = latscope(["bisect-check", "--budget", &generous].into_iter().chain(SHORT));
+    assert_eq!(command.stdout(full).status().unwrap().code(), Some(125));
+}
+
+#[test]
 fn what_is_misspelt_or_no_budget_is_refused_in_one_line() {
     let place = Place::new();
     let result = wake(&place, "wake.json", |_| {});
