@@ -188,10 +188,18 @@ impl Talkers {
     }
 }
 
-/// The sum of all words, modulo 2^64: the work between two hand-overs.
+/// The sum of all words, modulo 2^64: the work between two hand-overs. Eight sums at once keep two loads a cycle
+/// in flight also where the compiler does not make vectors of them: the static binary is optimised for size when it is linked.
 #[inline(never)]
 pub fn sum(words: &[u64]) -> u64 {
-    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+    let (chunks, rest) = words.as_chunks::<8>();
+    let mut sums = [0u64; 8];
+    for chunk in chunks {
+        for (sum, word) in sums.iter_mut().zip(chunk) {
+            *sum = sum.wrapping_add(*word);
+        }
+    }
+    sums.iter().chain(rest).fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
 /// Runs `body` in a child that ends with it. `body` may only make system calls

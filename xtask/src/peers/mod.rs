@@ -2,6 +2,7 @@
 //! quantities, and the experiments whose limits latscope has to keep. Not part
 //! of the tests.
 
+mod builds;
 mod ipc;
 mod parse;
 mod plain;
@@ -97,6 +98,12 @@ enum Experiment {
         #[arg(long, value_name = "FILE")]
         rounds: Option<PathBuf>,
     },
+    /// Whether the static binary measures what `cargo build --release` does
+    Builds {
+        /// Quick surveys of each
+        #[arg(long, default_value_t = 9)]
+        runs: usize,
+    },
     /// Start-up, rendering, size of the binary, own memory, time of a survey
     Size,
 }
@@ -119,6 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Repeat { surveys, results, rounds }) => {
             repeat::run(*surveys, results, rounds.as_deref())
         }
+        Some(Experiment::Builds { runs }) => builds::run(*runs),
         Some(Experiment::Size) => size::run(),
     }
 }
