@@ -55,6 +55,10 @@ pub struct Judged {
     pub runs: Option<usize>,
     /// Points that so many runs would tell.
     pub told_by_runs: usize,
+    /// The most rounds in each run that would tell one.
+    pub rounds: Option<usize>,
+    /// Points that so many rounds would tell.
+    pub told_by_rounds: usize,
 }
 
 /// Whether B of a comparison is better than A.
@@ -64,7 +68,11 @@ pub fn judge(comparison: &Comparison) -> Judged {
     let tails = |verdict| comparison.counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
     let told = trusted.iter().filter(|p| matches!(p.verdict, Verdict::Faster | Verdict::Slower));
     let ratios: Vec<f64> = told.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
-    let runs: Vec<usize> = trusted.iter().filter_map(|point| runs_that_tell(point)).collect();
+    let advice = || trusted.iter().filter_map(|point| point.would_tell);
+    let runs: Vec<usize> =
+        advice().filter_map(|one| if let WouldTell::Runs(n) = one { Some(n) } else { None }).collect();
+    let rounds: Vec<usize> =
+        advice().filter_map(|one| if let WouldTell::Rounds(n) = one { Some(n) } else { None }).collect();
     let mut judged = Judged {
         answer: Answer::CannotTell,
         compared: trusted.len(),
@@ -84,6 +92,8 @@ pub fn judge(comparison: &Comparison) -> Judged {
             .map(Into::into),
         runs: runs.iter().copied().max(),
         told_by_runs: runs.len(),
+        rounds: rounds.iter().copied().max(),
+        told_by_rounds: rounds.len(),
     };
     let better = judged.faster + judged.less_often > 0;
     let worse = judged.slower + judged.more_often > 0;
@@ -96,13 +106,6 @@ pub fn judge(comparison: &Comparison) -> Judged {
         _ => Answer::CannotTell,
     };
     judged
-}
-
-fn runs_that_tell(point: &Point) -> Option<usize> {
-    match point.would_tell {
-        Some(WouldTell::Runs(runs)) => Some(runs),
-        _ => None,
-    }
 }
 
 /// A row of a table of measurements under loads: one thing over the runs of an arm.

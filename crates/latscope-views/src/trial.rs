@@ -86,9 +86,15 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
 
 /// What would tell.
 fn more_runs(judged: &Judged) -> String {
-    match judged.runs {
-        Some(runs) => format!(" --runs {runs} would tell {}.", counted(judged.told_by_runs as u64, "point")),
-        None => " More runs would not tell: --rounds, or a longer --duration, may.".to_owned(),
+    let would = |option: &str, number: Option<usize>, points: usize| {
+        let points = counted(points as u64, "point");
+        number.map(|number| format!(" {option} {number} would tell {points}."))
+    };
+    let runs = would("--runs", judged.runs, judged.told_by_runs);
+    let rounds = would("--rounds", judged.rounds, judged.told_by_rounds);
+    match (runs, rounds) {
+        (None, None) => " That is too near to the margin: a hundred runs would not tell.".to_owned(),
+        (runs, rounds) => runs.into_iter().chain(rounds).collect(),
     }
 }
 
@@ -338,6 +344,8 @@ mod tests {
             ratios: Some([0.8, 0.912]),
             runs: Some(20),
             told_by_runs: 4,
+            rounds: None,
+            told_by_rounds: 0,
         }
     }
 
