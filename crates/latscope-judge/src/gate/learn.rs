@@ -78,6 +78,8 @@ pub enum Spread {
     Exact,
 }
 
+const NOT_IN_EVERY_RUN: &str = "not measured in every run (learn from results of one command)";
+
 /// A limit that is further from what was seen says nothing.
 const MOST: f64 = 10.0;
 
@@ -126,7 +128,7 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
     let mut all = Vec::new();
     for run in runs {
         let same = |other: &&Measurement| other.probe == m.probe && other.params == m.params;
-        let of_run = run.report.measurements.iter().find(same).ok_or("not measured in every run")?;
+        let of_run = run.report.measurements.iter().find(same).ok_or(NOT_IN_EVERY_RUN)?;
         all.push(trusted(of_run, run)?);
         // A limit is for all points that have these parameters, others or not.
         let has_more = |other: &Measurement| {
