@@ -4,7 +4,7 @@
 //! The run is the unit and the round the level below; samples are never counted as independent. docs/compare.md has
 //! the method.
 
-mod contrast;
+pub(crate) mod contrast;
 mod distribution;
 pub mod environment;
 mod pair;

@@ -8,6 +8,7 @@ pub mod extremes;
 pub mod findings;
 pub mod gate;
 pub mod imports;
+pub mod history;
 pub mod levels;
 pub mod repeatability;
 pub mod runs;

@@ -1,7 +1,7 @@
 //! Two sides of results beside each other: as text, Markdown and CSV.
 
 mod csv;
-mod figures;
+pub(crate) mod figures;
 mod head;
 mod markdown;
 mod text;

@@ -21,6 +21,7 @@ mod golden;
 mod grid;
 pub mod groups;
 mod head;
+pub mod history;
 pub mod human;
 mod machine_state;
 pub mod markdown;

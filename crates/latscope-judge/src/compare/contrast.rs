@@ -64,6 +64,17 @@ const RESAMPLES: usize = 1000;
 /// Compares a figure of two sides; `step` is by how much recorded figures differ at least, as a share of them.
 /// `None` where a figure is not above 0 or a side has none.
 pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhitney) -> Option<Contrast> {
+    untested(a, b, step, seed, |a, b| Some(test.p(a, b)))
+}
+
+/// The same with a test of one's own over the logarithms of the figures of runs, or none.
+pub(crate) fn untested(
+    a: &Levels,
+    b: &Levels,
+    step: f64,
+    seed: u64,
+    mut p: impl FnMut(&[f64], &[f64]) -> Option<f64>,
+) -> Option<Contrast> {
     let mut random = SplitMix::new(seed);
     let (a, b) = (Side::of(a, &mut random)?, Side::of(b, &mut random)?);
     let log_ratio = b.figure - a.figure;
@@ -81,7 +92,7 @@ pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhi
         interval,
         runs: [a.runs.len(), b.runs.len()],
         rounds: [a.rounds, b.rounds],
-        p: several.then(|| test.p(&a.runs, &b.runs)),
+        p: several.then(|| p(&a.runs, &b.runs)).flatten(),
         p_adjusted: None,
         superiority: several.then(|| superiority(&a.runs, &b.runs)),
         within_runs: several.then(|| within_runs(&a, &b)),

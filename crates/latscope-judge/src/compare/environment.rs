@@ -22,7 +22,7 @@ pub struct Difference {
 const MACHINE: [&str; 2] = ["machine", "host"];
 
 /// What the facts begin with that the user names.
-const LABEL: &str = "label ";
+pub(crate) const LABEL: &str = "label ";
 
 /// The facts in which two sides differ, in the order of their weight.
 pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
@@ -130,7 +130,8 @@ fn facts(runs: &[&Run]) -> Facts {
 /// From this place on facts are in the order of their names: labels and checks.
 const OPEN: usize = 14;
 
-fn of_run(run: &Run) -> Vec<(String, String)> {
+/// What is known of a run beside its figures, by name, in the order of weight; empty where it does not say.
+pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let report = &run.report;
     let machine = &report.machine;
     let others = report.activity.as_ref().map(|activity| match activity.is_quiet() {

@@ -86,7 +86,7 @@ pub(super) fn is_telling(figure: &Figure) -> bool {
 }
 
 /// A figure with its unit; a dash where there is none.
-pub(super) fn quantity(value: Option<f64>, unit: &str) -> String {
+pub(crate) fn quantity(value: Option<f64>, unit: &str) -> String {
     match (value, unit) {
         (None, _) => "–".to_owned(),
         (Some(ns), "ns") => format_time(ns),
@@ -97,12 +97,12 @@ pub(super) fn quantity(value: Option<f64>, unit: &str) -> String {
 }
 
 /// A ratio: `1.05`, `0.998`; a dash where there is none.
-pub(super) fn ratio(contrast: Option<&Contrast>) -> String {
+pub(crate) fn ratio(contrast: Option<&Contrast>) -> String {
     contrast.map_or_else(|| "–".to_owned(), |contrast| short(contrast.ratio))
 }
 
 /// Where the ratio lies: `1.02–1.08`; `?` where that is not known, nothing without a ratio.
-pub(super) fn interval(contrast: Option<&Contrast>) -> String {
+pub(crate) fn interval(contrast: Option<&Contrast>) -> String {
     let known = |contrast: &Contrast| match contrast.interval {
         Some(range) => format!("{}–{}", short(range.low), short(range.high)),
         None => "?".to_owned(),

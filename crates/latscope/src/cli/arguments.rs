@@ -7,6 +7,7 @@ use super::family::FamilyArguments;
 use super::gate::GateArguments;
 use super::generate::GenerateArguments;
 use super::import::ImportArguments;
+use super::history::HistoryArguments;
 use super::ipc::IpcArguments;
 use super::list::ListArguments;
 use super::noise::NoiseArguments;
@@ -67,6 +68,7 @@ pub enum Command {
     Gate(GateArguments),
     BisectCheck(BisectArguments),
     Import(ImportArguments),
+    History(HistoryArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
     /// The man page, shell completions or the table of probes, on stdout
@@ -90,6 +92,7 @@ impl Command {
                 | Compare(_)
                 | Gate(_)
                 | Import(_)
+                | History(_)
                 | Remote(_)
                 | List(_)
                 | Selftest(_)

@@ -4,13 +4,12 @@ use super::Exit;
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout, width, write};
 use super::results::{self, Results};
-use super::usage::did_you_mean;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use latscope_core::json;
 use latscope_core::quality::Level;
 use latscope_host::stdout;
-use latscope_judge::compare::{self, Comparison, Verdict, is_wanted};
+use latscope_judge::compare::{self, Comparison, Verdict};
 use latscope_judge::runs::Run;
 use latscope_views::{Options, comparison as views};
 use std::collections::BTreeSet;
@@ -75,7 +74,9 @@ pub fn run(asked: &CompareArguments) -> Result<Exit> {
     check_distinct(&files)?;
     let (a, b) = sides(asked)?;
     let (of_a, of_b) = (references(&a), references(&b));
-    check_only(&asked.only, of_a.iter().chain(&of_b))?;
+    let measured = of_a.iter().chain(&of_b).flat_map(|run| &run.report.measurements);
+    let probes = measured.map(|m| m.probe.as_str()).collect();
+    results::check_only(&asked.only, &probes, "neither side has")?;
     let options = compare::Options { same: asked.same, only: asked.only.clone(), seed: asked.seed };
     let mut found = compare::compare(&of_a, &of_b, &options);
     for (name, side) in [("A", &a), ("B", &b)] {
@@ -113,19 +114,6 @@ fn sides(asked: &CompareArguments) -> Result<(Results, Results)> {
 
 fn references(side: &Results) -> Vec<&Run> {
     side.runs.iter().map(|(_, run)| run).collect()
-}
-
-/// Whether each name of `--only` is that of something measured.
-fn check_only<'a>(only: &[String], runs: impl Iterator<Item = &'a &'a Run>) -> Result<()> {
-    let probes: BTreeSet<&str> =
-        runs.flat_map(|run| run.report.measurements.iter().map(|m| m.probe.as_str())).collect();
-    for name in only {
-        let known = probes.iter().any(|probe| is_wanted(probe, std::slice::from_ref(name)));
-        let families = probes.iter().filter_map(|probe| probe.split('.').next());
-        let near = did_you_mean(name, families.chain(probes.iter().copied()));
-        ensure!(known, "--only {name}: neither side has such a family or probe{near}");
-    }
-    Ok(())
 }
 
 fn show(asked: &CompareArguments, found: &Comparison, taken: bool) -> Result<()> {

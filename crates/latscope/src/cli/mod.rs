@@ -10,6 +10,7 @@ mod family;
 mod gate;
 mod generate;
 mod import;
+mod history;
 mod ipc;
 mod list;
 mod live;
@@ -154,6 +155,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Gate(asked) => gate::run(asked)?,
         Command::BisectCheck(asked) => return bisect::run(asked, Arguments::command()),
         Command::Import(asked) => import::run(asked)?,
+        Command::History(asked) => history::run(asked)?,
         Command::Selftest(asked) => selftest::run(asked)?,
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => {

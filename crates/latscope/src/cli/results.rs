@@ -1,9 +1,12 @@
 //! Results from files: ours, and the outputs of other programs, which are recognised by their content.
 
+use super::usage::did_you_mean;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
+use latscope_judge::compare::is_wanted;
 use latscope_judge::imports::{self, ReadError};
 use latscope_judge::runs::{self, Run};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -35,7 +38,8 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
             files.push((path.clone(), true));
         }
     }
-    for ((path, named), run) in files.iter().zip(read_all(&files)) {
+    let paths_of: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
+    for ((path, named), run) in files.iter().zip(read_each(&paths_of, |run| run)) {
         match run {
             Ok(run) => results.runs.push((name(path), run)),
             Err(error) if *named => return Err(error),
@@ -62,20 +66,22 @@ fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> 
         .collect::<Result<_, _>>()
         .with_context(cannot)?;
     all.sort();
+    all.retain(|path| path.file_name().is_none_or(|name| name != INDEX));
     let (files, others): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|path| path.is_file());
     skipped.extend(others.iter().map(|other| format!("skipped: {} is no plain file", other.display())));
     Ok(files)
 }
 
-/// Reads files on two threads; what came of each, in order.
-fn read_all(files: &[(PathBuf, bool)]) -> Vec<Result<Run>> {
+/// Reads files on two threads; what `each` makes of each, in order. Only that is kept.
+pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(Result<Run>) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
-        while let Some((path, _)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((path, read(path, imports::read_run)));
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = files.get(at) else { return done };
+            done.push((at, each(read(path, imports::read_run))));
         }
-        done
     };
     let mut done = thread::scope(|scope| {
         let other = (files.len() > 1).then(|| scope.spawn(worker));
@@ -83,8 +89,8 @@ fn read_all(files: &[(PathBuf, bool)]) -> Vec<Result<Run>> {
         done.extend(other.into_iter().flat_map(|other| other.join().expect("reading does not panic")));
         done
     });
-    done.sort_by_key(|(path, _)| files.iter().position(|(file, _)| std::ptr::eq(file, *path)));
-    done.into_iter().map(|(_, run)| run).collect()
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, made)| made).collect()
 }
 
 /// Reads a result in full, `-` from standard input.
@@ -115,4 +121,21 @@ pub fn is_stdout(path: &Path) -> bool {
 /// The name of a file in messages.
 pub fn name(path: &Path) -> String {
     if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// The file that `history` keeps in a directory of results; it is none itself.
+pub const INDEX: &str = ".latscope-index";
+
+/// Whether each name of `--only` is that of something measured; `who` has not: `neither side has`.
+///
+/// # Errors
+/// One is not; the text has the nearest name.
+pub fn check_only(only: &[String], probes: &BTreeSet<&str>, who: &str) -> Result<()> {
+    for name in only {
+        let known = probes.iter().any(|probe| is_wanted(probe, std::slice::from_ref(name)));
+        let families = probes.iter().filter_map(|probe| probe.split('.').next());
+        let near = did_you_mean(name, families.chain(probes.iter().copied()));
+        ensure!(known, "--only {name}: {who} such a family or probe{near}");
+    }
+    Ok(())
 }

@@ -1,0 +1,65 @@
+//! What machines did over time: a series for each point of each machine, where it changed, and what changed with it.
+//!
+//! The run is the unit. docs/history.md has the method.
+
+mod archive;
+mod energy;
+mod found;
+mod nulls;
+mod place;
+mod series;
+mod steps;
+
+pub use archive::{Archive, Entry, Figures, Tail, Work, Writer};
+pub use energy::LEAST;
+pub use found::{Change, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown};
+pub use series::detect;
+
+use crate::compare::is_wanted;
+use found::RunName;
+use std::collections::BTreeMap;
+
+/// How to look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// What changes by less is not reported: 0.05 is 5 %.
+    pub same: f64,
+    /// Families and probes to look at; all if it names none.
+    pub only: Vec<String>,
+    /// Seed of the intervals and of the order of equal figures.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { same: 0.05, only: Vec::new(), seed: 1 }
+    }
+}
+
+/// The history of each machine of named runs, which are in any order and each there once.
+pub fn history(archive: &Archive, runs: &[(&str, &Entry)], options: &Options) -> History {
+    let mut by_machine: BTreeMap<&str, Vec<RunName>> = BTreeMap::new();
+    for (name, entry) in runs {
+        by_machine.entry(&entry.machine).or_default().push(RunName { name, entry });
+    }
+    let machines = by_machine.into_values().map(|mut runs| {
+        // Times are RFC 3339 in UTC, which sort as text.
+        runs.sort_by(|a, b| (&a.entry.started, a.name).cmp(&(&b.entry.started, b.name)));
+        machine(archive, &runs, options)
+    });
+    let machines = machines.collect();
+    History {
+        schema: SCHEMA,
+        margin: options.same,
+        tail_margin: crate::compare::TAIL_MARGIN,
+        remarks: Vec::new(),
+        machines,
+    }
+}
+
+fn machine(archive: &Archive, runs: &[RunName], options: &Options) -> Machine {
+    let wanted: Vec<bool> = archive.works.iter().map(|work| is_wanted(&work.probe, &options.only)).collect();
+    let series = series::of_machine(archive, runs, &wanted);
+    let judged = series::judge(&series, options);
+    place::machine(archive, runs, &series, judged, options)
+}

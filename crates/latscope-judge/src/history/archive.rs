@@ -1,0 +1,269 @@
+//! What a history needs of results: a few figures of each point. An archive grows with points, not with samples.
+
+use crate::compare::environment::of_run;
+use crate::runs::{Run, point_id};
+use latscope_core::histogram::Histogram;
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Sampling, Semantics, Support};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap};
+
+/// What is timed at a point: figures of two works are never in one series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Stable name of the point.
+    pub id: String,
+    /// Probe id.
+    pub probe: String,
+    /// What a reader calls it.
+    pub title: String,
+    /// Revision of the probe.
+    pub revision: u32,
+    /// One way, round trip or operation.
+    pub timed: Semantics,
+    /// How long a batch was to last, ns; `None` for single events.
+    pub batch_ns: Option<u64>,
+    /// Whether each event was timed.
+    pub events: bool,
+}
+
+type Key = (String, u32, u8, Option<u64>, bool);
+
+impl Work {
+    /// What two works of one series have in common: all but the title.
+    pub(super) fn key(&self) -> Key {
+        (self.id.clone(), self.revision, self.timed as u8, self.batch_ns, self.events)
+    }
+}
+
+/// The figures of a point of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Place of its work in [`Archive::works`].
+    pub work: u32,
+    /// Whether it was measured in full, neither degraded nor unstable.
+    pub trusted: bool,
+    /// The median over the rounds, ns.
+    pub p50: f32,
+    /// By how much recorded medians differ at least, as a share of them.
+    pub step: f32,
+    /// The 99th percentile of single events, ns.
+    pub p99: Option<f32>,
+    /// How often single events took long.
+    pub tail: Option<Tail>,
+}
+
+/// How many samples were beyond the limits of [`limit`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// All samples.
+    pub count: u64,
+    /// The number of the first limit: about the 90th percentile.
+    pub first: u16,
+    /// Samples beyond that limit and each next one; none are beyond those that follow.
+    pub beyond: Vec<u64>,
+}
+
+/// Limits in an octave.
+const PER_OCTAVE: f64 = 4.0;
+
+/// The limit of a number, ns: quarters of an octave from 1 ns on.
+pub(super) fn limit(number: u16) -> f64 {
+    (f64::from(number) / PER_OCTAVE).exp2()
+}
+
+impl Tail {
+    /// Of a histogram; `None` of an empty one.
+    fn of(histogram: &Histogram) -> Option<Tail> {
+        let p90 = histogram.quantile(0.9)?;
+        let first = (p90.max(1.0).log2() * PER_OCTAVE).floor() as u16;
+        let mut within = Vec::new();
+        for (_, high, n) in histogram.buckets_ns() {
+            let number = (high.max(1.0).log2() * PER_OCTAVE).ceil() as u16;
+            let at = usize::from(number.saturating_sub(first));
+            within.resize(within.len().max(at + 1), 0u64);
+            within[at] += n;
+        }
+        // Those beyond a limit are in the bins above; what overflowed is beyond all of them.
+        let mut beyond = vec![0; within.len()];
+        let mut sum = histogram.overflow();
+        for at in (0..within.len()).rev() {
+            beyond[at] = sum;
+            sum += within[at];
+        }
+        beyond.truncate(beyond.iter().rposition(|n| *n > 0).map_or(0, |last| last + 1));
+        Some(Tail { count: histogram.count(), first, beyond })
+    }
+
+    /// Samples beyond a limit: those beyond the first limit for any before it.
+    pub(super) fn beyond(&self, number: u16) -> u64 {
+        let at = usize::from(number.saturating_sub(self.first));
+        self.beyond.get(at).copied().unwrap_or(0)
+    }
+}
+
+/// A run with the figures of its points.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Random name of the run; empty in older results.
+    pub run_id: String,
+    /// RFC 3339 time of the start.
+    pub started: String,
+    /// Whether it was measured to its end.
+    pub complete: bool,
+    /// Which machine: its id, or where it has none the name of the host.
+    pub machine: String,
+    /// Name of the host.
+    pub host: String,
+    /// Places of its facts in [`Archive::facts`].
+    pub facts: Vec<u32>,
+    /// Its points, each once.
+    pub points: Vec<Figures>,
+}
+
+impl Entry {
+    /// Whether both are of one run. Results of before runs had names are the same if all of them is.
+    pub fn is_same(&self, other: &Entry) -> bool {
+        if self.run_id.is_empty() { self == other } else { self.run_id == other.run_id }
+    }
+}
+
+/// What was read of many results. Texts that they share are there once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Archive {
+    /// What was timed.
+    pub works: Vec<Work>,
+    /// Names and values of what else is known of runs: kernel, tool, checks of the doctor.
+    pub facts: Vec<(String, String)>,
+}
+
+/// An archive that is being added to.
+#[derive(Debug, Default)]
+pub struct Writer {
+    archive: Archive,
+    works: HashMap<(Key, String), u32>,
+    facts: HashMap<(String, String), u32>,
+}
+
+impl Writer {
+    /// Goes on with an archive.
+    pub fn new(archive: Archive) -> Writer {
+        let works =
+            (0..).zip(&archive.works).map(|(at, work)| ((work.key(), work.title.clone()), at)).collect();
+        let facts = (0..).zip(&archive.facts).map(|(at, fact)| (fact.clone(), at)).collect();
+        Writer { archive, works, facts }
+    }
+
+    /// Adds the texts of a run; returns its entry.
+    pub fn add(&mut self, run: &Run) -> Entry {
+        let report = &run.report;
+        let host = report.machine.name.clone();
+        let facts = of_run(run).into_iter().filter(|(_, value)| !value.is_empty());
+        let facts = facts.map(|fact| self.fact(fact)).collect();
+        let mut seen = BTreeSet::new();
+        let mut points = Vec::new();
+        for (m, batch_ns) in run.points() {
+            if let Some(mut figures) = figures(m)
+                && seen.insert((m.probe.as_str(), &m.params))
+            {
+                figures.work = self.work(m, batch_ns);
+                points.push(figures);
+            }
+        }
+        Entry {
+            run_id: report.run_id.clone(),
+            started: report.started.clone(),
+            complete: report.finished.is_some() && report.interrupted.is_none(),
+            machine: report.machine.id.clone().unwrap_or_else(|| format!("host {host}")),
+            host,
+            facts,
+            points,
+        }
+    }
+
+    /// The archive with all that was added.
+    pub fn done(self) -> Archive {
+        self.archive
+    }
+
+    fn fact(&mut self, fact: (String, String)) -> u32 {
+        let facts = &mut self.archive.facts;
+        *self.facts.entry(fact).or_insert_with_key(|fact| {
+            facts.push(fact.clone());
+            facts.len() as u32 - 1
+        })
+    }
+
+    fn work(&mut self, m: &Measurement, batch_ns: Option<u64>) -> u32 {
+        let id = point_id(&m.probe, &m.params);
+        let title = if m.title.is_empty() { id.clone() } else { m.title.clone() };
+        let events = matches!(m.sampling, Sampling::Event);
+        let (probe, revision, timed) = (m.probe.clone(), m.revision, m.times);
+        let work = Work { id, probe, title, revision, timed, batch_ns, events };
+        let works = &mut self.archive.works;
+        *self.works.entry((work.key(), work.title.clone())).or_insert_with(|| {
+            works.push(work);
+            works.len() as u32 - 1
+        })
+    }
+}
+
+/// The figures of a measurement, of no work yet; `None` where there is none.
+fn figures(m: &Measurement) -> Option<Figures> {
+    let p50 = m.typical().filter(|ns| m.support != Support::Unsupported && ns.is_finite())?;
+    let events = m.sampling == Sampling::Event;
+    Some(Figures {
+        work: 0,
+        trusted: m.quality.level == Level::Ok && !m.incomplete,
+        p50: p50 as f32,
+        step: if p50 > 0.0 { (m.histogram.resolution(p50) / p50) as f32 } else { 0.0 },
+        p99: m.summary.p99.filter(|_| events).map(|ns| ns as f32),
+        tail: Tail::of(&m.histogram).filter(|_| events),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn a_tail_counts_what_the_histogram_has_beyond_each_limit() {
+        let mut histogram = Histogram::new(1000);
+        (0..5000u64)
+            .for_each(|i| histogram.record(1000 + i * i % 7919 + if i % 100 == 0 { 90_000 } else { 0 }));
+        histogram.record(u64::MAX / 2);
+        let tail = Tail::of(&histogram).unwrap();
+        assert!(limit(tail.first) <= histogram.quantile(0.9).unwrap());
+        for number in tail.first..tail.first + 40 {
+            let beyond: u64 =
+                histogram.buckets_ns().filter(|(_, high, _)| *high > limit(number)).map(|(.., n)| n).sum();
+            assert_eq!(tail.beyond(number), beyond + 1, "{number}");
+            if usize::from(number - tail.first) + 1 == tail.beyond.len() {
+                break;
+            }
+        }
+        assert_eq!(tail.beyond(0), tail.beyond(tail.first));
+        assert_eq!(tail.beyond(tail.first + tail.beyond.len() as u16), 0);
+        assert_eq!(Tail::of(&Histogram::new(1000)), None);
+    }
+
+    #[test]
+    fn texts_are_there_once_and_figures_are_those_of_the_result() {
+        let run = Run::of(fixture::wake());
+        let mut writer = Writer::default();
+        let first = writer.add(&run);
+        let archive = writer.done();
+        let mut writer = Writer::new(archive.clone());
+        assert_eq!(writer.add(&run), first);
+        assert_eq!(writer.done(), archive);
+        let m = run.report.measurements.iter().find(|m| m.typical().is_some()).unwrap();
+        let figures = first
+            .points
+            .iter()
+            .find(|point| archive.works[point.work as usize].id == point_id(&m.probe, &m.params));
+        let figures = figures.unwrap();
+        assert_eq!(figures.p50, m.typical().unwrap() as f32);
+        assert_eq!(figures.tail.as_ref().unwrap().count, m.histogram.count());
+    }
+}

@@ -1,0 +1,204 @@
+//! Where a series of figures changes most, and how likely chance alone changes it as much: the energy statistic of
+//! Matteson and James ("A nonparametric approach for multiple change point analysis of multivariate data", 2014), on
+//! ranks.
+//!
+//! On ranks the permutation distribution is that of every series of the same length, so that it is a table
+//! (`nulls.rs`) and not a simulation for each series. A single figure far away has only the highest rank.
+
+use super::nulls::{LENGTHS, SHARES};
+use latscope_core::statistics::SplitMix;
+
+/// Fewest runs before and after a change.
+pub const LEAST: usize = 4;
+
+/// The longest series that is searched at once.
+pub const LONGEST: usize = 128;
+
+/// The place at which a series changes most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Split {
+    /// The first figure after the change.
+    pub at: usize,
+    /// How likely some place of a series in random order has as much.
+    pub p: f64,
+}
+
+/// The ranks of values from 0; equal ones are in a random order, which keeps the test exact.
+fn ranks(values: &[f64], seed: u64) -> Vec<i32> {
+    let mut random = SplitMix::new(seed);
+    let order: Vec<u64> = values.iter().map(|_| random.bits()).collect();
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    places.sort_unstable_by(|x, y| values[*x].total_cmp(&values[*y]).then(order[*x].cmp(&order[*y])));
+    let mut ranks = vec![0; values.len()];
+    places.into_iter().zip(0..).for_each(|(place, rank)| ranks[place] = rank);
+    ranks
+}
+
+/// The largest energy statistic of any two neighbouring segments of at least [`LEAST`] that begin with the first rank,
+/// by the number of ranks, and where the second segment begins.
+fn largest(ranks: &[i32]) -> (f64, usize) {
+    let n = ranks.len();
+    // Distances of each rank to all before it, and of all pairs of the first ranks.
+    let (mut to_before, mut pairs) = (vec![0i32; n], vec![0i32; n + 1]);
+    let add = |rank: i32, from: usize, to_before: &mut [i32]| {
+        for (sum, other) in to_before[from..].iter_mut().zip(&ranks[from..]) {
+            *sum += (rank - other).abs();
+        }
+    };
+    for (at, rank) in ranks.iter().enumerate() {
+        pairs[at + 1] = pairs[at] + to_before[at];
+        add(*rank, at + 1, &mut to_before);
+    }
+    to_before.fill(0);
+    let (mut most, mut place) = (0.0f32, LEAST);
+    for at in 1..=n.saturating_sub(LEAST) {
+        add(ranks[at - 1], at, &mut to_before);
+        if at < LEAST {
+            continue;
+        }
+        let within_first = pairs[at] as f32 * 2.0 / (at * (at - 1)) as f32;
+        let mut between = 0;
+        for end in at + 1..=n {
+            between += to_before[end - 1];
+            let length = end - at;
+            if length < LEAST {
+                continue;
+            }
+            let inside = pairs[end] - pairs[at] - between;
+            let within_second = inside as f32 * 2.0 / (length * (length - 1)) as f32;
+            let statistic = (2.0 * between as f32 - (at * length) as f32 * (within_first + within_second))
+                / (at + length) as f32;
+            if statistic > most {
+                (most, place) = (statistic, at);
+            }
+        }
+    }
+    (f64::from(most) / n as f64, place)
+}
+
+/// The place at which a series of at most [`LONGEST`] figures changes most; `None` below twice [`LEAST`].
+pub fn split(values: &[f64], seed: u64) -> Option<Split> {
+    if !(2 * LEAST..=LONGEST).contains(&values.len()) {
+        return None;
+    }
+    let (statistic, at) = largest(&ranks(values, seed));
+    Some(Split { at, p: p_value(statistic, values.len()) })
+}
+
+/// Beyond what the table was made of nothing is claimed.
+const SMALLEST: f64 = 1e-8;
+
+/// The probability of so large a statistic in a random order of so many ranks.
+pub fn p_value(statistic: f64, n: usize) -> f64 {
+    let above = LENGTHS.partition_point(|(length, _)| *length < n).min(LENGTHS.len() - 1);
+    let below = if LENGTHS[above].0 > n { above.saturating_sub(1) } else { above };
+    let ((shorter, low), (longer, high)) = (LENGTHS[below], LENGTHS[above]);
+    let part = if longer > shorter { (n - shorter) as f64 / (longer - shorter) as f64 } else { 0.0 };
+    let limit = |at: usize| f64::from(low[at]) * (1.0 - part) + f64::from(high[at]) * part;
+    let last = SHARES.len() - 1;
+    // Two places of the table between or beyond which the statistic lies; on the log scale the tail is a line.
+    let next = (0..=last).find(|at| limit(*at) > statistic).unwrap_or(last);
+    if next == 0 {
+        return 1.0;
+    }
+    let from = if limit(last) <= statistic { tail_begin(last, &limit) } else { next - 1 };
+    let (x, y) = (limit(from), limit(next));
+    let slope = (SHARES[next].ln() - SHARES[from].ln()) / (y - x).max(1e-9);
+    let p = (SHARES[next].ln() + slope * (statistic - y)).exp();
+    p.clamp(smallest(n), SHARES[0])
+}
+
+/// From here the table goes on as a line: a decade before its end, where it still rises.
+fn tail_begin(last: usize, limit: &impl Fn(usize) -> f64) -> usize {
+    let mut from = last.saturating_sub(4);
+    while from > 0 && limit(last) <= limit(from) {
+        from -= 1;
+    }
+    from
+}
+
+/// The smallest p that so many ranks can have: two orders of halves among all choices of a half.
+fn smallest(n: usize) -> f64 {
+    let half = n / 2;
+    let choices = (1..=half).fold(1.0, |choices, i| choices * (n - half + i) as f64 / i as f64);
+    (2.0 / choices).max(SMALLEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By its definition: means of distances between and within.
+    fn by_definition(ranks: &[i32]) -> f64 {
+        let distance = |a: &[i32], b: &[i32]| -> f64 {
+            a.iter().flat_map(|x| b.iter().map(move |y| f64::from((x - y).abs()))).sum()
+        };
+        let mut most = 0.0f64;
+        for at in LEAST..=ranks.len() - LEAST {
+            for end in at + LEAST..=ranks.len() {
+                let (a, b) = (&ranks[..at], &ranks[at..end]);
+                let (n, m) = (a.len() as f64, b.len() as f64);
+                let energy = 2.0 / (n * m) * distance(a, b)
+                    - distance(a, a) / (n * (n - 1.0))
+                    - distance(b, b) / (m * (m - 1.0));
+                most = most.max(n * m / (n + m) * energy);
+            }
+        }
+        most / ranks.len() as f64
+    }
+
+    fn shuffled(n: usize, random: &mut SplitMix) -> Vec<f64> {
+        let mut values: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        (1..n).rev().for_each(|i| values.swap(i, random.below(i as u64 + 1) as usize));
+        values
+    }
+
+    #[test]
+    fn the_statistic_is_that_of_its_definition() {
+        let mut random = SplitMix::new(3);
+        for n in [8, 9, 15, 31] {
+            let order = ranks(&shuffled(n, &mut random), 1);
+            assert!((largest(&order).0 - by_definition(&order)).abs() < 1e-4, "{n}");
+        }
+    }
+
+    #[test]
+    fn random_orders_have_the_p_values_that_the_table_says() {
+        let mut random = SplitMix::new(8);
+        // Also lengths between those of the table, and values of which most are equal.
+        for (n, different) in [(8, 100), (17, 100), (40, 100), (61, 3), (100, 100), (128, 2)] {
+            let ps: Vec<f64> = (0..1500)
+                .map(|seed| {
+                    let values = shuffled(n, &mut random);
+                    let step = n as f64 / f64::from(different);
+                    let values: Vec<f64> = values.iter().map(|x| (x / step).floor()).collect();
+                    split(&values, seed).unwrap().p
+                })
+                .collect();
+            for level in [0.2, 0.05, 0.01] {
+                let share = ps.iter().filter(|p| **p <= level).count() as f64 / ps.len() as f64;
+                let deviation = (level * (1.0 - level) / ps.len() as f64).sqrt();
+                // Few ranks have few values of the statistic: then p is larger than it need be.
+                assert!(share <= level + 4.0 * deviation, "{n}: {share} at {level}");
+                assert!(n < 10 || share >= level - 4.0 * deviation, "{n}: {share} at {level}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_step_and_a_stretch_are_found_where_they_begin_and_a_single_figure_is_not() {
+        let noise = |i: usize| ((i * 7919) % 101) as f64 / 100.0;
+        let step: Vec<f64> = (0..40).map(|i| noise(i) + if i < 25 { 0.0 } else { 2.0 }).collect();
+        let found = split(&step, 1).unwrap();
+        assert_eq!(found.at, 25);
+        assert!(found.p <= 1e-7, "{found:?}");
+        let stretch: Vec<f64> =
+            (0..60).map(|i| noise(i) + if (30..36).contains(&i) { 2.0 } else { 0.0 }).collect();
+        let found = split(&stretch, 1).unwrap();
+        assert!(found.at == 30 && found.p < 0.01, "{found:?}");
+        let single: Vec<f64> = (0..40).map(|i| noise(i) + if i == 20 { 1e9 } else { 0.0 }).collect();
+        assert!(split(&single, 1).unwrap().p > 0.05);
+        assert_eq!(split(&[1.0; 7], 1), None);
+        assert!(split(&[1.0; 40], 1).unwrap().p > 0.01);
+    }
+}

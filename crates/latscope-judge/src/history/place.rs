@@ -1,0 +1,233 @@
+//! Changes of many figures at one place in time are one change, with what else changed there.
+
+use super::LEAST;
+use super::Options;
+use super::archive::{Archive, Work};
+use super::found::{Change, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
+use super::series::{Judged, Line, Series};
+use super::steps::{Steps, stretches};
+use crate::compare::Levels;
+use crate::compare::contrast::untested;
+use crate::compare::environment::{Difference, LABEL};
+use latscope_core::statistics::median;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The history of a machine from what its series do.
+pub(super) fn machine(
+    archive: &Archive,
+    runs: &[RunName],
+    series: &[Series],
+    judged: Judged,
+    options: &Options,
+) -> Machine {
+    let shown: Vec<Shown> = runs.iter().map(show).collect();
+    let id = runs.first().map(|run| run.entry.machine.clone()).unwrap_or_default();
+    let work = |line: &Line| &archive.works[series[line.series].work];
+    let mut moved = Vec::new();
+    let mut small = 0;
+    for (line, steps) in &judged.lines {
+        small += steps.small;
+        let sized = sizes(line, &steps.steps, work(line), options);
+        small += steps.steps.len() - sized.len();
+        moved.extend(sized);
+    }
+    let changes = grouped(&mut moved).into_iter().map(|(place, moved)| Change {
+        id: name_of(&shown[place], &id),
+        run: place,
+        last: shown[place - 1].clone(),
+        first: shown[place].clone(),
+        moved,
+        with: changed_with(archive, runs, place),
+    });
+    let changes: Vec<Change> = changes.collect();
+    let few = |(line, _): &&(Line, Steps)| line.values.len() < 2 * LEAST;
+    let too_few = judged.lines.iter().filter(few).count();
+    Machine {
+        hosts: runs.iter().map(|run| run.entry.host.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
+        drifts: judged.lines.iter().flat_map(|(line, steps)| drifts(line, steps, work(line))).collect(),
+        odd: odd(&judged, work),
+        points: points(archive, series, &judged, &changes),
+        judged: judged.lines.len() - too_few,
+        too_few,
+        tests: judged.tests,
+        small,
+        marked: series.iter().flat_map(|one| &one.figures).filter(|(_, figures)| !figures.trusted).count(),
+        id,
+        runs: shown,
+        changes,
+    }
+}
+
+fn show(run: &RunName) -> Shown {
+    Shown {
+        name: run.name.to_owned(),
+        run_id: run.entry.run_id.clone(),
+        started: run.entry.started.clone(),
+        complete: run.entry.complete,
+    }
+}
+
+/// The nearest runs of each side that a size is of, at most.
+const NEAREST: usize = 32;
+
+/// The sizes of the steps of a line; those that may be of either direction are left out.
+fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Moved> {
+    let levels = |values: &[f64]| -> Levels { values.iter().map(|value| vec![value.exp()]).collect() };
+    let stretches = stretches(steps, line.values.len());
+    let moved = stretches.windows(2).filter_map(|pair| {
+        let ((from, at), (_, end)) = (pair[0], pair[1]);
+        let before = &line.values[from.max(at.saturating_sub(NEAREST))..at];
+        let after = &line.values[at..end.min(at + NEAREST)];
+        let size = untested(&levels(before), &levels(after), 0.0, options.seed, |_, _| None)?;
+        let sure = size.interval.is_some_and(|range| range.low > 1.0 || range.high < 1.0);
+        sure.then(|| Moved {
+            id: work.id.clone(),
+            probe: work.probe.clone(),
+            title: work.title.clone(),
+            figure: line.figure,
+            beyond: line.beyond,
+            run: line.places[at],
+            size,
+        })
+    });
+    moved.collect()
+}
+
+/// The figures that changed, by place: the place of the largest takes those of one run before and after.
+fn grouped(moved: &mut Vec<Moved>) -> BTreeMap<usize, Vec<Moved>> {
+    let size = |one: &Moved| one.size.ratio.ln().abs();
+    let figures_at = |moved: &[Moved], place: usize| moved.iter().filter(|one| one.run == place).count();
+    let mut places: Vec<(usize, usize)> = moved
+        .iter()
+        .map(|one| one.run)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|place| (figures_at(moved, place), place))
+        .collect();
+    // The place of most figures is the best known one; the earlier of two alike.
+    places.sort_by_key(|(figures, place)| (std::cmp::Reverse(*figures), *place));
+    let mut chosen: Vec<usize> = Vec::new();
+    for (_, place) in places {
+        if chosen.iter().all(|other| other.abs_diff(place) > 1) {
+            chosen.push(place);
+        }
+    }
+    moved.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let mut groups: BTreeMap<usize, Vec<Moved>> = BTreeMap::new();
+    for one in moved.drain(..) {
+        let place = chosen.iter().copied().min_by_key(|place| place.abs_diff(one.run)).unwrap_or(one.run);
+        groups.entry(place).or_default().push(one);
+    }
+    groups
+}
+
+/// Runs of each side whose facts are looked at.
+const FACTS_OF: usize = 8;
+
+/// Facts that name the machine.
+const SAME: [&str; 2] = ["machine", "host"];
+
+/// The facts that most of the nearest runs before and after a place have differently.
+fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Difference> {
+    let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
+    let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
+    let names: BTreeSet<&(usize, &str)> = before.keys().chain(after.keys()).collect();
+    let value = |side: &BTreeMap<(usize, &str), &str>, name: &(usize, &str)| -> Vec<String> {
+        side.get(name).map(|value| (*value).to_owned()).into_iter().collect()
+    };
+    let all = names.into_iter().filter(|name| !SAME.contains(&name.1)).map(|name| Difference {
+        what: name.1.to_owned(),
+        a: value(&before, name),
+        b: value(&after, name),
+    });
+    // What one side does not say is no difference, but for names that the user gives.
+    let said = |one: &Difference| !one.a.is_empty() && !one.b.is_empty() || one.what.starts_with(LABEL);
+    all.filter(|one| one.a != one.b && said(one)).collect()
+}
+
+/// Of each fact the value of more than half of the runs that have it, by its weight and name.
+fn usual<'a>(archive: &'a Archive, runs: &[RunName]) -> BTreeMap<(usize, &'a str), &'a str> {
+    let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
+    let all = runs.iter().flat_map(|run| &run.entry.facts);
+    for (name, value) in all.filter_map(|at| archive.facts.get(*at as usize)) {
+        *counts.entry(name).or_default().entry(value).or_insert(0) += 1;
+    }
+    let most = |values: BTreeMap<&'a str, usize>| {
+        let all: usize = values.values().sum();
+        values.into_iter().find(|(_, runs)| 2 * runs > all).map(|(value, _)| value)
+    };
+    counts.into_iter().filter_map(|(name, values)| Some(((weight(name), name), most(values)?))).collect()
+}
+
+/// Facts in the order in which they are said: what is set, then what the user calls it, then checks.
+fn weight(name: &str) -> usize {
+    const FIRST: [&str; 5] = ["kernel", "microcode", "command line", "tool", "load"];
+    let rest = if name.starts_with("doctor") { FIRST.len() + 1 } else { FIRST.len() };
+    FIRST.iter().position(|first| *first == name).unwrap_or(rest)
+}
+
+fn drifts(line: &Line, steps: &Steps, work: &Work) -> Vec<Drift> {
+    let middle = |values: &[f64]| median(values).unwrap_or(0.0).exp();
+    let drift = |(first, last): &(usize, usize)| {
+        let values = &line.values[*first..=*last];
+        let quarter = values.len().div_ceil(4);
+        Drift {
+            id: work.id.clone(),
+            title: work.title.clone(),
+            figure: line.figure,
+            runs: [line.places[*first], line.places[*last]],
+            from: middle(&values[..quarter]),
+            to: middle(&values[values.len() - quarter..]),
+        }
+    };
+    steps.drifts.iter().map(drift).collect()
+}
+
+/// Runs with odd medians, those with most first.
+fn odd<'a>(judged: &Judged, work: impl Fn(&Line) -> &'a Work) -> Vec<Odd> {
+    let mut runs: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut of: BTreeMap<usize, usize> = BTreeMap::new();
+    for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == Figure::P50) {
+        line.places.iter().for_each(|run| *of.entry(*run).or_insert(0) += 1);
+        for at in &steps.odd {
+            runs.entry(line.places[*at]).or_default().push(work(line).id.clone());
+        }
+    }
+    let mut odd: Vec<Odd> = runs
+        .into_iter()
+        .map(|(run, points)| Odd { run, points, of: of.get(&run).copied().unwrap_or(0) })
+        .collect();
+    odd.sort_by_key(|odd| (std::cmp::Reverse(odd.points.len()), odd.run));
+    odd
+}
+
+fn points(archive: &Archive, series: &[Series], judged: &Judged, changes: &[Change]) -> Vec<Point> {
+    let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let reported: BTreeSet<(&str, usize)> = changes
+        .iter()
+        .flat_map(|change| &change.moved)
+        .filter(|moved| moved.figure == Figure::P50)
+        .map(|moved| (moved.id.as_str(), moved.run))
+        .collect();
+    for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == Figure::P50) {
+        let id = archive.works[series[line.series].work].id.as_str();
+        let runs = steps.steps.iter().map(|at| line.places[*at]).filter(|run| reported.contains(&(id, *run)));
+        places.insert(line.series, runs.collect());
+    }
+    let point = |(at, one): (usize, &Series)| {
+        let work = &archive.works[one.work];
+        let p99 = |figures: &[(usize, &super::Figures)]| figures.iter().map(|(_, f)| f.p99).collect();
+        Point {
+            id: work.id.clone(),
+            probe: work.probe.clone(),
+            title: work.title.clone(),
+            revision: work.revision,
+            runs: one.figures.iter().map(|(run, _)| *run).collect(),
+            p50: one.figures.iter().map(|(_, figures)| figures.p50).collect(),
+            p99: if work.events { p99(&one.figures) } else { Vec::new() },
+            trusted: one.figures.iter().map(|(_, figures)| figures.trusted).collect(),
+            changes: places.remove(&at).unwrap_or_default(),
+        }
+    };
+    series.iter().enumerate().map(point).collect()
+}

@@ -1,0 +1,162 @@
+//! The series of a machine, and which of them change: all are judged together.
+
+use super::Options;
+use super::archive::{Archive, Figures, limit};
+use super::found::{Figure, RunName};
+use super::steps::{Cut, Steps, believed, cuts, steps};
+use crate::compare::TAIL_MARGIN;
+use crate::compare::ranks::{FALSE_DISCOVERIES, adjusted};
+use latscope_core::statistics::quantile;
+use std::collections::{BTreeMap, HashMap};
+
+/// The figures of a point over the runs of a machine.
+pub(super) struct Series<'a> {
+    /// Place of its work in the archive.
+    pub work: usize,
+    /// Those of each run that has the point, in order of time, with the place of the run.
+    pub figures: Vec<(usize, &'a Figures)>,
+}
+
+/// The series of the works that are wanted, in the order of their names.
+pub(super) fn of_machine<'a>(archive: &Archive, runs: &[RunName<'a>], wanted: &[bool]) -> Vec<Series<'a>> {
+    // Works that differ in their title alone are one series.
+    let mut first = HashMap::new();
+    let same: Vec<usize> =
+        archive.works.iter().enumerate().map(|(at, work)| *first.entry(work.key()).or_insert(at)).collect();
+    let mut all: BTreeMap<usize, Series> = BTreeMap::new();
+    for (place, run) in runs.iter().enumerate() {
+        for figures in &run.entry.points {
+            // An archive that was not made by a `Writer` may name what it has not.
+            let Some(work) = same.get(figures.work as usize).copied().filter(|work| wanted[*work]) else {
+                continue;
+            };
+            let series = all.entry(work).or_insert_with(|| Series { work, figures: Vec::new() });
+            series.figures.push((place, figures));
+        }
+    }
+    let mut all: Vec<Series> = all.into_values().collect();
+    all.sort_by_cached_key(|series| archive.works[series.work].key());
+    all
+}
+
+/// One figure of a series on the log scale, where it is trusted.
+pub(super) struct Line {
+    /// Place of its series.
+    pub series: usize,
+    /// Which figure.
+    pub figure: Figure,
+    /// Beyond what samples are counted, ns, where the figure is how often.
+    pub beyond: Option<f64>,
+    /// Places of the runs.
+    pub places: Vec<usize>,
+    /// The logarithm of the figure of each.
+    pub values: Vec<f64>,
+    /// What changes by less is not reported, as a share.
+    pub margin: f64,
+}
+
+/// All lines, with what each does.
+pub(super) struct Judged {
+    pub lines: Vec<(Line, Steps)>,
+    /// Stretches that were searched for a change.
+    pub tests: usize,
+}
+
+/// Judges the series of a machine as one family.
+pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
+    let found = shared(series, |(at, series)| lines(at, series, options.same));
+    let lines: Vec<Line> = found.into_iter().flatten().collect();
+    let seed = |line: &Line| options.seed ^ (line.series as u64 * 3 + line.figure as u64) << 8;
+    let all: Vec<Vec<Cut>> = shared(&lines, |(_, line)| cuts(&line.values, seed(line)));
+    let tests = all.iter().map(Vec::len).sum();
+    let steps = settle(&all, lines.iter().map(|line| (&line.values[..], line.margin)));
+    Judged { lines: lines.into_iter().zip(steps).collect(), tests }
+}
+
+/// What series do of which only some cuts are believed, by the p values of all.
+fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -> Vec<Steps> {
+    let ps: Vec<f64> = all.iter().flatten().map(|cut| cut.p).collect();
+    let adjusted = adjusted(&ps);
+    let mut rest = &adjusted[..];
+    let of_line = |(cuts, (values, margin)): (&Vec<Cut>, (&[f64], f64))| {
+        let (own, others) = rest.split_at(cuts.len());
+        rest = others;
+        steps(values, believed(cuts, own, FALSE_DISCOVERIES), margin.ln_1p())
+    };
+    all.iter().zip(lines).map(of_line).collect()
+}
+
+/// Where series of figures change that are judged together: of each the places of the first figures after its steps.
+/// The judging of [`history`](super::history) without results.
+pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
+    let logs: Vec<Vec<f64>> =
+        series.iter().map(|figures| figures.iter().map(|figure| figure.ln()).collect()).collect();
+    let all: Vec<Vec<Cut>> = shared(&logs, |(at, values)| cuts(values, seed ^ (at as u64) << 8));
+    settle(&all, logs.iter().map(|values| (&values[..], margin)))
+        .into_iter()
+        .map(|steps| steps.steps)
+        .collect()
+}
+
+/// Fewer items than this are not worth a thread.
+const SHARE: usize = 64;
+
+/// What comes of each item; two threads share them.
+fn shared<T: Sync, R: Send>(items: &[T], each: impl Fn((usize, &T)) -> R + Sync) -> Vec<R> {
+    let of = |from: usize, items: &[T]| (from..).zip(items).map(&each).collect::<Vec<R>>();
+    if items.len() < SHARE {
+        return of(0, items);
+    }
+    let half = items.len() / 2;
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| of(half, &items[half..]));
+        let mut all = of(0, &items[..half]);
+        all.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        all
+    })
+}
+
+fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
+    let step = series.figures.iter().map(|(_, figures)| f64::from(figures.step)).fold(0.0, f64::max);
+    let margin = same.max(if step.is_finite() { step } else { 0.0 });
+    let line = |figure: Figure, margin: f64, beyond: Option<f64>, of: &dyn Fn(&Figures) -> Option<f64>| {
+        let trusted = series.figures.iter().filter(|(_, figures)| figures.trusted);
+        let known = trusted.filter_map(|(place, figures)| {
+            Some((*place, of(figures).filter(|value| *value > 0.0 && value.is_finite())?.ln()))
+        });
+        let (places, values) = known.unzip();
+        Line { series: at, figure, beyond, places, values, margin }
+    };
+    let mut lines = vec![
+        line(Figure::P50, margin, None, &|figures| Some(f64::from(figures.p50))),
+        line(Figure::P99, margin, None, &|figures| Some(f64::from(figures.p99?))),
+    ];
+    if let Some(number) = seldom(series) {
+        let rate = |figures: &Figures| {
+            let tail = figures.tail.as_ref().filter(|tail| tail.count >= ENOUGH)?;
+            // Half a sample more: none beyond is no rate of 0.
+            Some((tail.beyond(number) as f64 + 0.5) / (tail.count as f64 + 1.0))
+        };
+        lines.push(line(Figure::Tail, TAIL_MARGIN, Some(limit(number)), &rate));
+    }
+    lines.retain(|line| !line.values.is_empty());
+    lines
+}
+
+/// The share of samples that are the tail.
+const SELDOM: f64 = 0.01;
+
+/// Ten samples are expected in the tail of so many.
+const ENOUGH: u64 = 1000;
+
+/// The number of the limit that about one of a hundred samples exceeds: the median over the runs.
+fn seldom(series: &Series) -> Option<u16> {
+    let of_run = |figures: &Figures| {
+        let tail = figures.tail.as_ref().filter(|tail| figures.trusted && tail.count >= ENOUGH)?;
+        let most = tail.count as f64 * SELDOM;
+        let after = tail.beyond.iter().position(|n| *n as f64 <= most).unwrap_or(tail.beyond.len());
+        Some(f64::from(tail.first) + after as f64)
+    };
+    let numbers: Vec<f64> = series.figures.iter().filter_map(|(_, figures)| of_run(figures)).collect();
+    quantile(&numbers, 0.5).map(|number| number.round() as u16)
+}

@@ -1,0 +1,261 @@
+//! The steps of one series: where it is cut, what of that is a drift, and which single figures are odd.
+
+use super::energy::{LEAST, LONGEST, split};
+use latscope_core::statistics::{median, quantile};
+
+/// A place at which a stretch of a series changes most, with what chance does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Cut {
+    /// The first figure after it.
+    pub at: usize,
+    /// How likely a random order of the stretch changes as much.
+    pub p: f64,
+    /// The place of the cut that made the stretch among all of the series; `None` for the first one.
+    within: Option<usize>,
+}
+
+/// Cuts of this p and above are not worth looking for others within them.
+const HOPELESS: f64 = 0.05;
+
+/// Each window begins so many figures after the one before.
+const STRIDE: usize = LONGEST / 2;
+
+/// The best cut of each stretch, hierarchically. Series that are too long to be searched at once are so in
+/// windows that overlap by half and begin at fixed places, so that a later figure does not move early cuts.
+pub(super) fn cuts(values: &[f64], seed: u64) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let mut from = 0;
+    loop {
+        let end = values.len().min(from + LONGEST);
+        bisect(values, from, end, None, seed, &mut cuts);
+        if end == values.len() {
+            return cuts;
+        }
+        from += STRIDE;
+    }
+}
+
+fn bisect(values: &[f64], from: usize, end: usize, within: Option<usize>, seed: u64, cuts: &mut Vec<Cut>) {
+    let Some(found) = split(&values[from..end], seed ^ from as u64) else { return };
+    let (at, this) = (from + found.at, cuts.len());
+    cuts.push(Cut { at, p: found.p, within });
+    if found.p < HOPELESS {
+        bisect(values, from, at, Some(this), seed, cuts);
+        bisect(values, at, end, Some(this), seed, cuts);
+    }
+}
+
+/// The places of the cuts that are believed: `adjusted` are their p values among all. A cut within one that is not
+/// believed is not, either. Of two windows' cuts of one change the surer one counts.
+pub(super) fn believed(cuts: &[Cut], adjusted: &[f64], most: f64) -> Vec<usize> {
+    let mut good = vec![false; cuts.len()];
+    for (this, cut) in cuts.iter().enumerate() {
+        good[this] = adjusted[this] <= most && cut.within.is_none_or(|parent| good[parent]);
+    }
+    let mut order: Vec<&Cut> =
+        cuts.iter().zip(&good).filter(|(_, good)| **good).map(|(cut, _)| cut).collect();
+    order.sort_by(|a, b| a.p.total_cmp(&b.p).then(a.at.cmp(&b.at)));
+    let mut places: Vec<usize> = Vec::new();
+    for cut in order {
+        if places.iter().all(|place| place.abs_diff(cut.at) >= LEAST) {
+            places.push(cut.at);
+        }
+    }
+    places.sort_unstable();
+    places
+}
+
+/// What a series does over time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Steps {
+    /// The first figures after its steps, ascending.
+    pub steps: Vec<usize>,
+    /// First and last figure of stretches that move steadily.
+    pub drifts: Vec<(usize, usize)>,
+    /// Believed cuts that are smaller than the margin.
+    pub small: usize,
+    /// Single figures far from those around.
+    pub odd: Vec<usize>,
+}
+
+/// Which of the believed cuts of a series (on the log scale) are steps of at least `margin`.
+pub(super) fn steps(values: &[f64], mut cuts: Vec<usize>, margin: f64) -> Steps {
+    let believed = cuts.len();
+    // The smallest first: what it divides becomes one stretch, and the others are measured anew.
+    loop {
+        let sizes = sizes(values, &cuts);
+        let smallest = (0..cuts.len()).min_by(|a, b| sizes[*a].abs().total_cmp(&sizes[*b].abs()));
+        match smallest.filter(|at| sizes[*at].abs() < margin) {
+            Some(at) => drop(cuts.remove(at)),
+            None => break,
+        }
+    }
+    let small = believed - cuts.len();
+    refine(values, &mut cuts);
+    let drifts = drifts(values, &mut cuts);
+    let odd = if drifts.is_empty() { odd(values, &cuts, margin) } else { Vec::new() };
+    Steps { steps: cuts, drifts, small, odd }
+}
+
+/// Places each cut anew between its neighbours: where it was found there may have been several changes.
+fn refine(values: &[f64], cuts: &mut [usize]) {
+    for this in 0..cuts.len() {
+        let before = if this == 0 { 0 } else { cuts[this - 1] };
+        let after = cuts.get(this + 1).copied().unwrap_or(values.len());
+        let from = before.max(cuts[this].saturating_sub(LONGEST / 2));
+        let end = after.min(cuts[this] + LONGEST / 2);
+        let found = split(&values[from..end], 0).map(|split| from + split.at);
+        if let Some(at) = found.filter(|at| at.abs_diff(cuts[this]) < LEAST) {
+            cuts[this] = at;
+        }
+    }
+}
+
+/// First and end of the stretches between cuts.
+pub(super) fn stretches(cuts: &[usize], len: usize) -> Vec<(usize, usize)> {
+    let begins = [0].into_iter().chain(cuts.iter().copied());
+    begins.zip(cuts.iter().copied().chain([len])).collect()
+}
+
+fn middle(values: &[f64]) -> f64 {
+    median(values).unwrap_or(0.0)
+}
+
+/// By how much the median changes at each cut.
+fn sizes(values: &[f64], cuts: &[usize]) -> Vec<f64> {
+    let middles: Vec<f64> =
+        stretches(cuts, values.len()).iter().map(|(from, end)| middle(&values[*from..*end])).collect();
+    middles.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+/// A line must leave so much less than steps to be the better account of both.
+const BETTER: f64 = 0.95;
+
+/// Takes out the neighbouring cuts of one direction that a line describes better than steps.
+fn drifts(values: &[f64], cuts: &mut Vec<usize>) -> Vec<(usize, usize)> {
+    let sizes = sizes(values, cuts);
+    let mut found = Vec::new();
+    let mut kept = Vec::new();
+    let mut first = 0;
+    while first < cuts.len() {
+        let mut last = first;
+        while last + 1 < cuts.len() && (sizes[last + 1] > 0.0) == (sizes[first] > 0.0) {
+            last += 1;
+        }
+        let from = if first == 0 { 0 } else { cuts[first - 1] };
+        let end = cuts.get(last + 1).copied().unwrap_or(values.len());
+        let inner: Vec<usize> = cuts[first..=last].iter().map(|at| at - from).collect();
+        if beside_line(&values[from..end]) < BETTER * beside_steps(&values[from..end], &inner) {
+            found.push((from, end - 1));
+        } else {
+            kept.extend_from_slice(&cuts[first..=last]);
+        }
+        first = last + 1;
+    }
+    *cuts = kept;
+    found
+}
+
+/// The sum of the distances from the medians of the stretches.
+fn beside_steps(values: &[f64], cuts: &[usize]) -> f64 {
+    let stretch = |(from, end): &(usize, usize)| {
+        let middle = middle(&values[*from..*end]);
+        values[*from..*end].iter().map(|value| (value - middle).abs()).sum::<f64>()
+    };
+    stretches(cuts, values.len()).iter().map(stretch).sum()
+}
+
+/// Figures of which each pair gives the slope of a line, at most.
+const SLOPES_OF: usize = 200;
+
+/// The sum of the distances from a line: its slope is the median of those of all pairs (Theil and Sen).
+fn beside_line(values: &[f64]) -> f64 {
+    let stride = values.len().div_ceil(SLOPES_OF);
+    let chosen: Vec<(f64, f64)> =
+        values.iter().enumerate().step_by(stride).map(|(at, value)| (at as f64, *value)).collect();
+    let pairs = chosen.iter().enumerate().flat_map(|(at, a)| chosen[at + 1..].iter().map(move |b| (a, b)));
+    let slope = middle(&pairs.map(|(a, b)| (b.1 - a.1) / (b.0 - a.0)).collect::<Vec<f64>>());
+    let flat: Vec<f64> = values.iter().enumerate().map(|(at, value)| value - slope * at as f64).collect();
+    beside_steps(&flat, &[])
+}
+
+/// A figure further from the median of its stretch than so many deviations is odd, if it is one of few.
+const FAR: f64 = 6.0;
+/// Of the deviation of normal values the median distance is so much.
+const DEVIATION: f64 = 1.4826;
+/// Of a stretch at most this share is odd, or a single one: more is what the series does.
+const FEW: f64 = 0.05;
+
+fn odd(values: &[f64], cuts: &[usize], margin: f64) -> Vec<usize> {
+    let mut odd = Vec::new();
+    for (from, end) in stretches(cuts, values.len()) {
+        let stretch = &values[from..end];
+        if stretch.len() < 2 * LEAST {
+            continue;
+        }
+        let middle = middle(stretch);
+        let distances: Vec<f64> = stretch.iter().map(|value| (value - middle).abs()).collect();
+        let far = (FAR * DEVIATION * quantile(&distances, 0.5).unwrap_or(0.0)).max(margin);
+        let places: Vec<usize> = (from..end).filter(|at| distances[at - from] > far).collect();
+        if places.len() as f64 <= (FEW * stretch.len() as f64).max(1.0) {
+            odd.extend(places);
+        }
+    }
+    odd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(at: usize) -> f64 {
+        ((at * 7919) % 101) as f64 / 101.0 * 0.02
+    }
+
+    fn found(values: &[f64]) -> Steps {
+        let cuts = cuts(values, 1);
+        let ps: Vec<f64> = cuts.iter().map(|cut| cut.p).collect();
+        steps(values, believed(&cuts, &ps, 0.001), 0.05)
+    }
+
+    fn of(len: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..len).map(|at| level(at) + noise(at)).collect()
+    }
+
+    #[test]
+    fn steps_are_found_also_in_long_series_and_small_ones_are_counted() {
+        assert_eq!(found(&of(40, |at| if at < 17 { 0.0 } else { 0.1 })).steps, [17]);
+        let there_and_back = of(500, |at| if (200..260).contains(&at) { 0.2 } else { 0.0 });
+        assert_eq!(found(&there_and_back).steps, [200, 260]);
+        let small = found(&of(40, |at| if at < 20 { 0.0 } else { 0.03 }));
+        assert_eq!((small.steps.len(), small.small), (0, 1));
+        assert_eq!(found(&of(40, |_| 0.0)), Steps::default());
+        assert_eq!(found(&[]), Steps::default());
+    }
+
+    #[test]
+    fn a_slow_drift_is_no_step_and_two_steps_are_no_drift() {
+        let drift = found(&of(60, |at| 0.005 * at as f64));
+        assert_eq!((drift.steps.len(), &drift.drifts[..]), (0, &[(0, 59)][..]));
+        let two = found(&of(60, |at| 0.2 * (at / 20) as f64));
+        assert_eq!((&two.steps[..], two.drifts.len()), (&[20, 40][..], 0));
+    }
+
+    #[test]
+    fn a_single_odd_figure_is_odd_and_two_groups_are_not() {
+        let single = found(&of(40, |at| if at == 11 { 3.0 } else { 0.0 }));
+        assert_eq!((&single.odd[..], single.steps.len()), (&[11][..], 0));
+        let groups = found(&of(40, |at| if at % 3 == 0 { 0.5 } else { 0.0 }));
+        assert_eq!((groups.odd.len(), groups.steps.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_comes_later_does_not_move_early_steps() {
+        let values = of(600, |at| 0.1 * (at / 90) as f64);
+        let whole = found(&values).steps;
+        for len in [300, 420, 560] {
+            let early: Vec<usize> = whole.iter().copied().filter(|at| at + LONGEST < len).collect();
+            assert!(found(&values[..len]).steps.starts_with(&early), "{len}: {whole:?}");
+        }
+    }
+}

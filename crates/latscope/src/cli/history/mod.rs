@@ -1,0 +1,134 @@
+//! `latscope history`: what machines did over the results of a directory.
+
+mod index;
+
+use super::Exit;
+use super::compare::percent;
+use super::options::JsonArgument;
+use super::output::{check_distinct, is_stdout, width, write};
+use super::results;
+use anyhow::{Result, ensure};
+use clap::Args;
+use index::Directory;
+use latscope_core::json;
+use latscope_host::stdout;
+use latscope_judge::history::{self as judge, Entry, History};
+use latscope_views::{Options, history as views};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Shows when the figures of a machine changed over the results of a directory, and what changed with them
+///
+/// A change takes four runs before and four after it, and is judged among all figures of the machine. Degraded and
+/// unstable rows are shown and make no change. Directories within are read, too; files and directories whose names
+/// begin with a dot are not.
+///
+/// Exit codes: 0 done, 1 error, with --fail-on change 2 where there is a change (after that of --since), and 3 where
+/// no figure has runs enough to be judged.
+#[derive(Debug, Args)]
+pub struct HistoryArguments {
+    /// A directory of results
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// What changes by less is not reported
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
+    same: f64,
+    /// Only these families or probes, each point with its time line
+    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only changes after the one with this id, as it is shown
+    #[arg(long, value_name = "ID")]
+    since: Option<String>,
+    /// Exit with 2 where there is a change
+    #[arg(long, value_name = "WHAT", value_parser = ["change"])]
+    fail_on: Option<String>,
+    /// Every figure that changed, every odd run and every skipped file, not only the first ones
+    #[arg(long)]
+    all: bool,
+    /// Seed of the resampling
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    json: JsonArgument,
+    /// Write every figure of every change as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the changes as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Reads, judges, shows, and ends by `--fail-on`.
+///
+/// # Errors
+/// There is no result, `--only` or `--since` name what no result has, or a view cannot be written.
+pub fn run(asked: &HistoryArguments) -> Result<Exit> {
+    let files = [("json", &asked.json.json), ("csv", &asked.csv), ("markdown", &asked.markdown)];
+    let files: Vec<(&str, &Path)> =
+        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
+    check_distinct(&files)?;
+    let mut found = look(asked, index::read(&asked.directory)?)?;
+    if let Some(id) = &asked.since {
+        let last = found.ids().last().map_or_else(String::new, |id| format!(", the last change is {id}"));
+        ensure!(
+            found.since(id),
+            "--since {id}: no run has this id{last} (ids are those of changes as shown)"
+        );
+    }
+    show(asked, &found, files.iter().any(|(_, path)| is_stdout(path)))?;
+    let judged = found.machines.iter().any(|machine| machine.judged > 0);
+    let changed = found.machines.iter().any(|machine| !machine.changes.is_empty());
+    Ok(match &asked.fail_on {
+        Some(_) if changed => Exit::Exceeded,
+        Some(_) if !judged => Exit::Inconclusive,
+        _ => Exit::Done,
+    })
+}
+
+fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
+    let Directory { archive, runs, mut remarks } = read;
+    let runs = once(&runs, &mut remarks);
+    let directory = asked.directory.display();
+    ensure!(
+        !runs.is_empty(),
+        "there is no result in {directory} (choose a directory with files that --json wrote)"
+    );
+    let probes = archive.works.iter().map(|work| work.probe.as_str()).collect();
+    results::check_only(&asked.only, &probes, "no result has")?;
+    let options = judge::Options { same: asked.same, only: asked.only.clone(), seed: asked.seed };
+    let mut found = judge::history(&archive, &runs, &options);
+    found.remarks = remarks;
+    Ok(found)
+}
+
+/// The runs without those that are there twice; these are said.
+fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a str, &'a Entry)> {
+    let mut kept: HashMap<(&str, &str), Vec<(&str, &Entry)>> = HashMap::new();
+    let mut all = Vec::new();
+    for (name, entry) in runs {
+        // Results of before runs had names are looked for among those that began at the same time.
+        let began = if entry.run_id.is_empty() { entry.started.as_str() } else { "" };
+        let alike = kept.entry((&entry.run_id, began)).or_default();
+        match alike.iter().find(|(_, other)| other.is_same(entry)) {
+            Some((other, _)) => {
+                remarks.push(format!("{name} is the same run as {other}: it is counted once"))
+            }
+            None => {
+                alike.push((name, entry));
+                all.push((name.as_str(), entry));
+            }
+        }
+    }
+    all
+}
+
+fn show(asked: &HistoryArguments, found: &History, taken: bool) -> Result<()> {
+    let options = Options { width: width(), color: true, ..Options::default() };
+    let lines = !asked.only.is_empty();
+    let text = || stdout::write_styled(&views::text(found, asked.all, lines, &options));
+    let text = if taken { Ok(()) } else { text() };
+    let json = write(asked.json.json.as_deref(), || Some(json::pretty(found).into_bytes()));
+    let csv = write(asked.csv.as_deref(), || Some(views::csv(found)));
+    let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(found, asked.all).into_bytes()));
+    Ok(text?).and(json).and(csv).and(markdown)
+}
