@@ -13,7 +13,7 @@ mod steps;
 pub use archive::{Archive, Entry, Figures, Tail, Work, Writer};
 pub use energy::LEAST;
 pub use found::{Change, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown};
-pub use series::detect;
+pub use series::{FALSE_CHANGES, detect};
 
 use crate::compare::is_wanted;
 use found::RunName;

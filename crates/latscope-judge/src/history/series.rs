@@ -5,7 +5,7 @@ use super::archive::{Archive, Figures, limit};
 use super::found::{Figure, RunName};
 use super::steps::{Cut, Steps, believed, cuts, steps};
 use crate::compare::TAIL_MARGIN;
-use crate::compare::ranks::{FALSE_DISCOVERIES, adjusted};
+use crate::compare::ranks::adjusted;
 use latscope_core::statistics::quantile;
 use std::collections::{BTreeMap, HashMap};
 
@@ -73,6 +73,9 @@ pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
     Judged { lines: lines.into_iter().zip(steps).collect(), tests }
 }
 
+/// The share of changes that may be false. A history is looked at after each run: half of what a comparison allows.
+pub const FALSE_CHANGES: f64 = 0.025;
+
 /// What series do of which only some cuts are believed, by the p values of all.
 fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -> Vec<Steps> {
     let ps: Vec<f64> = all.iter().flatten().map(|cut| cut.p).collect();
@@ -81,7 +84,7 @@ fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -
     let of_line = |(cuts, (values, margin)): (&Vec<Cut>, (&[f64], f64))| {
         let (own, others) = rest.split_at(cuts.len());
         rest = others;
-        steps(values, believed(cuts, own, FALSE_DISCOVERIES), margin.ln_1p())
+        steps(values, believed(cuts, own, FALSE_CHANGES), margin.ln_1p())
     };
     all.iter().zip(lines).map(of_line).collect()
 }

@@ -128,9 +128,6 @@ fn sizes(values: &[f64], cuts: &[usize]) -> Vec<f64> {
     middles.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// A line must leave so much less than steps to be the better account of both.
-const BETTER: f64 = 0.95;
-
 /// Takes out the neighbouring cuts of one direction that a line describes better than steps.
 fn drifts(values: &[f64], cuts: &mut Vec<usize>) -> Vec<(usize, usize)> {
     let sizes = sizes(values, cuts);
@@ -145,7 +142,10 @@ fn drifts(values: &[f64], cuts: &mut Vec<usize>) -> Vec<(usize, usize)> {
         let from = if first == 0 { 0 } else { cuts[first - 1] };
         let end = cuts.get(last + 1).copied().unwrap_or(values.len());
         let inner: Vec<usize> = cuts[first..=last].iter().map(|at| at - from).collect();
-        if beside_line(&values[from..end]) < BETTER * beside_steps(&values[from..end], &inner) {
+        // Each by the figures that it leaves free: a line has two numbers, steps have their places and levels.
+        let free = |numbers: usize| (end - from).saturating_sub(numbers).max(1) as f64;
+        let of_steps = beside_steps(&values[from..end], &inner) / free(2 * inner.len() + 1);
+        if beside_line(&values[from..end]) / free(2) < of_steps {
             found.push((from, end - 1));
         } else {
             kept.extend_from_slice(&cuts[first..=last]);

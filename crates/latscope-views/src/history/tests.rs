@@ -1,1 +1,81 @@
+use super::text::spark;
+use super::{csv, markdown, text};
+use crate::Options;
+use latscope_core::fixture;
+use latscope_judge::history::{Entry, History, Options as How, Point, Writer, history};
+use latscope_judge::runs::Run;
+use unicode_width::UnicodeWidthStr;
 
+/// Runs of the fixture, of which those from 20 on take longer, another one is odd, and another drifts.
+fn found(runs: usize) -> History {
+    let mut writer = Writer::default();
+    let entries: Vec<Entry> = (0..runs)
+        .map(|at| {
+            let mut report = fixture::report();
+            report.run_id = format!("{at:032}");
+            report.started = format!("2026-11-22T00:{at:02}:00Z");
+            report.labels.insert("kernel".to_owned(), if at < 20 { "old" } else { "new" }.to_owned());
+            let mut entry = writer.add(&Run::of(report));
+            for (place, point) in entry.points.iter_mut().enumerate() {
+                point.trusted = true;
+                point.p50 *= 1.0 + 0.001 * ((at * 7919 + place) % 101) as f32 / 101.0;
+                point.p50 *= match place {
+                    0 if at >= 20 => 1.3,
+                    1 if at == 7 => 3.0,
+                    2 => 1.0 + 0.01 * at as f32,
+                    _ => 1.0,
+                };
+            }
+            entry
+        })
+        .collect();
+    let names: Vec<String> = (0..runs).map(|at| format!("{at}.json")).collect();
+    let named: Vec<(&str, &Entry)> = names.iter().map(String::as_str).zip(&entries).collect();
+    history(&writer.done(), &named, &How::default())
+}
+
+#[test]
+fn a_change_what_is_odd_and_what_drifts_are_in_every_view_within_its_width() {
+    let found = found(40);
+    for width in [60, 80, 120] {
+        for (all, lines) in [(false, false), (true, true)] {
+            let shown = text(&found, all, lines, &Options { width, ..Options::default() });
+            assert!(shown.lines().all(|line| line.width() <= width), "{shown}");
+            let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            for words in
+                ["change 000000000000 ", "run 21 of 40", "label kernel: old → new", "odd: 7.json", "drifts: "]
+            {
+                assert!(flat.contains(words), "{words:?}\n{shown}");
+            }
+        }
+    }
+    assert!(markdown(&found, false).contains("- differs: label kernel: old → new"));
+    let table = String::from_utf8(csv(&found)).unwrap();
+    assert_eq!(table.lines().count(), 2, "{table}");
+}
+
+#[test]
+fn few_runs_are_not_judged_and_said_so() {
+    let shown = text(&found(5), false, true, &Options::default());
+    assert!(shown.contains("not judged: fewer than 8 trusted runs"), "{shown}");
+}
+
+#[test]
+fn a_time_line_shows_the_step_and_what_is_missing() {
+    let point = |p50: Vec<f32>, changes: Vec<usize>| Point {
+        id: String::new(),
+        probe: String::new(),
+        title: String::new(),
+        revision: 1,
+        runs: (0..p50.len()).filter(|at| *at != 2).collect(),
+        trusted: vec![true; p50.len() - 1],
+        p99: Vec::new(),
+        p50: p50.into_iter().skip(1).collect(),
+        changes,
+    };
+    let step = point(vec![1.0, 1.0, 1.0, 1.0, 2.0, 2.0], vec![4]);
+    assert_eq!(spark(&step, 6, 40, 0.05), "▁▁·▁│██");
+    assert!(spark(&step, 6, 4, 0.05).width() <= 4);
+    let flat = point(vec![1.0; 6], Vec::new());
+    assert_eq!(spark(&flat, 6, 40, 0.05), "▅▅·▅▅▅");
+}

@@ -2,7 +2,7 @@
 
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::compare::environment::Difference;
-use latscope_judge::history::{Change, Figure, History, LEAST, Machine, Moved};
+use latscope_judge::history::{Change, FALSE_CHANGES, Figure, History, LEAST, Machine, Moved};
 use std::collections::BTreeSet;
 
 /// A time to the minute: `2026-11-22 14:38`.
@@ -33,12 +33,13 @@ pub(super) fn machine(machine: &Machine) -> String {
 /// How many changes there are, and what that is worth.
 pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
     let mut lines = vec![format!(
-        "{} in {} judged. A change is of at least {} ({} of how often tails are reached); of those found at most 5 % \
+        "{} in {} judged. A change is of at least {} ({} of how often tails are reached); of those found at most {} \
          are expected to be false (Benjamini-Hochberg over {}).",
         counted(machine.changes.len() as u64, "change"),
         counted(machine.judged as u64, "figure"),
         format_share(history.margin),
         format_share(history.tail_margin),
+        format_share(FALSE_CHANGES),
         counted(machine.tests as u64, "test")
     )];
     let mut more = |number: usize, thing: &str, said: &str| {

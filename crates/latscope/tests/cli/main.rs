@@ -12,6 +12,7 @@ mod compare;
 mod full_disk;
 mod gate;
 mod generated;
+mod history;
 mod ipc;
 mod live;
 mod process;
