@@ -13,6 +13,7 @@ mod full_disk;
 mod gate;
 mod generated;
 mod history;
+mod import;
 mod ipc;
 mod live;
 mod process;
