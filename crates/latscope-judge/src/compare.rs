@@ -152,8 +152,8 @@ pub struct Point {
     pub tails: Vec<Tail>,
     /// Largest sample of all runs of a side, ns; never compared.
     pub max: [Option<f64>; 2],
-    /// Activations that did not take place, of all runs of a side.
-    pub missed: [u64; 2],
+    /// Activations that did not take place, of all runs of a side; `None` where another program does not say.
+    pub missed: [Option<u64>; 2],
     /// Named quantities; not tested.
     pub values: BTreeMap<String, NamedValue>,
 }
@@ -284,7 +284,7 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
     let (level, reasons) = trust(pair);
     let max = |side: &[&Measurement]| side.iter().filter_map(|m| m.summary.max).reduce(f64::max);
     let missed =
-        |side: &[&Measurement]| side.iter().fold(0u64, |sum, m| sum.saturating_add(m.summary.missed));
+        |side: &[&Measurement]| side.iter().try_fold(0u64, |sum, m| Some(sum.saturating_add(m.missed()?)));
     Point {
         probe: m.probe.clone(),
         params: m.params.clone(),

@@ -4,6 +4,7 @@
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report, Sampling};
+use latscope_judge::compare::{Options, compare};
 use latscope_judge::imports::{read_report, read_run};
 use latscope_judge::runs::{Run, point_id};
 use proptest::prelude::*;
@@ -265,6 +266,38 @@ fn lat_mem_rd_has_one_figure_for_each_size_and_stride() {
     let last = point(&report, "imported.lat-mem-rd[size=1048576,stride=64]");
     assert_eq!((last.summary.count, last.sampling), (1, Sampling::Batch { ops: 0 }));
     assert!(report.measurements.iter().any(|m| m.params["stride"] == 128u64.into()));
+}
+
+#[test]
+fn only_what_is_not_known_is_taken_to_be_alike() {
+    let run = |text: &[u8]| read_run(text).unwrap();
+    let compared = |a: &Run, b: &Run| compare(&[a], &[b], &Options::default());
+    // The text says only which thread it was.
+    let (json, plain) = (run(&text("cyclictest.json")), run(&text("cyclictest-h20.txt")));
+    let found = compared(&json, &plain);
+    assert_eq!((found.points.len(), found.only_a.len(), found.only_b.len()), (2, 0, 0));
+    let assumed = "B does not say clock, cpu, interval, method, policy, priority of 2 points";
+    assert!(found.remarks.iter().any(|remark| remark.starts_with(assumed)), "{:?}", found.remarks);
+    // Another priority is known to be another.
+    let other = String::from_utf8(text("cyclictest.json")).unwrap().replace("-p80", "-p81");
+    assert!(compared(&json, &run(other.as_bytes())).points.is_empty());
+    // An option of fio that is not given is the usual one.
+    let direct =
+        String::from_utf8(text("fio.json")).unwrap().replace("\"rw\" :", "\"direct\" : \"1\", \"rw\" :");
+    let (buffered, direct) = (run(&text("fio.json")), run(direct.as_bytes()));
+    assert!(direct.report.measurements[0].params.contains_key("direct"));
+    let found = compared(&buffered, &direct);
+    assert_eq!((found.points.len(), found.only_a.len(), found.only_b.len()), (0, 3, 3));
+}
+
+#[test]
+fn tails_beyond_the_last_bin_of_a_side_are_not_compared() {
+    let run = |name: &str| read_run(&text(name)).unwrap();
+    let found = compare(&[&run("cyclictest-h20.txt")], &[&run("cyclictest-h100.txt")], &Options::default());
+    // In the first thread the p99 of both is among values of which A says only how many they are.
+    assert_eq!(found.points.len(), 2);
+    let first = found.points.iter().find(|point| point.title.ends_with("thread 0")).unwrap();
+    assert!(first.tails.is_empty() && first.p99.is_none(), "{:?}", first.tails);
 }
 
 /// Whatever it is, it is read or refused: figures are finite, and counts are those of the histogram.

@@ -77,6 +77,17 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
     paired
 }
 
+/// Parameters that an output of another program may not have though the point had them. Any other that is missing is
+/// known: it was not asked for.
+const MAY_BE_UNKNOWN: [&str; 7] = ["clock", "cpu", "interval", "method", "policy", "priority", "thread"];
+
+/// Whether all that is known of a point is so of another one, too.
+fn agrees(known: &Params, other: &Params) -> bool {
+    let lacking = || other.keys().filter(|name| !known.contains_key(*name));
+    known.iter().all(|(name, value)| other.get(name) == Some(value))
+        && lacking().all(|name| MAY_BE_UNKNOWN.contains(&name.as_str()))
+}
+
 /// Points of A with those of B that differ only in parameters that one of both does not have, since another program
 /// measured it. A point that could be several of the other side's is none of them.
 fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
@@ -85,9 +96,8 @@ fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>
         rest.map(|(key, points)| (*key, points.iter().all(|(m, _)| m.is_imported()))).collect()
     };
     let (a, b) = (alone(a, b), alone(b, a));
-    let within = |few: &Params, many: &Params| few.iter().all(|(name, value)| many.get(name) == Some(value));
     let alike = |(a, imported_a): &(Key<'a>, bool), (b, imported_b): &(Key<'a>, bool)| {
-        a.0 == b.0 && (*imported_a && within(a.1, b.1) || *imported_b && within(b.1, a.1))
+        a.0 == b.0 && (*imported_a && agrees(a.1, b.1) || *imported_b && agrees(b.1, a.1))
     };
     let only = |found: Vec<Key<'a>>| if found.len() == 1 { Some(found[0]) } else { None };
     let partner = |one: &(Key<'a>, bool)| {

@@ -184,7 +184,7 @@ fn limits(all: &[&Measurement]) -> Vec<LearntLimit> {
     if wakes {
         let maxima: Option<Vec<f64>> = all.iter().map(|m| m.histogram.max()).collect();
         limits.extend(maxima.and_then(|figures| limit("max", &figures, all, |round| round.max)));
-        if all.iter().all(|m| m.summary.missed == 0) {
+        if all.iter().all(|m| m.missed() == Some(0)) {
             let (seen, spread) = ([0.0; 2], Spread::Exact);
             limits.push(LearntLimit { metric: "missed", limit: 0.0, seen, margin: 1.0, spread });
         }

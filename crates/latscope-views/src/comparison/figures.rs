@@ -42,8 +42,8 @@ pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
         better: Better::Less,
     };
     all.push(plain("max", "ns", point.max));
-    if point.missed != [0, 0] {
-        all.push(plain("missed", "count", point.missed.map(|missed| Some(missed as f64))));
+    if point.missed.iter().flatten().any(|missed| *missed > 0) {
+        all.push(plain("missed", "count", point.missed.map(|missed| Some(missed? as f64))));
     }
     for tail in &point.tails {
         let name = format!("beyond {}", tail.quantile);
