@@ -53,7 +53,7 @@ pub struct Figures {
     pub tail: Option<Tail>,
 }
 
-/// How many samples were beyond the limits of [`limit`].
+/// How many samples were beyond limits that are quarters of an octave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// All samples.
