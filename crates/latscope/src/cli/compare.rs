@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, width, write};
+use super::output::{check_distinct, is_stdout, unless_unread, width, write};
 use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -82,7 +82,7 @@ pub fn run(asked: &CompareArguments) -> Result<Exit> {
     for (name, side) in [("A", &a), ("B", &b)] {
         found.remarks.extend(side.skipped.iter().map(|text| format!("{name}: {text}")));
     }
-    show(asked, &found, files.iter().any(|(_, path)| is_stdout(path)))?;
+    unless_unread(show(asked, &found, files.iter().any(|(_, path)| is_stdout(path))))?;
     Ok(exit(asked, &found))
 }
 

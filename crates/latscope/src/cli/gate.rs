@@ -3,7 +3,7 @@
 use super::Exit;
 use super::budget;
 use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, width, write};
+use super::output::{check_distinct, is_stdout, unless_unread, width, write};
 use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -15,7 +15,6 @@ use latscope_judge::gate::{self, Budget, Gate};
 use latscope_judge::runs::Run;
 use latscope_views::{Options, gate as views};
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Judges saved results by a budget of limits, or by how they were before: pass, exceeded or inconclusive
@@ -84,12 +83,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     let mut gate = gate::judge(&budget, &results.runs, &baseline.runs);
     gate.remarks.extend(results.skipped);
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
-    match show(asked, &gate, taken.is_some()) {
-        // A reader that went away had the verdict in the exit code.
-        Err(error)
-            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => {}
-        shown => shown?,
-    }
+    unless_unread(show(asked, &gate, taken.is_some()))?;
     Ok(exit(gate.status))
 }
 

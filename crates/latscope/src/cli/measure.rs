@@ -184,7 +184,7 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
 /// # Errors
 /// A file could not be written, or nothing could be measured.
 fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
-    let shown = output.show(report, in_full);
+    let shown = output::unless_unread(output.show(report, in_full));
     let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, report));
     saved.and(shown)?;
     if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {

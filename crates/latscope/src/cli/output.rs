@@ -12,7 +12,7 @@ use latscope_engine::saver;
 use latscope_host::stdout;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 /// What was asked about output, with the results to show beside.
@@ -207,4 +207,17 @@ pub fn width() -> usize {
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let found = terminal.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
     found.or(columns).unwrap_or(100).max(40)
+}
+
+/// What remains of a failure to show something: a reader that went away must not hide a verdict, which the exit code
+/// still has.
+///
+/// # Errors
+/// Any other failure.
+pub fn unless_unread(shown: Result<()>) -> Result<()> {
+    let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    match shown {
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(gone) => Ok(()),
+        shown => shown,
+    }
 }

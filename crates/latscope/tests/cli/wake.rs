@@ -106,6 +106,13 @@ fn exit_codes_tell_whether_criteria_hold() {
 }
 
 #[test]
+fn a_reader_that_goes_away_does_not_change_the_verdict() {
+    let (_, closed) = std::io::pipe().map(|(reader, writer)| (drop(reader), writer)).unwrap();
+    let mut command = latscope(["wake", "--count", "20", "--max", "1ns"]);
+    assert_eq!(command.stdout(closed).status().unwrap().code(), Some(2));
+}
+
+#[test]
 fn what_cannot_be_is_one_line_and_nothing_is_measured() {
     let outside = ["wake", "--cpus", "4095"];
     for (words, part) in [

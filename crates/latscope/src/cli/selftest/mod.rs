@@ -6,10 +6,12 @@ mod wake;
 
 use super::Exit;
 use super::measure::Environment;
+use super::output::unless_unread;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
+use latscope_host::stdout;
 
 #[derive(Debug, Args)]
 pub struct SelftestArguments {
@@ -45,7 +47,7 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
         Subject::Compare => compare::plan(&environment.machine),
     };
     if asked.dry_run {
-        latscope_host::stdout::write(&plan.describe())?;
+        stdout::write(&plan.describe())?;
         return Ok(Exit::Done);
     }
     let verdicts = match asked.what {
@@ -55,7 +57,7 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
     };
     for verdict in &verdicts {
         let word = if verdict.holds { "pass" } else { "FAIL" };
-        latscope_host::stdout::write(&format!("{word}  {}\n", verdict.text))?;
+        unless_unread(stdout::write(&format!("{word}  {}\n", verdict.text)).map_err(Into::into))?;
     }
     Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
 }

@@ -328,7 +328,7 @@ impl Trial<'_> {
         if let Some(error) = failed {
             return Err(with_restored(&error, restored, &results));
         }
-        show::show(&outcome, request.view, request.to)?;
+        output::unless_unread(show::show(&outcome, request.view, request.to))?;
         restored.and(saved)?;
         exit(&outcome, &self.counted, &results)
     }
