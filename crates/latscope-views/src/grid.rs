@@ -28,6 +28,11 @@ impl Text {
         self
     }
 
+    /// The text without its styles.
+    pub fn content(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
     /// Columns it takes.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
@@ -60,7 +65,7 @@ impl Text {
     /// Like [`fitted`](Self::fitted), for plain text: what is cut out is in the
     /// middle, for names often differ at their end.
     pub fn shortened(&self, width: usize) -> Text {
-        let whole: String = self.0.iter().map(|(_, text)| text.as_str()).collect();
+        let whole = self.content();
         if self.width() <= width || width < 8 {
             return self.fitted(width);
         }

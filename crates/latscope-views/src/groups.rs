@@ -9,7 +9,7 @@ mod transactions;
 
 pub use outliers::causes;
 
-use super::grid::{Text, wrap};
+use super::grid::{Column, Text, wrap};
 use super::head::head;
 use super::rows::family;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
@@ -22,7 +22,7 @@ use latscope_judge::transactions::mode;
 use latscope_judge::verdict::confidence_of;
 
 /// Families whose measurements this view is for.
-const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
+pub(super) const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
 
 /// Whether a report is of single events alone, and so better seen here than in
 /// the table of the survey.
@@ -57,6 +57,16 @@ pub fn events(report: &Report, options: &Options) -> String {
         out += &unmeasured::family_lists(report, family, options);
     }
     out
+}
+
+/// Under which conditions the events of a probe were measured.
+pub(super) fn conditions(report: &Report, group: &Group) -> String {
+    conditions::conditions(report, group).join(" · ")
+}
+
+/// A row for each thread or pair, then the sums, with every figure.
+pub(super) fn columns(group: &Group) -> Vec<Column> {
+    table::columns(group)
 }
 
 /// Whether a probe has a table of its own: transports that only stand beside each

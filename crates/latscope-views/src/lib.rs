@@ -2,7 +2,7 @@
 //!
 //! What all tables share is in [`rows`]; [`table`] and [`survey`] are for a
 //! terminal, [`text`] shows one family in full, [`groups`] one whose every event
-//! was timed, [`markdown`] is for issues,
+//! was timed, [`markdown`] is for issues, [`html`] a page to pass on,
 //! [`csv`] for programs.
 #![forbid(unsafe_code)]
 
@@ -21,10 +21,13 @@ mod golden;
 mod grid;
 pub mod groups;
 mod head;
+mod headline;
 pub mod history;
+pub mod html;
 pub mod human;
 mod machine_state;
 pub mod markdown;
+mod markup;
 mod matrix;
 pub mod published;
 pub mod rows;

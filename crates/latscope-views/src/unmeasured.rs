@@ -113,14 +113,19 @@ pub(super) fn lists(report: &Report, options: &Options) -> String {
     listed(&[("Not measured", missing(report)), aside], options)
 }
 
-/// The points of a family that are missing or degraded.
+/// The points of a family that are missing or degraded, for a terminal.
 pub(super) fn family_lists(report: &Report, name: &str, options: &Options) -> String {
+    listed(&of_family(report, name), options)
+}
+
+/// The points of a family that are missing, and those that are degraded, each with a heading.
+pub(super) fn of_family(report: &Report, name: &str) -> [(&'static str, Vec<Group>); 2] {
     let missing = grouped(report, |m| absent(m).filter(|_| family(&m.probe) == name));
     let degraded = grouped(report, |m| {
         let ours = family(&m.probe) == name && m.support == Support::Degraded && m.typical().is_some();
         ours.then_some(NO_REASON)
     });
-    listed(&[("Not measured", missing), ("! Degraded", degraded)], options)
+    [("Not measured", missing), ("! Degraded", degraded)]
 }
 
 fn listed(lists: &[(&str, Vec<Group>)], options: &Options) -> String {

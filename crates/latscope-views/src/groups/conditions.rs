@@ -12,6 +12,12 @@ use latscope_judge::transactions::mode;
 
 /// The probe, and what all its rows have in common.
 pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> String {
+    let first = Text::styled(BOLD, format!("{}  ", group.probe));
+    wrap(&first, &conditions(report, group).join(" · "), DIM, options.width, options.color)
+}
+
+/// What all rows of a probe have in common.
+pub(super) fn conditions(report: &Report, group: &Group) -> Vec<String> {
     let times = group.singles.first().map(|row| match row.m.times {
         Semantics::OneWay => "one way",
         Semantics::RoundTrip => "round trip",
@@ -27,8 +33,7 @@ pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> Stri
         parts.extend(periodic.flat_map(|periodic| rules(periodic, transactions)));
         parts.extend(surroundings(step, &Got::of(group)));
     }
-    let first = Text::styled(BOLD, format!("{}  ", group.probe));
-    wrap(&first, &parts.join(" · "), DIM, options.width, options.color)
+    parts
 }
 
 /// The parameters that all rows share, as words.

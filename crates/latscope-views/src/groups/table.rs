@@ -25,13 +25,7 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
     let lines = lines(group);
     let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =
         wanted(&lines).into_iter().partition(|wanted| wanted.zero);
-    let labels = lines.iter().map(|line| line.label.clone()).collect();
-    let heading = match group.singles.first() {
-        Some(row) if mode(row.m).is_some() => "caller",
-        Some(row) if row.m.probe.starts_with("remote.") => "",
-        _ => "thread",
-    };
-    let first = Column::new(Text::styled(HEADING, heading), Side::Left, labels);
+    let first = labels(group, &lines);
     let mut chosen: Vec<usize> = Vec::new();
     let mut order: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].column.is_empty()).collect();
     order.sort_by_key(|at| columns[*at].rank);
@@ -63,6 +57,23 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
         say("More figures in a wider terminal, and all of them with --csv or --json.");
     }
     out
+}
+
+/// All columns of a group, the names of its rows first.
+pub(super) fn columns(group: &Group) -> Vec<Column> {
+    let lines = lines(group);
+    let figures = wanted(&lines).into_iter().map(|wanted| wanted.column);
+    std::iter::once(labels(group, &lines)).chain(figures).collect()
+}
+
+fn labels(group: &Group, lines: &[Line]) -> Column {
+    let heading = match group.singles.first() {
+        Some(row) if mode(row.m).is_some() => "caller",
+        Some(row) if row.m.probe.starts_with("remote.") => "",
+        _ => "thread",
+    };
+    let labels = lines.iter().map(|line| line.label.clone()).collect();
+    Column::new(Text::styled(HEADING, heading), Side::Left, labels)
 }
 
 fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {

@@ -63,6 +63,9 @@ pub struct ViewArguments {
     /// Write the table as Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Write a page with everything, readable offline in any browser
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Draw it: the histograms, or where there is a curve over sizes, that
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

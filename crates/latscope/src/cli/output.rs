@@ -7,9 +7,10 @@ use super::results::load_one;
 use anyhow::{Context, Result, bail};
 use latscope_core::json;
 use latscope_core::plan::Plan;
-use latscope_core::report::Report;
+use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
 use latscope_host::stdout;
+use latscope_probes::Probe;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
 use std::io::{self, IsTerminal};
@@ -58,6 +59,7 @@ impl<'a> Output<'a> {
             ("csv", &to.csv),
             ("csv-buckets", &to.csv_buckets),
             ("markdown", &to.markdown),
+            ("html", &to.html),
             ("svg", &to.svg),
             ("svg-percentiles", &to.svg_percentiles),
         ];
@@ -132,12 +134,13 @@ impl<'a> Output<'a> {
         let markdown = write(to.markdown.as_deref(), || {
             Some(views::markdown::markdown(report, &beside, &self.options(false)).into_bytes())
         });
+        let html = write(to.html.as_deref(), || Some(page(report).into_bytes()));
         let draw = |picture| figure::document(report, picture).map(String::into_bytes);
         let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
         let drawn = drawn.fold(Ok(()), Result::and);
         let json = to.json.json.as_deref().filter(|path| is_stdout(path));
         let json = write(json, || Some(report.to_json().into_bytes()));
-        table.and(csv).and(buckets).and(markdown).and(drawn).and(json)
+        table.and(csv).and(buckets).and(markdown).and(html).and(drawn).and(json)
     }
 
     fn options(&self, color: bool) -> Options {
@@ -158,6 +161,15 @@ impl<'a> Output<'a> {
         };
         Ok(stdout::write_styled(&text)?)
     }
+}
+
+/// The page of a report, with what the probes of this version say that they time.
+fn page(report: &Report) -> String {
+    let same = |m: &Measurement, probe: &Probe| probe.revision == m.revision && !m.is_imported();
+    let timed = |m: &Measurement| {
+        latscope_probes::find(&m.probe).filter(|probe| same(m, probe)).map(|probe| probe.timed)
+    };
+    views::html::report(report, &timed)
 }
 
 /// Whether all that was measured is in curves, of which a table of rows has nothing.

@@ -260,3 +260,20 @@ fn time_lines_are_written_where_tracing_is_permitted() {
         assert!(ran.refused().contains("no time line can be recorded"), "{ran:?}");
     }
 }
+
+#[test]
+fn a_page_has_every_row_and_needs_nothing_else() {
+    let survey = survey();
+    let place = Place::new();
+    let page = place.at("page.html");
+    assert_eq!(run(&["show", &survey.path, "--quiet", "--html", &page]).done(), "");
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.starts_with("<!DOCTYPE html>\n") && text.ends_with("</html>\n"));
+    assert!(text.len() < 500_000, "{}", text.len());
+    for m in measurements(&survey.found).iter().filter(|m| m["row"] == true) {
+        let title = m["title"].as_str().unwrap().replace('&', "&amp;").replace('\'', "&#39;");
+        assert!(text.contains(&title), "{title}");
+    }
+    let mutex = latscope_probes::find("sync.mutex").unwrap();
+    assert!(text.contains(mutex.timed), "{}", mutex.timed);
+}

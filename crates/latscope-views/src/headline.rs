@@ -1,0 +1,105 @@
+//! The ten numbers that say most about a machine, each a row of the survey.
+
+use latscope_core::plan::{ParamValue, Params};
+use latscope_core::quality::Quality;
+use latscope_core::report::{Measurement, Report};
+use latscope_judge::findings::{LevelRow, level_rows};
+
+/// One of the ten numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct Headline<'a> {
+    /// What it is, in two words: `L1 hit`, `hand-off`.
+    pub name: String,
+    /// Where it comes from.
+    pub source: Source<'a>,
+}
+
+/// What stands behind a number of the headline.
+#[derive(Debug, Clone)]
+pub(crate) enum Source<'a> {
+    /// A level of memory, read off the curve.
+    Level(Box<LevelRow>),
+    /// A point; one without a number says why.
+    Point(&'a Measurement),
+}
+
+/// Which point is meant: the name of the number, the probe, and parameters in the order of preference.
+type Wanted = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const WANTED: [Wanted; 6] = [
+    ("mutex", "sync.mutex", &[]),
+    ("hand-off", "sync.futex", &[("placement", "two-cores"), ("placement", "same-core")]),
+    ("thread", "thread.total", &[("mode", "warm")]),
+    ("page-cache read", "file.read", &[("mode", "kept-open")]),
+    ("fsync", "file.fsync", &[]),
+    ("wake-up", "wake.timer", &[("cpu", "all")]),
+];
+
+/// The size of the read of the headline, bytes.
+const READ: u64 = 4096;
+
+/// The ten numbers, as far as they were to be measured: caches and memory, then the others from the fastest on.
+pub(crate) fn headline(report: &Report) -> Vec<Headline<'_>> {
+    let levels = level_rows(report).into_iter().map(|level| Headline {
+        name: if level.name == "memory" { "memory read".to_owned() } else { format!("{} hit", level.name) },
+        source: Source::Level(Box::new(level)),
+    });
+    let points = WANTED.iter().filter_map(|(name, probe, params)| {
+        let source = Source::Point(chosen(report, probe, params)?);
+        Some(Headline { name: (*name).to_owned(), source })
+    });
+    levels.chain(points).collect()
+}
+
+/// The point of a probe with the first of these parameters that one has; rows of the survey only.
+fn chosen<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Option<&'a Measurement> {
+    let rows = || report.of_probe(probe).filter(|m| m.row && sized(&m.params));
+    let preferred = params.iter().find_map(|(name, value)| {
+        rows().find(|m| m.params.get(*name).is_some_and(|known| known.to_string() == *value))
+    });
+    preferred.or_else(|| rows().next())
+}
+
+/// Whether a transfer is of the size that the headline has.
+fn sized(params: &Params) -> bool {
+    !params.contains_key("mode") || params.get("size").is_none_or(|size| *size == ParamValue::Number(READ))
+}
+
+impl Source<'_> {
+    /// The figure, ns; `None` where there is none.
+    pub fn ns(&self) -> Option<f64> {
+        match self {
+            Source::Level(level) => Some(level.ns),
+            Source::Point(m) => m.typical(),
+        }
+    }
+
+    /// How far it can be trusted.
+    pub fn quality(&self) -> &Quality {
+        match self {
+            Source::Level(level) => &level.quality,
+            Source::Point(m) => &m.quality,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn the_headline_is_of_rows_of_the_survey() {
+        let report = fixture::report();
+        let found = headline(&report);
+        let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
+        assert!(names.contains(&"L1 hit") && names.contains(&"mutex"), "{names:?}");
+        assert!(found.len() <= 10, "{names:?}");
+        assert!(found.iter().all(|one| one.source.ns().is_some()));
+    }
+
+    #[test]
+    fn a_report_of_other_things_has_no_headline() {
+        assert!(headline(&fixture::ipc::latency()).is_empty());
+    }
+}

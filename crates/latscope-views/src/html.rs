@@ -1,0 +1,50 @@
+//! A report as one HTML page that can be passed on: no file beside it, nothing loaded from elsewhere. It is readable
+//! without script and style, as tables and drawings with presentation attributes; both only add to it.
+
+mod events;
+mod report;
+mod section;
+mod summary;
+mod table;
+
+pub use report::report;
+
+use crate::markup::{Element, element};
+use latscope_core::report::Measurement;
+
+/// Says of a point what exactly its probe times; `None` where that is not known, as of another revision.
+pub type Timed<'a> = &'a dyn Fn(&Measurement) -> Option<&'static str>;
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// Nothing is loaded from anywhere, whatever the page says.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/// A whole document.
+fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
+    let head = element("head")
+        .child(element("meta").with("charset", "utf-8"))
+        .child(element("meta").with("http-equiv", "Content-Security-Policy").with("content", POLICY))
+        .child(
+            element("meta").with("name", "viewport").with("content", "width=device-width, initial-scale=1"),
+        )
+        .child(element("title").text(title))
+        .child(element("style").constant(STYLE));
+    let page = element("html").with("lang", "en").child(head).child(element("body").children(body)).written();
+    format!("<!DOCTYPE html>\n{page}\n")
+}
+
+/// A list of texts; `None` without any.
+fn list(texts: impl IntoIterator<Item = String>) -> Option<Element> {
+    let items: Vec<Element> = texts.into_iter().map(|text| element("li").text(text)).collect();
+    (!items.is_empty()).then(|| element("ul").children(items))
+}
+
+/// What is shown when it is opened; without script, too.
+fn details(summary: &str, content: Element) -> Element {
+    element("details").child(element("summary").text(summary)).child(content)
+}
+
+#[cfg(test)]
+mod tests;

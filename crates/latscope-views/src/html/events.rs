@@ -1,0 +1,68 @@
+//! Families whose every event was timed: the table of each probe, and the longest events with what took their time.
+
+use super::list;
+use super::table::{cell, of_columns, table};
+use crate::grid::Side;
+use crate::groups::{self, causes};
+use crate::markup::{Element, element};
+use crate::rows::family as family_of;
+use latscope_core::events::{Group, groups};
+use latscope_core::report::{Outlier, Report};
+use latscope_core::units::format_time;
+use latscope_judge::verdict::confidence_of;
+
+/// So many of the longest events are shown.
+const LONGEST: usize = 20;
+
+/// Whether a family is of single events alone.
+pub(super) fn is_of_events(family: &str) -> bool {
+    groups::FAMILIES.contains(&family)
+}
+
+/// The probes of a family.
+pub(super) fn events(report: &Report, family: &str) -> Vec<Element> {
+    let groups: Vec<Group> =
+        groups(report).into_iter().filter(|group| family_of(group.probe) == family).collect();
+    let mut parts: Vec<Element> = groups.iter().flat_map(|group| probe(report, group)).collect();
+    parts.extend(longest(&groups));
+    parts
+}
+
+fn probe(report: &Report, group: &Group) -> Vec<Element> {
+    let doubts = group.singles.iter().chain(&group.merged).filter_map(|row| {
+        let reason = row.m.quality.text().or_else(|| row.m.reason.clone())?;
+        Some(format!("{}: {reason}", row.label))
+    });
+    let sure =
+        group.whole().iter().filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(row.m)?)));
+    let mut parts =
+        vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
+    parts.push(of_columns(&groups::columns(group)));
+    parts.extend(list(latscope_core::units::fold_cpus(doubts)).map(|list| list.with("class", "bad")));
+    parts.extend(list(sure));
+    parts
+}
+
+/// The longest events, the worst first.
+fn longest(groups: &[Group]) -> Vec<Element> {
+    let rows = groups.iter().flat_map(|group| group.whole());
+    let mut outliers: Vec<&Outlier> = rows.flat_map(|row| &row.m.outliers).collect();
+    if outliers.is_empty() {
+        return Vec::new();
+    }
+    outliers.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
+    let columns = [
+        ("longest", Side::Right),
+        ("CPU", Side::Right),
+        ("s after the start", Side::Right),
+        ("what took the time", Side::Left),
+    ];
+    let rows = outliers.iter().take(LONGEST).map(|outlier| {
+        element("tr")
+            .child(cell(format_time(outlier.value as f64), Side::Right))
+            .child(cell(outlier.cpu.to_string(), Side::Right))
+            .child(cell(format!("{:.3}", outlier.at as f64 / 1e9), Side::Right))
+            .child(cell(causes(outlier), Side::Left))
+    });
+    vec![element("h3").text("Longest events"), table(&columns, rows)]
+}

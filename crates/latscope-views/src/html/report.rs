@@ -1,0 +1,63 @@
+//! The page of a report.
+
+use super::{Timed, document, section, summary};
+use crate::head;
+use crate::markup::element;
+use crate::rows::family;
+use latscope_core::report::Report;
+
+/// A report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and findings, then
+/// a section for each family. `timed` says of a point what was timed.
+pub fn report(report: &Report, timed: Timed) -> String {
+    let (what, processor) = head::title(report);
+    let name = &report.machine.name;
+    let of = [what.as_str(), name, &report.started].into_iter().filter(|part| !part.is_empty());
+    let title = of.collect::<Vec<_>>().join(" · ");
+    let heading = if processor.is_empty() { what.clone() } else { format!("{what}: {processor}") };
+    let header = element("header")
+        .child(element("h1").text(heading))
+        .children(super::list(name_first(report)).map(|list| list.with("class", "facts")));
+    let families = families(report);
+    let main = element("main")
+        .children(summary::summary(report))
+        .children(navigation(&families))
+        .children(families.iter().map(|family| section::section(report, family, timed)));
+    document(&title, [header, main, footer(report)])
+}
+
+/// What is known of machine and run, the machine's name before.
+fn name_first(report: &Report) -> Vec<String> {
+    let mut facts = head::facts(report);
+    if let Some(first) = facts.first_mut().filter(|_| report.imported.is_none()) {
+        let name = Some(report.machine.name.as_str()).filter(|name| !name.is_empty());
+        *first = name.into_iter().chain([first.as_str()]).collect::<Vec<_>>().join(" · ");
+    }
+    facts
+}
+
+/// The families in the order measured.
+fn families(report: &Report) -> Vec<&str> {
+    let mut families: Vec<&str> = Vec::new();
+    for m in &report.measurements {
+        if !families.contains(&family(&m.probe)) {
+            families.push(family(&m.probe));
+        }
+    }
+    families
+}
+
+/// Links to the sections, where there are several.
+fn navigation(families: &[&str]) -> Option<crate::markup::Element> {
+    let link = |family: &&str| {
+        let link = element("a").with("href", format!("#{}", section::anchor(family))).text(*family);
+        element("li").child(link)
+    };
+    (families.len() > 1).then(|| element("nav").child(element("ul").children(families.iter().map(link))))
+}
+
+fn footer(report: &Report) -> crate::markup::Element {
+    let tool = &report.tool;
+    let commit = if tool.commit.is_empty() { String::new() } else { format!(" ({})", tool.commit) };
+    let run = if report.run_id.is_empty() { String::new() } else { format!(" · run {}", report.run_id) };
+    element("footer").child(element("p").text(format!("{} {}{commit}{run}", tool.name, tool.version)))
+}

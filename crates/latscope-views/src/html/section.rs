@@ -1,0 +1,145 @@
+//! The section of a family: its rows, each with what speaks against it, every point, what was timed, what is missing.
+
+use super::table::{cell, table};
+use super::{Timed, details, events, list};
+use crate::cells::{between, cycles};
+use crate::grid::Side;
+use crate::head::with_remedy;
+use crate::markup::{Element, element};
+use crate::rows::family as family_of;
+use crate::{Options, text, unmeasured};
+use latscope_core::merged::is_merged;
+use latscope_core::quality::{Level, Quality};
+use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
+use latscope_core::units::{format_count, format_rate, format_time};
+
+/// Columns of the text with all points.
+const WIDTH: usize = 140;
+
+/// A family, its heading first.
+pub(super) fn section(report: &Report, family: &str, timed: Timed) -> Element {
+    let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
+    let section = match events::is_of_events(family) {
+        true => section.children(events::events(report, family)),
+        false => section.children(points(report, family)),
+    };
+    section.children(missing(report, family)).children(what_was_timed(report, family, timed))
+}
+
+/// A name that a link can have, of any text.
+pub(super) fn anchor(family: &str) -> String {
+    let safe = family.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    format!("family-{}", safe.collect::<String>())
+}
+
+/// The points that a table has rows for: those that want one, where none does the sums, else all.
+pub(super) fn rows(report: &Report) -> impl Iterator<Item = &Measurement> {
+    let all = || report.measurements.iter();
+    let (wanted, merged) = (all().any(|m| m.row), all().any(is_merged));
+    all().filter(move |m| if wanted { m.row } else { !merged || is_merged(m) })
+}
+
+const COLUMNS: [(&str, Side); 7] = [
+    ("operation", Side::Left),
+    ("median", Side::Right),
+    ("next run", Side::Right),
+    ("tail", Side::Right),
+    ("samples", Side::Right),
+    ("cycles", Side::Right),
+    ("trust", Side::Left),
+];
+
+/// The rows of a family, and all its points as text.
+fn points(report: &Report, family: &str) -> Vec<Element> {
+    let ours = |m: &&Measurement| family_of(&m.probe) == family && m.typical().is_some();
+    let mut shown: Vec<&Measurement> = rows(report).filter(ours).collect();
+    shown.sort_by(|a, b| a.typical().unwrap_or(0.0).total_cmp(&b.typical().unwrap_or(0.0)));
+    let count = report.measurements.iter().filter(ours).count();
+    let mut parts = Vec::new();
+    if !shown.is_empty() {
+        parts.push(table(&COLUMNS, shown.iter().map(|m| row(m))));
+    }
+    if count > shown.len() {
+        let options = Options { width: WIDTH, ..Options::default() };
+        let text = text::details(report, family, &options);
+        let content = element("pre").text(text.trim_start_matches('\n'));
+        parts
+            .push(details(&format!("All {}", latscope_core::units::counted(count as u64, "point")), content));
+    }
+    parts
+}
+
+fn row(m: &Measurement) -> Element {
+    let mut label = if m.title.is_empty() { m.probe.clone() } else { m.title.clone() };
+    if m.times != Semantics::Operation {
+        label += &format!(" ({})", m.times.words());
+    }
+    if let Some(rate) = m.rate_touched() {
+        label += &format!(", {}", format_rate(rate));
+    }
+    let median = element("b").text(m.typical().map(format_time).unwrap_or_default());
+    let next = m.interval.map(|next| between(next.low, next.high)).unwrap_or_default();
+    element("tr")
+        .child(cell(label, Side::Left))
+        .child(element("td").with("class", "n").child(median))
+        .child(cell(next, Side::Right))
+        .child(cell(tail(m), Side::Right))
+        .child(cell(format_count(m.summary.count), Side::Right))
+        .child(cell(m.summary.cycles.map(cycles).unwrap_or_default(), Side::Right))
+        .child(trust(&m.quality, m.incomplete.then_some("the run ended before it was measured in full")))
+}
+
+/// The highest quantile of single events that samples tell, and the longest of them; of batches nothing, for their
+/// quantiles are those of means.
+fn tail(m: &Measurement) -> String {
+    let Summary { p90, p95, p99, p99_9, max, .. } = m.summary;
+    if m.sampling != Sampling::Event {
+        return String::new();
+    }
+    let known = [("p99.9", p99_9), ("p99", p99), ("p95", p95), ("p90", p90), ("max", max)];
+    let known = known.into_iter().find_map(|(name, ns)| Some(format!("{name} {}", format_time(ns?))));
+    known.unwrap_or_default()
+}
+
+/// A cell that says how far a figure can be trusted, and why not further.
+pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Element {
+    let (class, word) = match quality.level {
+        Level::Ok => ("good", "ok"),
+        Level::Unstable => ("doubt", "unstable"),
+        Level::Degraded => ("bad", "degraded"),
+        Level::Unsupported => ("bad", "not measured"),
+    };
+    let why = quality.text().filter(|_| quality.level != Level::Ok);
+    let why: Vec<String> = why.into_iter().chain(also.map(str::to_owned)).collect();
+    let cell = element("td").child(element("span").with("class", class).text(word));
+    match why.is_empty() {
+        true => cell,
+        false => cell.text(format!(": {}", with_remedy(&why.join("; "), quality.remedy().as_deref()))),
+    }
+}
+
+/// Points without a number, and degraded ones without a row.
+fn missing(report: &Report, family: &str) -> Vec<Element> {
+    let lists = unmeasured::of_family(report, family);
+    let lists = lists.into_iter().filter_map(|(heading, groups)| {
+        let texts = groups.into_iter().map(|group| format!("{}: {}", group.what, group.why));
+        Some([element("h3").text(heading), list(texts)?])
+    });
+    lists.flatten().collect()
+}
+
+/// What lies between the stamps of each probe.
+fn what_was_timed(report: &Report, family: &str, timed: Timed) -> Option<Element> {
+    let mut probes: Vec<&Measurement> = Vec::new();
+    for m in report.measurements.iter().filter(|m| family_of(&m.probe) == family) {
+        if !probes.iter().any(|known| known.probe == m.probe) {
+            probes.push(m);
+        }
+    }
+    let entries: Vec<Element> = probes
+        .into_iter()
+        .filter_map(|m| Some([element("dt").text(&m.probe), element("dd").text(timed(m)?)]))
+        .flatten()
+        .collect();
+    (!entries.is_empty()).then(|| details("What was timed", element("dl").children(entries)))
+}

@@ -1,0 +1,34 @@
+//! Tables of the page.
+
+use crate::grid::{Column, Side};
+use crate::markup::{Element, element};
+
+/// A table with these headings, wider than its page only within itself.
+pub(super) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = Element>) -> Element {
+    let heading = |(text, side): &(&str, Side)| aligned(element("th"), *side).text(*text);
+    let head = element("thead").child(element("tr").children(headings.iter().map(heading)));
+    let table = element("table").child(head).child(element("tbody").children(rows));
+    element("div").with("class", "scrolled").child(table)
+}
+
+/// A cell.
+pub(super) fn cell(text: impl Into<String>, side: Side) -> Element {
+    aligned(element("td"), side).text(text)
+}
+
+fn aligned(cell: Element, side: Side) -> Element {
+    if side == Side::Right { cell.with("class", "n") } else { cell }
+}
+
+/// The columns of a terminal's table, those with something in them.
+pub(super) fn of_columns(columns: &[Column]) -> Element {
+    let columns: Vec<&Column> = columns.iter().filter(|column| !column.is_empty()).collect();
+    let headings: Vec<(String, Side)> =
+        columns.iter().map(|column| (column.heading.content(), column.side)).collect();
+    let headings: Vec<(&str, Side)> = headings.iter().map(|(text, side)| (text.as_str(), *side)).collect();
+    let rows = (0..columns.first().map_or(0, |column| column.cells.len())).map(|row| {
+        let cells = columns.iter().map(|column| cell(column.cells[row].content(), column.side));
+        element("tr").children(cells)
+    });
+    table(&headings, rows)
+}
