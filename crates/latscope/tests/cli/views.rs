@@ -270,7 +270,12 @@ fn a_page_has_every_row_and_needs_nothing_else() {
     let text = fs::read_to_string(&page).unwrap();
     assert!(text.starts_with("<!DOCTYPE html>\n") && text.ends_with("</html>\n"));
     assert!(text.len() < 500_000, "{}", text.len());
-    for m in measurements(&survey.found).iter().filter(|m| m["row"] == true) {
+    // Families of single events have a row for each thread, named after it.
+    let of_events = |m: &&Value| {
+        let probe = m["probe"].as_str().unwrap();
+        ["wake.", "noise.", "ipc.", "remote."].iter().any(|family| probe.starts_with(family))
+    };
+    for m in measurements(&survey.found).iter().filter(|m| m["row"] == true && !of_events(m)) {
         let title = m["title"].as_str().unwrap().replace('&', "&amp;").replace('\'', "&#39;");
         assert!(text.contains(&title), "{title}");
     }
