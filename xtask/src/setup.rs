@@ -27,7 +27,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 12] = [
+const NEEDED: [Need; 14] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -40,6 +40,8 @@ const NEEDED: [Need; 12] = [
     need("trace-cmd", Debian("trace-cmd"), "tests that open a trace in it are skipped", true),
     need("cyclictest", Debian("rt-tests"), "tests against the real programs are skipped", true),
     need("qemu-system-x86_64", Debian("qemu-system-x86"), "tests of the remote in QEMU are skipped", true),
+    need("chromium", Debian("chromium"), "tests of the page in a browser are skipped", false),
+    need("xmllint", Debian("libxml2-utils"), "the test of well-formed pages and pictures is skipped", false),
     need("node", Debian("nodejs"), "tests of time lines in Perfetto are skipped", false),
     need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
     need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),

@@ -1,13 +1,15 @@
-//! Two sides of results beside each other: as text, Markdown and CSV.
+//! Two sides of results beside each other: as text, Markdown, CSV and a page.
 
 mod csv;
 pub(crate) mod figures;
 mod head;
+mod html;
 mod markdown;
 mod text;
 
 pub use csv::csv;
 pub(crate) use head::difference;
+pub use html::html;
 pub use markdown::markdown;
 pub use text::text;
 

@@ -2,6 +2,7 @@
 //! pictures: [`terminal`] for terminals, [`svg`] for files.
 
 mod about;
+mod bandwidth;
 mod distribution;
 mod latency;
 mod percentiles;
@@ -10,9 +11,11 @@ mod terminal;
 mod ticks;
 mod transactions;
 
+pub use bandwidth::bandwidth_figure;
 pub use distribution::distribution_figure;
 pub use latency::latency_figure;
 pub use percentiles::percentile_figure;
+pub(crate) use svg::drawing;
 pub use svg::svg;
 pub use terminal::terminal;
 pub use transactions::throughput_figure;
@@ -104,6 +107,8 @@ pub enum Unit {
     Nanoseconds,
     /// Plain numbers.
     Number,
+    /// Bytes per second, written `10 GB/s`.
+    Rate,
     /// Numbers of things, written `10,000`.
     Count,
     /// 1 / (1 - q) of a quantile q, written as that: `99.9 %`.
@@ -117,6 +122,8 @@ pub struct Series {
     pub name: String,
     /// Its points (x, y), in ascending x.
     pub points: Vec<(f64, f64)>,
+    /// Where each is expected (x, low, high); empty where that is not known.
+    pub band: Vec<(f64, f64, f64)>,
     /// How they are joined.
     pub shape: Shape,
     /// One of many that need not be told apart.
@@ -169,16 +176,25 @@ impl Figure {
     /// The smallest and the largest place on each axis, `[x, y]`, of all
     /// points; `None` without a point that can be drawn.
     pub fn range(&self) -> Option<[(f64, f64); 2]> {
-        let mut places = self.series.iter().flat_map(|series| &series.points).filter_map(|p| self.place(*p));
+        self.range_of(self.series.iter().flat_map(|series| series.points.iter().copied()))
+    }
+
+    fn range_of(&self, points: impl Iterator<Item = (f64, f64)>) -> Option<[(f64, f64); 2]> {
+        let mut places = points.filter_map(|point| self.place(point));
         let (x, y) = places.next()?;
         let wider = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
         Some(places.fold([(x, x), (y, y)], |[of_x, of_y], (x, y)| [wider(of_x, x), wider(of_y, y)]))
     }
 
     /// The places at both ends of each axis, `[x, y]`: those given, else those
-    /// of the points with a little room; `None` without a point.
+    /// of the points and bands with a little room; `None` without a point.
     pub fn frame(&self) -> Option<[(f64, f64); 2]> {
-        let [x, y] = self.range()?;
+        self.range()?;
+        let ends = |series: &Series| -> Vec<(f64, f64)> {
+            let band = series.band.iter().flat_map(|(x, low, high)| [(*x, *low), (*x, *high)]);
+            series.points.iter().copied().chain(band).collect()
+        };
+        let [x, y] = self.range_of(self.series.iter().flat_map(ends))?;
         let frame = |axis: &Axis, (low, high): (f64, f64), room: f64| {
             let ends =
                 axis.ends.and_then(|(low, high)| Some((axis.scale.place(low)?, axis.scale.place(high)?)));

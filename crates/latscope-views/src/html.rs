@@ -2,12 +2,16 @@
 //! without script and style, as tables and drawings with presentation attributes; both only add to it.
 
 mod events;
+mod pictures;
 mod report;
 mod section;
+mod strip;
 mod summary;
 mod table;
 
 pub use report::report;
+pub(crate) use strip::ratio as ratio_strip;
+pub(crate) use table::{cell, table};
 
 use crate::markup::{Element, element};
 use latscope_core::report::Measurement;
@@ -22,7 +26,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /// A whole document.
-fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
+pub(crate) fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
     let head = element("head")
         .child(element("meta").with("charset", "utf-8"))
         .child(element("meta").with("http-equiv", "Content-Security-Policy").with("content", POLICY))
@@ -36,13 +40,13 @@ fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
 }
 
 /// A list of texts; `None` without any.
-fn list(texts: impl IntoIterator<Item = String>) -> Option<Element> {
+pub(crate) fn list(texts: impl IntoIterator<Item = String>) -> Option<Element> {
     let items: Vec<Element> = texts.into_iter().map(|text| element("li").text(text)).collect();
     (!items.is_empty()).then(|| element("ul").children(items))
 }
 
 /// What is shown when it is opened; without script, too.
-fn details(summary: &str, content: Element) -> Element {
+pub(crate) fn details(summary: &str, content: Element) -> Element {
     element("details").child(element("summary").text(summary)).child(content)
 }
 

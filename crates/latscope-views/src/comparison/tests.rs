@@ -1,4 +1,4 @@
-use super::{csv, markdown, text};
+use super::{csv, html, markdown, text};
 use crate::Options;
 use latscope_core::fixture;
 use latscope_core::report::Report;
@@ -62,4 +62,23 @@ fn tails_and_what_a_family_is_about_are_beside_the_medians() {
         let shown = text(&compared(&report, 1.0, 2), true, &Options::default());
         assert!(shown.contains("max") && shown.contains("not tested"), "{shown}");
     }
+}
+
+#[test]
+fn the_page_has_what_differs_before_every_point() {
+    let page = html(&compared(&fixture::report(), 1.5, 9));
+    let (before, every) = page.split_once("Every point").unwrap();
+    assert!(before.contains(">slower<") && !before.contains(">same<"), "{before}");
+    assert!(every.contains(">same<"));
+}
+
+#[test]
+fn nothing_of_a_result_is_markup_in_the_page() {
+    let mut report = fixture::report();
+    report.machine.name = "<script>alert(1)</script>".to_owned();
+    report.measurements.iter_mut().for_each(|m| m.title = "<b>\"'&".to_owned());
+    let page = html(&compared(&report, 1.5, 2));
+    assert!(
+        page.contains("&lt;b&gt;&quot;&#39;&amp;") && !page.contains("<script>") && !page.contains("<b>\"")
+    );
 }

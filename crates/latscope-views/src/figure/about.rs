@@ -3,7 +3,7 @@
 
 use latscope_core::events::Group;
 use latscope_core::plan::{Load, ParamValue};
-use latscope_core::report::{Report, Support};
+use latscope_core::report::{Measurement, Report, Support};
 use latscope_core::units::{counted, format_count, format_time};
 
 /// The lines below the title.
@@ -13,6 +13,33 @@ pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
     if let Some(row) = doubtful {
         let reason = row.m.reason.as_deref().unwrap_or("no reason is given");
         notes.push(format!("DEGRADED: {}: {reason}", row.label));
+    }
+    if report.is_unfinished() {
+        notes.push("INCOMPLETE: the run ended early".to_owned());
+    }
+    notes
+}
+
+/// The lines below the title of a picture of several points.
+pub(super) fn of_points(report: &Report, points: &[&Measurement]) -> Vec<String> {
+    let samples: u64 = points.iter().map(|m| m.summary.count).sum();
+    let rounds = u64::from(report.plan.rounds);
+    let doubtful = points.iter().filter(|m| m.support == Support::Degraded).count();
+    let banded = points.iter().any(|m| m.interval.is_some());
+    let tool = format!("{} {}", report.tool.name, report.tool.version);
+    let mut parts = vec![counted(points.len() as u64, "point"), counted(samples, "sample")];
+    parts.extend((rounds > 1).then(|| counted(rounds, "round")));
+    parts.extend([report.started.clone(), tool].into_iter().filter(|part| !part.trim().is_empty()));
+    let mut notes = vec![machine(report), parts.join(" · ")];
+    if banded {
+        notes.push("band: where the figure of the next run is expected".to_owned());
+    }
+    if doubtful > 0 {
+        notes.push(format!(
+            "DOUBTFUL: {} of {} degraded or unstable",
+            doubtful,
+            counted(points.len() as u64, "point")
+        ));
     }
     if report.is_unfinished() {
         notes.push("INCOMPLETE: the run ended early".to_owned());

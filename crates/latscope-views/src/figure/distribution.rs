@@ -63,6 +63,7 @@ fn series(group: &Group, width: f64, end: f64) -> Vec<Series> {
     let one = |row: &Row| Series {
         name: format!("{}, max {}", row.label, format_time(max(row))),
         points: steps(&bins(&row.m.histogram, width, end), width),
+        band: Vec::new(),
         shape: Shape::Steps,
         background: max(row) < last,
     };

@@ -1,6 +1,8 @@
 //! The figure of memory latency over working-set size.
 
-use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
+use super::about::of_points;
+use super::percentiles::medians;
+use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report, Support};
 use latscope_core::units::{format_size, format_time};
@@ -24,28 +26,25 @@ const PREFERRED: [(&str, &str); 6] = [
 /// and page size (at most four), with the levels found as marks. `None` when
 /// no order was measured at two sizes.
 pub fn latency_figure(report: &Report) -> Option<Figure> {
-    let mut curves: BTreeMap<(usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
     for m in report.of_probe("memory.latency").filter(|m| m.support != Support::Unsupported) {
-        let (Some(ParamValue::Number(size)), Some(ns)) = (m.params.get("size"), m.typical()) else {
+        let (Some(ParamValue::Number(size)), Some(_)) = (m.params.get("size"), m.typical()) else {
             continue;
         };
-        curves.entry(curve_of(m)).or_default().push((*size as f64, ns));
+        curves.entry(curve_of(m)).or_default().push((*size as f64, m));
     }
-    let series: Vec<Series> = curves
-        .into_iter()
-        .filter(|(_, points)| points.len() > 1)
-        .take(MOST_SERIES)
-        .map(|((_, name), mut points)| {
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Series { name, points, shape: Shape::Line, background: false }
-        })
-        .collect();
+    curves.retain(|_, points| points.len() > 1);
+    let shown: Vec<(String, Vec<(f64, &Measurement)>)> =
+        curves.into_iter().take(MOST_SERIES).map(|((_, name), points)| (name, points)).collect();
+    let all: Vec<&Measurement> = shown.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
+    let notes = of_points(report, &all);
+    let series: Vec<Series> = shown.into_iter().map(|(name, points)| medians(name, points)).collect();
     if series.is_empty() {
         return None;
     }
     Some(Figure {
         title: "Memory latency by working-set size".to_owned(),
-        notes: Vec::new(),
+        notes,
         x: Axis { label: "working set".to_owned(), scale: Scale::Log2, unit: Unit::Bytes, ends: None },
         y: Axis { label: "one load".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
         series,

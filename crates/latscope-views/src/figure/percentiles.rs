@@ -5,7 +5,7 @@ use super::about::about;
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::Report;
+use latscope_core::report::{Measurement, Report};
 
 /// Latency of a probe by percentile, raw and with the missed activations;
 /// `None` without events.
@@ -25,12 +25,22 @@ pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
     })
 }
 
+/// A curve of medians over something, in the order of that, with where the next run's are expected.
+pub(super) fn medians(name: String, mut points: Vec<(f64, &Measurement)>) -> Series {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let band = points.iter().filter_map(|(x, m)| m.interval.map(|next| (*x, next.low, next.high)));
+    let band = band.collect();
+    let points = points.iter().filter_map(|(x, m)| Some((*x, m.typical()?))).collect();
+    Series { name, points, band, shape: Shape::Line, background: false }
+}
+
 /// What was measured, and the same with what a stall swallowed, where that
 /// makes a difference.
 fn curves(row: &Row) -> Vec<Series> {
     let curve = |name: String, histogram: &Histogram| Series {
         name,
         points: points(histogram),
+        band: Vec::new(),
         shape: Shape::Line,
         background: false,
     };

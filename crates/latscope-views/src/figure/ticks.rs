@@ -1,7 +1,7 @@
 //! Where the ticks of an axis are, and what is written at them.
 
 use super::{Axis, Scale, Unit};
-use latscope_core::units::{format_count, format_size, format_time};
+use latscope_core::units::{format_count, format_rate, format_size, format_time};
 
 /// A tick: its place on the axis, and its text.
 pub(super) type Tick = (f64, String);
@@ -16,12 +16,34 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
         }
         best = candidate;
     }
+    if best.len() < LEAST {
+        best = between(axis, low, high)
+            .into_iter()
+            .find(|set| (LEAST..=most).contains(&set.len()))
+            .unwrap_or(best);
+    }
     let value = |place: f64| match axis.scale {
         Scale::Linear => place,
         Scale::Log2 => place.exp2(),
         Scale::Log10 => 10f64.powf(place),
     };
     best.into_iter().map(|place| (place, written(axis.unit, value(place)))).collect()
+}
+
+/// Fewer ticks than this do not say what the scale is.
+const LEAST: usize = 3;
+
+/// Sets of places for a logarithmic axis that has hardly a decade: round values at equal distances, each set denser than
+/// the one before.
+fn between(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
+    let (from, to) = match axis.scale {
+        Scale::Log2 => (low.exp2(), high.exp2()),
+        Scale::Log10 if axis.unit != Unit::Percentile => (10f64.powf(low), 10f64.powf(high)),
+        Scale::Linear | Scale::Log10 => return Vec::new(),
+    };
+    let linear = Axis { scale: Scale::Linear, label: String::new(), ..*axis };
+    let sets = candidates(&linear, from, to).into_iter();
+    sets.map(|set| set.into_iter().filter_map(|value| axis.scale.place(value)).collect()).collect()
 }
 
 /// Sets of places, each denser than the one before.
@@ -62,20 +84,22 @@ fn within_decades(low: f64, high: f64, digits: &[f64]) -> Vec<f64> {
     all.filter(|place| *place >= low - 1e-6 && *place <= high + 1e-6).collect()
 }
 
+/// A number with its unit, without zeros at the end.
+fn short(text: &str) -> String {
+    match text.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// A round value with its unit: no more digits than it has.
 pub(super) fn written(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Bytes => format_size(value.round() as u64),
-        Unit::Nanoseconds => {
-            let text = format_time(value);
-            match text.split_once(' ') {
-                Some((digits, unit)) if digits.contains('.') => {
-                    let short = digits.trim_end_matches('0').trim_end_matches('.');
-                    format!("{short} {unit}")
-                }
-                _ => text,
-            }
-        }
+        Unit::Nanoseconds => short(&format_time(value)),
+        Unit::Rate => short(&format_rate(value)),
         Unit::Count => format_count(value.round() as u64),
         // As many decimals as the number has digits: 99.9 % of 1000.
         Unit::Percentile => {
@@ -115,7 +139,7 @@ mod tests {
         assert_eq!(times((0.0, 2.2), 4), ["1 ns", "10 ns", "100 ns"]);
         assert_eq!(times((0.0, 2.2), 6), ["1 ns", "3 ns", "10 ns", "30 ns", "100 ns"]);
         assert_eq!(times((-0.5, 3.1), 5), ["1 ns", "10 ns", "100 ns", "1 µs"]);
-        assert_eq!(times((1.1, 1.6), 6), ["20 ns"]);
+        assert_eq!(times((1.1, 1.6), 6), ["15 ns", "20 ns", "25 ns", "30 ns", "35 ns"]);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The figure of a transaction's time over its payload.
 
-use super::{Axis, Figure, Scale, Series, Shape, Unit};
+use super::about::of_points;
+use super::percentiles::medians;
+use super::{Axis, Figure, Scale, Series, Unit};
 use latscope_core::merged::is_merged;
-use latscope_core::report::{Report, Support};
+use latscope_core::report::{Measurement, Report, Support};
 use latscope_judge::transactions::{mode, number, text};
 
 /// More curves than this cannot be told apart.
@@ -11,32 +13,30 @@ const MOST_SERIES: usize = 4;
 /// Time against payload, a curve for each transport (the first four). `None`
 /// where none was measured with two payloads.
 pub fn throughput_figure(report: &Report) -> Option<Figure> {
-    let mut curves: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-    let wanted = |m: &&latscope_core::report::Measurement| {
-        mode(m) == Some("throughput") && is_merged(m) && m.support != Support::Unsupported
-    };
+    let mut curves: Vec<(String, Vec<(f64, &Measurement)>)> = Vec::new();
+    let wanted =
+        |m: &&Measurement| mode(m) == Some("throughput") && is_merged(m) && m.support != Support::Unsupported;
     for m in report.measurements.iter().filter(wanted) {
-        let (Some(payload), Some(ns)) = (number(m, "payload"), m.typical()) else { continue };
+        let (Some(payload), Some(_)) = (number(m, "payload"), m.typical()) else { continue };
         let name = match text(m, "caller") {
             Some("fifo") => format!("{}, fifo", text(m, "transport").unwrap_or_default()),
             _ => text(m, "transport").unwrap_or_default().to_owned(),
         };
         match curves.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, points)) => points.push((payload as f64, ns)),
-            None => curves.push((name, vec![(payload as f64, ns)])),
+            Some((_, points)) => points.push((payload as f64, m)),
+            None => curves.push((name, vec![(payload as f64, m)])),
         }
     }
-    let series: Vec<Series> = curves
-        .into_iter()
-        .filter(|(_, points)| points.len() > 1)
-        .take(MOST_SERIES)
-        .map(|(name, points)| Series { name, points, shape: Shape::Line, background: false })
-        .collect();
+    curves.retain(|(_, points)| points.len() > 1);
+    curves.truncate(MOST_SERIES);
+    let all: Vec<&Measurement> = curves.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
+    let notes = of_points(report, &all);
+    let series: Vec<Series> = curves.into_iter().map(|(name, points)| medians(name, points)).collect();
     (!series.is_empty()).then(|| Figure {
         title: "Time of a transaction by payload".to_owned(),
-        notes: Vec::new(),
+        notes,
         x: Axis { label: "payload".to_owned(), scale: Scale::Log2, unit: Unit::Bytes, ends: None },
-        y: Axis { label: "median".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        y: Axis { label: "round trip".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
         series,
         marks: Vec::new(),
     })

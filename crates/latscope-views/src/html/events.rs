@@ -1,7 +1,7 @@
 //! Families whose every event was timed: the table of each probe, and the longest events with what took their time.
 
-use super::list;
 use super::table::{cell, of_columns, table};
+use super::{list, pictures};
 use crate::grid::Side;
 use crate::groups::{self, causes};
 use crate::markup::{Element, element};
@@ -40,6 +40,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
     parts.push(of_columns(&groups::columns(group)));
     parts.extend(list(latscope_core::units::fold_cpus(doubts)).map(|list| list.with("class", "bad")));
     parts.extend(list(sure));
+    parts.extend(pictures::of_events(report, group));
     parts
 }
 

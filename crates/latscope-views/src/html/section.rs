@@ -1,7 +1,7 @@
 //! The section of a family: its rows, each with what speaks against it, every point, what was timed, what is missing.
 
 use super::table::{cell, table};
-use super::{Timed, details, events, list};
+use super::{Timed, details, events, list, pictures, strip};
 use crate::cells::{between, cycles};
 use crate::grid::Side;
 use crate::head::with_remedy;
@@ -19,6 +19,7 @@ const WIDTH: usize = 140;
 /// A family, its heading first.
 pub(super) fn section(report: &Report, family: &str, timed: Timed) -> Element {
     let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
+    let section = section.children(pictures::pictures(report, family));
     let section = match events::is_of_events(family) {
         true => section.children(events::events(report, family)),
         false => section.children(points(report, family)),
@@ -39,10 +40,11 @@ pub(super) fn rows(report: &Report) -> impl Iterator<Item = &Measurement> {
     all().filter(move |m| if wanted { m.row } else { !merged || is_merged(m) })
 }
 
-const COLUMNS: [(&str, Side); 7] = [
+const COLUMNS: [(&str, Side); 8] = [
     ("operation", Side::Left),
     ("median", Side::Right),
     ("next run", Side::Right),
+    ("rounds", Side::Left),
     ("tail", Side::Right),
     ("samples", Side::Right),
     ("cycles", Side::Right),
@@ -58,6 +60,9 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
     let mut parts = Vec::new();
     if !shown.is_empty() {
         parts.push(table(&COLUMNS, shown.iter().map(|m| row(m))));
+        if shown.iter().any(|m| m.rounds.len() > 1) {
+            parts.push(element("p").with("class", "legend").text(strip::LEGEND));
+        }
     }
     if count > shown.len() {
         let options = Options { width: WIDTH, ..Options::default() };
@@ -83,6 +88,7 @@ fn row(m: &Measurement) -> Element {
         .child(cell(label, Side::Left))
         .child(element("td").with("class", "n").child(median))
         .child(cell(next, Side::Right))
+        .child(strip::cell(m))
         .child(cell(tail(m), Side::Right))
         .child(cell(format_count(m.summary.count), Side::Right))
         .child(cell(m.summary.cycles.map(cycles).unwrap_or_default(), Side::Right))

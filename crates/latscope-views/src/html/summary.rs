@@ -96,7 +96,7 @@ fn numbers(report: &Report) -> Option<Element> {
     let columns = [
         ("", Side::Left),
         ("median", Side::Right),
-        ("next run (95 %)", Side::Right),
+        ("next run", Side::Right),
         ("what exactly", Side::Left),
         ("trust", Side::Left),
     ];

@@ -4,7 +4,7 @@ use crate::grid::{Column, Side};
 use crate::markup::{Element, element};
 
 /// A table with these headings, wider than its page only within itself.
-pub(super) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = Element>) -> Element {
+pub(crate) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = Element>) -> Element {
     let heading = |(text, side): &(&str, Side)| aligned(element("th"), *side).text(*text);
     let head = element("thead").child(element("tr").children(headings.iter().map(heading)));
     let table = element("table").child(head).child(element("tbody").children(rows));
@@ -12,7 +12,7 @@ pub(super) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = El
 }
 
 /// A cell.
-pub(super) fn cell(text: impl Into<String>, side: Side) -> Element {
+pub(crate) fn cell(text: impl Into<String>, side: Side) -> Element {
     aligned(element("td"), side).text(text)
 }
 

@@ -54,6 +54,9 @@ pub struct CompareArguments {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write a page with every point, readable offline in any browser
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// A percentage above 0, as a share.
@@ -68,7 +71,12 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// A result cannot be read, `--only` names what no result has, or a view cannot be written.
 pub fn run(asked: &CompareArguments) -> Result<Exit> {
-    let files = [("json", &asked.json.json), ("csv", &asked.csv), ("markdown", &asked.markdown)];
+    let files = [
+        ("json", &asked.json.json),
+        ("csv", &asked.csv),
+        ("markdown", &asked.markdown),
+        ("html", &asked.html),
+    ];
     let files: Vec<(&str, &Path)> =
         files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
     check_distinct(&files)?;
@@ -124,7 +132,8 @@ fn show(asked: &CompareArguments, found: &Comparison, taken: bool) -> Result<()>
     let json = write(asked.json.json.as_deref(), json);
     let csv = write(asked.csv.as_deref(), || Some(views::csv(found)));
     let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(found, asked.all).into_bytes()));
-    Ok(text?).and(json).and(csv).and(markdown)
+    let html = write(asked.html.as_deref(), || Some(views::html(found).into_bytes()));
+    Ok(text?).and(json).and(csv).and(markdown).and(html)
 }
 
 /// What scripts are told. Nothing is decided by points that are marked.

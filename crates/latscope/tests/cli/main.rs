@@ -16,6 +16,7 @@ mod history;
 mod import;
 mod ipc;
 mod live;
+mod page;
 mod process;
 mod refused_calls;
 mod remote;

@@ -81,7 +81,7 @@ proptest! {
             notes: Vec::new(),
             x: axis(scales.0),
             y: axis(scales.1),
-            series: vec![Series { name: "curve".to_owned(), points, shape: Shape::Line, background: false }; series],
+            series: vec![Series { name: "curve".to_owned(), points, band: Vec::new(), shape: Shape::Line, background: false }; series],
             marks: marks.into_iter().map(mark).collect(),
         };
         let text = terminal(&figure, frame.0, frame.1);

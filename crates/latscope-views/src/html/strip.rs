@@ -1,0 +1,73 @@
+//! The rounds of a row as dots, beside where the next run is expected.
+
+use crate::markup::{Element, element};
+use latscope_core::report::Measurement;
+use latscope_core::rounds::figures;
+use latscope_core::units::format_time;
+
+/// Size of a strip, pixels.
+const WIDTH: f64 = 120.0;
+const HEIGHT: f64 = 14.0;
+
+/// From half the median to twice the median, in octaves to each side.
+const REACH: f64 = 1.0;
+
+/// What the strips show, and on which scale.
+pub(super) const LEGEND: &str = "Next run: where the median of another run is expected, with 95 % confidence from three \
+                                 rounds on, of two rounds what they were. Rounds: a dot for each round, the bar is the \
+                                 next run. Log scale from half of the median (left end) over the median (middle line) to \
+                                 twice the median (right end); what lies beyond stands at the end.";
+
+/// A cell with the strip of a row; empty where it has one round.
+pub(super) fn cell(m: &Measurement) -> Element {
+    let figures: Vec<f64> = figures(&m.rounds).into_iter().filter(|ns| *ns > 0.0).collect();
+    let cell = element("td");
+    match m.typical().filter(|median| *median > 0.0 && figures.len() > 1) {
+        Some(median) => cell.child(strip(m, median, &figures)),
+        None => cell,
+    }
+}
+
+fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
+    let at = |ns: f64| place(ns / median);
+    let told: Vec<String> = figures.iter().map(|ns| format_time(*ns)).collect();
+    let dots: String = figures.iter().map(|ns| format!("M{:.1} 7h0", at(*ns))).collect();
+    let bar = m.interval.map(|next| {
+        let (low, high) = (at(next.low), at(next.high));
+        let bar = element("rect").with("x", format!("{low:.1}")).with("y", 4).with("height", 6);
+        bar.with("width", format!("{:.1}", (high - low).max(0.5))).with("fill", "#8bbfe0")
+    });
+    let middle = element("path").with("d", format!("M{:.0} 1v12", WIDTH / 2.0)).with("stroke", "#888");
+    let dots = element("path").with("d", dots).with("stroke", "#d55e00").with("stroke-width", 4);
+    element("svg")
+        .with("width", WIDTH)
+        .with("height", HEIGHT)
+        .child(element("title").text(format!("rounds: {}", told.join(", "))))
+        .children(bar)
+        .child(middle)
+        .child(dots.with("stroke-linecap", "round"))
+}
+
+/// A ratio and where it lies, in front of the band within which both are the same.
+pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Element {
+    let bar = |(low, high): (f64, f64), colour: &str, (y, height): (u32, u32)| {
+        let (low, high) = (place(low), place(high));
+        let bar = element("rect").with("x", format!("{low:.1}")).with("y", y).with("height", height);
+        bar.with("width", format!("{:.1}", (high - low).max(0.5))).with("fill", colour)
+    };
+    let same = bar((1.0 / (1.0 + margin), 1.0 + margin), "#ccc", (0, 14));
+    let dot = element("circle").with("cx", format!("{:.1}", place(ratio))).with("cy", 7).with("r", 3);
+    element("svg")
+        .with("width", WIDTH)
+        .with("height", HEIGHT)
+        .child(same)
+        .children(range.map(|range| bar(range, "#0072b2", (6, 2))))
+        .child(dot.with("fill", "#d55e00"))
+}
+
+/// Where a ratio is on a strip.
+fn place(ratio: f64) -> f64 {
+    let octaves = ratio.log2().clamp(-REACH, REACH);
+    let octaves = if octaves.is_nan() { 0.0 } else { octaves };
+    3.0 + (octaves + REACH) / (2.0 * REACH) * (WIDTH - 6.0)
+}
