@@ -7,6 +7,7 @@ use latscope_bench::gate::Gate;
 use latscope_bench::settings::Settings;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::Better;
+use latscope_core::units::format_percent;
 use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle;
 
@@ -72,7 +73,9 @@ pub const COPIES: u64 = 8;
 
 fn plan_slower(probe: &Probe, _: &PlanInput) -> Vec<Point> {
     let loops = LONGER.iter().flat_map(|percent| (0..COPIES).map(|copy| Longer { percent: *percent, copy }));
-    let title = |longer: &Longer| format!("a loop, {} % longer, copy {}", longer.percent, longer.copy);
+    let title = |longer: &Longer| {
+        format!("a loop, {} longer, copy {}", format_percent(longer.percent as f64), longer.copy)
+    };
     loops.map(|longer| probe.point(longer.clone(), title(&longer), false)).collect()
 }
 
