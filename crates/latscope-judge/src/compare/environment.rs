@@ -3,7 +3,7 @@
 use crate::runs::Run;
 use latscope_core::json;
 use latscope_core::machine::CheckState;
-use latscope_core::units::counted;
+use latscope_core::units::{counted, format_share};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,7 +136,9 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let machine = &report.machine;
     let others = report.activity.as_ref().map(|activity| match activity.is_quiet() {
         true => "less than 5 % of the CPUs".to_owned(),
-        false => format!("about {:.0} % of the CPUs", (activity.others * 10.0).round().max(1.0) * 10.0),
+        false => {
+            format!("about {} of the CPUs", format_share((activity.others * 10.0).round().max(1.0) / 10.0))
+        }
     });
     // Another program does not say it.
     let known = |fact: String| if report.imported.is_none() { fact } else { String::new() };

@@ -88,7 +88,7 @@ mod tests {
                 wrong += usize::from(decided != right);
             }
             // 1 in 730 is expected, and four runs.
-            assert!(wrong <= 30 && runs < 50_000, "{share} %: {wrong} of 10,000, {runs} runs");
+            assert!(wrong <= 30 && runs < 50_000, "share {share}: {wrong} of 10,000, {runs} runs");
         }
     }
 }

@@ -8,7 +8,7 @@ use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::rounds;
 use latscope_core::statistics::SplitMix;
-use latscope_core::units::format_share;
+use latscope_core::units::{format_percent, format_share};
 use latscope_engine::planner::{self, Request};
 use latscope_judge::binomial::share_bounds;
 use latscope_judge::compare::{self, Levels, verdicts as judged};
@@ -132,7 +132,8 @@ fn power(runs: &[Loops], percent: u64, how: &str, slower: &dyn Fn(&Loops, u64) -
     let holds = if is_more { bounds.high >= 1.0 - WRONG } else { bounds.low <= WRONG };
     let expected = if is_more { "more than" } else { "not more than" };
     let text = format!(
-        "+{percent} % by {how} ({expected} the margin of {}): called slower in {}",
+        "+{} by {how} ({expected} the margin of {}): called slower in {}",
+        format_percent(percent as f64),
         format_share(MARGIN),
         rate(found, of)
     );
