@@ -178,11 +178,11 @@ pub struct NamedValue {
     pub unit: String,
     /// Which direction is better.
     pub better: Better,
-    /// The median over the runs of A.
+    /// The figure of A: that of its ratio; without one the median over its runs.
     pub a: f64,
-    /// The median over the runs of B.
+    /// The figure of B.
     pub b: f64,
-    /// Their ratio; `None` where one is not above 0.
+    /// Their ratio; `None` where one of the figures behind it is missing or not above 0.
     pub ratio: Option<Contrast>,
 }
 
@@ -362,19 +362,22 @@ fn values(pair: &Pair, seed: u64) -> BTreeMap<String, NamedValue> {
             let all = side.iter().filter_map(|m| m.values.get(name).filter(|its| its.unit == value.unit));
             median(&all.map(|value| value.value).collect::<Vec<f64>>())
         };
-        let levels =
-            |side: &[&Measurement]| -> Levels { side.iter().map(|m| value_levels(m, name)).collect() };
+        let levels = |side: &[&Measurement]| -> Levels {
+            side.iter().map(|m| value_levels(m, name, &value.unit)).collect()
+        };
         let ratio = contrast(&levels(&pair.a), &levels(&pair.b), 0.0, seed, &mut MannWhitney::default());
         let ratio = ratio.map(|untested| Contrast { p: None, ..untested });
         let (a, b) = (of(&pair.a)?, of(&pair.b)?);
+        // A run's own figure is of all its events, the ratio of its rounds: the sides shown are those of the ratio.
+        let (a, b) = ratio.as_ref().map_or((a, b), |ratio| (ratio.a, ratio.b));
         Some((name.clone(), NamedValue { unit: value.unit.clone(), better: value.better, a, b, ratio }))
     };
     pair.a[0].values.iter().filter_map(named).collect()
 }
 
-/// A value of each round; what adds up over them is one of the run.
-fn value_levels(m: &Measurement, name: &str) -> Vec<f64> {
-    let Some(value) = m.values.get(name) else { return Vec::new() };
+/// A value of each round; what adds up over them is one of the run. None where it is in another unit.
+fn value_levels(m: &Measurement, name: &str, unit: &str) -> Vec<f64> {
+    let Some(value) = m.values.get(name).filter(|value| value.unit == unit) else { return Vec::new() };
     let rounds: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(name).copied()).collect();
     if rounds.len() < 2 || adds_up(&value.unit) { vec![value.value] } else { rounds }
 }

@@ -183,6 +183,19 @@ pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) ->
     out
 }
 
+/// Leaves out columns until `width` is enough with the first one cut as far as it may be: `least`, by their headings,
+/// those together that say something only together.
+pub(super) fn leave_out(columns: &mut Vec<Column>, least: &[&[&str]], gap: usize, width: usize) {
+    for headings in least {
+        let all: usize = columns.iter().map(|column| column.width() + gap).sum();
+        let first = columns.first().map_or(0, Column::width);
+        if all <= width + gap + first.saturating_sub(SHORTEST) {
+            return;
+        }
+        columns.retain(|column| !headings.contains(&column.heading.content().as_str()));
+    }
+}
+
 fn line(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], gap: usize, color: bool) {
     let mut blanks = 0;
     let last = cells.iter().rposition(|cell| !cell.is_blank());

@@ -51,6 +51,9 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
     let of = |verdict: Verdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
     let said: Vec<String> =
         VERDICTS.iter().map(|verdict| format!("{} {}", of(*verdict), plural(*verdict))).collect();
+    if counts.compared == 0 {
+        return vec!["Nothing was compared: no point that both sides have can be judged.".to_owned()];
+    }
     let mut lines = vec![format!(
         "{} compared: {}. Same is within ±{}, with 95 % confidence.",
         counted(counts.compared as u64, "point"),
@@ -77,7 +80,13 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
 }
 
 fn format_expected(number: f64) -> String {
-    if number < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") }
+    if number < 1.0 {
+        format!("{number:.2}")
+    } else if number < 10.0 {
+        format!("{number:.1}")
+    } else {
+        format!("{number:.0}")
+    }
 }
 
 fn plural(verdict: Verdict) -> &'static str {
@@ -107,7 +116,16 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     }
     let mut advice: Vec<(String, usize)> = by_advice.into_iter().collect();
     advice.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    let parts: Vec<String> = advice.iter().map(|(advice, points)| format!("{points} {advice}")).collect();
+    let of_one = |advice: &str| match advice.split_once(' ') {
+        Some(("are", rest)) => format!("is {rest}"),
+        Some(("have", rest)) => format!("has {rest}"),
+        _ => advice.to_owned(),
+    };
+    let part = |(advice, points): &(String, usize)| match points {
+        1 => format!("1 {}", of_one(advice)),
+        _ => format!("{points} {advice}"),
+    };
+    let parts: Vec<String> = advice.iter().map(part).collect();
     (!unknown.is_empty()).then(|| {
         format!(
             "Cannot tell {} of {}; what would: {}.",

@@ -2,7 +2,7 @@ use super::{csv, html, markdown, text};
 use crate::Options;
 use latscope_core::fixture;
 use latscope_core::report::Report;
-use latscope_judge::compare::{Comparison, compare};
+use latscope_judge::compare::{Comparison, Verdict, compare};
 use latscope_judge::runs::Run;
 use unicode_width::UnicodeWidthStr;
 
@@ -81,4 +81,31 @@ fn nothing_of_a_result_is_markup_in_the_page() {
     assert!(
         page.contains("&lt;b&gt;&quot;&#39;&amp;") && !page.contains("<script>") && !page.contains("<b>\"")
     );
+}
+
+#[test]
+fn a_narrow_terminal_keeps_the_verdict() {
+    let report = fixture::report();
+    let found = compared(&report, 1.5, 9);
+    let whole = text(&found, true, &Options { width: 200, ..Options::default() });
+    let verdicts = |text: &str| {
+        ["  slower", "  same", " (degraded)"].map(|word| text.lines().filter(|l| l.ends_with(word)).count())
+    };
+    for width in [40, 44, 50, 60, 70, 80] {
+        let shown = text(&found, true, &Options { width, ..Options::default() });
+        assert!(shown.lines().all(|line| line.width() <= width), "{width}:\n{shown}");
+        assert_eq!(verdicts(&shown), verdicts(&whole), "{width}:\n{shown}");
+    }
+    assert!(verdicts(&whole)[0] > 0, "{whole}");
+}
+
+#[test]
+fn small_numbers_keep_two_digits_and_one_is_singular() {
+    let mut found = compared(&fixture::report(), 1.5, 9);
+    found.counts.expected_false = 0.05;
+    assert!(text(&found, false, &Options::default()).contains("at most 0.05 is expected"));
+    found.points.truncate(1);
+    (found.points[0].verdict, found.points[0].would_tell) = (Verdict::CannotTell, None);
+    let shown = text(&found, false, &Options { width: 200, ..Options::default() });
+    assert!(shown.contains("what would: 1 is too near"), "{shown}");
 }

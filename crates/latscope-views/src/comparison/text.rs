@@ -3,7 +3,7 @@
 use super::figures::{Figure, figures, interval, is_telling, often, quantity, ratio, word};
 use super::head;
 use crate::Options;
-use crate::grid::{Column, Side, Text, grid, wrap};
+use crate::grid::{Column, Side, Text, grid, leave_out, wrap};
 use crate::style::{ALARM, DIM, GOOD, HEADING, PLAIN, WARNING};
 use anstyle::Style;
 use latscope_core::quality::Level;
@@ -53,6 +53,9 @@ fn column(heading: &str, side: Side, cells: Vec<Text>) -> Column {
     Column::new(Text::styled(HEADING, heading), side, cells)
 }
 
+/// What a narrow terminal does not show, the first ones first: never the verdict.
+const LEAST: [&[&str]; 3] = [&["A", "B"], &["95 %"], &["B/A"]];
+
 /// Widest name in a table.
 const NAME: usize = 34;
 
@@ -63,7 +66,7 @@ fn medians(points: &[&Point], width: usize, color: bool) -> String {
         let figure = point.p50.as_ref().map(|p50| if of_a { p50.a } else { p50.b });
         Text::plain(quantity(figure, "ns"))
     };
-    let columns = [
+    let mut columns = vec![
         column("p50", Side::Left, each(&|point| Text::plain(&point.title).shortened(NAME.max(width / 3)))),
         column("A", Side::Right, each(&|point| time(point, true))),
         column("B", Side::Right, each(&|point| time(point, false))),
@@ -71,6 +74,7 @@ fn medians(points: &[&Point], width: usize, color: bool) -> String {
         column("95 %", Side::Left, each(&|point| Text::plain(interval(point.p50.as_ref())))),
         column("", Side::Left, each(&|point| verdict(point))),
     ];
+    leave_out(&mut columns, &LEAST, 2, width);
     grid(&columns, 2, width, color)
 }
 
@@ -158,6 +162,10 @@ fn table(
         column("95 %", Side::Left, each(&|figure| Text::plain(interval(figure.contrast)))),
         column("", Side::Left, each(&last)),
     ];
+    let judged = columns.last().is_some_and(|column| !column.is_empty());
     columns.retain(|column| !column.is_empty());
+    if judged {
+        leave_out(&mut columns, &LEAST, 2, width);
+    }
     grid(&columns, 2, width, color)
 }

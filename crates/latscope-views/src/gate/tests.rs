@@ -71,6 +71,17 @@ fn the_worst_is_first_and_what_does_not_pass_is_explained() {
 }
 
 #[test]
+fn a_narrow_terminal_keeps_the_verdict() {
+    for width in 40..=80 {
+        let text = text(&three(), true, &Options { width, ..Options::default() });
+        for verdict in ["✘ exceeded", "? inconclusive", "✔ pass"] {
+            assert!(text.lines().any(|line| line.ends_with(verdict)), "{width}:\n{text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
+    }
+}
+
+#[test]
 fn many_checks_are_cut_unless_all_are_wanted() {
     let many = gate((0..50).map(|_| check("max", Status::Pass, Some(0))).collect());
     let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();

@@ -2,7 +2,7 @@
 
 use super::{file, has_failed, notes, verdict, worst_first};
 use crate::Options;
-use crate::grid::{Column, Side, Text, grid, wrap};
+use crate::grid::{Column, Side, Text, grid, leave_out, wrap};
 use crate::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
 use crate::verdicts::{sign, word};
 use latscope_judge::gate::{Check, Gate};
@@ -69,5 +69,6 @@ fn table(gate: &Gate, checks: &[&Check], width: usize, color: bool) -> String {
         column("verdict", Side::Left, each(&verdict)),
     ];
     columns.retain(|column| !column.is_empty());
+    leave_out(&mut columns, &[&["run"], &["limit"], &["seen"]], 2, width);
     grid(&columns, 2, width, color)
 }

@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 /// The run is the unit: nine runs a side, made in random order, decide about one point among a whole survey. With one
 /// run a side it says at most that these two runs differ.
 ///
-/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where a point named by
-/// --only cannot be decided.
+/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where nothing was
+/// compared or a point named by --only cannot be decided.
 #[derive(Debug, Args)]
 #[command(override_usage = "latscope compare [OPTIONS] A B\n       latscope compare [OPTIONS] A… -- B…")]
 pub struct CompareArguments {
@@ -35,7 +35,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
     same: f64,
     /// Only these families or probes
-    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::wanted)]
     only: Vec<String>,
     /// Exit with 2 where a point is slower
     #[arg(long, value_name = "VERDICT", value_parser = ["slower"])]
@@ -63,7 +63,7 @@ pub struct CompareArguments {
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
-    share.ok_or_else(|| format!("{text:?} is no percentage between 0 and 100, such as 2%"))
+    share.ok_or_else(|| format!("{text:?} is no percentage above 0 % and below 100 %, such as 2%"))
 }
 
 /// Compares, shows, and judges by `--fail-on`.
@@ -79,7 +79,7 @@ pub fn run(asked: &CompareArguments) -> Result<Exit> {
     ];
     let files: Vec<(&str, &Path)> =
         files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
-    check_distinct(&files)?;
+    check_distinct(&files, asked.a.iter().chain(&asked.b).map(PathBuf::as_path))?;
     let (a, b) = sides(asked)?;
     let (of_a, of_b) = (references(&a), references(&b));
     let measured = of_a.iter().chain(&of_b).flat_map(|run| &run.report.measurements);
@@ -150,6 +150,7 @@ fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
         unpaired || [Verdict::CannotTell, Verdict::Differs].iter().any(|verdict| verdicts.contains(verdict));
     match () {
         () if verdicts.contains(&Verdict::Slower) => Exit::Exceeded,
+        () if found.counts.compared == 0 => Exit::Inconclusive,
         () if !asked.only.is_empty() && unknown => Exit::Inconclusive,
         () => Exit::Done,
     }

@@ -63,15 +63,15 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     let files = [("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)];
     let files: Vec<(&str, &Path)> =
         files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
-    check_distinct(&files)?;
     let taken = files.iter().find(|(_, path)| is_stdout(path));
     if let Some((name, _)) = taken.filter(|_| asked.github || asked.all) {
         let option = if asked.github { "github" } else { "all" };
         bail!("--{option} is for standard output, and --{name} writes there: choose a file for it");
     }
-    let inputs = asked.results.iter().chain(&asked.baseline).chain(&asked.budget);
+    let inputs = || asked.results.iter().chain(&asked.baseline).chain(&asked.budget);
+    check_distinct(&files, inputs().map(PathBuf::as_path))?;
     ensure!(
-        inputs.filter(|path| is_stdout(path)).count() < 2,
+        inputs().filter(|path| is_stdout(path)).count() < 2,
         "standard input can be read once: choose files for the others"
     );
     let results = results::load(&asked.results)?;

@@ -57,11 +57,7 @@ pub fn run(asked: &ImportArguments) -> Result<Exit> {
 fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
     let Some(to) = &asked.json.json else { return Ok(Vec::new()) };
     if asked.files.len() == 1 && !to.is_dir() {
-        ensure!(
-            is_stdout(to) || saver::place(to) != saver::place(&asked.files[0]),
-            "--json {} is the input itself: choose another file",
-            to.display()
-        );
+        check_distinct(&[("json", to)], asked.files.iter().map(PathBuf::as_path))?;
         return Ok(vec![to.clone()]);
     }
     ensure!(to.is_dir(), "--json {}: several files need a directory (create it first)", to.display());
@@ -72,7 +68,7 @@ fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
         Ok(written)
     };
     let files: Vec<PathBuf> = asked.files.iter().map(in_directory).collect::<Result<_>>()?;
-    check_distinct(&files.iter().map(|path| ("json", path.as_path())).collect::<Vec<(&str, &Path)>>())?;
+    check_distinct(&files.iter().map(|path| ("json", path.as_path())).collect::<Vec<(&str, &Path)>>(), [])?;
     Ok(files)
 }
 

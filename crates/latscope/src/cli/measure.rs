@@ -95,7 +95,7 @@ impl Environment {
 pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     let arguments = command.run_arguments();
     let labels = arguments.names.labels()?;
-    let output = Output::of(&arguments.views)?;
+    let output = Output::of(&arguments.views, &[])?;
     let mut environment = Environment::survey();
     if let Some(id) = arguments.names.machine_id() {
         environment.machine.id = id;

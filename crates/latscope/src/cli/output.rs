@@ -26,11 +26,15 @@ impl<'a> Output<'a> {
     /// Reads the results to show beside.
     ///
     /// # Errors
-    /// One of them cannot be read, two outputs are to go to the same file, or there is no table for an option of it.
-    pub fn of(to: &'a ViewArguments) -> Result<Output<'a>> {
+    /// One of them cannot be read, two outputs are to go to the same file or one to a file that is read, of which
+    /// `inputs` are the others, or there is no table for an option of it.
+    pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
         let output =
             Output { to, beside: to.beside.iter().map(|path| load_one(path)).collect::<Result<_>>()? };
-        check_distinct(&output.files())?;
+        check_distinct(
+            &output.files(),
+            inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
+        )?;
         let of_table = [("beside", !to.beside.is_empty()), ("scale human", to.scale == Scale::Human)];
         if let Some((option, _)) = of_table.iter().find(|(_, given)| *given)
             && to.markdown.is_none()
@@ -85,7 +89,8 @@ impl<'a> Output<'a> {
         let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
         let more =
             [trace.map(|path| ("trace", path)), plan.timeline.as_deref().map(|path| ("timeline", path))];
-        check_distinct(&self.files().into_iter().chain(more.into_iter().flatten()).collect::<Vec<_>>())
+        let files: Vec<_> = self.files().into_iter().chain(more.into_iter().flatten()).collect();
+        check_distinct(&files, self.to.beside.iter().map(PathBuf::as_path))
     }
 
     /// Tries whether all files can be written, and whether the plan has something for
@@ -195,8 +200,11 @@ fn nothing_for(path: &Path) -> String {
 /// Probes, by the begin of their ids, that time many operations at once: they have no single events.
 const BATCHES: [&str; 5] = ["cpu.", "memory.", "sync.mutex", "sync.atomic", "sync.core-to-core"];
 
-/// Checks that no output replaces another one.
-pub fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
+/// Checks that no output replaces another one or an input: a file, or a result in a directory.
+///
+/// # Errors
+/// One would; the text names it.
+pub fn check_distinct<'a>(files: &[(&str, &Path)], inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (name, path) in files {
         let place = if is_stdout(path) { path.to_path_buf() } else { saver::place(path) };
@@ -209,7 +217,24 @@ pub fn check_distinct(files: &[(&str, &Path)]) -> Result<()> {
             _ => known.push((name, place)),
         }
     }
+    for input in inputs {
+        if let Some((name, path)) = files.iter().find(|(_, path)| replaces(path, input)) {
+            bail!("--{name} {} is the input itself: choose another file", path.display());
+        }
+    }
     Ok(())
+}
+
+/// Whether writing to `output` takes away what is read from `input`, by whatever links they are named.
+fn replaces(output: &Path, input: &Path) -> bool {
+    if is_stdout(output) || is_stdout(input) || saver::is_special(output) {
+        return false;
+    }
+    match (output.canonicalize(), input.canonicalize()) {
+        (Ok(output), Ok(input)) if input.is_dir() => output.starts_with(&input) && load_one(&output).is_ok(),
+        (Ok(output), Ok(input)) => output == input,
+        _ => false,
+    }
 }
 
 /// Columns of the terminal; 100 where there is none.

@@ -126,6 +126,16 @@ pub fn name(path: &Path) -> String {
 /// The file that `history` keeps in a directory of results; it is none itself.
 pub const INDEX: &str = ".latscope-index";
 
+/// A name in the list of `--only`, without the blanks around it.
+///
+/// # Errors
+/// There is none.
+pub fn wanted(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let missing = || "a family or a probe is missing, such as sync or sync.mutex".to_owned();
+    if name.is_empty() { Err(missing()) } else { Ok(name.to_owned()) }
+}
+
 /// Whether each name of `--only` is that of something measured; `who` has not: `neither side has`.
 ///
 /// # Errors

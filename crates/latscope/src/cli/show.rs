@@ -24,7 +24,7 @@ pub struct ShowArguments {
 /// # Errors
 /// It cannot be read or is not a result, or a view cannot be written.
 pub fn run(asked: &ShowArguments) -> Result<Exit> {
-    let output = Output::of(&asked.views)?;
+    let output = Output::of(&asked.views, &[&asked.result])?;
     ensure!(!asked.all || output.shows_table(), "--all is for the table, and it is not shown");
     let report = results::load_one(&asked.result)?;
     output.show(&report, asked.all)?;

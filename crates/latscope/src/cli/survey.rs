@@ -22,7 +22,7 @@ pub struct SurveyArguments {
     #[command(flatten)]
     profile: ProfileArguments,
     /// Only these families or probes
-    #[arg(long, value_name = "FAMILY,…", value_delimiter = ',')]
+    #[arg(long, value_name = "FAMILY,…", value_delimiter = ',', value_parser = super::results::wanted)]
     only: Vec<String>,
     #[command(flatten)]
     directory: DirectoryArgument,

@@ -2,7 +2,7 @@
 
 use crate::support::{Place, end, latscope, parsed, run, wait};
 use latscope_core::fixture;
-use latscope_core::report::Report;
+use latscope_core::report::{Better, Report, Value};
 use latscope_core::rounds::Round;
 use std::fs;
 use std::io::Write;
@@ -112,7 +112,7 @@ fn impossible_sides_are_refused_in_one_line() {
     let place = Place::new();
     let (a, b, empty) = (side(&place, "a", 1, 1.0), side(&place, "b", 1, 1.0), place.directory("empty"));
     let file = place.file("cut.json", &report("cut", 0, 1.0).to_json()[..9000]);
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 12] = [
         (&[&a], "which of these are A"),
         (&[&a, &a, &b], "which of these are A"),
         (&[&a, &a], "nothing to compare"),
@@ -120,7 +120,10 @@ fn impossible_sides_are_refused_in_one_line() {
         (&[&a, &file], "cut.json"),
         (&[&a, "/nonexistent.json"], "/nonexistent.json"),
         (&[&a, &b, "--only", "synk"], "did you mean sync"),
-        (&[&a, &b, "--same", "0%"], "no percentage"),
+        (&[&a, &b, "--same", "0%"], "above 0 % and below 100 %"),
+        (&[&a, &b, "--same", "100%"], "above 0 % and below 100 %"),
+        (&[&a, &b, "--only", ""], "a family or a probe is missing"),
+        (&[&a, &b, "--only", "sync, ,cpu"], "a family or a probe is missing"),
         (&["-", "-"], "standard input"),
     ];
     for (words, said) in cases {
@@ -143,4 +146,108 @@ fn a_side_may_come_from_stdin() {
     assert!(wait(child).done().contains("compared"));
     // A directory is no file, and no terminal is asked.
     assert!(end(&mut latscope(["compare", "-", &b])).refused().contains("standard input"));
+}
+
+#[test]
+fn blanks_around_names_do_not_count() {
+    let place = Place::new();
+    let (a, b) = (side(&place, "a", 1, 1.0), side(&place, "b", 1, 1.0));
+    let of = |only: &str| run(&["compare", &a, &b, "--csv", "-", "--only", only]).done();
+    assert_eq!(of("sync.mutex, cpu "), of("sync.mutex,cpu"));
+}
+
+#[test]
+fn nothing_compared_is_no_success() {
+    let place = Place::new();
+    let mut one = report("a", 0, 1.0);
+    let mut other = report("b", 0, 1.0);
+    one.measurements.retain(|m| m.probe.starts_with("cpu."));
+    other.measurements.retain(|m| m.probe.starts_with("sync."));
+    let (a, b) = (place.file("a.json", one.to_json()), place.file("b.json", other.to_json()));
+    let ran = run(&["compare", &a, &b, "--fail-on", "slower"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.out.contains("Nothing was compared") && ran.out.contains("only in B"), "{ran:?}");
+    assert!(!ran.out.contains("0 slower"), "{ran:?}");
+    assert!(run(&["compare", &a, &b]).done().contains("Nothing was compared"));
+}
+
+#[test]
+fn sides_of_a_named_value_are_those_of_its_ratio() {
+    let place = Place::new();
+    let value = |value: f64| Value { value, unit: "%".to_owned(), better: Better::Less };
+    // The runs' own figures fall, the medians of their rounds rise.
+    let with = |name: &str, at: usize, whole: f64, rounds: f64, nothing: bool| {
+        let mut report = report(name, at, 1.0);
+        for m in &mut report.measurements {
+            m.values.insert("lost".to_owned(), value(whole));
+            m.values.insert("losses".to_owned(), value(whole));
+            for round in &mut m.rounds {
+                round.values.insert("lost".to_owned(), rounds);
+                round.values.insert("losses".to_owned(), if nothing { 0.0 } else { rounds });
+            }
+        }
+        place.file(&format!("{name}{at}.json"), report.to_json())
+    };
+    let a: Vec<String> = (0..3).map(|at| with("a", at, 2.4, 1.2, at == 0)).collect();
+    let b: Vec<String> = (0..3).map(|at| with("b", at, 2.0, 1.4, false)).collect();
+    let [a, b] = [&a, &b].map(|files| files.iter().map(String::as_str).collect::<Vec<&str>>());
+    let words = [&["compare", "--json", "-"][..], &a, &["--"], &b].concat();
+    let json = parsed(&run(&words).done());
+    let points = json["points"].as_array().unwrap();
+    assert!(!points.is_empty());
+    for value in points.iter().map(|point| &point["values"]) {
+        let (lost, ratio) = (&value["lost"], &value["lost"]["ratio"]);
+        assert_eq!((&lost["a"], &lost["b"]), (&ratio["a"], &ratio["b"]), "{value}");
+        let number = |figure: &serde_json::Value| figure.as_f64().unwrap();
+        assert!((number(&ratio["ratio"]) - number(&lost["b"]) / number(&lost["a"])).abs() < 1e-9, "{value}");
+        assert!(value["losses"]["ratio"].is_null() && value["losses"]["a"] == 2.4, "{value}");
+    }
+}
+
+#[test]
+fn no_output_replaces_an_input_whatever_it_is_called() {
+    let place = Place::new();
+    let (side, other) = (side(&place, "runs", 2, 1.0), report("other", 5, 1.0).to_json());
+    let (a, b, other) = (format!("{side}/0.json"), format!("{side}/1.json"), place.file("other.json", other));
+    let link = place.at("link.json");
+    std::os::unix::fs::symlink(&a, &link).unwrap();
+    let by_parent = format!("{side}/../runs/0.json");
+    let budget = place.file("budget.toml", "[[limit]]\nprobe = \"cpu.add\"\np50 = \"1s\"\n");
+    let plan = place.file("plan.toml", "");
+    let gate = |more: &[&str]| -> Vec<String> {
+        [&["gate", &a, "--budget", &budget], more].concat().iter().map(|&word| word.to_owned()).collect()
+    };
+    let words = |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.to_owned()).collect() };
+    let cases = [
+        words(&["compare", &a, &b, "--json", &a]),
+        words(&["compare", &a, &b, "--csv", &b]),
+        words(&["compare", &link, &b, "--json", &a]),
+        words(&["compare", &a, &b, "--markdown", &link]),
+        words(&["compare", &a, &b, "--json", &by_parent]),
+        words(&["compare", &side, &other, "--json", &a]),
+        gate(&["--json", &a]),
+        gate(&["--junit", &budget]),
+        gate(&["--baseline", &b, "--markdown", &b]),
+        words(&["show", &a, "--json", &a]),
+        words(&["show", &a, "--csv", &link]),
+        words(&["show", &a, "--html", &a]),
+        words(&["show", &a, "--beside", &b, "--csv", &b]),
+        words(&["cpu", "--beside", &b, "--json", &b, "--dry-run"]),
+        words(&["history", &side, "--json", &a]),
+        words(&["history", &side, "--csv", &link]),
+        words(&["history", &side, "--markdown", &by_parent]),
+        words(&["run", &plan, "--json", &plan]),
+    ];
+    let files = || [&a, &b, &other, &budget, &plan, &link].map(|file| fs::read(file).unwrap());
+    let before = files();
+    for case in cases {
+        let ran = run(&case.iter().map(String::as_str).collect::<Vec<&str>>());
+        assert!(ran.refused().contains("is the input itself"), "{case:?}: {ran:?}");
+    }
+    assert!(before == files());
+    // What is no result may lie among results, and be written again.
+    let json = format!("{side}/compared.json");
+    for _ in 0..2 {
+        run(&["compare", &side, &other, "--json", &json]).done();
+    }
 }

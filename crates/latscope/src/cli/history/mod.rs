@@ -34,7 +34,7 @@ pub struct HistoryArguments {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
     same: f64,
     /// Only these families or probes, each point with its time line
-    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',')]
+    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::wanted)]
     only: Vec<String>,
     /// Only changes after the one with this id, as it is shown
     #[arg(long, value_name = "ID")]
@@ -66,7 +66,7 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
     let files = [("json", &asked.json.json), ("csv", &asked.csv), ("markdown", &asked.markdown)];
     let files: Vec<(&str, &Path)> =
         files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
-    check_distinct(&files)?;
+    check_distinct(&files, [asked.directory.as_path()])?;
     let mut found = look(asked, index::read(&asked.directory)?)?;
     if let Some(id) = &asked.since {
         let last = found.ids().last().map_or_else(String::new, |id| format!(", the last change is {id}"));

@@ -6,7 +6,7 @@ use super::carry_out::{Request, carry_out};
 use super::plan_file::{Arm, Measured, Order, PlanFile, Words};
 use super::shared::SharedArguments;
 use super::shipped;
-use super::show::View;
+use super::show::{View, check_plan};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use latscope_host::stdout;
@@ -151,7 +151,10 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
     let path = Path::new(plan);
     let text = match shipped::text(plan) {
         Some(text) => text.to_owned(),
-        None if path.exists() => fs::read_to_string(path).with_context(|| format!("cannot read {plan}"))?,
+        None if path.exists() => {
+            check_plan(shared, path)?;
+            fs::read_to_string(path).with_context(|| format!("cannot read {plan}"))?
+        }
         None => bail!("{}", shipped::unknown(plan)),
     };
     let mut read = PlanFile::parse(&text).with_context(|| format!("cannot use the plan {plan}"))?;

@@ -29,13 +29,21 @@ fn files(to: &SharedArguments) -> Vec<(&'static str, &Path)> {
     files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
 }
 
+/// Checks that no file that is written replaces the plan.
+///
+/// # Errors
+/// One would.
+pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
+    check_distinct(&files(to), [plan])
+}
+
 /// Checks that all files can be written, before anything is run.
 ///
 /// # Errors
 /// One cannot, or two are the same.
 pub fn check_files(to: &SharedArguments) -> Result<()> {
     let files = files(to);
-    check_distinct(&files)?;
+    check_distinct(&files, [])?;
     ensure!(files.is_empty() || !to.dry_run, "--dry-run measures nothing that --{} could hold", files[0].0);
     files.iter().filter(|(_, path)| !is_stdout(path)).try_for_each(|(_, path)| saver::check(path))
 }
