@@ -77,7 +77,7 @@ pub struct RunName {
 pub struct Check {
     /// Stable name: the point and the figure; unique within a run.
     pub id: String,
-    /// The place of the limit in the budget, from 1.
+    /// The place of the limit in the budget, from 1; 0 of a check that is about a file.
     pub limit: usize,
     /// The run, by its place in [`Gate::runs`]; `None` for all of them against the baseline.
     pub run: Option<usize>,
@@ -107,9 +107,48 @@ pub struct Check {
     pub text: String,
     /// What would decide; `None` where it is decided, or it is not known.
     pub would_tell: Option<WouldTell>,
+    /// Whether no further run of the same command can pass: nothing is measured that it is about, or too few samples.
+    #[serde(skip)]
+    pub is_hopeless: bool,
 }
 
+impl Gate {
+    /// Adds an inconclusive check of a file that is a result, or may be, and cannot be read: what is in it might
+    /// exceed every limit.
+    pub fn lose(&mut self, file: String, why: String) {
+        self.status = self.status.max(Status::Inconclusive);
+        self.counts.inconclusive += 1;
+        self.checks.push(Check {
+            id: format!("{file} {READABLE}"),
+            limit: 0,
+            run: None,
+            probe: String::new(),
+            params: Params::default(),
+            title: file,
+            metric: READABLE.to_owned(),
+            at_least: false,
+            relative: false,
+            allowed: 0.0,
+            value: None,
+            interval: None,
+            unit: String::new(),
+            status: Status::Inconclusive,
+            text: format!("what it holds is not judged: {why}"),
+            would_tell: None,
+            is_hopeless: false,
+        });
+    }
+}
+
+/// The figure of a check that is about a file.
+const READABLE: &str = "readable";
+
 impl Check {
+    /// Whether it is about a file, not about a point.
+    pub fn is_of_file(&self) -> bool {
+        self.limit == 0
+    }
+
     /// Whether one run decides: an event was above what no event may be above, or was missed.
     pub fn is_final(&self) -> bool {
         self.status == Status::Exceeded && ["max", "threshold", "missed"].contains(&self.metric.as_str())
@@ -117,15 +156,24 @@ impl Check {
 
     /// The figure and its limit: `max ≤ 50.0 µs`.
     pub fn wanted(&self) -> String {
+        if self.is_of_file() {
+            return self.metric.clone();
+        }
         let allowed =
             if self.relative { Allowed::Ratio(self.allowed) } else { Allowed::Value(self.allowed, None) };
         let format = |limit| format_value(limit, &self.unit);
         format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
     }
 
-    /// The figure as it was seen: `3.41 ms`, of a relative limit `+7.3 %`; a dash where it is not known.
+    /// The figure as it was seen: `3.41 ms`, of a relative limit `+7.3 %`; `> 50.0 µs` where only that is known, a
+    /// dash where nothing is.
     pub fn seen(&self) -> String {
         match self.value {
+            // A quantile of few samples is not stated, and so many above a limit prove that it is exceeded.
+            None if self.status == Status::Exceeded && !self.relative => {
+                let than = if self.at_least { "<" } else { ">" };
+                format!("{than} {}", format_value(self.allowed, &self.unit))
+            }
             None => "–".to_owned(),
             Some(ratio) if self.relative && ratio < 1.0 => {
                 format!("-{}", format_percent((1.0 - ratio) * 100.0))
@@ -217,7 +265,9 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
         judged.status = Status::Inconclusive;
         judged.text = format!("the run ended before it was done; so far, {}", judged.text);
     }
+    let few = judged.text.contains(verdict::TOO_FEW);
     Check {
+        is_hopeless: judged.status == Status::Inconclusive && few,
         at_least,
         value: judged.value,
         unit,
@@ -274,6 +324,7 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         status: Status::Inconclusive,
         text: String::new(),
         would_tell: None,
+        is_hopeless: false,
     }
 }
 
@@ -300,7 +351,7 @@ fn unmatched(limit: &Limit, bound: &Bound, run: Option<usize>, runs: &[&Run]) ->
         let count = counted(points.len() as u64, "point");
         format!("no point is {}: of {count} measured, {}", limit.name(), seen.join("; "))
     };
-    Check { text, ..blank(limit, bound, run, None) }
+    Check { text, is_hopeless: true, ..blank(limit, bound, run, None) }
 }
 
 /// A time in words, for the texts of relative limits.

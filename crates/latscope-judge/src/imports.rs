@@ -55,6 +55,12 @@ pub enum ReadError {
     /// It is none of ours, and none of a program that is known.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// It is one of ours, but not whole: a run that crashed leaves such.
+    #[error("it is a result of latscope that is damaged or cut off (measure it again)")]
+    Damaged,
+    /// It is a file of ours, but no result.
+    #[error("it is {0}, no result (choose a file that --json of a measurement wrote)")]
+    Other(&'static str),
     /// It is of another program, and cannot be understood.
     #[error("it is of {format}: {why}")]
     Format {
@@ -66,6 +72,19 @@ pub enum ReadError {
     /// It is of several programs.
     #[error("it has the outputs of {0}: choose a file for each")]
     Several(String),
+}
+
+impl ReadError {
+    /// Whether it is of a result, of which something is lost or not understood.
+    pub fn is_of_result(&self) -> bool {
+        match self {
+            ReadError::Damaged | ReadError::Format { .. } | ReadError::Several(_) => true,
+            ReadError::Load(error) => {
+                matches!(error, LoadError::Schema(schema) if schema.starts_with("latscope/"))
+            }
+            ReadError::Other(_) => false,
+        }
+    }
 }
 
 /// Reads a result: one of ours, or the output of another program.
@@ -87,8 +106,14 @@ pub fn read_run(text: &[u8]) -> Result<Run, ReadError> {
 /// What is no result of ours may be of another program.
 fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     // Of this version's own schema, or of another one: no other program's in any case.
-    if matches!(error, LoadError::Schema(_)) {
-        return Err(error.into());
+    if let LoadError::Schema(schema) = &error {
+        return Err(OTHERS
+            .iter()
+            .find(|(begin, _)| schema.starts_with(begin))
+            .map_or_else(|| error.into(), |(_, what)| ReadError::Other(what)));
+    }
+    if is_cut_off(text) {
+        return Err(ReadError::Damaged);
     }
     // Names in a command line may be of any encoding.
     let text = String::from_utf8_lossy(text);
@@ -101,6 +126,28 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
             Err(ReadError::Several(names.join(" and ")))
         }
     }
+}
+
+/// Files of ours that are no results, by how their schemas begin.
+const OTHERS: [(&str, &str); 5] = [
+    ("latscope-trial/", "what came of a trial"),
+    ("latscope-gate/", "a budget judged"),
+    ("latscope-compare/", "a comparison"),
+    ("latscope-history/", "a history"),
+    ("latscope-", "another file of latscope"),
+];
+
+/// Whether a text that cannot be read begins as a result of ours does, or is a begin of that. A crash of the machine
+/// may leave bytes of zero.
+fn is_cut_off(text: &[u8]) -> bool {
+    const BEGIN: &[u8] = b"{\"schema\":\"latscope/";
+    let dense: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|byte| !byte.is_ascii_whitespace() && *byte != 0)
+        .take(BEGIN.len())
+        .collect();
+    !dense.is_empty() && BEGIN.starts_with(&dense)
 }
 
 /// The lines of a text that are whole: one without its end may have lost digits.

@@ -24,6 +24,9 @@ use latscope_core::report::{Better, Check, Measurement, Report, Sampling, Status
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{counted, format_count, format_share, format_time, format_value, were};
 
+/// What is said of a measurement with too few samples for what is asked.
+pub(crate) const TOO_FEW: &str = "too few to judge";
+
 /// Judges a measurement by criteria; without any it passes.
 ///
 /// Quantiles are those of the activation-corrected distribution where there is
@@ -420,9 +423,8 @@ fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64)
         )
     } else {
         let needed = format_count(samples_needed(above.most, share).saturating_sub(n));
-        let text = format!(
-            "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
-        );
+        let text =
+            format!("{seen}, where {allowed} may be: {TOO_FEW}. It takes {needed} more, none of them above");
         (Status::Inconclusive, text)
     };
     let text = match missed {

@@ -17,7 +17,7 @@ pub use text::text;
 use crate::comparison::difference;
 use crate::verdicts::word;
 use latscope_core::report::Status;
-use latscope_core::units::counted;
+use latscope_core::units::{counted, format_count};
 use latscope_judge::gate::{Check, Gate};
 
 /// The checks, the worst first.
@@ -40,9 +40,9 @@ fn verdict(gate: &Gate) -> String {
         word(gate.status),
         counted(gate.checks.len() as u64, "check"),
         counted(gate.runs.len() as u64, "run"),
-        counts.exceeded,
-        counts.inconclusive,
-        counts.pass
+        format_count(counts.exceeded as u64),
+        format_count(counts.inconclusive as u64),
+        format_count(counts.pass as u64)
     )
 }
 
@@ -50,6 +50,22 @@ fn verdict(gate: &Gate) -> String {
 fn file<'a>(gate: &'a Gate, check: &Check) -> Option<&'a str> {
     let run = check.run.filter(|_| gate.runs.len() > 1)?;
     gate.runs.get(run).map(|run| run.file.as_str())
+}
+
+/// The ends of the names of files, as long as it takes to tell them apart.
+fn endings(gate: &Gate) -> Vec<String> {
+    let all: Vec<Vec<&str>> = gate.runs.iter().map(|run| run.file.rsplit('/').collect()).collect();
+    let ending = |at: usize| {
+        let own = &all[at];
+        let alike = |parts: usize| {
+            all.iter()
+                .enumerate()
+                .any(|(i, other)| i != at && other.iter().take(parts).eq(own.iter().take(parts)))
+        };
+        let parts = (1..own.len()).find(|parts| !alike(*parts)).unwrap_or(own.len());
+        own[..parts].iter().rev().copied().collect::<Vec<&str>>().join("/")
+    };
+    (0..all.len()).map(ending).collect()
 }
 
 /// What else differs, and what weakens the verdicts, a line each.

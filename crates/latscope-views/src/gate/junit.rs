@@ -3,7 +3,7 @@
 //! A limit that is exceeded is a failure, one that is inconclusive an error: neither is shown as passed. Readers differ
 //! in whether they show the attribute `message` or what is in the element: both have the reason.
 
-use super::outcome;
+use super::{endings, outcome};
 use latscope_core::report::Status;
 use latscope_judge::gate::{Check, Gate};
 use std::fmt::Write;
@@ -14,11 +14,15 @@ pub fn junit(gate: &Gate) -> String {
     let all: Vec<&Check> = gate.checks.iter().collect();
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
     let _ = writeln!(out, "<testsuites name=\"latscope gate\"{}>", counts(&all));
+    let files = endings(gate);
     for (at, run) in gate.runs.iter().enumerate() {
-        let place = if gate.runs.len() > 1 { Some(at + 1) } else { None };
-        suite(&mut out, &run.file, Some(&run.started), &of_run(&all, Some(at)), place);
+        let file = files.get(at).filter(|_| gate.runs.len() > 1).map(String::as_str);
+        suite(&mut out, &run.file, Some(&run.started), &of_run(&all, Some(at)), file);
     }
-    suite(&mut out, "relative to the baseline", None, &of_run(&all, None), None);
+    let (of_files, relative): (Vec<&Check>, Vec<&Check>) =
+        of_run(&all, None).into_iter().partition(|check| check.is_of_file());
+    suite(&mut out, "relative to the baseline", None, &relative, None);
+    suite(&mut out, "files", None, &of_files, None);
     out + "</testsuites>\n"
 }
 
@@ -32,17 +36,17 @@ fn counts(checks: &[&Check]) -> String {
     format!(" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\"", checks.len())
 }
 
-/// A suite; `place` tells its tests from those of other runs, for readers that look at names of tests only.
-fn suite(out: &mut String, name: &str, started: Option<&str>, checks: &[&Check], place: Option<usize>) {
+/// A suite; `file` tells its tests from those of other runs, for readers that look at names of tests only.
+fn suite(out: &mut String, name: &str, started: Option<&str>, checks: &[&Check], file: Option<&str>) {
     if checks.is_empty() {
         return;
     }
     let started = started.map(|text| format!(" timestamp=\"{}\"", escape(text))).unwrap_or_default();
     let _ = writeln!(out, "  <testsuite name=\"{}\"{}{started}>", escape(name), counts(checks));
     for check in checks {
-        let run = place.map(|place| format!(" (run {place})")).unwrap_or_default();
+        let run = file.map(|file| format!(" ({file})")).unwrap_or_default();
         let name = escape(&format!("{}{run}", check.id));
-        let _ = write!(out, "    <testcase classname=\"{}\" name=\"{name}\"", escape(&check.probe));
+        let _ = write!(out, "    <testcase classname=\"{}\" name=\"{name}\"", escape(class(check)));
         let (tag, kind) = match check.status {
             Status::Pass => ("system-out", ""),
             Status::Exceeded => ("failure", "exceeded"),
@@ -56,6 +60,11 @@ fn suite(out: &mut String, name: &str, started: Option<&str>, checks: &[&Check],
         let _ = writeln!(out, ">\n      <{tag}{attributes}>{text}</{tag}>\n    </testcase>");
     }
     out.push_str("  </testsuite>\n");
+}
+
+/// What groups tests: the probe.
+fn class(check: &Check) -> &str {
+    if check.is_of_file() { "file" } else { &check.probe }
 }
 
 /// A text as XML has it, in attributes as well; what XML 1.0 cannot have is left out.

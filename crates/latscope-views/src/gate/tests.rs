@@ -22,6 +22,7 @@ fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
         status,
         text: "3 of 60,000 (0.005 %), a, b: c\nand more".to_owned(),
         would_tell: None,
+        is_hopeless: false,
     }
 }
 
@@ -82,6 +83,23 @@ fn a_narrow_terminal_keeps_the_verdict() {
 }
 
 #[test]
+fn runs_are_told_apart_and_a_lost_file_is_no_pass() {
+    let mut gate = gate(vec![
+        Check { value: None, ..check("p99", Status::Exceeded, Some(0)) },
+        check("p99", Status::Pass, Some(1)),
+    ]);
+    gate.runs[1].file = "other/a.json".to_owned();
+    gate.lose("runs/c.json".to_owned(), "it is cut off".to_owned());
+    let said = text(&gate, true, &Options::default());
+    for words in ["runs/a.json", "other/a.json", "> 50.0 µs", "? inconclusive", "it is cut off"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let file = junit(&gate);
+    assert!(file.contains("p99 (other/a.json)\"") && file.contains("errors=\"1\""), "{file}");
+    assert!(file.contains("<testsuite name=\"files\"") && file.contains("runs/c.json readable"), "{file}");
+}
+
+#[test]
 fn many_checks_are_cut_unless_all_are_wanted() {
     let many = gate((0..50).map(|_| check("max", Status::Pass, Some(0))).collect());
     let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();
@@ -99,7 +117,7 @@ fn the_junit_file_has_a_test_for_each_check_and_none_that_did_not_pass_as_passed
         text.contains("<testsuites name=\"latscope gate\" tests=\"3\" failures=\"1\" errors=\"1\""),
         "{text}"
     );
-    assert!(text.contains("name=\"wake.timer[cpu=0] p99_9 (run 2)\""), "{text}");
+    assert!(text.contains("name=\"wake.timer[cpu=0] p99_9 (b.json)\""), "{text}");
     assert!(text.contains("&quot;CPU 0&quot; &lt;|&gt;") && !text.contains('\u{1b}'), "{text}");
     assert!(text.contains("type=\"inconclusive\" message=\"inconclusive: 3 of 60,000"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! A judged budget on a terminal.
 
-use super::{file, has_failed, notes, verdict, worst_first};
+use super::{endings, file, has_failed, notes, verdict, worst_first};
 use crate::Options;
 use crate::grid::{Column, Side, Text, grid, leave_out, wrap};
 use crate::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
@@ -54,14 +54,15 @@ fn table(gate: &Gate, checks: &[&Check], width: usize, color: bool) -> String {
         let (mark, style) = sign(check.status);
         Text::styled(style, format!("{mark} {}", word(check.status)))
     };
+    let files = endings(gate);
     let mut columns = vec![
         column("point", Side::Left, each(&|check| Text::plain(&check.title).shortened(NAME.max(width / 3)))),
         column(
             "run",
             Side::Left,
             each(&|check| {
-                Text::plain(file(gate, check).map_or("", |file| file.rsplit('/').next().unwrap_or(file)))
-                    .shortened(NAME)
+                let run = check.run.filter(|_| gate.runs.len() > 1);
+                Text::plain(run.map_or("", |run| files[run].as_str())).shortened(NAME)
             }),
         ),
         column("limit", Side::Left, each(&|check| Text::plain(check.wanted()))),

@@ -44,7 +44,7 @@ pub struct BisectArguments {
     /// Limits that are to hold, in TOML
     #[arg(long, value_name = "FILE")]
     budget: PathBuf,
-    /// Most runs
+    /// Most runs, at least 3
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
     /// What measures: a command of latscope with its options
@@ -65,6 +65,8 @@ pub fn guarded(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
 /// # Errors
 /// The command cannot be carried out, the budget cannot be read, or a run leaves no result.
 pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
+    let fewest = Sequential::lead() as u64;
+    ensure!(asked.runs >= fewest, "--runs {}: {fewest} runs that agree are needed", asked.runs);
     let budget = budget::load(&asked.budget, [])?;
     if let Some(limit) = budget.relative() {
         bail!(
@@ -97,6 +99,12 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         let left = asked.runs - number;
         say(number, &gate, &seen, left);
         let hard = gate.checks.iter().any(Check::is_final);
+        if number == 1 && gate.checks.iter().all(|check| check.is_hopeless) {
+            let why = gate.checks.first().map_or("nothing is judged", |check| check.text.as_str());
+            bail!(
+                "cannot tell, and further runs cannot either: {why} (choose what fits the budget behind --)"
+            );
+        }
         match if hard { Some(Decision::Bad) } else { seen.decision() } {
             Some(Decision::Good) => return end("good", &seen, number, ExitCode::SUCCESS),
             Some(Decision::Bad) => return end("bad", &seen, number, BAD.into()),

@@ -82,6 +82,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     let budget = budget(asked, &results, &baseline)?;
     let mut gate = gate::judge(&budget, &results.runs, &baseline.runs);
     gate.remarks.extend(results.skipped);
+    results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
     unless_unread(show(asked, &gate, taken.is_some()))?;
     Ok(exit(gate.status))

@@ -10,6 +10,7 @@ use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
 use latscope_host::stdout;
+use latscope_judge::imports::{FORMATS, ReadError};
 use std::path::{Path, PathBuf};
 
 /// Reads outputs of other programs as results: what each is, and what it does not say
@@ -37,7 +38,7 @@ pub fn run(asked: &ImportArguments) -> Result<Exit> {
     ensure!(inputs < 2, "standard input can be read once: choose files for the others");
     let mut reports = Vec::new();
     for path in &asked.files {
-        let report = load_one(path)?;
+        let report = load_one(path).map_err(|error| unknown(path, error))?;
         ensure!(report.imported.is_some(), "{} is a result of latscope already", name(path));
         reports.push(report);
     }
@@ -51,6 +52,21 @@ pub fn run(asked: &ImportArguments) -> Result<Exit> {
     to.iter().zip(&reports).try_for_each(|(path, report)| saver::save(path, report))?;
     stdout::write(&lines.concat())?;
     Ok(Exit::Done)
+}
+
+/// The error of a file that is of nobody: whose files are read.
+fn unknown(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<ReadError>() {
+        Some(ReadError::Load(_)) => {
+            let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+            anyhow::anyhow!(
+                "cannot use {}: it is no output that latscope reads (choose one of {})",
+                name(path),
+                known.join(", ")
+            )
+        }
+        _ => error,
+    }
 }
 
 /// The files to write: none, the one that was named, or one for each input in the directory that was named.

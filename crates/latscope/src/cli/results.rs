@@ -20,6 +20,8 @@ pub struct Results {
     pub runs: Vec<(String, Run)>,
     /// What was skipped, and why.
     pub skipped: Vec<String>,
+    /// Those of the skipped files that are results, or may be: their names, and why they cannot be read.
+    pub lost: Vec<(String, String)>,
 }
 
 /// Reads results: files, `-` for stdin, and directories, of which what is no result is skipped. A run that is there
@@ -39,11 +41,18 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
         }
     }
     let paths_of: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
-    for ((path, named), run) in files.iter().zip(read_each(&paths_of, |run| run)) {
+    for ((path, named), run) in files.iter().zip(read_each(&paths_of, |_, run| run)) {
         match run {
             Ok(run) => results.runs.push((name(path), run)),
             Err(error) if *named => return Err(error),
-            Err(error) => results.skipped.push(format!("skipped: {error:#}")),
+            Err(error) => {
+                if let Some(said) = skipped(path, &error) {
+                    results.skipped.push(said);
+                }
+                if is_lost(path, &error) {
+                    results.lost.push((name(path), format!("{:#}", error.root_cause())));
+                }
+            }
         }
     }
     let (runs, twice) = runs::once(results.runs);
@@ -57,6 +66,26 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
     Ok(results)
 }
 
+/// What is said of a file of a directory that is no result: nothing of what latscope itself leaves beside results.
+pub fn skipped(path: &Path, error: &anyhow::Error) -> Option<String> {
+    let log = path.extension().is_some_and(|name| name == "log");
+    let beside = match error.downcast_ref::<ReadError>() {
+        Some(ReadError::Other(_)) => true,
+        Some(ReadError::Load(_)) => log && path.with_file_name(TRIAL).exists(),
+        _ => false,
+    };
+    (!beside).then(|| format!("skipped: {error:#}"))
+}
+
+/// Whether a file of a directory that cannot be read is a result, or may be: a crash leaves empty files, too.
+fn is_lost(path: &Path, error: &anyhow::Error) -> bool {
+    let empty = || {
+        path.extension().is_some_and(|name| name == "json")
+            && fs::metadata(path).is_ok_and(|file| file.len() == 0)
+    };
+    error.downcast_ref::<ReadError>().is_none_or(|error| error.is_of_result() || empty())
+}
+
 /// The files of a directory by name; what is no plain file is skipped.
 fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read {}", path.display());
@@ -67,20 +96,22 @@ fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> 
         .with_context(cannot)?;
     all.sort();
     all.retain(|path| path.file_name().is_none_or(|name| name != INDEX));
-    let (files, others): (Vec<PathBuf>, Vec<PathBuf>) = all.into_iter().partition(|path| path.is_file());
+    // What cannot be looked at is tried, and said to be unreadable.
+    let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        all.into_iter().partition(|path| path.metadata().map_or(true, |about| about.is_file()));
     skipped.extend(others.iter().map(|other| format!("skipped: {} is no plain file", other.display())));
     Ok(files)
 }
 
 /// Reads files on two threads; what `each` makes of each, in order. Only that is kept.
-pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(Result<Run>) -> T + Sync) -> Vec<T> {
+pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = files.get(at) else { return done };
-            done.push((at, each(read(path, imports::read_run))));
+            done.push((at, each(path, read(path, imports::read_run))));
         }
     };
     let mut done = thread::scope(|scope| {
@@ -122,6 +153,9 @@ pub fn is_stdout(path: &Path) -> bool {
 pub fn name(path: &Path) -> String {
     if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
+
+/// The file that `trial` and `run` leave beside their results.
+pub const TRIAL: &str = "trial.json";
 
 /// The file that `history` keeps in a directory of results; it is none itself.
 pub const INDEX: &str = ".latscope-index";

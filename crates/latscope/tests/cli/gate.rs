@@ -225,8 +225,15 @@ fn bad_results_are_refused_and_what_lies_beside_them_is_named() {
     }
     fs::create_dir(format!("{all}/more")).unwrap();
     fs::write(format!("{all}/good.json"), &whole).unwrap();
-    let ran = run(&["gate", &all, "--budget", &budget]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let junit = place.at("j.xml");
+    let ran = run(&["gate", &all, "--budget", &budget, "--junit", &junit]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let junit = fs::read_to_string(junit).unwrap();
+    for (name, lost) in
+        [("empty", true), ("cut", true), ("foreign", false), ("newer", true), ("nan", true), ("good", false)]
+    {
+        assert_eq!(junit.contains(&format!("{name}.json readable")), lost, "{name}: {junit}");
+    }
     let flat = flat(&ran.out);
     for (name, _) in bad {
         assert!(flat.contains(name), "{name} is not named: {flat}");
@@ -237,6 +244,29 @@ fn bad_results_are_refused_and_what_lies_beside_them_is_named() {
     let many = place.file("many.json", many.to_string());
     let ran = run(&["gate", &many, "--budget", &budget]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn what_latscope_leaves_beside_results_is_known() {
+    let place = Place::new();
+    let budget = place.file("b.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '1h'");
+    let all = place.directory("all");
+    let good = wake(&place, "all/good.json", |_| {});
+    let others = [
+        ("trial.json", r#"{"schema": "latscope-trial/1"}"#),
+        ("compared.json", r#"{"schema": "latscope-compare/1", "points": []}"#),
+        ("001-with-1.log", "what the command said"),
+    ];
+    for (name, text) in others {
+        fs::write(format!("{all}/{name}"), text).unwrap();
+    }
+    fs::write(format!("{all}/README"), "nothing to read").unwrap();
+    let ran = run(&["gate", &all, "--budget", &budget]);
+    assert!(ran.code == Some(0) && ran.out.matches("skipped").count() == 1, "{ran:?}");
+    let ran = run(&["history", &all]);
+    assert!(!ran.out.contains("trial.json") && !ran.out.contains(".log"), "{ran:?}");
+    let named = run(&["compare", &good, &format!("{all}/compared.json")]).refused();
+    assert!(named.contains("it is a comparison, no result"), "{named}");
 }
 
 #[test]
@@ -329,9 +359,15 @@ fn bisecting_says_good_bad_or_that_it_cannot_tell() {
     let bad = bisect(&place, "p50 = '1ns'", &[]);
     assert_eq!((bad.code, bad.out.as_str()), (Some(1), "bad: 0 good and 3 bad of 3 runs\n"), "{bad:?}");
     let few = bisect(&place, "p50 = '10h'", &["--runs", "2"]);
-    assert!(few.code == Some(125) && few.err.contains("cannot tell"), "{few:?}");
-    let unknown = bisect(&place, "p99_9999 = '10h'", &["--runs", "4"]);
-    assert!(unknown.code == Some(125) && unknown.err.contains("run 2 inconclusive"), "{unknown:?}");
+    assert!(few.code == Some(125) && few.err.contains("3 runs that agree are needed"), "{few:?}");
+    for limits in ["p99_9999 = '10h'", "where = { cpu = 4000 }\nmax = '10h'"] {
+        let unknown = bisect(&place, limits, &["--runs", "4"]);
+        assert!(
+            unknown.code == Some(125) && unknown.err.contains("further runs cannot either"),
+            "{unknown:?}"
+        );
+        assert!(!unknown.err.contains("run 2"), "{unknown:?}");
+    }
 }
 
 #[test]

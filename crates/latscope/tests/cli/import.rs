@@ -155,6 +155,8 @@ fn what_is_no_result_is_refused_by_name_and_passed_over_in_a_directory() {
             &["show", &good, "--beside", &path],
         ] {
             let line = run(words).refused();
+            let unknown = words[0] == "import" && said.contains("not a latscope result");
+            let said = if unknown { "no output that latscope reads" } else { said };
             assert!(line.contains(name) && line.contains(said), "{words:?}: {line}");
         }
         let directory = place.directory(&format!("in {name}"));
@@ -220,5 +222,17 @@ fn the_same_run_twice_and_machines_mixed_in_a_side_are_said() {
         "1 run of B measured by jitterdebugger",
     ] {
         assert!(flat.contains(words), "{words}:\n{shown}");
+    }
+}
+
+#[test]
+fn what_is_of_nobody_is_answered_with_whose_outputs_are_read() {
+    let place = Place::new();
+    for (name, text) in [("empty.json", ""), ("other.txt", "hello\n"), ("other.json", "{\"a\": 1}")] {
+        let refused = run(&["import", &place.file(name, text)]).refused();
+        assert!(
+            refused.contains("choose one of cyclictest --json") && refused.contains("lat_mem_rd"),
+            "{refused}"
+        );
     }
 }

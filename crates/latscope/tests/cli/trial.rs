@@ -62,6 +62,20 @@ fn both_arms_run_in_turns_and_the_knob_is_put_back() {
 }
 
 #[test]
+fn a_criterion_of_the_runs_and_few_points_are_said() {
+    let place = Place::new();
+    let words = ["wake", "--duration", "100ms", "--policy", "other", "--cpus", "0", "--max", "1ns"];
+    let ran = end(&mut trial(&place, &["--runs", "1"], &words));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("exceeded a criterion of wake: A: 1 of 1 run; B: 1 of 1 run (exit code 2)"),
+        "{said}"
+    );
+    assert!(said.contains("p50 A B B/A"), "{said}");
+}
+
+#[test]
 fn the_results_of_another_trial_are_not_overwritten() {
     let place = Place::new();
     place.directory("results");
@@ -155,6 +169,8 @@ fn ends_with_what_there_is(which: Signal, name: &str) -> Ran {
     mark.wait_for_none();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     assert!(ran.out.contains(&format!("interrupted by {name}")), "{ran:#?}");
+    let end = format!("ended by {name}: what was changed is put back, and results are in results\n");
+    assert!(ran.err.contains(&end), "{ran:#?}");
     assert_eq!(knob(&place).last().map(String::as_str), Some("off"));
     let found = json(place.at("results/trial.json"));
     assert_eq!((&found["interrupted"], &found["restored"]), (&name.into(), &true.into()));

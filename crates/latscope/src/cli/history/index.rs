@@ -1,7 +1,7 @@
 //! What was read of a directory of results, kept between calls: a file in it, or in the user's cache where it cannot
 //! be written to. It is never needed: what is stale, damaged or of another version is read again.
 
-use crate::cli::results::{INDEX, read_each};
+use crate::cli::results::{self, INDEX, read_each};
 use anyhow::{Context, Result, ensure};
 use latscope_engine::saver;
 use latscope_judge::history::{Archive, Entry, Writer};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
-const MAGIC: &[u8; 8] = b"lsindex1";
+const MAGIC: &[u8; 8] = b"lsindex2";
 
 /// What a directory has.
 #[derive(Debug, Default)]
@@ -44,8 +44,8 @@ struct File {
 #[derive(Debug, Serialize, Deserialize)]
 enum Found {
     Run(Entry),
-    /// No result, and why.
-    Other(String),
+    /// No result, and what is said of it.
+    Other(Option<String>),
 }
 
 /// Reads a directory and those in it: only files that are new or changed since the last time.
@@ -70,7 +70,7 @@ pub fn read(directory: &Path) -> Result<Directory> {
     for (name, file) in index.files {
         match file.found {
             Found::Run(entry) => runs.push((name, entry)),
-            Found::Other(why) => remarks.push(format!("skipped: {why}")),
+            Found::Other(said) => remarks.extend(said),
         }
     }
     Ok(Directory { archive: index.archive, runs, remarks })
@@ -127,9 +127,9 @@ fn refresh(kept: Index, directory: &Path, there: Vec<There>) -> (Index, bool) {
     let writer = Mutex::new(Writer::new(archive));
     let paths: Vec<PathBuf> = new.iter().map(|(name, ..)| directory.join(name)).collect();
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    let found = read_each(&paths, |run| match run {
+    let found = read_each(&paths, |path, run| match run {
         Ok(run) => Found::Run(writer.lock().expect("adding does not panic").add(&run)),
-        Err(error) => Found::Other(format!("{error:#}")),
+        Err(error) => Found::Other(results::skipped(path, &error)),
     });
     for ((name, size, changed), found) in new.into_iter().zip(found) {
         files.insert(name, File { size, changed, found });

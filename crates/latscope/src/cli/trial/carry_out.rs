@@ -42,9 +42,6 @@ struct Ready {
     remaining: Remaining,
 }
 
-/// The name of the file that says what came of a plan.
-const OUTCOME: &str = "trial.json";
-
 /// Carries out a plan.
 ///
 /// # Errors
@@ -323,13 +320,18 @@ impl Trial<'_> {
             runs: std::mem::take(&mut self.runs),
             skipped,
         };
-        let saved = saver::replace(&self.directory.join(OUTCOME), json::pretty(&outcome).as_bytes());
-        let results = format!("results are in {}", self.directory.display());
+        let saved = saver::replace(&self.directory.join(results::TRIAL), json::pretty(&outcome).as_bytes());
+        let restore = if changes && restored.is_ok() { "what was changed is put back, and " } else { "" };
+        let at = format!("results are in {}", self.directory.display());
+        let results = if outcome.interrupted.is_some() { format!("{restore}{at}") } else { at };
         if let Some(error) = failed {
             return Err(with_restored(&error, restored, &results));
         }
         output::unless_unread(show::show(&outcome, request.view, request.to))?;
         restored.and(saved)?;
+        if let Some(signal) = outcome.interrupted.as_ref().filter(|_| !self.counted.is_empty()) {
+            self.progress.say(&format!("ended by {signal}: {results}"));
+        }
         exit(&outcome, &self.counted, &results)
     }
 

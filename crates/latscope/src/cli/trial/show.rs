@@ -1,8 +1,8 @@
 //! What is shown and written of a plan and of what came of it.
 
 use super::super::output::{check_distinct, is_stdout, width, write};
-use super::outcome::{Compared, Outcome, Skipped};
-use super::plan_file::{PlanFile, Planned};
+use super::outcome::{Compared, Done, Outcome, Skipped};
+use super::plan_file::{Arm, PlanFile, Planned};
 use super::progress::about;
 use super::shared::SharedArguments;
 use anyhow::{Result, ensure};
@@ -108,7 +108,11 @@ fn text(outcome: &Outcome, view: View, all: bool) -> String {
     if let Some(signal) = &outcome.interrupted {
         out += &format!("!  interrupted by {signal}: these are the runs until then\n");
     }
-    lost(outcome).into_iter().chain(warnings(outcome)).for_each(|line| out += &format!("!  {line}\n"));
+    lost(outcome)
+        .into_iter()
+        .chain(criteria(outcome, view))
+        .chain(warnings(outcome))
+        .for_each(|line| out += &format!("!  {line}\n"));
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &format!("\n{}", views::table(&outcome.table, all, &options));
     }
@@ -117,7 +121,7 @@ fn text(outcome: &Outcome, view: View, all: bool) -> String {
         if let Some(heading) = heading(outcome, compared) {
             out += &format!("{heading}\n");
         }
-        out += &comparison::text(&compared.comparison, all, &options);
+        out += &comparison::text(&compared.comparison, all || is_short(compared), &options);
         out += &format!("\n{}\n", answer(outcome, compared));
     }
     out
@@ -147,6 +151,36 @@ fn lost(outcome: &Outcome) -> Option<String> {
     (!lost.is_empty()).then(text)
 }
 
+/// Most points of which all are shown, those that do not differ, too.
+const FEW: usize = 10;
+
+fn is_short(compared: &Compared) -> bool {
+    compared.comparison.points.len() <= FEW
+}
+
+/// In how many runs what was asked of them is exceeded, or cannot be judged: it decides the exit code. The table has
+/// that in its rows.
+fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
+    let of = |exit: i32, verb: &str| -> Option<String> {
+        let met = |run: &&Done| run.counted && run.exit == Some(exit);
+        let command = &outcome.runs.iter().find(met)?.measurement;
+        let arm = |(at, arm): (usize, &Arm)| {
+            let runs = || outcome.runs.iter().filter(|run| run.counted && run.arm == arm.name);
+            let letter = char::from(b'A'.saturating_add(at as u8));
+            format!("{letter}: {} of {}", runs().filter(met).count(), counted(runs().count() as u64, "run"))
+        };
+        let arms: Vec<String> = outcome.plan.arms.iter().enumerate().map(arm).collect();
+        Some(format!("{verb} of {command}: {} (exit code {exit})", arms.join("; ")))
+    };
+    if view == View::Table {
+        return Vec::new();
+    }
+    [(2, "exceeded a criterion"), (3, "cannot be judged by a criterion")]
+        .into_iter()
+        .filter_map(|(exit, verb)| of(exit, verb))
+        .collect()
+}
+
 /// What results of runs warn of, each once with how many do.
 fn warnings(outcome: &Outcome) -> Vec<String> {
     let mut found: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
@@ -163,9 +197,10 @@ fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &views::markdown(title, &outcome.table);
     }
+    criteria(outcome, view).into_iter().for_each(|line| out += &format!("\n{line}\n"));
     for compared in &outcome.comparisons {
         let heading = heading(outcome, compared).map(|text| format!("### {text}\n\n")).unwrap_or_default();
-        let body = comparison::markdown(&compared.comparison, all);
+        let body = comparison::markdown(&compared.comparison, all || is_short(compared));
         out += &format!("\n{heading}{body}\n**{}**\n", answer(outcome, compared));
     }
     out
