@@ -114,7 +114,8 @@ pub struct Moved {
     pub figure: Figure,
     /// Beyond what samples are counted, ns; of the tail only.
     pub beyond: Option<f64>,
-    /// The place of its own first run after among those of the machine: at most one off that of the change.
+    /// The place of its own first run after among those of the machine: it is one run off that of
+    /// the change at most, or up to four where its place is not surer than that.
     pub run: usize,
     /// Before, after, their ratio and its interval; over the nearest runs of each side up to the next change.
     pub size: Contrast,

@@ -5,7 +5,7 @@ use super::Options;
 use super::archive::{Archive, Work};
 use super::found::{Change, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
 use super::series::{Judged, Line, Series};
-use super::steps::{Steps, stretches};
+use super::steps::{Steps, near, stretches};
 use crate::compare::Levels;
 use crate::compare::contrast::untested;
 use crate::compare::environment::{Difference, LABEL};
@@ -31,7 +31,7 @@ pub(super) fn machine(
         small += steps.steps.len() - sized.len();
         moved.extend(sized);
     }
-    let changes = grouped(&mut moved).into_iter().map(|(place, moved)| Change {
+    let changes = grouped(moved).into_iter().map(|(place, moved)| Change {
         id: name_of(&shown[place], &id),
         run: place,
         last: shown[place - 1].clone(),
@@ -71,7 +71,7 @@ fn show(run: &RunName) -> Shown {
 const NEAREST: usize = 32;
 
 /// The sizes of the steps of a line; those that may be of either direction are left out.
-fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Moved> {
+fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Placed> {
     let levels = |values: &[f64]| -> Levels { values.iter().map(|value| vec![value.exp()]).collect() };
     let stretches = stretches(steps, line.values.len());
     let moved = stretches.windows(2).filter_map(|pair| {
@@ -80,7 +80,8 @@ fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Mo
         let after = &line.values[at..end.min(at + NEAREST)];
         let size = untested(&levels(before), &levels(after), 0.0, options.seed, |_, _| None)?;
         let sure = size.interval.is_some_and(|range| range.low > 1.0 || range.high < 1.0);
-        sure.then(|| Moved {
+        let (first, last) = near(&line.values[from..end], at - from);
+        let moved = Moved {
             id: work.id.clone(),
             probe: work.probe.clone(),
             title: work.title.clone(),
@@ -88,35 +89,42 @@ fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Mo
             beyond: line.beyond,
             run: line.places[at],
             size,
-        })
+        };
+        sure.then(|| Placed { moved, at: [line.places[from + first], line.places[from + last]] })
     });
     moved.collect()
 }
 
-/// The figures that changed, by place: the place of the largest takes those of one run before and after.
-fn grouped(moved: &mut Vec<Moved>) -> BTreeMap<usize, Vec<Moved>> {
-    let size = |one: &Moved| one.size.ratio.ln().abs();
-    let figures_at = |moved: &[Moved], place: usize| moved.iter().filter(|one| one.run == place).count();
-    let mut places: Vec<(usize, usize)> = moved
-        .iter()
-        .map(|one| one.run)
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .map(|place| (figures_at(moved, place), place))
-        .collect();
-    // The place of most figures is the best known one; the earlier of two alike.
-    places.sort_by_key(|(figures, place)| (std::cmp::Reverse(*figures), *place));
-    let mut chosen: Vec<usize> = Vec::new();
-    for (_, place) in places {
-        if chosen.iter().all(|other| other.abs_diff(place) > 1) {
-            chosen.push(place);
-        }
+/// A figure that changed, with the first and last run at which it may have.
+struct Placed {
+    moved: Moved,
+    at: [usize; 2],
+}
+
+impl Placed {
+    /// Whether its change may be that at a place: it is one run apart, or fits nearly as well there.
+    fn may_be_at(&self, place: usize) -> bool {
+        self.moved.run.abs_diff(place) <= 1 || (self.at[0]..=self.at[1]).contains(&place)
     }
+}
+
+/// The figures that changed, by place: each is at the place of most figures at which it may have changed.
+fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Moved>> {
+    let mut figures_at: BTreeMap<usize, usize> = BTreeMap::new();
+    moved.iter().for_each(|one| *figures_at.entry(one.moved.run).or_insert(0) += 1);
+    // The place of most figures is the best known one; the earlier of two alike.
+    let mut places: Vec<(usize, usize)> = figures_at.into_iter().collect();
+    places.sort_by_key(|(place, figures)| (std::cmp::Reverse(*figures), *place));
+    let size = |one: &Placed| one.moved.size.ratio.ln().abs();
     moved.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let mut groups: BTreeMap<usize, Vec<Moved>> = BTreeMap::new();
-    for one in moved.drain(..) {
-        let place = chosen.iter().copied().min_by_key(|place| place.abs_diff(one.run)).unwrap_or(one.run);
-        groups.entry(place).or_default().push(one);
+    for (place, _) in places {
+        // Those that are left at this place were not taken by one with more figures.
+        if moved.iter().any(|one| one.moved.run == place) {
+            let (here, others) = moved.into_iter().partition(|one| one.may_be_at(place));
+            moved = others;
+            groups.insert(place, Vec::into_iter(here).map(|one: Placed| one.moved).collect());
+        }
     }
     groups
 }
