@@ -95,10 +95,17 @@ fn what_is_no_run_of_one_machine_is_said() {
     std::os::unix::fs::symlink(&directory, format!("{directory}/again")).unwrap();
     fs::create_dir(format!("{directory}/deep")).unwrap();
     let mut many = parsed(&report("", 51, 1.2).to_json());
-    for bucket in many["measurements"][0]["histogram"]["buckets"].as_array_mut().unwrap() {
-        bucket[2] = 1_000_000_000_000_000u64.into();
-    }
-    fs::write(format!("{directory}/deep/many.json"), many.to_string()).unwrap();
+    many["measurements"][0]["histogram"]["buckets"][0][2] = 1_000_000_000_000_000_000u64.into();
+    // A field of a newer version, deeper than any reader's stack.
+    let foreign = format!(r#","foreign":{}1{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
+    let many = many.to_string();
+    let whole = many.strip_suffix('}').unwrap();
+    fs::write(format!("{directory}/deep/many.json"), [whole, &foreign].concat()).unwrap();
+    let typed = r#"{"schema": "latscope/1", "tool": "#.to_owned() + &r#"{"name": "#.repeat(10_000);
+    fs::write(format!("{directory}/deep/typed.json"), typed).unwrap();
+    let mut more = parsed(&report("", 53, 1.2).to_json());
+    more["measurements"][0]["histogram"]["overflow"] = u64::MAX.into();
+    fs::write(format!("{directory}/deep/more.json"), more.to_string()).unwrap();
     let mut other = report("other", 52, 9.0);
     other.machine.id = Some("elsewhere".to_owned());
     fs::write(format!("{directory}/other.json"), other.to_json()).unwrap();
@@ -110,6 +117,8 @@ fn what_is_no_run_of_one_machine_is_said() {
             "latscope/2",
             "nan.json",
             "cut.json",
+            "typed.json",
+            "more.json",
             "is the same run as",
             "again is no plain file",
             "machine elsewhere",
