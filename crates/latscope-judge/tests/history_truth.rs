@@ -236,7 +236,7 @@ fn a_slow_drift_is_no_change() {
 const SEED: u64 = 20_261_123;
 
 #[test]
-#[ignore = "takes minutes in a debug build"]
+#[ignore = "takes half a minute; `cargo xtask test --all` runs it"]
 fn the_rates_of_many_histories() {
     let shown = |k: u64, n: u64| {
         let bounds = share_bounds(k, n);
@@ -246,6 +246,7 @@ fn the_rates_of_many_histories() {
     for (runs, odd) in [(10, false), (40, false), (200, false), (40, true)] {
         let alarms = false_alarms(500, runs, odd, SEED);
         println!("no change, {runs} runs, odd runs {odd}: histories with a change {}", shown(alarms, 500));
+        assert!(share_bounds(alarms, 500).low <= 0.05, "{alarms} of 500");
     }
     for (runs, percent) in [(40, 5), (40, 7), (40, 10), (40, 20), (200, 10)] {
         let power = power(50, runs, 1.0 + f64::from(percent) / 100.0, SEED + 1);
@@ -254,6 +255,7 @@ fn the_rates_of_many_histories() {
             shown(power.found, power.steps),
             shown(power.wrong, power.all)
         );
+        assert!(percent < 10 || share_bounds(power.found, power.steps).high >= 0.9);
     }
     let (_, alarms) = tails(500, 40, 1.0, SEED + 2);
     println!("single events, no change, 40 runs: histories with a change {}", shown(alarms, 500));
