@@ -15,26 +15,10 @@ pub use energy::LEAST;
 pub use found::{Change, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown};
 pub use series::{FALSE_CHANGES, detect};
 
+pub use crate::compare::Options;
 use crate::compare::is_wanted;
 use found::RunName;
 use std::collections::BTreeMap;
-
-/// How to look.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// What changes by less is not reported: 0.05 is 5 %.
-    pub same: f64,
-    /// Families and probes to look at; all if it names none.
-    pub only: Vec<String>,
-    /// Seed of the intervals and of the order of equal figures.
-    pub seed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { same: 0.05, only: Vec::new(), seed: 1 }
-    }
-}
 
 /// The history of each machine of named runs, which are in any order and each there once.
 pub fn history(archive: &Archive, runs: &[(&str, &Entry)], options: &Options) -> History {

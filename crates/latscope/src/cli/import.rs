@@ -54,7 +54,7 @@ pub fn run(asked: &ImportArguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The error of a file that is of nobody: whose files are read.
+/// The error of a file of an unknown program: which programs' files are read.
 fn unknown(path: &Path, error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref::<ReadError>() {
         Some(ReadError::Load(_)) => {

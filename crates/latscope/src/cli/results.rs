@@ -132,7 +132,7 @@ pub fn load_one(path: &Path) -> Result<Report> {
     read(path, imports::read_report)
 }
 
-/// The one way in which a file becomes a result, whoever wrote it.
+/// The one way in which a file becomes a result, also that of another program.
 fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
     let text = if is_stdout(path) {
         let mut text = Vec::new();

@@ -41,7 +41,7 @@ enum OnSignal {
 }
 
 impl Executor {
-    /// Starts the guardian, which is told how to put back what the plan changes.
+    /// Starts the guardian and hands it how to put back what the plan changes.
     ///
     /// # Errors
     /// There is no guardian, or signals cannot be waited for.
