@@ -3,6 +3,7 @@
 use super::archive::Entry;
 use crate::compare::Contrast;
 use crate::compare::environment::Difference;
+use latscope_core::units::counted;
 use serde::Serialize;
 
 /// Name of the form in which histories are written.
@@ -174,14 +175,22 @@ pub struct Point {
 
 impl History {
     /// Keeps the changes after the one with this name, or after the run with this name. A change that is one run
-    /// later counts as the same: more runs may move its place by so much. Returns whether there is such a run.
+    /// later counts as the same: more runs may move its place by so much. The name may go on as the `run_id` does.
+    /// A remark says how many changes are left out. Returns whether there is such a run.
     pub fn since(&mut self, id: &str) -> bool {
-        let mut known = false;
+        let (mut known, mut hidden) = (false, 0);
         for machine in &mut self.machines {
-            let place = machine.runs.iter().position(|run| name_of(run, &machine.id) == id);
-            let Some(place) = place else { continue };
+            let is_named = |run: &Shown| {
+                name_of(run, &machine.id) == id || id.len() > NAME && run.run_id.starts_with(id)
+            };
+            let Some(place) = machine.runs.iter().position(is_named) else { continue };
             known = true;
+            hidden += machine.changes.len() as u64;
             machine.changes.retain(|change| change.run > place + 1);
+            hidden -= machine.changes.len() as u64;
+        }
+        if hidden > 0 {
+            self.remarks.push(format!("{} up to {id} left out (--since)", counted(hidden, "change")));
         }
         known
     }

@@ -70,7 +70,12 @@ fn an_id_stays_while_runs_are_added_and_hides_what_came_before() {
     let place = Place::new();
     let directory = stepped(&place);
     let since = ["history", &directory, "--since", "000000120123", "--fail-on", "change"];
-    assert_eq!(run(&since).code, Some(0));
+    let hidden = run(&since);
+    assert_eq!(hidden.code, Some(0));
+    assert!(hidden.out.contains("1 change up to 000000120123 left out (--since)"), "{}", hidden.out);
+    let whole = report("", 12, 1.2).run_id;
+    assert!(whole.len() > 12, "{whole}");
+    assert_eq!(run(&["history", &directory, "--since", &whole, "--fail-on", "change"]).code, Some(0));
     for at in 24..40 {
         let report = report("", at, if at < 30 { 1.2 } else { 1.5 });
         fs::write(format!("{directory}/{at}.json"), report.to_json()).unwrap();
