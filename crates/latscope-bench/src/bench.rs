@@ -1,10 +1,11 @@
 //! What a probe's code sees of the engine, inside of a worker.
 
-use crate::gate::{Gate, Reading, Taint};
+use crate::gate::Gate;
 use crate::hold::Shortfall;
+use crate::live::{Live, Recorders};
 use crate::protocol::{Assignment, Message, PointResult};
 use crate::recorder::{Slots, Writer};
-use crate::sampler::{self, Host, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
+use crate::sampler::{self, MAX_PARTS, NOT_TIMED, Outcome, Shape};
 use crate::settings::Settings;
 use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
@@ -12,11 +13,10 @@ use anyhow::Result;
 use latscope_core::plan::{Periodic, Point, Step, Stop};
 use latscope_core::quality::{CUT_SHORT, Level, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
+use latscope_core::statistics::median;
 use latscope_trace::instance::Marker;
 
 use latscope_os::clock::Clock;
-use latscope_os::kernels::cycle;
-use latscope_os::usage::thread_counts;
 use rustix::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,70 +59,6 @@ pub struct Bench<'a> {
     memory: Option<OwnedFd>,
     waits: Waits,
     tell: &'a mut Report<'a>,
-}
-
-/// The machine itself, behind the measuring loops.
-struct Live<C, P> {
-    clock: C,
-    gate: Gate,
-    cycles: bool,
-    timebase: Timebase,
-    /// What has to be done before each sample, outside of its stamps.
-    prepare: P,
-}
-
-/// Adds in a look at the core clock: about 10 µs.
-const CYCLE_ITERATIONS: u64 = 300;
-
-impl<C: Clock, P: FnMut()> Host for Live<C, P> {
-    type Clock = C;
-
-    fn clock(&self) -> C {
-        self.clock
-    }
-
-    fn pause(&mut self) -> bool {
-        let before = thread_counts();
-        rustix::thread::sched_yield();
-        let after = thread_counts();
-        (before.voluntary, before.involuntary) != (after.voluntary, after.involuntary)
-    }
-
-    fn open(&mut self) -> Reading {
-        (self.prepare)();
-        self.gate.read()
-    }
-
-    fn close(&mut self, before: Reading, wall_ns: f64) -> Option<Taint> {
-        self.gate.close(before, wall_ns)
-    }
-
-    fn cycle_ps(&mut self) -> Option<f64> {
-        self.cycles.then(|| {
-            let start = self.clock.start();
-            std::hint::black_box(cycle::dependent_adds(CYCLE_ITERATIONS));
-            let ns = self.timebase.ns(self.clock.end() - start);
-            ns * 1e3 / (CYCLE_ITERATIONS * cycle::ADDS_PER_ITERATION) as f64
-        })
-    }
-}
-
-/// Records samples of several parts, each in its own slot.
-struct Recorders {
-    writers: Vec<Writer>,
-    timebase: Timebase,
-    epoch: u64,
-}
-
-impl Sink for Recorders {
-    fn record(&mut self, part: usize, value: u64, at: u64) {
-        let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
-        self.writers[part].record(value, at);
-    }
-
-    fn reject(&mut self, taint: Taint) {
-        self.writers.iter().for_each(|writer| writer.reject(taint));
-    }
 }
 
 /// The timed parts of one activity.
@@ -299,8 +235,8 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// None today; a probe passes it on.
-    pub fn batch(&mut self, point: usize, batch: Batch, event: impl FnMut(u64)) -> Result<()> {
-        self.batch_prepared(point, batch, || (), event)
+    pub fn batch(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64)) -> Result<()> {
+        self.batch_prepared(point, batch, &mut || (), &mut event)
     }
 
     /// As [`batch`](Self::batch), with something to do right before each batch,
@@ -312,8 +248,8 @@ impl<'a> Bench<'a> {
         &mut self,
         point: usize,
         batch: Batch,
-        prepare: impl FnMut(),
-        event: impl FnMut(u64),
+        prepare: &mut dyn FnMut(),
+        event: &mut dyn FnMut(u64),
     ) -> Result<()> {
         let work = batch.work.or(self.result(point).work);
         self.result(point).work = work;
@@ -322,19 +258,8 @@ impl<'a> Bench<'a> {
         let iterations = self.assignment.iterations.get(point).copied().flatten();
         let shape = Shape { ops: batch.ops, warm: batch.warm, iterations };
         let (timebase, stop) = (self.timebase(), self.stop());
-        // The clock is chosen here, once; each loop below is compiled for one.
-        let outcome = match timebase.clock() {
-            AnyClock::Counter(clock) => {
-                let gate = batch.gate.clone();
-                let mut host = Live { clock, gate, cycles: batch.cycles, timebase, prepare };
-                sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
-            }
-            AnyClock::MonotonicRaw(clock) => {
-                let gate = batch.gate.clone();
-                let mut host = Live { clock, gate, cycles: batch.cycles, timebase, prepare };
-                sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink)
-            }
-        };
+        let mut host = Live::new(timebase, batch.gate.clone(), batch.cycles, prepare);
+        let outcome = sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink);
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
         self.result(point).iterations = Some(outcome.iterations);
         self.finish(&[point], sink, outcome, &batch.gate);
@@ -346,34 +271,15 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// None today; a probe passes it on.
     pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) -> Result<()> {
-        self.begin(&[point]);
-        let mut sink = self.recorders(&[point], Sampling::Event);
-        let (timebase, stop) = (self.timebase(), self.stop());
-        let outcome = match timebase.clock() {
+        // The clock is chosen here, once: between the stamps is code for just this one.
+        match self.timebase().clock() {
             AnyClock::Counter(clock) => {
-                let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
-                sampler::events(
-                    &mut host,
-                    &timebase,
-                    &stop,
-                    1,
-                    |parts, _| parts[0] = time(clock, &mut event),
-                    &mut sink,
-                )
+                self.events(&[point], gate, &mut |parts, _| parts[0] = time(clock, &mut event));
             }
             AnyClock::MonotonicRaw(clock) => {
-                let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
-                sampler::events(
-                    &mut host,
-                    &timebase,
-                    &stop,
-                    1,
-                    |parts, _| parts[0] = time(clock, &mut event),
-                    &mut sink,
-                )
+                self.events(&[point], gate, &mut |parts, _| parts[0] = time(clock, &mut event));
             }
-        };
-        self.finish(&[point], sink, outcome, &gate);
+        }
         Ok(())
     }
 
@@ -392,17 +298,26 @@ impl<'a> Bench<'a> {
         mut activity: impl FnMut(&mut Splits),
     ) -> Result<()> {
         assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
-        self.begin(parts);
-        let mut sink = self.recorders(parts, Sampling::Event);
-        let (timebase, stop) = (self.timebase(), self.stop());
-        let clock = timebase.clock();
-        let mut host = Live { clock, gate: gate.clone(), cycles: false, timebase, prepare: || () };
-        let once = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
+        let clock = self.timebase().clock();
+        self.events(parts, gate, &mut |parts, of_group| {
             activity(&mut Splits { clock, started: 0, parts, of_group });
-        };
-        let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), once, &mut sink);
-        self.finish(parts, sink, outcome, &gate);
+        });
         Ok(())
+    }
+
+    fn events(
+        &mut self,
+        points: &[usize],
+        gate: Gate,
+        activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool),
+    ) {
+        self.begin(points);
+        let mut sink = self.recorders(points, Sampling::Event);
+        let (timebase, stop) = (self.timebase(), self.stop());
+        let mut nothing = || ();
+        let mut host = Live::new(timebase, gate.clone(), false, &mut nothing);
+        let outcome = sampler::events(&mut host, &timebase, &stop, points.len(), activity, &mut sink);
+        self.finish(points, sink, outcome, &gate);
     }
 
     /// The private histogram of a measuring thread, for events in ns; hand it
@@ -434,6 +349,24 @@ impl<'a> Bench<'a> {
         // How late periodic threads have a CPU is what they measure.
         let distorts = distorts && self.periodic().is_none();
         self.set_contention(point, Contention { wall_ns, run_delay_ns, others: None, distorts });
+    }
+
+    /// Says that what the threads of a point waited for a CPU distorts it: its events are operations, not how late
+    /// something is.
+    pub fn waits_distort(&mut self, point: usize) {
+        if let Some(contention) = self.result(point).contention.as_mut() {
+            contention.distorts = true;
+        }
+    }
+
+    /// Adds to what the threads of a point waited for a CPU what else waited in each of its samples, ns: no more than
+    /// all samples lasted.
+    pub fn add_waits(&mut self, point: usize, ns: u64) {
+        let Some((samples, lasted)) = self.total(point) else { return };
+        let waits = ns.saturating_mul(samples).min(lasted as u64);
+        if let Some(waited) = self.result(point).contention.as_mut().and_then(|c| c.run_delay_ns.as_mut()) {
+            *waited = waited.saturating_add(waits);
+        }
     }
 
     /// States what measuring processes waited for a CPU.
@@ -580,7 +513,7 @@ impl<'a> Bench<'a> {
             self.waited(*point, matches!(gate, Gate::Open) || outcome.disturbed);
             let result = self.result(*point);
             result.blocks = writer.into_blocks();
-            result.cycles = median(outcome.cycles.clone());
+            result.cycles = median(&outcome.cycles);
         }
     }
 }
@@ -592,10 +525,6 @@ fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
     clock.end() - start
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
 /// The signpost that covers the measuring of a point.
 pub fn signpost(probe: &str, title: &str) -> String {
     format!("{probe} {title}")

@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+mod blocks;
 pub mod gate;
 pub mod hold;
+mod live;
 pub mod param;
 pub mod probe;
 pub mod protocol;
@@ -14,6 +16,7 @@ pub mod settings;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
+pub mod threads;
 pub mod timebase;
 pub mod waits;
 pub mod worker;

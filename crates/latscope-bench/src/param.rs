@@ -42,7 +42,7 @@ pub enum Kind {
 /// How much time a run may take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// The whole survey within 10 s.
+    /// The whole survey in about 10 s.
     Quick,
     /// The whole survey within 60 s.
     #[default]

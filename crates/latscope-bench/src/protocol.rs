@@ -87,7 +87,7 @@ pub struct PointResult {
     /// The point ended before it had all it was to have.
     #[serde(default)]
     pub cut_short: bool,
-    /// The run was told to end before the point was done.
+    /// The run was asked to end before the point was done.
     #[serde(default)]
     pub interrupted: bool,
     /// There was nothing to record, which is a result.

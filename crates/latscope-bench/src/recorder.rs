@@ -1,11 +1,17 @@
 //! Histograms in shared memory: one slot for each point of a step, each
 //! with a single writer, read by the coordinator at any time.
 
+mod layout;
+
+pub use layout::Layout;
+
+use crate::blocks::Blocks;
 use crate::gate::Taint;
 use latscope_core::histogram::{self, BUCKETS, Histogram, Totals};
-use latscope_core::plan::{Linear, Step};
+use latscope_core::plan::Linear;
 use latscope_core::report::{Block, Exceedance, LinearRecord, Sampling};
 use latscope_os::shared::{self, Counters};
+use layout::{EXCEEDANCES, HEADER, PAGE, RING, SAMPLE, ring_words};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
@@ -28,85 +34,6 @@ const LAST: usize = 11;
 const MAX_AT: usize = 12;
 /// Thread id of the writer, where it told.
 const THREAD: usize = 13;
-const HEADER: usize = 16;
-
-/// Counters in a page.
-const PAGE: usize = 512;
-
-/// Counters of a histogram: a whole number of pages.
-const HISTOGRAM: usize = (HEADER + BUCKETS).next_multiple_of(PAGE);
-
-/// Samples a ring holds, and the words of one: turn, end, value.
-const RING: usize = 16_384;
-const SAMPLE: usize = 3;
-
-/// What a slot holds beside its histogram, and so how long it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Layout {
-    points: usize,
-    corrected: bool,
-    linear: Option<Linear>,
-    exceedances: bool,
-    /// What the plan says, ns.
-    threshold: Option<u64>,
-    stream: bool,
-}
-
-/// Exceedances kept until the coordinator takes them.
-const EXCEEDANCES: usize = 1024;
-
-impl Layout {
-    /// Slots for a step.
-    pub fn of(step: &Step) -> Layout {
-        let points = step.points.len();
-        match &step.periodic {
-            None => Layout { points, ..Layout::default() },
-            Some(periodic) => Layout {
-                points,
-                corrected: periodic.corrected,
-                linear: periodic.linear,
-                exceedances: true,
-                threshold: periodic.threshold,
-                stream: periodic.stream,
-            },
-        }
-    }
-
-    fn corrected_at(&self) -> usize {
-        HISTOGRAM
-    }
-
-    fn linear_at(&self) -> usize {
-        self.corrected_at() + if self.corrected { HISTOGRAM } else { 0 }
-    }
-
-    /// The buckets, the number of values beyond, and the turns of the first of these.
-    fn linear_words(&self) -> usize {
-        self.linear.map_or(0, |linear| 2 * linear.buckets as usize + 1)
-    }
-
-    fn exceedances_at(&self) -> usize {
-        (self.linear_at() + self.linear_words()).next_multiple_of(PAGE)
-    }
-
-    fn stream_at(&self) -> usize {
-        self.exceedances_at() + if self.exceedances { ring_words(EXCEEDANCES) } else { 0 }
-    }
-
-    fn slot(&self) -> usize {
-        self.stream_at() + if self.stream { ring_words(RING) } else { 0 }
-    }
-
-    /// The first page belongs to the step as a whole.
-    fn words(&self) -> usize {
-        PAGE + self.points * self.slot()
-    }
-}
-
-/// A ring is its head, on a page of its own, and its samples.
-const fn ring_words(samples: usize) -> usize {
-    PAGE + (samples * SAMPLE).next_multiple_of(PAGE)
-}
 
 /// Where in the first page the measuring threads are asked to end, and why.
 const STOP: usize = 0;
@@ -177,12 +104,12 @@ impl Slots {
         let _ = self.counters.as_slice()[STOP].compare_exchange(0, DONE, Relaxed, Relaxed);
     }
 
-    /// Ends the step because the run is told to end.
+    /// Ends the step because the run is asked to end.
     pub fn interrupt(&self) {
         let _ = self.counters.as_slice()[STOP].compare_exchange(0, INTERRUPTED, Relaxed, Relaxed);
     }
 
-    /// Whether the run was told to end before the step was done.
+    /// Whether the run was asked to end before the step was done.
     pub fn interrupted(&self) -> bool {
         self.counters.as_slice()[STOP].load(Relaxed) == INTERRUPTED
     }
@@ -439,6 +366,7 @@ impl Writer {
     }
 
     /// Counts an event before its time.
+    #[inline]
     pub fn early(&self) {
         self.add(EARLY, 1);
     }
@@ -469,11 +397,13 @@ impl Writer {
     }
 
     /// Counts a sample that was thrown away.
+    #[inline]
     pub fn reject(&self, taint: Taint) {
         self.add(if taint == Taint::Preempted { PREEMPTED } else { STOLEN }, 1);
     }
 
     /// Counts activations that did not take place.
+    #[inline]
     pub fn miss(&self, activations: u64) {
         self.add(MISSED, activations);
     }
@@ -485,54 +415,11 @@ impl Writer {
 
     /// The samples so far in order of time, in a few blocks.
     pub fn into_blocks(self) -> Vec<Block> {
-        self.blocks.done
+        self.blocks.done()
     }
 
     fn add(&self, word: usize, n: u64) {
         add(self.slots.slot(self.point), word, n);
-    }
-}
-
-/// Keeps the order of time in constant memory: when full, neighbours merge.
-#[derive(Debug)]
-struct Blocks {
-    done: Vec<Block>,
-    capacity: usize,
-    samples_each: u64,
-}
-
-impl Blocks {
-    fn new(capacity: usize) -> Blocks {
-        Blocks { done: Vec::with_capacity(capacity), capacity, samples_each: 1 }
-    }
-
-    #[inline]
-    fn add(&mut self, value: u64, at: u64) {
-        match self.done.last_mut() {
-            Some(block) if block.count < self.samples_each => {
-                block.count += 1;
-                block.sum = block.sum.saturating_add(value);
-                block.max = block.max.max(value);
-            }
-            _ => self.open(value, at),
-        }
-    }
-
-    fn open(&mut self, value: u64, at: u64) {
-        if self.done.len() == self.capacity {
-            for pair in 0..self.capacity / 2 {
-                let (left, right) = (self.done[2 * pair].clone(), &self.done[2 * pair + 1]);
-                self.done[pair] = Block {
-                    from: left.from,
-                    count: left.count + right.count,
-                    sum: left.sum.saturating_add(right.sum),
-                    max: left.max.max(right.max),
-                };
-            }
-            self.done.truncate(self.capacity / 2);
-            self.samples_each *= 2;
-        }
-        self.done.push(Block { from: at, count: 1, sum: value, max: value });
     }
 }
 
@@ -645,6 +532,7 @@ mod tests {
             prop_assert!(blocks.len() <= 256);
             prop_assert_eq!(blocks.iter().map(|b| b.count).sum::<u64>(), values.len() as u64);
             prop_assert!(blocks.windows(2).all(|w| w[0].from < w[1].from));
+            prop_assert!(blocks.iter().all(|b| b.median.is_some_and(|median| median <= b.max)));
         }
     }
 }

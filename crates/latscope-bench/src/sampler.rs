@@ -1,5 +1,7 @@
-//! The measuring loops. Chosen once for a clock and an event and compiled for
-//! just these; inside there is no allocation, lock or print.
+//! The measuring loops. Inside there is no allocation, lock or print.
+//!
+//! They are compiled once, not for each event: the loop of a batch and the stamps
+//! of a single event lie behind the call, so what a call costs is in no figure.
 
 use crate::gate::{Reading, Taint};
 use crate::timebase::Timebase;
@@ -75,7 +77,7 @@ pub fn batches<H: Host>(
     timebase: &Timebase,
     stop: &Stop,
     shape: Shape,
-    mut event: impl FnMut(u64),
+    event: &mut dyn FnMut(u64),
     sink: &mut impl Sink,
 ) -> Outcome {
     let clock = host.clock();
@@ -85,7 +87,7 @@ pub fn batches<H: Host>(
             event(known);
             known
         }
-        None => calibrate(host, timebase, stop, shape.warm, &mut event),
+        None => calibrate(host, timebase, stop, shape.warm, event),
     };
     let warm = if shape.warm == 0 { iterations / 16 } else { shape.warm }.max(1);
     let capacity = stop.samples.min(100_000) as usize;
@@ -141,7 +143,7 @@ fn calibrate<H: Host>(
     timebase: &Timebase,
     stop: &Stop,
     warm: u64,
-    event: &mut impl FnMut(u64),
+    event: &mut dyn FnMut(u64),
 ) -> u64 {
     let clock = host.clock();
     let target = stop.batch_ns as f64;
@@ -177,14 +179,14 @@ pub(crate) const NOT_TIMED: u64 = u64::MAX;
 const GROUP: usize = 64;
 
 /// Times single activities until `stop`. `activity` fills in the ticks of each
-/// of its `parts` (`NOT_TIMED` where it did not); it is told whether it is one
+/// of its `parts` (`NOT_TIMED` where it did not); it learns whether it is one
 /// of a group, or only warms up.
 pub fn events<H: Host>(
     host: &mut H,
     timebase: &Timebase,
     stop: &Stop,
     parts: usize,
-    mut activity: impl FnMut(&mut [u64; MAX_PARTS], bool),
+    activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool),
     sink: &mut impl Sink,
 ) -> Outcome {
     let clock = host.clock();
@@ -318,7 +320,7 @@ mod tests {
             &Timebase::scripted(),
             &STOP,
             shape,
-            |n| now.set(now.get() + 2 * n),
+            &mut |n| now.set(now.get() + 2 * n),
             &mut kept,
         );
         assert_eq!(outcome.iterations, 150_000);
@@ -336,7 +338,7 @@ mod tests {
             &Timebase::scripted(),
             &STOP,
             shape,
-            |n| now.set(now.get() + 5 * n),
+            &mut |n| now.set(now.get() + 5 * n),
             &mut kept,
         );
         assert_eq!((outcome.clean, kept.rejected, outcome.disturbed), (100, 49, false));
@@ -349,13 +351,13 @@ mod tests {
         let mut kept = Kept::default();
         let mut host = Machine { cached: Some(&cached), ..machine(&now, 0) };
         // 10_000 lines: 90 ns each until all of them are cached, 5 ns then.
-        let event = |n| {
+        let mut event = |n| {
             let cold = (10_000 - cached.get()).min(n);
             cached.set(cached.get() + cold);
             now.set(now.get() + 90 * cold + 5 * (n - cold));
         };
         let shape = Shape { ops: 1, warm: 10_000, iterations: None };
-        let outcome = batches(&mut host, &Timebase::scripted(), &STOP, shape, event, &mut kept);
+        let outcome = batches(&mut host, &Timebase::scripted(), &STOP, shape, &mut event, &mut kept);
         assert_eq!(outcome.iterations, STOP.batch_ns / 5);
         assert!(kept.values.into_inner().iter().all(|(_, ps)| *ps == 5_000));
     }
@@ -370,7 +372,7 @@ mod tests {
             &Timebase::scripted(),
             &STOP,
             shape,
-            |n| now.set(now.get() + 5 * n),
+            &mut |n| now.set(now.get() + 5 * n),
             &mut kept,
         );
         assert!(outcome.disturbed && outcome.clean == 0);
@@ -382,11 +384,12 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { limit_ns: u64::MAX, ..STOP };
-        let activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
+        let mut activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
             parts[0] = 1;
             now.set(now.get() + 1_000_000);
         };
-        let outcome = events(&mut machine(&now, 1), &Timebase::scripted(), &stop, 1, activity, &mut kept);
+        let outcome =
+            events(&mut machine(&now, 1), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
         assert!(outcome.disturbed && now.get() < 12_000_000_000);
     }
 
@@ -401,7 +404,7 @@ mod tests {
             &Timebase::scripted(),
             &stop,
             shape,
-            |n| now.set(now.get() + 7_000_000 * n),
+            &mut |n| now.set(now.get() + 7_000_000 * n),
             &mut kept,
         );
         assert_eq!((outcome.iterations, outcome.clean), (1, 3));
@@ -412,13 +415,14 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let mut turn = 0;
-        let activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
+        let mut activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
             turn += 1;
             parts[0] = 40;
             parts[1] = if turn % 2 == 0 { 60 } else { NOT_TIMED };
             now.set(now.get() + 1_000);
         };
-        let outcome = events(&mut machine(&now, 2), &Timebase::scripted(), &STOP, 2, activity, &mut kept);
+        let outcome =
+            events(&mut machine(&now, 2), &Timebase::scripted(), &STOP, 2, &mut activity, &mut kept);
         assert_eq!((outcome.clean, kept.rejected), (640, 9 * 64));
         let values = kept.values.into_inner();
         assert_eq!(values.iter().filter(|v| **v == (0, 40)).count(), 640);
@@ -433,12 +437,12 @@ mod tests {
         let mut host = Machine { cached: Some(&cached), ..machine(&now, 0) };
         let mut kept = Kept::default();
         let mut warmed = 0;
-        let activity = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
+        let mut activity = |parts: &mut [u64; MAX_PARTS], of_group: bool| {
             warmed += u64::from(!of_group);
             parts[0] = if of_group { 40 } else { 999 };
             now.set(now.get() + 1_000);
         };
-        let outcome = events(&mut host, &Timebase::scripted(), &STOP, 1, activity, &mut kept);
+        let outcome = events(&mut host, &Timebase::scripted(), &STOP, 1, &mut activity, &mut kept);
         assert_eq!((warmed, outcome.clean), (10, 640));
         assert!(kept.values.into_inner().iter().all(|value| *value == (0, 40)));
     }
@@ -448,11 +452,12 @@ mod tests {
         let now = Cell::new(0);
         let mut kept = Kept::default();
         let stop = Stop { budget_ns: 50_000_000, ..STOP };
-        let activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
+        let mut activity = |parts: &mut [u64; MAX_PARTS], _: bool| {
             parts[0] = 1;
             now.set(now.get() + 10_000_000);
         };
-        let outcome = events(&mut machine(&now, 0), &Timebase::scripted(), &stop, 1, activity, &mut kept);
+        let outcome =
+            events(&mut machine(&now, 0), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
         assert_eq!(outcome.clean, 5);
     }
 }

@@ -264,12 +264,14 @@ macro_rules! settings {
             };
 
             fn params(&self) -> latscope_core::plan::Params {
-                let fields = [$((
+                let mut params = latscope_core::plan::Params::new();
+                $(params.extend($crate::settings::Settings::params(&self.$rest));)?
+                $($crate::settings::put(
+                    &mut params,
                     $crate::settings!(@name $field $($named)?),
                     <$type as $crate::settings::Value>::to_param(&self.$field),
-                )),+];
-                let own = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-                own$(.chain($crate::settings::Settings::params(&self.$rest)))?.collect()
+                );)+
+                params
             }
 
             fn from_params(params: &latscope_core::plan::Params) -> Option<Self> {
@@ -307,6 +309,14 @@ macro_rules! settings {
     (@kind $type:ty as $kind:ident) => { $crate::param::Kind::$kind };
     (@axis) => { false };
     (@axis axis) => { true };
+}
+
+/// Adds a parameter that has a value.
+#[doc(hidden)]
+pub fn put(params: &mut Params, name: &str, value: Option<ParamValue>) {
+    if let Some(value) = value {
+        params.insert(name.to_owned(), value);
+    }
 }
 
 /// The parameters of all `parts`, `N` together.

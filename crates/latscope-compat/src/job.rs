@@ -4,7 +4,8 @@
 use super::arguments::LmbenchOptions;
 use super::page::{self, NotMeasured, Page};
 use latscope_core::plan::{ParamValue, Params, Point, params};
-use latscope_core::report::{Measurement, Report, Semantics, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report, Semantics};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -106,7 +107,7 @@ impl Job {
         let figures = Figures { job: self, report };
         (self.print)(&figures, &mut page);
         let found = self.planned.iter().flatten().filter_map(|(step, point)| report.of_point(*step, *point));
-        page.degraded(found.filter(|m| m.support == Support::Degraded));
+        page.degraded(found.filter(|m| m.quality.level.is_doubtful()));
         page
     }
 }
@@ -140,7 +141,7 @@ impl<'a> Figures<'a> {
         let (step, point) = planned.ok_or_else(|| failed(NOT_OFFERED.to_owned()))?;
         let found = self.report.of_point(step, point);
         let found = found.ok_or_else(|| failed("the run ended before it".to_owned()))?;
-        if found.support != Support::Unsupported && found.typical().is_some() {
+        if found.quality.level != Level::Unsupported && found.typical().is_some() {
             return Ok(found);
         }
         let reason = found.reason.clone().unwrap_or_else(|| "no clean sample".to_owned());

@@ -137,15 +137,18 @@ pub static PERSONALITIES: &[Personality] = &[
         "[-c] [-L <line size>] [-M len[K|M]] [-W <warmup>] [-N <repetitions>]"),
 ];
 
+fn tools() -> impl Iterator<Item = &'static Tool> {
+    rt::TOOLS.iter().chain(binder_tests::TOOLS).chain(mcs::TOOLS)
+}
+
 /// The program of rt-tests, of AOSP or of MCS with this name.
 pub fn find_tool(name: &str) -> Option<&'static Tool> {
-    rt::find(name).or_else(|| binder_tests::find(name)).or_else(|| mcs::find(name))
+    tools().find(|tool| tool.name == name)
 }
 
 /// Name and summary of every program that latscope stands in for.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let tools = rt::TOOLS.iter().chain(binder_tests::TOOLS).chain(mcs::TOOLS);
-    let tools = tools.map(|tool| (tool.name, tool.summary));
+    let tools = tools().map(|tool| (tool.name, tool.summary));
     tools.chain(PERSONALITIES.iter().map(|personality| (personality.name, personality.summary)))
 }
 

@@ -13,11 +13,12 @@ use latscope_engine::planner::{self, Request};
 use latscope_engine::saver;
 use latscope_host::machine::{self, Root};
 use latscope_host::stdout;
+use latscope_host::terminal::status_width;
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
 use latscope_probes::{Directory, PlanInput};
 use std::ffi::{OsStr, OsString};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What a measurement stands on, as for latscope's own subcommands.
@@ -149,9 +150,9 @@ fn carry_out(
 /// On a terminal a line shows progress until the results come; elsewhere
 /// nothing is written that the old program would not write.
 fn measure(plan: Plan, environment: Environment) -> Result<Report> {
-    let mut progress = Progress::new(80);
+    let mut progress = Progress::default();
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
-    if std::io::stderr().is_terminal() {
+    if status_width().is_some() {
         observers.push(&mut progress);
     }
     names::measure(plan, environment.machine, environment.timebase, observers)

@@ -5,10 +5,11 @@
 pub fn of_parser(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let paragraphs = message.split("\n\n").filter(|paragraph| {
-        let beginnings = ["For more information", "Usage: ", "tip: to pass"];
+        let beginnings = ["For more information", "Usage: "];
         !beginnings.iter().any(|beginning| paragraph.trim_start().starts_with(beginning))
     });
-    paragraphs.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
+    let lines = paragraphs.flat_map(str::lines).filter(|line| !line.trim_start().starts_with("tip: to pass"));
+    lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
 }
 
 /// `; did you mean wake?`, where one of the choices is similar to a word.

@@ -1,9 +1,11 @@
 //! A report as a survey of a small virtual machine makes it, for tests. All of
 //! it is computed: the same at each call.
 
+mod drawn;
 pub mod ipc;
 mod wake;
 
+pub use drawn::{remote, server};
 pub use wake::wake;
 
 use crate::histogram::Histogram;
@@ -11,10 +13,9 @@ use crate::machine::{Cache, Check, CheckState, ClockInfo, Cpu, Machine};
 use crate::plan::{Conditions, ParamValue, Params, Plan, Point, Policy, Step, Stop, params};
 use crate::quality::{Level, Reason};
 use crate::report::{
-    Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool, Value, Warning, Work,
+    Better, Block, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Tool, Value, Warning, Work,
 };
 use crate::units::{CpuList, format_size};
-use std::collections::BTreeMap;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -59,7 +60,7 @@ pub fn other() -> Report {
     other.machine.name = "thinker".to_owned();
     other.machine.cpu_model = "AMD Ryzen 9 7950X".to_owned();
     other.machine.hypervisor = None;
-    other.measurements.retain(|m| m.support == Support::Ok && m.probe != "process.shell");
+    other.measurements.retain(|m| m.quality.level == Level::Ok && m.probe != "process.shell");
     for m in &mut other.measurements {
         let halved = m.summary.p50.unwrap_or_default() / 2.0;
         *m = Measurement { histogram: batches(halved), ..m.clone() };
@@ -78,32 +79,16 @@ pub fn batch<const N: usize>(
     let histogram = batches(ns);
     let cycles = Some((ns * 2.6 * 20.0).round() / 20.0);
     let summary = Summary::of(&histogram, &Summary { rejected: 3, cycles, ..Summary::default() });
-    Measurement {
+    let point = Point {
         probe: probe.to_owned(),
         revision: 1,
         params: params(pairs),
         title: title.to_owned(),
         row: true,
-        sampling: Sampling::Batch { ops: 1000 },
-        times: Semantics::Operation,
-        support: Support::Ok,
-        reason: None,
-        remedy: None,
-        incomplete: false,
+    };
+    Measurement {
         summary,
-        values: BTreeMap::new(),
-        work: None,
-        histogram,
-        blocks: Vec::new(),
-        outliers: Vec::new(),
-        corrected: None,
-        recordings: None,
-        verdict: None,
-        quality: Default::default(),
-        interval: None,
-        rounds: Vec::new(),
-        contention: None,
-        hops: Vec::new(),
+        ..Measurement::of(point, Sampling::Batch { ops: 1000 }, Semantics::Operation, histogram)
     }
 }
 
@@ -124,6 +109,19 @@ pub fn event<const N: usize>(
     let m = batch(probe, title, pairs, ns);
     let summary = Summary::of(&histogram, &Summary::default());
     Measurement { sampling: Sampling::Event, summary, histogram, ..m }
+}
+
+/// A block of these samples from this moment on.
+fn block(from: u64, samples: &[u64]) -> Block {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable();
+    Block {
+        from,
+        count: samples.len() as u64,
+        sum: samples.iter().sum(),
+        max: sorted.last().copied().unwrap_or_default(),
+        median: sorted.get(sorted.len() / 2).copied(),
+    }
 }
 
 /// 200 batch means within a few percent of `ns`.
@@ -431,6 +429,7 @@ fn machine() -> Machine {
             cache(2, "Unified", 2 * MIB, 16),
             cache(3, "Unified", 105 * MIB, 15),
         ],
+        last_caches: Vec::new(),
         caches_from: "sysfs".to_owned(),
         memory: 24 << 30,
         memory_available: 20 << 30,
@@ -503,7 +502,7 @@ mod tests {
 
     #[test]
     fn the_fixture_survives_its_file() {
-        for report in [report(), other(), wake()] {
+        for report in [report(), other(), wake(), server(), remote(), ipc::payloads()] {
             let read = Report::from_json(report.to_json().as_bytes()).unwrap();
             assert_eq!(read, report);
         }

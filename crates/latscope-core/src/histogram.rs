@@ -230,7 +230,7 @@ impl Histogram {
         (self.count - rank(q, self.count).min(self.count) >= 10).then(|| self.quantile(q)).flatten()
     }
 
-    /// By how much values near `ns` have to differ to be told apart, ns: the width of a bucket, or of a bin of the
+    /// By how much values near `ns` have to differ to be distinguished, ns: the width of a bucket, or of a bin of the
     /// program that counted.
     pub fn resolution(&self, ns: f64) -> f64 {
         let ticks = (ns * 1e3 / self.tick_ps as f64).max(0.0) as u64;

@@ -131,8 +131,7 @@ mod tests {
 
     #[test]
     fn no_limit_is_null_and_older_files_read_as_before() {
-        let stop =
-            Stop { samples: u64::MAX, events: 7, batch_ns: 0, budget_ns: u64::MAX, limit_ns: u64::MAX };
+        let stop = Stop::after(7, u64::MAX);
         let text = written(&stop);
         assert_eq!(text, r#"{"samples":null,"events":7,"batch_ns":0,"budget_ns":null,"limit_ns":null}"#);
         assert_eq!(serde_json::from_str::<Stop>(&text).unwrap(), stop);

@@ -46,6 +46,10 @@ pub struct Machine {
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
     #[serde(deserialize_with = "json::or_default")]
     pub caches: Vec<Cache>,
+    /// The CPUs that share a last-level cache, a list for each such cache; empty where sysfs does not say, and in older
+    /// results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub last_caches: Vec<CpuList>,
     /// Where `caches` comes from: `sysfs`, `cpuid` or `unknown`.
     #[serde(deserialize_with = "json::or_default")]
     pub caches_from: String,
@@ -135,6 +139,32 @@ pub enum CheckState {
     /// Could not be found out.
     Unknown,
 }
+
+impl CheckState {
+    /// Its name in results.
+    pub fn word(self) -> &'static str {
+        match self {
+            CheckState::Good => "good",
+            CheckState::Note => "note",
+            CheckState::Bad => "bad",
+            CheckState::Unknown => "unknown",
+        }
+    }
+}
+
+/// Every family of probes, as [`Check::affects`] names them.
+pub const EVERY_FAMILY: &[&str] = &[
+    "cpu.*",
+    "memory.*",
+    "sync.*",
+    "thread.*",
+    "syscall.*",
+    "process.*",
+    "file.*",
+    "wake.*",
+    "noise.*",
+    "ipc.*",
+];
 
 /// One row of `latscope doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use crate::plan::ParamValue;
 use crate::report::{Measurement, Report};
 
 /// The parameters over which there are sums, `all` being their value there.
-pub(crate) const MERGED: [&str; 2] = ["cpu", "pair"];
+pub const MERGED: [&str; 2] = ["cpu", "pair"];
 
 /// Whether a measurement is the sum over all CPUs, or over all pairs.
 pub fn is_merged(m: &Measurement) -> bool {
@@ -18,6 +18,19 @@ pub fn is_part_of(one: &Measurement, all: &Measurement) -> bool {
         name == "thread" || MERGED.contains(&name.as_str()) || one.params.get(name) == Some(value)
     };
     !is_merged(one) && all.probe == one.probe && all.params.iter().all(same)
+}
+
+/// Whether a measurement is of the single pair of endpoints of a sum: both have the same figures.
+pub fn is_all_of(part: &Measurement, sum: &Measurement) -> bool {
+    part.params.contains_key("pair")
+        && part.summary.count == sum.summary.count
+        && is_merged(sum)
+        && is_part_of(part, sum)
+}
+
+/// What a reader calls a sum of a single pair of endpoints.
+pub fn without_pairs(title: &str) -> &str {
+    title.strip_suffix(", all pairs").unwrap_or(title)
 }
 
 impl Report {

@@ -45,7 +45,11 @@ impl fmt::Display for ParamValue {
 
 /// Builds [`Params`] from pairs: `params([("size", 4096.into())])`.
 pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
-    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    let mut params = Params::new();
+    for (name, value) in pairs {
+        params.insert(name.to_owned(), value);
+    }
+    params
 }
 
 /// One point to measure: a probe with its parameters.
@@ -115,7 +119,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Whether a periodic step ends by itself, and not only when it is told to.
+    /// After so many single events, or when `limit_ns` have passed.
+    pub const fn after(events: u64, limit_ns: u64) -> Stop {
+        Stop { samples: u64::MAX, events, batch_ns: 0, budget_ns: u64::MAX, limit_ns }
+    }
+
+    /// Whether a periodic step ends by itself, and not only when it is asked to.
     pub fn is_limited(&self) -> bool {
         self.events != u64::MAX || self.limit_ns != u64::MAX
     }
@@ -153,7 +162,7 @@ pub struct Periodic {
     pub warm_up: u64,
     /// When the step is over: `Stop::events` activations of each or of any
     /// thread, or `Stop::limit_ns`, whichever comes first; `u64::MAX` in both
-    /// runs until it is told to end.
+    /// runs until it is asked to end.
     pub end: End,
     /// How the threads' first instants lie to each other.
     pub phase: Phase,
@@ -175,6 +184,23 @@ pub struct Periodic {
     /// Hand every sample to the observers.
     #[serde(default)]
     pub stream: bool,
+}
+
+impl Periodic {
+    /// Threads that begin like this and stop all together, without a threshold or records beyond the histogram.
+    pub const fn new(phase: Phase, warm_up: u64) -> Periodic {
+        Periodic {
+            warm_up,
+            end: End::All,
+            phase,
+            align_second: false,
+            threshold: None,
+            stop_at_threshold: false,
+            corrected: false,
+            linear: None,
+            stream: false,
+        }
+    }
 }
 
 /// What becomes of events above the threshold.

@@ -1,6 +1,6 @@
 //! How far a row can be trusted: one level, and every reason against a better one.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// How far a number can be trusted on this machine, and why not further.
@@ -106,38 +106,31 @@ pub enum Level {
     Unsupported,
 }
 
-/// How far a number can be trusted on this machine.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Support {
-    /// Measured as it should be.
-    #[default]
-    Ok,
-    /// Measured under conditions that distort it.
-    Degraded,
-    /// Could not be measured.
-    Unsupported,
-}
-
 impl Level {
-    /// The older word for it: an unstable row counts as degraded.
-    pub fn support(self) -> Support {
+    /// Its name in results.
+    pub fn word(self) -> &'static str {
         match self {
-            Level::Ok => Support::Ok,
-            Level::Unstable | Level::Degraded => Support::Degraded,
-            Level::Unsupported => Support::Unsupported,
+            Level::Ok => "ok",
+            Level::Unstable => "unstable",
+            Level::Degraded => "degraded",
+            Level::Unsupported => "unsupported",
         }
+    }
+
+    /// Whether there is a figure, but one that is not to be trusted in full.
+    pub fn is_doubtful(self) -> bool {
+        matches!(self, Level::Unstable | Level::Degraded)
+    }
+
+    /// What the older field `support` of results has for it: `degraded` for an unstable row, too.
+    pub fn support(self) -> &'static str {
+        if self == Level::Unstable { "degraded" } else { self.word() }
     }
 }
 
-impl From<Support> for Level {
-    fn from(support: Support) -> Level {
-        match support {
-            Support::Ok => Level::Ok,
-            Support::Degraded => Level::Degraded,
-            Support::Unsupported => Level::Unsupported,
-        }
-    }
+/// Writes the older field `support`.
+pub(crate) fn write_support<S: Serializer>(level: &Level, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(level.support())
 }
 
 /// One thing that keeps a number from being trusted in full.
@@ -237,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_unstable_row_is_written_as_degraded_for_older_readers() {
-        assert_eq!(Level::Unstable.support(), Support::Degraded);
+        assert_eq!(Level::Unstable.support(), "degraded");
         assert!(Level::Ok < Level::Unstable && Level::Unstable < Level::Degraded);
     }
 }

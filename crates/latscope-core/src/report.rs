@@ -4,16 +4,19 @@
 //! matrix is the set of points that differ only in the parameters the probe
 //! declares as axes; there is no other container.
 
+mod contention;
 mod finding;
 mod measurement;
+mod records;
 
+pub use contention::*;
 pub use finding::*;
 pub use measurement::*;
+pub use records::*;
 
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Plan, Step};
-pub use crate::quality::Support;
 pub use crate::value::{Better, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,7 +37,7 @@ pub struct Report {
     pub started: String,
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
-    /// What ended the run before it was done, if it was told to end.
+    /// What ended the run before it was done, if it was asked to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
     /// The program that measured it, if that was another.
@@ -130,7 +133,7 @@ impl Imported {
     }
 }
 
-/// How a run ended that was told to end before it was done.
+/// How a run ended that was asked to end before it was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupted {
     /// What told it: the name of a signal, `key q`, `stdout closed`.

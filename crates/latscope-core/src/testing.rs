@@ -2,13 +2,10 @@
 
 use crate::histogram::Histogram;
 use crate::machine::{Cache, Machine};
-use crate::plan::{Params, Plan, params};
-use crate::report::{
-    Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool, Value, Work,
-};
+use crate::plan::{Params, Plan, Point, params};
+use crate::report::{Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Tool, Value, Work};
 use crate::rounds::Round;
 use crate::units::CpuList;
-use std::collections::BTreeMap;
 
 /// A report of these points from a machine of two CPUs, 32 KiB, 1 MiB and
 /// 32 MiB of cache.
@@ -76,33 +73,14 @@ pub fn point(probe: &str, parameters: Params, times: Semantics, ns: f64) -> Meas
     }
     let mut summary = Summary::of(&histogram, &Summary::default());
     summary.p50 = Some(ns); // not the middle of its bucket: tests quote it
-    let m = Measurement {
+    let point = Point {
         title: format!("{probe} of a test"),
         probe: probe.to_owned(),
         revision: 1,
         params: parameters,
         row: true,
-        sampling: Sampling::Batch { ops: 100 },
-        times,
-        support: Support::Ok,
-        reason: None,
-        remedy: None,
-        incomplete: false,
-        summary,
-        values: BTreeMap::new(),
-        work: None,
-        histogram,
-        blocks: Vec::new(),
-        outliers: Vec::new(),
-        corrected: None,
-        recordings: None,
-        verdict: None,
-        quality: Default::default(),
-        interval: None,
-        rounds: Vec::new(),
-        contention: None,
-        hops: Vec::new(),
     };
+    let m = Measurement { summary, ..Measurement::of(point, Sampling::Batch { ops: 100 }, times, histogram) };
     in_rounds(m, &STEADY.map(|factor| ns * factor))
 }
 

@@ -150,16 +150,34 @@ pub fn parse_size(text: &str) -> Result<u64, ParseError> {
         })
 }
 
-/// Writes a size in bytes: `64 B`, `48 KiB`, `1.5 MiB`.
+/// Writes a size in bytes: `64 B`, `48 KiB`, `1.50 MiB`; what is not a whole number of the unit has as many digits
+/// as show that: `63.98 KiB`.
 pub fn format_size(bytes: u64) -> String {
-    for (unit, scale) in &SIZE_UNITS {
-        if bytes >= *scale {
-            let value = bytes as f64 / *scale as f64;
-            let digits = if value.fract() == 0.0 { format!("{value:.0}") } else { three_digits(value) };
-            return format!("{digits} {unit}");
-        }
+    let Some((unit, scale)) = SIZE_UNITS.iter().find(|(_, scale)| bytes >= *scale) else {
+        return format!("{bytes} B");
+    };
+    if bytes.is_multiple_of(*scale) {
+        return format!("{} {unit}", bytes / scale);
     }
-    format!("{bytes} B")
+    let value = bytes as f64 / *scale as f64;
+    let is_whole = |digits: &str| !digits.contains('.') || digits.trim_end_matches('0').ends_with('.');
+    let mut digits =
+        std::iter::once(three_digits(value)).chain((1..=9).map(|places| format!("{value:.places$}")));
+    // A number beyond what a f64 holds exactly may be whole in it.
+    match digits.find(|digits| !is_whole(digits)) {
+        Some(digits) => format!("{digits} {unit}"),
+        None => format!("{} B", format_count(bytes)),
+    }
+}
+
+/// Writes an amount of memory or storage that is no size anyone chose, in three digits: `50 MiB`, `23.4 GiB`.
+pub fn format_amount(bytes: u64) -> String {
+    match SIZE_UNITS.iter().find(|(_, scale)| bytes >= *scale) {
+        Some((unit, scale)) if !bytes.is_multiple_of(*scale) => {
+            format!("{} {unit}", three_digits(bytes as f64 / *scale as f64))
+        }
+        _ => format_size(bytes),
+    }
 }
 
 /// A set of CPUs in the kernel's list format: `0-3,6`.
@@ -324,6 +342,13 @@ mod tests {
     }
 
     #[test]
+    fn amounts_have_three_digits() {
+        let amounts =
+            [(50 << 20, "50 MiB"), (102_396 << 10, "100 MiB"), (25_165_000_000, "23.4 GiB"), (7, "7 B")];
+        assert_eq!(amounts.map(|(bytes, _)| format_amount(bytes)), amounts.map(|(_, text)| text));
+    }
+
+    #[test]
     fn texts_of_many_cpus_are_folded_into_one() {
         let of = |cpu: u32| format!("degraded: not kept on CPU {cpu}: refused");
         let others = ["no trace", "CPU time", "no trace"].map(str::to_owned);
@@ -365,6 +390,21 @@ mod tests {
         assert_eq!(format_size(48 << 10), "48 KiB");
         assert_eq!(format_size(1536 << 10), "1.50 MiB");
         assert_eq!(format_size(1), "1 B");
+        // What is not a whole number of a unit does not look like one.
+        let sizes =
+            [65_520, 65_535, 1500, (1 << 20) + 16, 61_865_984, 25_232_932_864, 100_000_000, 300_000_001];
+        let said = [
+            "63.98 KiB",
+            "63.999 KiB",
+            "1.46 KiB",
+            "1.00002 MiB",
+            "59 MiB",
+            "23.5 GiB",
+            "95.4 MiB",
+            "286.1 MiB",
+        ];
+        assert_eq!(sizes.map(format_size), said);
+        assert_eq!(format_size(u64::MAX), "18,446,744,073,709,551,615 B");
     }
 
     #[test]

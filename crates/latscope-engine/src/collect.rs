@@ -70,17 +70,12 @@ fn measurement(
     let corrected = snapshot.as_ref().and_then(|snapshot| snapshot.corrected.clone());
     let (rejected, missed) = snapshot.as_ref().map_or((0, 0), |s| (s.preempted + s.stolen, s.missed));
     let counted = Summary { rejected, missed, cycles: result.cycles, ..Summary::default() };
+    let sampling = snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event);
+    let times = result
+        .times
+        .unwrap_or_else(|| registry.find(&planned.probe).map_or(Semantics::Operation, |probe| probe.times));
     Measurement {
-        probe: planned.probe.clone(),
-        revision: planned.revision,
-        params: planned.params.clone(),
-        title: planned.title.clone(),
-        row: planned.row,
-        sampling: snapshot.and_then(|s| s.sampling).unwrap_or(Sampling::Event),
-        times: result.times.unwrap_or_else(|| {
-            registry.find(&planned.probe).map_or(Semantics::Operation, |probe| probe.times)
-        }),
-        support: result.quality.level.support(),
+        support: result.quality.level,
         reason: result.quality.text(),
         remedy: result.quality.remedy(),
         quality: result.quality,
@@ -88,16 +83,13 @@ fn measurement(
         summary: Summary::of(&histogram, &counted),
         values: result.values,
         work: result.work,
-        histogram,
         blocks: result.blocks,
         outliers: result.outliers,
         hops: result.hops,
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
-        verdict: None,
-        interval: None,
-        rounds: Vec::new(),
         contention: result.contention,
+        ..Measurement::of(planned.clone(), sampling, times, histogram)
     }
 }
 
@@ -252,8 +244,8 @@ fn merge(all: &mut Measurement, one: &Measurement) {
 mod tests {
     use super::*;
     use crate::harness::NOTHING;
-    use latscope_core::plan::params;
-    use latscope_core::report::{Better, Support, Work};
+    use latscope_core::plan::{Point, params};
+    use latscope_core::report::{Better, Work};
 
     fn pair(number: u64, calls: u64, sync: (f64, f64)) -> Measurement {
         let value = |value, unit: &str| Value { value, unit: unit.to_owned(), better: Better::More };
@@ -261,32 +253,17 @@ mod tests {
         (0..calls).for_each(|_| histogram.record(10));
         let values =
             [("sync", value(sync.0, "%")), ("sync-of", value(sync.1, "count")), ("meet", value(50.0, "%"))];
-        Measurement {
+        let point = Point {
             probe: "ipc.pipe".to_owned(),
             revision: 1,
             params: params([("pair", number.into()), ("caller", "other".into())]),
             title: format!("pipes, other caller, pair {number}"),
             row: false,
-            sampling: Sampling::Event,
-            times: Semantics::RoundTrip,
-            support: Support::Ok,
-            reason: None,
-            remedy: None,
-            incomplete: false,
+        };
+        Measurement {
             summary: Summary::of(&histogram, &Summary { missed: 1, ..Summary::default() }),
             values: values.map(|(name, value)| (name.to_owned(), value)).into(),
-            work: None,
-            histogram,
-            blocks: Vec::new(),
-            outliers: Vec::new(),
-            hops: Vec::new(),
-            corrected: None,
-            recordings: None,
-            verdict: None,
-            quality: Default::default(),
-            interval: None,
-            rounds: Vec::new(),
-            contention: None,
+            ..Measurement::of(point, Sampling::Event, Semantics::RoundTrip, histogram)
         }
     }
 
@@ -381,7 +358,7 @@ mod tests {
             let mut members = all.clone();
             members.rotate_left(rotated);
             let sum = &merged(&NOTHING, &members)[0];
-            assert_eq!((sum.quality.level, sum.support), (Level::Unsupported, Support::Unsupported));
+            assert_eq!((sum.quality.level, sum.support), (Level::Unsupported, Level::Unsupported));
             for part in ["a", "b", "c"] {
                 assert!(
                     sum.quality.reasons.iter().any(|reason| reason.id == part),

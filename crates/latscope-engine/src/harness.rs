@@ -8,7 +8,8 @@ use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Point, Policy, Step, Stop};
-use latscope_core::report::{Measurement, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::Measurement;
 use latscope_core::units::CpuList;
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched;
@@ -95,7 +96,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
 pub fn check(m: &Measurement) {
     let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason);
     assert!(!m.incomplete, "{name}: not closed");
-    if m.support == Support::Unsupported {
+    if m.quality.level == Level::Unsupported {
         assert!(m.reason.is_some() && m.summary.count == 0, "{name}");
         return;
     }

@@ -10,6 +10,7 @@ pub mod link;
 pub mod observers;
 pub mod outliers;
 pub mod planner;
+pub mod remaining;
 pub mod runner;
 pub mod saver;
 pub mod timeline;

@@ -1,12 +1,14 @@
 //! What happens during a run, for its observers: progress, live screens,
 //! the file that is saved as results come in.
 
+use crate::remaining::{Remaining, about};
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Report, Warning};
 use latscope_host::guardian::Undo;
+use latscope_host::terminal::status_width;
 use rustix::fd::BorrowedFd;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Something that happened, told on the coordinator.
@@ -100,12 +102,12 @@ pub trait Observer {
         None
     }
 
-    /// A descriptor to be told of when it can be read: the keyboard.
+    /// A descriptor to watch until it can be read: the keyboard.
     fn input(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Signals it wants to be told of.
+    /// Signals that it wants reported.
     fn signals(&self) -> &[i32] {
         &[]
     }
@@ -124,12 +126,10 @@ pub trait Observer {
 
 /// Progress on stderr: one line that is rewritten on a terminal, a line for
 /// each family otherwise.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Progress {
-    terminal: bool,
-    width: usize,
     total: usize,
-    began: Instant,
+    remaining: Remaining,
     family: String,
     /// The most points that were begun: what is done again is done already.
     reached: usize,
@@ -137,25 +137,11 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress for the stderr of this process, `width` columns wide.
-    pub fn new(width: usize) -> Progress {
-        let terminal = std::io::stderr().is_terminal();
-        Progress {
-            terminal,
-            width,
-            total: 0,
-            began: Instant::now(),
-            family: String::new(),
-            reached: 0,
-            drawn: None,
-        }
-    }
-
     fn point(&mut self, point: &Point, index: usize) {
         self.reached = self.reached.max(index).min(self.total);
         let index = self.reached;
         let family = point.probe.split('.').next().unwrap_or_default();
-        if self.terminal {
+        if let Some(width) = status_width() {
             // Ten times a second is enough for eyes.
             if self.drawn.is_some_and(|drawn| drawn.elapsed().as_millis() < 100) {
                 return;
@@ -163,13 +149,20 @@ impl Progress {
             self.drawn = Some(Instant::now());
             let share = index * 20 / self.total.max(1);
             let bar = format!("{}{}", "━".repeat(share), "─".repeat(20 - share.min(20)));
-            let line = format!("{bar} {index}/{} {}: {}", self.total, point.probe, point.title);
-            let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+            let left = self.left();
+            let line = format!("{bar} {index}/{}{left}  {}: {}", self.total, point.probe, point.title);
+            let line: String = line.chars().take(width - 1).collect();
             self.say(format_args!("\r\x1b[K{line}"));
         } else if family != self.family {
-            self.say(format_args!("measuring {family} ({index} of {} points done)\n", self.total));
+            let left = self.left();
+            self.say(format_args!("measuring {family} ({index} of {} points done{left})\n", self.total));
         }
         family.clone_into(&mut self.family);
+    }
+
+    /// `, about 32s left`, where that is known.
+    fn left(&self) -> String {
+        self.remaining.left().map(|left| format!(", {} left", about(left))).unwrap_or_default()
     }
 
     /// A closed stderr is no reason to stop measuring.
@@ -185,14 +178,15 @@ impl Observer for Progress {
         match event {
             Event::Started(plan) => {
                 self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
-                self.began = Instant::now();
+                self.remaining = Remaining::of(plan);
             }
+            Event::Closed(_) => self.remaining.closed(),
             Event::Point { point, index, .. } => self.point(point, *index),
             Event::Warning(warning) => {
-                let clear = if self.terminal { "\r\x1b[K" } else { "" };
+                let clear = if status_width().is_some() { "\r\x1b[K" } else { "" };
                 self.say(format_args!("{clear}latscope: {}\n", warning.text));
             }
-            Event::Finished(_) if self.terminal => self.say(format_args!("\r\x1b[K")),
+            Event::Finished(_) if status_width().is_some() => self.say(format_args!("\r\x1b[K")),
             _ => {}
         }
     }
@@ -212,7 +206,7 @@ mod tests {
             title: String::new(),
             row: false,
         };
-        let mut progress = Progress { terminal: false, total: 144, ..Progress::new(80) };
+        let mut progress = Progress { total: 144, ..Progress::default() };
         let seen = [3, 39, 32, 40, 200].map(|index| {
             progress.point(&point, index);
             progress.reached

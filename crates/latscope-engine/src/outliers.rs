@@ -260,7 +260,7 @@ impl Outliers {
         }
     }
 
-    /// The same failure is told once.
+    /// The same failure is reported once.
     fn failed(&mut self, id: &str, text: String) {
         if !self.warnings.iter().any(|warning| warning.text == text) {
             self.warn(id, text, None);

@@ -229,7 +229,7 @@ impl Coordinator<'_> {
         let _ = sched::pin(home);
     }
 
-    /// How far the run came that was told to end; `None` where that is the only end it has.
+    /// How far the run came that was asked to end; `None` where that is the only end it has.
     fn interrupted(&self, index: usize, step: &Step) -> Option<Interrupted> {
         let Told { by, at } = self.told.as_ref()?;
         let plan = &self.report.plan;

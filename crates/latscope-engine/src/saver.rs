@@ -5,8 +5,10 @@
 use crate::observers::{Event, Observer};
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_core::report::Report;
+use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,21 +57,45 @@ impl Observer for Saver {
     }
 }
 
-/// Tries whether [`replace`] could write a file, and leaves nothing.
+/// Tries whether [`replace`] could write a file, and leaves nothing. A disk that is full by then cannot be foreseen, nor
+/// what becomes of a pipe: opening it would end its reader.
 ///
 /// # Errors
-/// It is a directory, or in one that does not exist or must not be written to.
+/// It is a directory, in one that does not exist or must not be written to, another user's in a directory where only
+/// owners may replace files, or a device that takes nothing.
 pub fn check(path: &Path) -> Result<()> {
     if path.is_dir() {
         bail!("cannot write {}: it is a directory, choose a file", path.display());
     }
-    if !is_special(path) {
-        tempfile::Builder::new()
-            .prefix(".latscope-")
-            .tempfile_in(directory_of(path))
-            .map_err(|error| refused(path, &error))?;
+    if is_special(path) {
+        return if is_pipe(path) { Ok(()) } else { write_nothing(path).with_context(|| unwritable(path)) };
+    }
+    let file = tempfile::Builder::new()
+        .prefix(".latscope-")
+        .tempfile_in(directory_of(path))
+        .map_err(|error| refused(path, &error))?;
+    if is_of_another(path, file.as_file()).unwrap_or(false) {
+        bail!("{}: it is another user's, in a directory where only owners replace files", unwritable(path));
     }
     Ok(())
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+/// A device says whether it can be opened, and /dev/full that it is full.
+fn write_nothing(path: &Path) -> io::Result<()> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    File::options().write(true).custom_flags(flags).open(path)?.write(&[]).map(|_| ())
+}
+
+/// Whether a file must not be replaced by one of ours: its directory is sticky, and both are another user's.
+fn is_of_another(path: &Path, ours: &File) -> io::Result<bool> {
+    let (file, directory) = (fs::symlink_metadata(path)?, fs::metadata(directory_of(path))?);
+    let us = ours.metadata()?.uid();
+    let others = ![file.uid(), directory.uid()].contains(&us);
+    Ok(directory.mode() & Mode::SVTX.bits() != 0 && us != 0 && others)
 }
 
 /// The error without the name of a temporary file, which says nothing to the user.
@@ -142,7 +168,7 @@ fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) ->
         .tempfile_in(directory_of(path))
         .map_err(|error| refused(path, &error))?;
     write(file.as_file_mut()).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
-    file.persist(path).with_context(|| unwritable(path))?;
+    file.persist(path).map_err(|error| error.error).with_context(|| unwritable(path))?;
     Ok(())
 }
 
@@ -167,6 +193,9 @@ mod tests {
     fn a_full_device_is_an_error_and_stays_a_device() {
         let error = replace(Path::new("/dev/full"), &[b'x'; 1 << 16]).unwrap_err();
         assert!(error.to_string().contains("/dev/full"), "{error}");
+        let error = check(Path::new("/dev/full")).unwrap_err();
+        assert!(format!("{error:#}").contains("No space left"), "{error:#}");
+        check(Path::new("/dev/null")).unwrap();
         assert!(is_special(Path::new("/dev/full")));
     }
 }

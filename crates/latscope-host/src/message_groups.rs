@@ -56,7 +56,7 @@ const STACK_BYTES: usize = 64 << 10;
 /// threads needs them all in one.
 pub fn open_many() {
     let files = getrlimit(Resource::Nofile);
-    // Where they do not suffice that is told when one is wanted.
+    // Where they do not suffice, that is reported when one is wanted.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
 }
 
@@ -150,7 +150,7 @@ impl Gathered {
     /// Lets them send.
     ///
     /// # Errors
-    /// They cannot be told.
+    /// They cannot be reached.
     pub fn start(&self) -> io::Result<()> {
         write(&self.start, b"*")?;
         Ok(())

@@ -167,9 +167,15 @@ mod tests {
         theirs.apply(&terminal.slave).unwrap();
         restore(&terminal.path, &usual, &usual.raw()).unwrap();
         assert_eq!(Modes::of(&terminal.slave).unwrap(), theirs);
-        let path = terminal.path.clone();
-        drop(terminal);
-        assert!(restore(&path, &usual, &theirs).is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn modes_of_a_terminal_that_is_not_there_are_not_put_back() {
+        // A number that no terminal has: that of a closed one may soon be another's.
+        let path = Path::new("/dev/pts/4294967295");
+        let usual = Modes::of(Terminal::open().unwrap().slave).unwrap();
+        let error = restore(path, &usual, &usual).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The processes of a run: our own binary again, in the role that its first argument names.
 //!
-//! A process that is told more than its arguments has a socket to the one that started it, its first
+//! A process that gets more than its arguments has a socket to the one that started it, its first
 //! inherited descriptor. JSON values go over it, one a line: the orders first, then what each has to say.
 
 use anyhow::{Result, anyhow};
@@ -20,7 +20,7 @@ pub struct Role {
     /// The first argument of the process.
     pub name: &'static str,
     /// Whether signals of termination end it. Usually its end is that of the coordinator, which decides when
-    /// it is told to end.
+    /// it is asked to end.
     pub terminates: bool,
     /// Its main function, which gets the other arguments.
     pub main: fn(&[String]) -> Result<()>,

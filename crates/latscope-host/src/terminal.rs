@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, Winsize};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -84,6 +84,18 @@ impl Modes {
             let _ = self.set(&terminal);
         }
     }
+}
+
+/// The columns of a line on stderr that is rewritten, now: users resize terminals. `None` where none can be rewritten:
+/// stderr is no terminal, or a dumb one. Without a size it is 80.
+pub fn status_width() -> Option<usize> {
+    let stderr = io::stderr();
+    let dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+    if dumb || !stderr.is_terminal() {
+        return None;
+    }
+    let columns = termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
+    Some(if columns > 0 { columns } else { 80 })
 }
 
 /// A terminal that can be taken over. Dropped, it is as before.

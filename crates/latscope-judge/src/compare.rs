@@ -1,5 +1,5 @@
 //! Are two sides different? Each is the runs of one thing, of one kernel or one day, and each point that both have
-//! is judged: slower, faster, the same, or not to be told.
+//! is judged: slower, faster, the same, or cannot tell.
 //!
 //! The run is the unit and the round the level below; samples are never counted as independent. docs/compare.md has
 //! the method.
@@ -8,17 +8,20 @@ pub(crate) mod contrast;
 mod distribution;
 pub mod environment;
 mod pair;
+mod quantiles;
 pub mod ranks;
 mod verdict;
 
 pub use contrast::{Contrast, Levels, Range};
 pub use pair::{Refused, is_wanted};
+pub use quantiles::{Quantile, Quantiles};
 pub use verdict::{Verdict, WouldTell};
 
 use crate::runs::{Run, point_id};
 use contrast::contrast;
 use distribution::{distance, exceedances};
 use environment::{Difference, differences, remarks};
+use latscope_core::merged::without_pairs;
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Better, Measurement, Sampling, Semantics, Value, adds_up};
@@ -27,7 +30,7 @@ use latscope_core::statistics::median;
 use pair::{Pair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use verdict::{SUPERIOR, reach};
 use verdict::{adjust, advice, verdict};
 
@@ -75,6 +78,9 @@ pub struct Comparison {
     pub counts: Counts,
     /// The points: those that can be trusted first, and of these those first whose distributions are furthest apart.
     pub points: Vec<Point>,
+    /// The points of single events that differ, or else are furthest apart, quantile by quantile: for pictures.
+    #[serde(skip)]
+    pub quantiles: Vec<Quantiles>,
     /// Points of both that are not the same work.
     pub refused: Vec<Refused>,
     /// Stable names of the points that only A has.
@@ -88,6 +94,10 @@ pub struct Comparison {
 pub struct Side {
     /// Random names of the runs; empty ones of older results.
     pub run_ids: Vec<String>,
+    /// Name and processor of each machine, as far as known.
+    pub machines: Vec<String>,
+    /// The programs that measured, with version and commit, each once.
+    pub tools: Vec<String>,
     /// Number of runs.
     pub runs: usize,
     /// Fewest and most rounds of a run.
@@ -138,7 +148,7 @@ pub struct Point {
     pub verdict: Verdict,
     /// What differs by less is the same, here: the margin, or one step of the recorded figures.
     pub margin: f64,
-    /// What would tell; `None` where it is told, or nothing within reach would.
+    /// What would decide; `None` where it is decided, or nothing within reach would.
     pub would_tell: Option<WouldTell>,
     /// Hellinger's distance of the samples, 0 to 1.
     pub distance: Option<f64>,
@@ -216,6 +226,7 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
         margin: options.same,
         tail_margin: TAIL_MARGIN,
         counts,
+        quantiles: quantiles::quantiles(&paired.pairs, &points, options.seed),
         points,
         refused: paired.refused,
         only_a,
@@ -224,10 +235,19 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
 }
 
 fn side(runs: &[&Run]) -> Side {
+    let machine = |run: &&Run| {
+        let machine = &run.report.machine;
+        let parts = [machine.name.as_str(), &machine.cpu_model];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let machines: BTreeSet<String> = runs.iter().map(machine).filter(|name| !name.is_empty()).collect();
+    let tools: BTreeSet<String> = runs.iter().map(|run| environment::tool(&run.report)).collect();
     let rounds = || runs.iter().map(|run| run.report.plan.rounds);
     let started = || runs.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty());
     Side {
         run_ids: runs.iter().map(|run| run.report.run_id.clone()).collect(),
+        machines: machines.into_iter().collect(),
+        tools: tools.into_iter().filter(|tool| !tool.is_empty()).collect(),
         runs: runs.len(),
         rounds: [rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)],
         started: [started().min().unwrap_or_default(), started().max().unwrap_or_default()],
@@ -288,7 +308,7 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
     Point {
         probe: m.probe.clone(),
         params: m.params.clone(),
-        title: if m.title.is_empty() { id.clone() } else { m.title.clone() },
+        title: title(pair, &id),
         id,
         row: m.row,
         semantics: m.times,
@@ -305,6 +325,16 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
         max: [max(&pair.a), max(&pair.b)],
         missed: [missed(&pair.a), missed(&pair.b)],
         values: values(pair, seed),
+    }
+}
+
+/// What a reader calls a point; that of a single pair of endpoints is of no other.
+fn title(pair: &Pair, id: &str) -> String {
+    let title = &pair.a[0].title;
+    match pair.of_one {
+        _ if title.is_empty() => id.to_owned(),
+        true => without_pairs(title).to_owned(),
+        false => title.clone(),
     }
 }
 

@@ -20,7 +20,8 @@ pub use steadiness::Steadiness;
 
 use crate::findings::evidence::Told;
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Finding, Measurement, Report, Sampling, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Finding, Measurement, Report, Sampling};
 use latscope_core::statistics::{Interval, SplitMix, quantile};
 use latscope_core::units::{counted, format_count, format_time};
 use std::collections::BTreeMap;
@@ -68,7 +69,7 @@ pub(crate) struct ReturnLevel {
     pub level: f64,
     /// Its 95 % interval, by a parametric bootstrap, ns.
     pub interval: Interval,
-    /// What it was told from.
+    /// What it was estimated from.
     pub diagnostics: Diagnostics,
 }
 
@@ -152,7 +153,7 @@ fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
     if m.sampling != Sampling::Event {
         return Err("many operations were timed at once".to_owned());
     }
-    if m.support != Support::Ok || m.incomplete {
+    if m.quality.level != Level::Ok || m.incomplete {
         let why = m.reason.as_deref().unwrap_or("the run ended before this measurement did");
         return Err(format!("it was not measured under proper conditions ({why})"));
     }

@@ -97,6 +97,9 @@ pub struct Check {
     pub allowed: f64,
     /// The figure, as the limit; `None` where it is not known.
     pub value: Option<f64>,
+    /// The most that the figure is with 95 % confidence, ns, where it passes and only that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
     /// Where the ratio lies with 95 % confidence.
     pub interval: Option<Range>,
     /// The unit of limit and value; `ratio` for a relative one.
@@ -130,6 +133,7 @@ impl Gate {
             relative: false,
             allowed: 0.0,
             value: None,
+            at_most: None,
             interval: None,
             unit: String::new(),
             status: Status::Inconclusive,
@@ -165,8 +169,8 @@ impl Check {
         format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
     }
 
-    /// The figure as it was seen: `3.41 ms`, of a relative limit `+7.3 %`; `> 50.0 µs` where only that is known, a
-    /// dash where nothing is.
+    /// The figure as it was seen: `3.41 ms`, of a relative limit `+7.3 %`; `> 50.0 µs` or `≤ 41.2 µs` where only that
+    /// is known, a dash where nothing is.
     pub fn seen(&self) -> String {
         match self.value {
             // A quantile of few samples is not stated, and so many above a limit prove that it is exceeded.
@@ -174,7 +178,9 @@ impl Check {
                 let than = if self.at_least { "<" } else { ">" };
                 format!("{than} {}", format_value(self.allowed, &self.unit))
             }
-            None => "–".to_owned(),
+            None => self
+                .at_most
+                .map_or_else(|| "–".to_owned(), |most| format!("≤ {}", format_value(most, &self.unit))),
             Some(ratio) if self.relative && ratio < 1.0 => {
                 format!("-{}", format_percent((1.0 - ratio) * 100.0))
             }
@@ -255,6 +261,8 @@ fn absolute(limit: &Limit, bound: &Bound, at: usize, run: &Run) -> Vec<ratio::Pe
 fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement) -> Check {
     let Allowed::Value(allowed, written) = bound.allowed else { unreachable!("a ratio is judged elsewhere") };
     let criterion = Criterion { metric: bound.metric.clone(), limit: allowed };
+    let out_of_reach = verdict::is_out_of_reach(m, &criterion);
+    let at_most = verdict::at_most(m, &bound.metric);
     let mut judged = verdict::judge(m, &[criterion]).checks.remove(0);
     let (unit, at_least) = unit(&bound.metric, m);
     if let Some(written) = written.filter(|written| *written != unit && judged.value.is_some()) {
@@ -265,10 +273,10 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
         judged.status = Status::Inconclusive;
         judged.text = format!("the run ended before it was done; so far, {}", judged.text);
     }
-    let few = judged.text.contains(verdict::TOO_FEW);
     Check {
-        is_hopeless: judged.status == Status::Inconclusive && few,
+        is_hopeless: judged.status == Status::Inconclusive && out_of_reach,
         at_least,
+        at_most: at_most.filter(|_| judged.status == Status::Pass && judged.value.is_none()),
         value: judged.value,
         unit,
         status: judged.status,
@@ -319,6 +327,7 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         relative,
         allowed,
         value: None,
+        at_most: None,
         interval: None,
         unit: if relative { "ratio" } else { unit }.to_owned(),
         status: Status::Inconclusive,

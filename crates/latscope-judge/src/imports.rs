@@ -16,6 +16,11 @@ mod time;
 
 use crate::runs::Run;
 use latscope_core::report::{LoadError, Report};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
 
 /// A way in which another program writes its results.
 #[derive(Debug, Clone, Copy)]
@@ -161,9 +166,75 @@ fn json_of(text: &str) -> Option<&str> {
     Some(&text[at..])
 }
 
-/// Whether the JSON of a text has all of these names.
+/// Whether the JSON of a text has all of these names, also where it ends early. Of a program or a text that only
+/// mentions them it is not JSON, or they are no names in it.
 fn has_names(text: &str, names: &[&str]) -> bool {
-    json_of(text).is_some_and(|json| names.iter().all(|name| json.contains(&format!("\"{name}\""))))
+    let Some(json) = json_of(text) else { return false };
+    if !names.iter().all(|name| json.contains(&format!("\"{name}\""))) {
+        return false;
+    }
+    let mut missing: BTreeSet<&str> = names.iter().copied().collect();
+    let mut reader = serde_json::Deserializer::from_str(json);
+    // Where it ends early, or goes on with something else, the names before that count; several outputs may follow
+    // each other.
+    while NamesOf(&mut missing).deserialize(&mut reader).is_ok() {}
+    missing.is_empty()
+}
+
+/// Takes the names that there are out of those that are missing.
+struct NamesOf<'a, 'b>(&'a mut BTreeSet<&'b str>);
+
+impl<'de> DeserializeSeed<'de> for NamesOf<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NamesOf<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Cow<str>>()? {
+            self.0.remove(&*name);
+            map.next_value_seed(NamesOf(self.0))?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(NamesOf(self.0))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
 }
 
 /// Reads the JSON of a text.

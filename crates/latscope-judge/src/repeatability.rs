@@ -32,7 +32,7 @@ impl Seen {
     fn of(m: &Measurement) -> Option<Seen> {
         let figure = m.typical()?;
         let rounds = m.rounds.iter().filter_map(|round| round.p50).collect();
-        Some(Seen { figure, interval: m.interval, marked: m.quality.level > Level::Ok, rounds })
+        Some(Seen { figure, interval: m.next_run(), marked: m.quality.level > Level::Ok, rounds })
     }
 }
 
@@ -67,9 +67,9 @@ pub struct Assessment {
     pub wide: f64,
     /// Rows that move by more than `MOVES` between surveys.
     pub moving: usize,
-    /// Share of their pairs that are told: the survey marks the row, or the other's figure lies in its interval.
+    /// Share of their pairs that are announced: the survey marks the row, or the other's figure lies in its interval.
     pub told: f64,
-    /// The moving rows of which fewer than nine of ten pairs are told.
+    /// The moving rows of which fewer than nine of ten pairs are announced.
     pub untold: Vec<Untold>,
 }
 
@@ -87,7 +87,7 @@ pub struct Untold {
     pub level: &'static str,
 }
 
-/// A moving row is told if at least this share of its pairs is.
+/// A moving row is announced if at least this share of its pairs is.
 const TOLD: f64 = 0.9;
 
 /// Judges rows of at least two surveys; `None` where there is nothing to judge.

@@ -6,10 +6,10 @@ use latscope_core::histogram::Histogram;
 use latscope_core::json;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Plan};
-use latscope_core::quality::Quality;
+use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{
     Activity, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
-    Summary, Support, Tool, Value, Verdict, Warning, Work,
+    Summary, Tool, Value, Verdict, Warning, Work,
 };
 use latscope_core::rounds::Round;
 use serde::Deserialize;
@@ -143,7 +143,7 @@ struct LightMeasurement {
     row: bool,
     sampling: Sampling,
     times: Semantics,
-    support: Support,
+    support: Level,
     #[serde(default)]
     reason: Option<String>,
     #[serde(default)]

@@ -3,7 +3,8 @@
 
 use latscope_core::merged::is_merged;
 use latscope_core::plan::ParamValue;
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_count;
 
 /// The value that says how long all pairs of a run took, from the first call of any
@@ -60,7 +61,7 @@ pub fn transports(report: &Report) -> Vec<Transport<'_>> {
         matches!(mode(m), Some("latency" | "one-way"))
             && text(m, "since") != Some("due")
             && is_merged(m)
-            && m.support != Support::Unsupported
+            && m.quality.level != Level::Unsupported
             && m.summary.count > 0
     };
     for m in report.measurements.iter().filter(measured) {

@@ -13,19 +13,16 @@ mod criterion;
 #[cfg(test)]
 mod tests;
 
-pub use confidence::{confidence, confidence_of};
+pub use confidence::{HOW_SURE, confidence_of};
 pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share};
 
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
-use latscope_core::report::{Better, Check, Measurement, Report, Sampling, Status, Support, Value, Verdict};
+use latscope_core::report::{Better, Check, Measurement, QUIET, Report, Sampling, Status, Value, Verdict};
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{counted, format_count, format_share, format_time, format_value, were};
-
-/// What is said of a measurement with too few samples for what is asked.
-pub(crate) const TOO_FEW: &str = "too few to judge";
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -102,6 +99,18 @@ pub fn subjects(report: &Report) -> Vec<usize> {
     (0..report.measurements.len()).filter(|at| alone(&report.measurements[*at])).collect()
 }
 
+/// Whether no measurement with as many samples can hold a criterion, however short they are.
+pub(crate) fn is_out_of_reach(m: &Measurement, criterion: &Criterion) -> bool {
+    let count = m.corrected.as_ref().unwrap_or(&m.histogram).count();
+    match &criterion.metric {
+        Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => false,
+        Metric::Quantile(_) if is_batch(m) => true,
+        Metric::Quantile(quantile) => samples_needed(0, quantile.above) > count,
+        Metric::Max | Metric::Threshold => is_batch(m),
+        _ => false,
+    }
+}
+
 /// What a criterion comes to, apart from doubts about the measurement.
 struct Found {
     value: Option<f64>,
@@ -145,7 +154,7 @@ fn nothing(m: &Measurement) -> Found {
 /// was longer than that.
 fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
     let gap = m.values.get("gap").filter(|_| m.summary.count == 0)?.value;
-    if !criterion.metric.is_duration() || m.support == Support::Unsupported {
+    if !criterion.metric.is_duration() || m.quality.level == Level::Unsupported {
         return None;
     }
     let status = if gap <= criterion.limit { Status::Pass } else { Status::Inconclusive };
@@ -155,12 +164,10 @@ fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
 /// Why the numbers of a measurement prove nothing.
 fn doubt(m: &Measurement) -> Option<String> {
     let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    match m.support {
-        Support::Unsupported => Some(format!("not supported here{why}")),
-        Support::Degraded if is_distorted(m) => {
-            Some(format!("measured under conditions that distort it{why}"))
-        }
-        Support::Degraded | Support::Ok => None,
+    match m.quality.level {
+        Level::Unsupported => Some(format!("not supported here{why}")),
+        Level::Degraded if is_distorted(m) => Some(format!("measured under conditions that distort it{why}")),
+        _ => None,
     }
 }
 
@@ -183,6 +190,11 @@ fn is_unstable(m: &Measurement) -> bool {
 fn find(m: &Measurement, criterion: &Criterion) -> Found {
     let limit = criterion.limit;
     match &criterion.metric {
+        Metric::Missed if !m.can_miss() && !m.is_imported() => Found {
+            value: None,
+            status: Status::Inconclusive,
+            text: format!("nothing of {} can be missed: it has no interval and no deadline", m.probe),
+        },
         Metric::Missed => match m.missed() {
             Some(missed) => count("missed", missed as f64, limit),
             None => Found {
@@ -202,7 +214,12 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
                 text: format!("{} has no value called {name}", m.probe),
             },
         },
-        Metric::Quantile(quantile) if is_batch(m) && quantile.above == MEDIAN => median_of_rounds(m, limit),
+        Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => median_of_rounds(m, limit),
+        Metric::Max | Metric::Threshold if is_batch(m) && m.histogram.max() > Some(limit) => Found {
+            value: m.histogram.max(),
+            status: Status::Exceeded,
+            text: "the mean of a batch of operations was above, and so was the longest of them".to_owned(),
+        },
         _ if is_batch(m) => Found {
             value: None,
             status: Status::Inconclusive,
@@ -223,12 +240,19 @@ fn is_batch(m: &Measurement) -> bool {
 /// The share of values above the median.
 const MEDIAN: f64 = 0.5;
 
+/// Whether a quantile is the median of those of the rounds, as every table shows it: of batches, and of events that
+/// were measured in several rounds, none of them missed.
+fn is_of_rounds(m: &Measurement, quantile: Quantile) -> bool {
+    let missed = m.corrected.as_ref().is_some_and(|corrected| corrected.count() > m.histogram.count());
+    quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && !missed)
+}
+
 /// Whether an interval says where nearly all next runs will be: that of two rounds does not.
 fn is_sure(next: &Prediction) -> bool {
     next.level >= 0.9
 }
 
-/// The median of batches: the figure of the row, which is known as well as its rounds agree.
+/// The median of rounds: the figure of the row, which is known as well as they agree.
 fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
     let shown = m.typical().map(format_time).unwrap_or_default();
     let (status, text) = match m.interval.filter(is_sure) {
@@ -246,12 +270,13 @@ fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
             };
             let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
             let (low, high) = (format_time(next.low), format_time(next.high));
-            (
-                status,
-                format!(
-                    "the median is {shown}, and that of the next run expected in {low} to {high}{unsure}"
-                ),
-            )
+            let others = m.contention.as_ref().and_then(|contention| contention.others);
+            let busy = others.is_some_and(|others| others >= QUIET);
+            let run = if busy { "the next run of a machine as busy as this" } else { "the next run" };
+            let expected = format!(", and that of {run} expected in {low} to {high}{unsure}");
+            // Rounds that were distorted say nothing of the next run.
+            let expected = m.next_run().map_or_else(String::new, |_| expected);
+            (status, format!("the median is {shown}{expected}"))
         }
     };
     Found { value: m.typical(), status, text }
@@ -260,8 +285,8 @@ fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
 /// The smallest limit of a duration, ns, that the samples of a measurement pass; what else speaks against it does not
 /// count. `None` where they pass none, or nothing says how rare more is: there are too few, or it is a maximum.
 pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
-    if is_batch(m) {
-        let next = m.interval.filter(|next| quantile.above == MEDIAN && is_sure(next));
+    if is_batch(m) || is_of_rounds(m, quantile) {
+        let next = m.interval.filter(|next| is_of_rounds(m, quantile) && is_sure(next));
         return next.map(|next| next.high);
     }
     let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
@@ -286,6 +311,16 @@ pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
         Some(at) if histogram.overflow() <= allowed => buckets[at].1.min(max),
         _ => max,
     })
+}
+
+/// The most that a duration is, ns, where a criterion holds and only that is known: a quantile of few samples, or the
+/// length from which on gaps were looked for.
+pub(crate) fn at_most(m: &Measurement, metric: &Metric) -> Option<f64> {
+    match metric {
+        _ if m.summary.count == 0 && metric.is_duration() => m.values.get("gap").map(|gap| gap.value),
+        Metric::Quantile(quantile) => passes_from(m, *quantile),
+        _ => None,
+    }
 }
 
 /// A named quantity of which more is better: it is to be at least `limit`.
@@ -423,8 +458,9 @@ fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64)
         )
     } else {
         let needed = format_count(samples_needed(above.most, share).saturating_sub(n));
-        let text =
-            format!("{seen}, where {allowed} may be: {TOO_FEW}. It takes {needed} more, none of them above");
+        let text = format!(
+            "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
+        );
         (Status::Inconclusive, text)
     };
     let text = match missed {

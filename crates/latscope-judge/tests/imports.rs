@@ -70,6 +70,16 @@ fn a_result_of_another_program_is_written_and_read_as_one_of_ours() {
     }
 }
 
+/// The program of this test has the names of all formats in it, and texts may quote outputs.
+#[test]
+fn what_only_mentions_a_format_is_of_no_program() {
+    let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    for text in [&program[..], b"\n{ in the file \"context\", then \"benchmarks\" and \"fio version\" }\n"] {
+        let error = read_report(text).unwrap_err().to_string();
+        assert!(error.contains("not a latscope result"), "{error}");
+    }
+}
+
 #[test]
 fn what_is_not_understood_is_refused_with_what_to_do() {
     let cases = [

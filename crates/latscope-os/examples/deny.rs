@@ -15,6 +15,7 @@ const CALLS: &[(&str, c_long)] = &[
     ("epoll_create1", libc::SYS_epoll_create1),
     ("eventfd2", libc::SYS_eventfd2),
     ("fsync", libc::SYS_fsync),
+    ("getrandom", libc::SYS_getrandom),
     ("getrusage", libc::SYS_getrusage),
     ("madvise", libc::SYS_madvise),
     ("memfd_create", libc::SYS_memfd_create),

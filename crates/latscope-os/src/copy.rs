@@ -124,6 +124,7 @@ mod words {
     ///
     /// # Safety
     /// As there.
+    #[inline]
     pub unsafe fn out(from: NonNull<u8>, into: &mut [u8]) {
         let (head, rest) = into.split_at_mut(from.align_offset(SIZE).min(into.len()));
         let (words, tail) = rest.as_chunks_mut();
@@ -150,6 +151,7 @@ mod words {
     ///
     /// # Safety
     /// As there.
+    #[inline]
     pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
         let (head, rest) = from.split_at(to.align_offset(SIZE).min(from.len()));
         let (words, tail) = rest.as_chunks();

@@ -68,11 +68,13 @@ pub fn hypervisor_vendor() -> Option<String> {
 
 /// Whether the time stamp counter ticks at one rate in all power states: leaf
 /// 80000007h, EDX bit 8.
+#[cfg(any(target_arch = "x86_64", test))]
 pub(crate) fn invariant_tsc() -> bool {
     leaf(0x8000_0007, 0).is_some_and(|r| r.edx & 1 << 8 != 0)
 }
 
 /// Whether there is RDTSCP: leaf 80000001h, EDX bit 27.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn has_rdtscp() -> bool {
     leaf(0x8000_0001, 0).is_some_and(|r| r.edx & 1 << 27 != 0)
 }
@@ -95,7 +97,7 @@ fn leaf(number: u32, sub: u32) -> Option<Registers> {
     // of the result and nothing else. (Newer toolchains call it safe.)
     #[allow(unused_unsafe)]
     let raw = |number, sub| unsafe { core::arch::x86_64::__cpuid_count(number, sub) };
-    // The last leaf of a range is told by its first one; hypervisors may have
+    // The first leaf of a range names its last one; hypervisors may have
     // several ranges, 100h apart.
     if raw(number & 0xFFFF_FF00, 0).eax < number {
         return None;

@@ -62,6 +62,7 @@ impl Tokens {
     }
 
     /// What can be taken at this moment.
+    #[inline]
     pub fn value(&self) -> u32 {
         self.count.load(Ordering::Acquire)
     }

@@ -35,6 +35,7 @@ pub mod page;
 pub mod posix_timer;
 pub mod process_probe;
 pub mod queued_signal;
+pub mod random;
 pub mod ring;
 pub mod rpmsg_char;
 pub mod rwlock;

@@ -55,6 +55,7 @@ impl Mapping {
         Ok(Mapping::of(unsafe { mm::mmap_anonymous(null_mut(), length, access, flags)? }, length))
     }
 
+    #[inline]
     fn of(start: *mut c_void, length: usize) -> Mapping {
         let start = NonNull::new(start.cast()).expect("the kernel maps nothing at address 0 unasked");
         Mapping { start, length }

@@ -180,6 +180,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If `step` is no multiple of 8.
+    #[inline]
     pub fn sum(&self, step: usize) -> u64 {
         assert!(step > 0 && step.is_multiple_of(8));
         let mut sum = 0u64;
@@ -193,6 +194,7 @@ impl Mapping {
     }
 
     /// Stores one byte in each page, so that all of them are there.
+    #[inline]
     pub fn populate(&mut self) {
         for offset in (0..self.memory.length).step_by(page_size()) {
             self.write(offset);
@@ -205,6 +207,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If the range leaves the mapping.
+    #[inline]
     pub fn flush(&self, offset: usize, bytes: usize) -> bool {
         assert!(offset <= self.memory.length && bytes <= self.memory.length - offset);
         (0..bytes).step_by(LINE).all(|at| {

@@ -134,6 +134,7 @@ fn wait(child: Pid) -> Result<i32> {
 
 /// The child's id, or the error, from what the kernel left in the register.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline]
 fn child(answer: isize) -> Result<Pid> {
     match i32::try_from(answer) {
         Ok(id) if id > 0 => Pid::from_raw(id).ok_or(Errno::SRCH),

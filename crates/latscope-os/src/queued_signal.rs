@@ -15,6 +15,7 @@ pub struct Address {
 }
 
 /// The signal. Real-time signals queue up: none of them is lost.
+#[inline]
 fn number() -> libc::c_int {
     libc::SIGRTMIN() + 3
 }
@@ -22,6 +23,7 @@ fn number() -> libc::c_int {
 /// Bytes of the kernel's signal set: _NSIG / 8.
 const SET: usize = 8;
 
+#[inline]
 fn set() -> u64 {
     1 << (number() - 1)
 }
@@ -48,7 +50,7 @@ pub fn receiver() -> Result<Address> {
 fn prepare() -> Result<Address> {
     let set = set();
     let arguments = [libc::SIG_BLOCK as usize, &raw const set as usize, 0, SET, 0, 0];
-    // SAFETY: a set of the size that is told, which is only read. Blocking a
+    // SAFETY: a set of the size that is passed, which is only read. Blocking a
     // signal without another user changes nothing for the rest of the process.
     unsafe { syscall(libc::SYS_rt_sigprocmask, arguments)? };
     let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;

@@ -142,6 +142,7 @@ impl Ring {
         })
     }
 
+    #[inline]
     fn prepare(&mut self, entry: io_uring_sqe) -> io::Result<()> {
         if self.waiting == ENTRIES {
             return Err(io::ErrorKind::WouldBlock.into());

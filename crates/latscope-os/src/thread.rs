@@ -41,6 +41,7 @@ impl Attributes {
 }
 
 impl Drop for Attributes {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: they were initialised by new and are not used afterwards.
         unsafe { libc::pthread_attr_destroy(&mut self.0) };
@@ -99,6 +100,7 @@ impl Thread {
 }
 
 impl Drop for Thread {
+    #[inline]
     fn drop(&mut self) {
         // Only a thread that drops its own handle gets an error; it goes on.
         let _ = self.join_once();

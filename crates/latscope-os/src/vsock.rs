@@ -35,14 +35,14 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let listening = socket()?;
     let mut bound = address(libc::VMADDR_PORT_ANY);
     let mut length = LENGTH;
-    // SAFETY: the address is valid for the calls and has the length that is told.
+    // SAFETY: the address is valid for the calls and has the length that is passed.
     unsafe {
         check(libc::bind(listening.as_raw_fd(), (&raw const bound).cast(), LENGTH))?;
         check(libc::listen(listening.as_raw_fd(), 1))?;
         check(libc::getsockname(listening.as_raw_fd(), (&raw mut bound).cast(), &mut length))?;
     }
     let connected = socket()?;
-    // SAFETY: as above; accept may be told of no address.
+    // SAFETY: as above; accept takes no address.
     unsafe {
         check(libc::connect(connected.as_raw_fd(), (&raw const bound).cast(), LENGTH))?;
         let (none, no_length) = (std::ptr::null_mut(), std::ptr::null_mut());

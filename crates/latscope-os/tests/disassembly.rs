@@ -67,7 +67,7 @@ impl Instruction {
 type Functions = BTreeMap<String, Vec<Instruction>>;
 
 /// The functions whose names tell that they are kernels. Kernels are also used here, since the linker leaves out
-/// what nobody uses.
+/// what is not used.
 fn functions() -> &'static Functions {
     static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {

@@ -112,7 +112,7 @@ pub struct Counts {
     pub sunk: u64,
     /// Messages without reply because they were not what the service expects, or longer than our buffer.
     pub mismatched: u64,
-    /// Messages to addresses where nobody is.
+    /// Messages to addresses without an endpoint.
     pub unknown: u64,
     /// Replies that did not fit the buffers of the other direction.
     pub too_long: u64,

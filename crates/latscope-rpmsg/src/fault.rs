@@ -86,6 +86,7 @@ pub struct Faults([u64; Fault::ALL.len()]);
 
 impl Faults {
     /// Counts one.
+    #[inline]
     pub fn count(&mut self, fault: Fault) {
         self.0[fault as usize] += 1;
     }

@@ -3,7 +3,7 @@
 /// Who a message is to or from.
 pub type Address = u32;
 
-/// "Any address": as a source, one is to be chosen; nobody is reached there.
+/// "Any address": as a source, one is to be chosen; as a destination, no endpoint has it.
 pub const ANY: Address = 0xFFFF_FFFF;
 
 /// Where announcements of names go.
@@ -33,6 +33,7 @@ impl Header {
     /// Takes a header from its bytes. Any bytes are one; the length is not checked against anything here.
     ///
     /// The reserved word is ignored: OpenAMP counts holders of a buffer in it.
+    #[inline]
     pub fn parse(bytes: &[u8; Header::SIZE]) -> Header {
         let [s0, s1, s2, s3, d0, d1, d2, d3, _, _, _, _, l0, l1, f0, f1] = *bytes;
         Header {
@@ -44,6 +45,7 @@ impl Header {
     }
 
     /// The header's bytes; the reserved word is 0.
+    #[inline]
     pub fn bytes(&self) -> [u8; Header::SIZE] {
         let mut bytes = [0; Header::SIZE];
         bytes[0..4].copy_from_slice(&self.source.to_le_bytes());

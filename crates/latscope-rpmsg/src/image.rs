@@ -26,7 +26,7 @@ pub const STOPPED: i32 = 33;
 /// QEMU's exit status when the image panicked: the serial line says why.
 pub const PANICKED: i32 = 35;
 
-/// What QEMU is told in any case: a PC with next to nothing, whose serial line is standard
+/// QEMU's arguments in any case: a PC with next to nothing, whose serial line is standard
 /// output. To be added are `-accel`, `-kernel`, and the device: [`PLAIN`] or [`DOORBELL`].
 pub const ARGUMENTS: [&str; 13] = [
     "-machine",
@@ -58,7 +58,7 @@ pub const GUEST: u16 = 1;
 /// The accelerator that every machine has; one virtual CPU runs in a thread of its own.
 pub const EMULATED: &str = "tcg,thread=multi";
 
-/// What `-object` is told: the window is a file.
+/// The value of `-object`: the window is a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Backend<'a> {
     /// The file, of [`WINDOW`] bytes.
@@ -72,7 +72,7 @@ impl fmt::Display for Backend<'_> {
     }
 }
 
-/// What `-chardev` is told: who listens at a socket hands out the window and the kicks.
+/// The value of `-chardev`: the process that listens at a socket hands out the window and the kicks.
 #[derive(Debug, Clone, Copy)]
 pub struct Socket<'a> {
     /// The socket.

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU16, Ordering, fence};
 /// its beginning; a back end of a virtual machine translates guest addresses, and may have holes.
 ///
 /// Multi-byte values are little-endian in memory on every machine and native in arguments and
-/// results: an implementor converts. It must not assume that nobody else writes: each call is one
+/// results: an implementor converts. The other side may write at any time: each call is one
 /// volatile or atomic access (`u8`, `u16`, `u32`), or any number of them ([`read`](Memory::read),
 /// [`write`](Memory::write)).
 ///

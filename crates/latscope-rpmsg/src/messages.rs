@@ -62,6 +62,7 @@ impl Word {
     }
 
     /// Writes words to the beginning of `into`, as many as there are or fit, and tells how many bytes.
+    #[inline]
     fn write(self, words: impl IntoIterator<Item = u64>, into: &mut [u8]) -> usize {
         let written = match self {
             Word::Four => {
@@ -77,6 +78,7 @@ impl Word {
     }
 
     /// Takes the first word off a message.
+    #[inline]
     fn split_first(self, from: &[u8]) -> Option<(u64, &[u8])> {
         match self {
             Word::Four => {
@@ -87,6 +89,7 @@ impl Word {
     }
 
     /// Whether all words of a message are [`PATTERN`]; an incomplete one at the end is not looked at.
+    #[inline]
     fn is_pattern(self, words: &[u8]) -> bool {
         // All are looked at, which is faster than to stop at the first that differs.
         let wrong = match self {

@@ -27,7 +27,7 @@ const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 /// In a descriptor: the buffer is a table of descriptors.
 const INDIRECT: u16 = 4;
-/// In `flags` of either ring: whoever writes it needs no kick.
+/// In `flags` of either ring: the side that writes it needs no kick.
 const MUTED: u16 = 1;
 
 /// Bytes of a descriptor: `u64` address, `u32` length, `u16` flags, `u16` next.
@@ -48,6 +48,7 @@ pub enum Direction {
 
 impl Direction {
     /// The flags of a descriptor.
+    #[inline]
     fn flags(self) -> u16 {
         match self {
             Direction::ToDriver => WRITE,
@@ -118,26 +119,31 @@ impl Layout {
     }
 
     /// Where the descriptors are.
+    #[inline]
     pub fn descriptors(&self) -> usize {
         self.descriptors
     }
 
     /// Where the available ring is.
+    #[inline]
     pub fn available(&self) -> usize {
         self.available
     }
 
     /// Where the used ring is.
+    #[inline]
     pub fn used(&self) -> usize {
         self.used
     }
 
     /// How many descriptors there are, and entries in either ring.
+    #[inline]
     pub fn num(&self) -> u16 {
         self.num
     }
 
     /// The first offset behind the used ring; behind all of a ring in one piece.
+    #[inline]
     pub fn end(&self) -> usize {
         self.used.saturating_add(Layout::used_size(self.num.into()))
     }
@@ -183,7 +189,7 @@ impl Layout {
         places.try_for_each(|at| memory.store_u16(at, 0))
     }
 
-    /// Whether nobody moved either index since the ring was cleared, or both moved all the way round.
+    /// Whether neither side moved an index since the ring was cleared, or both moved all the way round.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless both indices are in the window.
@@ -209,16 +215,19 @@ impl Layout {
     }
 
     /// The offset of a descriptor; `index` is below `num`.
+    #[inline]
     fn descriptor(&self, index: u16) -> usize {
         self.descriptors + usize::from(index) * DESCRIPTOR
     }
 
     /// The entry of the available ring for a free-running index.
+    #[inline]
     fn available_entry(&self, index: u16) -> usize {
         self.available + ENTRIES + 2 * usize::from(index & (self.num - 1))
     }
 
     /// The entry of the used ring for a free-running index.
+    #[inline]
     fn used_entry(&self, index: u16) -> usize {
         self.used + ENTRIES + 8 * usize::from(index & (self.num - 1))
     }
@@ -226,17 +235,20 @@ impl Layout {
 
 /// Stores 16 bits that only this side stores, unless they are there: a store takes the cache line
 /// from the peer even if it changes nothing.
+#[inline]
 fn update_u16(memory: &impl Memory, at: usize, value: u16) -> Result<(), Fault> {
     if memory.load_u16(at)? == value { Ok(()) } else { memory.store_u16(at, value) }
 }
 
 /// As [`update_u16`], with 32 bits.
+#[inline]
 fn update_u32(memory: &impl Memory, at: usize, value: u32) -> Result<(), Fault> {
     if memory.load_u32(at)? == value { Ok(()) } else { memory.store_u32(at, value) }
 }
 
 /// How many entries the peer published that were not consumed yet; [`Fault::Index`] if its index
 /// says that there are more than `most`.
+#[inline]
 fn waiting(published: u16, consumed: u16, most: u16) -> Result<u16, Fault> {
     let waiting = published.wrapping_sub(consumed);
     if waiting > most { Err(Fault::Index) } else { Ok(waiting) }

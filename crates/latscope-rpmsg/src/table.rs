@@ -209,6 +209,7 @@ impl Table {
     }
 
     /// Loads the device at `at`.
+    #[inline]
     fn device(memory: &impl Memory, at: usize) -> Result<Table, Fault> {
         let (features, config) = (memory.load_u32(at + 12)?, memory.load_u32(at + 20)?);
         if memory.load_u8(at + STATUS + 1)? != 2 {
@@ -253,6 +254,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
+    #[inline]
     pub fn accepted(&self, memory: &impl Memory) -> Result<u32, Fault> {
         let accepted = self.accepted.map_or(Ok(self.features), |at| memory.load_u32(at))?;
         Ok(accepted & self.features)
@@ -262,6 +264,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
+    #[inline]
     pub fn status(&self, memory: &impl Memory) -> Result<u8, Fault> {
         let status = memory.load_u8(self.status)?;
         // What the other side wrote before it set the status is seen from here on.
@@ -278,10 +281,11 @@ impl Table {
         memory.store_u8(self.status, status)
     }
 
-    /// Whether the driver is ready and nobody asks for a reset.
+    /// Whether the driver is ready and no reset is asked for.
     ///
     /// # Errors
     /// As [`Table::status`].
+    #[inline]
     pub fn is_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
         Ok(is_ready(self.status(memory)?))
     }
@@ -291,11 +295,13 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::status`].
+    #[inline]
     pub fn is_still_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
         Ok(is_ready(memory.load_u8(self.status)?))
     }
 }
 
+#[inline]
 fn is_ready(status: u8) -> bool {
     status & (status::DRIVER_OK | status::NEEDS_RESET) == status::DRIVER_OK
 }

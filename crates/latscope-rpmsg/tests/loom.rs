@@ -45,7 +45,7 @@ impl Memory for Cells {
     fn load_u8(&self, at: usize) -> Result<u8, Fault> {
         Ok(self.load_u16(at)?.to_le_bytes()[at % 2])
     }
-    /// Nobody else stores to the same cell where these tests use it.
+    /// No other thread stores to the same cell where these tests use it.
     fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
         let mut bytes = self.load_u16(at)?.to_le_bytes();
         bytes[at % 2] = value;

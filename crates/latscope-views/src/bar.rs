@@ -1,6 +1,7 @@
 //! Bars on a logarithmic scale of time.
 
 use super::rows::Row;
+use latscope_core::units::format_time;
 
 const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
@@ -25,6 +26,13 @@ impl Scale {
         // A bar of no length would look like nothing measured.
         let low = (low - 0.1).floor();
         Scale { low, high: high.ceil().max(low + 1.0) }
+    }
+
+    /// From where to where it goes: `0.01 ns to 100 ms`.
+    pub fn words(&self) -> String {
+        let [low, high] = [self.low, self.high]
+            .map(|log| format_time(10f64.powf(log)).replace(".00", "").replace(".0 ", " "));
+        format!("{low} to {high}")
     }
 
     /// Columns from the left end to `ns`.

@@ -4,17 +4,14 @@ use super::bar::Scale;
 use super::footnotes::Footnotes;
 use super::grid::{Column, Side, Text};
 use super::head::with_remedy;
-use super::rows::{ReferenceCell, Row, Spread};
+use super::rows::{ReferenceCell, Row};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
 use crate::devices::DEVICES;
-use latscope_core::report::{Semantics, Support};
+use latscope_core::report::Semantics;
 use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};
 
 /// A share of rejected samples from which a row says so.
 const MANY_REJECTED: f64 = 0.1;
-
-/// The fewest columns in which a shortened name can be told.
-const SHORTEST: usize = 12;
 
 /// A column beside the operation's name; their order is the order shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +19,8 @@ pub(super) enum Slot {
     Family,
     Time,
     Marks,
-    Spread,
+    /// Where the median of the next run is expected.
+    Next,
     Cycles,
     /// A bar on a logarithmic scale, this wide.
     Bar(usize),
@@ -75,27 +73,15 @@ impl Cells<'_> {
         self.rows.iter().map(width).max().unwrap_or(0).max("operation".len())
     }
 
-    /// The names of the operations, `width` columns wide; rates and the like
-    /// stand at the right of them where there is room.
+    /// The names of the operations, `width` columns wide, with rates and the like
+    /// at the right of them.
     pub fn labels(&self, width: usize) -> Column {
         let cell = |row: &Row| {
             let (label, aside) = (Text::plain(&row.label), aside(row));
-            let taken = label.width() + Text::plain(&aside).width();
-            if aside.is_empty() {
-                return label.shortened(width);
-            }
-            if taken + 2 <= width {
-                return label.with(PLAIN, " ".repeat(width - taken)).with(DIM, aside);
-            }
-            // Where bandwidth is the figure, it says more than the middle of a long name.
-            match row.rate.filter(|_| row.family != "file").map(format_rate) {
-                Some(rate) if width >= SHORTEST + 2 + rate.len() => {
-                    let label = label.shortened(width - 2 - rate.len());
-                    let gap = width - label.width() - rate.len();
-                    label.with(PLAIN, " ".repeat(gap)).with(DIM, rate)
-                }
-                _ => label.shortened(width),
-            }
+            // Where bandwidth is the figure, or many samples were rejected, that is worth a further line.
+            let needed = row.rate.is_some() && row.family != "file" || row.rejected >= MANY_REJECTED;
+            let fits = label.width() + 2 + Text::plain(&aside).width() <= width;
+            if needed || fits { label.with_aside(DIM, &aside, width) } else { label.shortened(width) }
         };
         column("operation", Side::Left, self.rows.iter().map(cell).collect())
     }
@@ -106,7 +92,7 @@ impl Cells<'_> {
         match slot {
             Slot::Family => column("family", Side::Left, each(&|row| Text::styled(DIM, &row.family))),
             Slot::Time => column("here", Side::Right, each(&|row| Text::styled(BOLD, time(row.ns)))),
-            Slot::Spread => column("spread", Side::Right, each(&spread_cell)),
+            Slot::Next => column("next run", Side::Right, each(&next_cell)),
             Slot::Cycles => column("cycles", Side::Right, each(&cycles_cell)),
             Slot::Bar(width) => {
                 let cells = each(&|row| {
@@ -168,11 +154,9 @@ pub(super) fn aside(row: &Row) -> String {
 /// Why a row is to be doubted.
 pub(super) fn doubt(row: &Row) -> Option<String> {
     let early = row.incomplete.then_some("the run ended before it was measured in full");
-    let degraded = match row.support {
-        Support::Degraded => Some(row.reason.as_deref().unwrap_or("degraded, no reason is given")),
-        _ => None,
-    };
-    let text = [degraded, early].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let doubtful =
+        row.level.is_doubtful().then(|| row.reason.as_deref().unwrap_or("degraded, no reason is given"));
+    let text = [doubtful, early].into_iter().flatten().collect::<Vec<_>>().join("; ");
     (!text.is_empty()).then(|| with_remedy(&text, row.remedy.as_deref()))
 }
 
@@ -194,25 +178,20 @@ pub(super) fn times_mark(times: Semantics) -> &'static str {
 fn marks_cell(row: &Row, notes: &mut Footnotes) -> Text {
     let mut cell = Text::styled(DIM, times_mark(row.times));
     if let Some(doubt) = doubt(row) {
-        let sign = if row.support == Support::Degraded { "!" } else { "~" };
+        let sign = if row.level.is_doubtful() { "!" } else { "~" };
         cell = cell.with(WARNING, format!("{sign}{}", notes.mark(&doubt)));
     }
     cell
 }
 
-fn spread_cell(row: &Row) -> Text {
-    Text::styled(DIM, row.spread.map_or(String::new(), |spread| spread_text(spread, row.ns)))
+fn next_cell(row: &Row) -> Text {
+    Text::styled(DIM, row.next.map_or(String::new(), |(low, high)| in_unit_of(row.ns, low, high)))
 }
 
-/// In the unit of the row's own duration, without naming it.
-fn spread_text(spread: Spread, ns: f64) -> String {
+/// A range in the unit of the row's own duration, without naming it.
+fn in_unit_of(ns: f64, low: f64, high: f64) -> String {
     let unit = [1e9, 1e6, 1e3].into_iter().find(|unit| ns >= 0.9995 * unit).unwrap_or(1.0);
-    match spread {
-        Spread::NextRun(low, high) | Spread::Between(low, high) => {
-            format!("{}-{}", three_digits(low / unit), three_digits(high / unit))
-        }
-        Spread::Tail(name, tail) => format!("{name} {}", three_digits(tail / unit)),
-    }
+    format!("{}-{}", three_digits(low / unit), three_digits(high / unit))
 }
 
 /// `1.67-1.93 ns`, or `980 ns-1.20 µs` where the ends have different units.
@@ -307,9 +286,8 @@ mod tests {
     fn a_spread_names_its_unit_once_where_it_can() {
         assert_eq!(between(1.67, 1.93), "1.67-1.93 ns");
         assert_eq!(between(980.0, 1_200.0), "980 ns-1.20 µs");
-        assert_eq!(spread_text(Spread::Between(980.0, 1_200.0), 1_010.0), "0.98-1.20");
-        assert_eq!(spread_text(Spread::Tail("p99", 1.24e6), 427e3), "p99 1240");
-        assert_eq!(spread_text(Spread::Between(0.9, 1.2e3), 1.0), "0.90-1200");
+        assert_eq!(in_unit_of(1_010.0, 980.0, 1_200.0), "0.98-1.20");
+        assert_eq!(in_unit_of(1.0, 0.9, 1.2e3), "0.90-1200");
     }
 
     #[test]

@@ -9,9 +9,12 @@ mod text;
 
 pub use csv::csv;
 pub(crate) use head::difference;
+#[cfg(test)]
+pub(crate) use html::by_percentile;
 pub use html::html;
+pub(crate) use html::{body, sides};
 pub use markdown::markdown;
 pub use text::text;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,13 +2,15 @@
 //! ns, rates in bytes per second, all digits kept. Control characters, which names of
 //! hosts, files and threads can hold, are written as `\x1b`.
 
-use super::rows::family;
-use latscope_core::events::groups;
+use super::groups;
+use super::rows::{family, level_label};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Measurement, Report, Sampling};
+use latscope_core::report::{Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary};
+use latscope_judge::findings::{LevelRow, level_rows};
+use latscope_judge::verdict::confidence_of;
 use std::collections::BTreeMap;
 
-const COLUMNS: [&str; 42] = [
+const COLUMNS: [&str; 56] = [
     "probe",
     "family",
     "title",
@@ -51,14 +53,32 @@ const COLUMNS: [&str; 42] = [
     "rounds",
     "next_run_low_ns",
     "next_run_high_ns",
+    "corrected_count",
+    "corrected_p50_ns",
+    "corrected_p99_ns",
+    "corrected_p99_9_ns",
+    "corrected_p99_99_ns",
+    "corrected_p99_999_ns",
+    "corrected_p99_9999_ns",
+    "corrected_max_ns",
+    "corrected_mean_ns",
+    "checks",
+    "confidence",
+    "longest",
+    "hops",
+    "others_cpu_share",
 ];
 
-/// The report as CSV with a header line; what is not there is an empty field.
+/// The report as CSV with a header line; what is not there is an empty field. Below the measurements are the levels
+/// of memory that the table has, as `memory.level`.
 pub fn csv(report: &Report) -> Vec<u8> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let levels = level_rows(report);
+    let records = report.measurements.iter().map(|m| record(report, m));
+    let mut records = records.chain(levels.iter().map(|level| level_record(report, level)));
     let written = writer
         .write_record(COLUMNS)
-        .and_then(|()| report.measurements.iter().try_for_each(|m| writer.write_record(record(report, m))));
+        .and_then(|()| records.try_for_each(|record| writer.write_record(record)));
     written.expect("memory takes any record of the same length");
     writer.into_inner().expect("memory can be flushed")
 }
@@ -68,7 +88,7 @@ pub fn csv(report: &Report) -> Vec<u8> {
 /// of counts for each measurement. Values beyond the last bucket are in a line
 /// without bounds. `None` without single events.
 pub fn buckets(report: &Report) -> Option<Vec<u8>> {
-    let groups = groups(report);
+    let groups = latscope_core::events::groups(report);
     let several = groups.len() > 1;
     let rows = groups
         .iter()
@@ -115,6 +135,10 @@ pub(super) fn shown(text: &str) -> String {
 /// The fields of a measurement, in the order of [`COLUMNS`].
 fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
     let s = &m.summary;
+    let corrected = m.corrected.as_ref().map(|corrected| Summary::of(corrected, &Summary::default()));
+    let of_corrected = |of: fn(&Summary) -> Option<f64>| {
+        corrected.as_ref().and_then(of).map(|v| v.to_string()).unwrap_or_default()
+    };
     let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let work = |bytes: fn(&latscope_core::report::Work) -> u64| m.work.as_ref().map(|w| bytes(w).to_string());
@@ -131,7 +155,7 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         sampling.to_owned(),
         batch_ops,
         name(&m.times),
-        name(&m.support),
+        m.quality.level.support().to_owned(),
         text(&m.reason),
         text(&m.remedy),
         m.incomplete.to_string(),
@@ -156,18 +180,78 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         work(|w| w.bytes_touched).unwrap_or_default(),
         work(|w| w.bytes_moved).unwrap_or_default(),
         number(m.rate_touched()),
-        number(m.rate_moved()),
+        number(m.rate_moved(&report.machine)),
         joined(m.values.iter().map(|(name, v)| format!("{name}={}{}", v.value, spaced(&v.unit)))),
         report.machine.name.clone(),
         report.started.clone(),
         text(&report.finished),
         m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default(),
-        name(&m.quality.level),
+        m.quality.level.word().to_owned(),
         m.rounds.len().max(1).to_string(),
-        number(m.interval.map(|interval| interval.low)),
-        number(m.interval.map(|interval| interval.high)),
+        number(m.next_run().map(|interval| interval.low)),
+        number(m.next_run().map(|interval| interval.high)),
+        corrected.as_ref().map(|c| c.count.to_string()).unwrap_or_default(),
+        of_corrected(|c| c.p50),
+        of_corrected(|c| c.p99),
+        of_corrected(|c| c.p99_9),
+        of_corrected(|c| c.p99_99),
+        of_corrected(|c| c.p99_999),
+        of_corrected(|c| c.p99_9999),
+        of_corrected(|c| c.max),
+        of_corrected(|c| c.mean),
+        joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check)),
+        confidence_of(m).unwrap_or_default(),
+        joined(longest(m)),
+        joined(m.hops.iter().map(groups::told)),
+        number(report.activity.as_ref().map(|activity| activity.others)),
     ]
     .map(|field| shown(&field))
+}
+
+/// The fields of a level of memory.
+fn level_record(report: &Report, level: &LevelRow) -> [String; COLUMNS.len()] {
+    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+    let field = |column: &str| match column {
+        "probe" => "memory.level".to_owned(),
+        "family" => "memory".to_owned(),
+        "title" => level_label(level),
+        "sampling" => "batch".to_owned(),
+        "times" => name(&Semantics::Operation),
+        "support" => level.quality.level.support().to_owned(),
+        "quality" => level.quality.level.word().to_owned(),
+        "reason" => level.quality.text().unwrap_or_default(),
+        "remedy" => level.quality.remedy().unwrap_or_default(),
+        "incomplete" => "false".to_owned(),
+        "row" => "true".to_owned(),
+        "p10_ns" => number(level.p10),
+        "p50_ns" => number(Some(level.ns)),
+        "p90_ns" => number(level.p90),
+        "cycles" => number(level.cycles),
+        "machine" => report.machine.name.clone(),
+        "started" => report.started.clone(),
+        "finished" => report.finished.clone().unwrap_or_default(),
+        "next_run_low_ns" => number(level.next.map(|(low, _)| low)),
+        "next_run_high_ns" => number(level.next.map(|(_, high)| high)),
+        _ => String::new(),
+    };
+    COLUMNS.map(|column| shown(&field(column)))
+}
+
+/// `max<=50000 exceeded: 2 of 60,000 were above`.
+fn check(check: &Check) -> String {
+    format!("{} {} {}: {}", check.metric, check.limit, name(&check.status), check.text)
+}
+
+/// The longest events, the longest first: `3410000 ns at 20.006 s on CPU 1: thread stress 342000 ns, …`.
+fn longest(m: &Measurement) -> impl Iterator<Item = String> {
+    let mut outliers: Vec<&Outlier> = m.outliers.iter().collect();
+    outliers.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
+    let cause = |cause: &Cause| format!("{} {} {} ns", cause.kind, cause.name, cause.ns);
+    outliers.into_iter().take(groups::SHOWN).map(move |outlier| {
+        let causes: Vec<String> = outlier.cause.iter().map(cause).collect();
+        let causes = if causes.is_empty() { String::new() } else { format!(": {}", causes.join(", ")) };
+        format!("{} ns at {} s on CPU {}{causes}", outlier.value, outlier.at as f64 / 1e9, outlier.cpu)
+    })
 }
 
 fn spaced(unit: &str) -> String {
@@ -198,7 +282,7 @@ mod tests {
         let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
         let column = |name: &str| COLUMNS.iter().position(|c| *c == name).unwrap();
         let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
-        assert_eq!(lines.len(), report.measurements.len());
+        assert_eq!(lines.len(), report.measurements.len() + level_rows(&report).len());
         for (line, m) in lines.iter().zip(&report.measurements) {
             assert_eq!(&line[column("probe")], m.probe);
             assert_eq!(line[column("p50_ns")].parse().ok(), m.summary.p50);

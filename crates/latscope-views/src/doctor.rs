@@ -1,21 +1,7 @@
 //! What `latscope doctor` prints: the checks of a [`Machine`] as text.
 
-use latscope_core::machine::{Check, CheckState, Machine};
+use latscope_core::machine::{Check, CheckState, EVERY_FAMILY, Machine};
 use latscope_core::units::format_size;
-
-/// The families a check may touch; one that names them all touches everything.
-const FAMILIES: [&str; 10] = [
-    "cpu.*",
-    "memory.*",
-    "sync.*",
-    "thread.*",
-    "syscall.*",
-    "process.*",
-    "file.*",
-    "wake.*",
-    "noise.*",
-    "ipc.*",
-];
 
 /// The machine in a few words, then a row for each check, worst first, then how
 /// many there are of each kind. Lines are broken at `width` characters, save
@@ -31,7 +17,7 @@ pub fn text(machine: &Machine, color: bool, width: usize) -> String {
     }
     out.push('\n');
     let count = |state| machine.checks.iter().filter(|check| check.state == state).count();
-    let counts = order.map(|state| format!("{} {}", count(state), paint(state, word(state), color)));
+    let counts = order.map(|state| format!("{} {}", count(state), paint(state, state.word(), color)));
     out + &counts.join(", ") + "\n"
 }
 
@@ -73,7 +59,7 @@ fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
     if !check.affects.is_empty() {
         lines.extend(wrap(&format!("affects {}", touched(&check.affects)), room));
     }
-    let state = word(check.state);
+    let state = check.state.word();
     let gap = " ".repeat(7 - state.len());
     let mut out = format!("{}{gap}  {:column$}  ", paint(check.state, state, color), check.id);
     out += &lines.join(&format!("\n{}", " ".repeat(indent)));
@@ -88,17 +74,8 @@ fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
 }
 
 fn touched(affects: &[String]) -> String {
-    let everything = FAMILIES.iter().all(|family| affects.iter().any(|probe| probe == family));
+    let everything = EVERY_FAMILY.iter().all(|family| affects.iter().any(|probe| probe == family));
     if everything { "all probes".to_owned() } else { affects.join(", ") }
-}
-
-fn word(state: CheckState) -> &'static str {
-    match state {
-        CheckState::Good => "good",
-        CheckState::Note => "note",
-        CheckState::Bad => "bad",
-        CheckState::Unknown => "unknown",
-    }
 }
 
 /// SGR codes: red, yellow, faint, green.
@@ -166,7 +143,7 @@ mod tests {
             hypervisor: Some("KVM".to_owned()),
             checks: vec![
                 check("load", CheckState::Good, "load average 0.00 on 2 CPUs", &[], None),
-                check("steal", CheckState::Note, "0.20 % went to others", &FAMILIES, None),
+                check("steal", CheckState::Note, "0.20 % went to others", EVERY_FAMILY, None),
                 check(
                     "governor",
                     CheckState::Bad,

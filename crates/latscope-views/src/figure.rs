@@ -2,26 +2,37 @@
 //! pictures: [`terminal`] for terminals, [`svg`] for files.
 
 mod about;
-mod bandwidth;
+mod all;
+mod bars;
+mod by_parameter;
 mod distribution;
+mod heat_map;
 mod latency;
+mod many;
 mod percentiles;
+mod quantiles;
+mod spikes;
 mod svg;
+mod tails;
 mod terminal;
 mod ticks;
+mod time;
+mod timeline;
 mod transactions;
 
-pub use bandwidth::bandwidth_figure;
+pub use all::{Named, of_events, of_family, pictures};
 pub use distribution::distribution_figure;
 pub use latency::latency_figure;
 pub use percentiles::percentile_figure;
-pub(crate) use svg::drawing;
-pub use svg::svg;
+pub(crate) use quantiles::{overlay_figure, shift_figure};
+pub use svg::{document_of, svg};
+pub(crate) use svg::{drawing, drawn};
 pub use terminal::terminal;
+pub(crate) use timeline::timeline_figure;
 pub use transactions::throughput_figure;
 
 use latscope_core::events::groups;
-use latscope_core::report::Report;
+use latscope_core::report::{Measurement, Report};
 
 /// A picture of single events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +65,112 @@ pub fn document(report: &Report, picture: Picture) -> Option<String> {
     let curve = || throughput_figure(report).or_else(|| latency_figure(report));
     let curve = (picture == Picture::Distribution).then(curve).flatten();
     curve.map(|figure| svg(&[figure])).or_else(|| event_pictures(report, &[picture]))
+}
+
+/// What a picture is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Drawing {
+    /// Curves.
+    Curves(Figure),
+    /// Bars and dots, a row a label.
+    Rows(Rows),
+    /// A heat map.
+    Cells(Cells),
+}
+
+/// Bars and dots over one axis, one row below the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// What it shows.
+    pub title: String,
+    /// As of a [`Figure`].
+    pub notes: Vec<String>,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// What the colours stand for.
+    pub keys: Vec<String>,
+    /// The rows, from top to bottom.
+    pub rows: Vec<Row>,
+    /// Lines across all rows; only those of the x axis are drawn.
+    pub marks: Vec<Mark>,
+}
+
+/// A row of [`Rows`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What it is of.
+    pub label: String,
+    /// What is drawn in it, in this order.
+    pub parts: Vec<Part>,
+    /// What is written at its end.
+    pub value: String,
+    /// Degraded or unstable.
+    pub doubtful: bool,
+}
+
+/// A bar, an interval or a dot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Which of these.
+    pub kind: PartKind,
+    /// The index of its key, and so of its colour.
+    pub key: usize,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// What it is, where more can be said than its key.
+    pub label: String,
+}
+
+/// How a [`Part`] is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartKind {
+    /// As high as its row.
+    Bar,
+    /// A line with ends.
+    Interval,
+    /// At its end.
+    Dot,
+}
+
+/// A heat map of pairs of the same things.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cells {
+    /// What it shows.
+    pub title: String,
+    /// As of a [`Figure`].
+    pub notes: Vec<String>,
+    /// What the rows and columns are.
+    pub side: String,
+    /// Their names, in order.
+    pub names: Vec<String>,
+    /// Where among them another package, node or cache begins.
+    pub borders: Vec<usize>,
+    /// What the values are.
+    pub label: String,
+    /// How they are written.
+    pub unit: Unit,
+    /// The cells that have a value.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of [`Cells`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// The index of its row.
+    pub row: usize,
+    /// The index of its column.
+    pub column: usize,
+    /// Its value.
+    pub value: f64,
+    /// Degraded or unstable.
+    pub doubtful: bool,
+}
+
+/// Whether a point speaks of less than it seems to: drawn hollow.
+pub(crate) fn is_doubtful(m: &Measurement) -> bool {
+    m.quality.level.is_doubtful()
 }
 
 /// A plot of curves over one pair of axes.
@@ -116,7 +233,7 @@ pub enum Unit {
 }
 
 /// A curve.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
     /// What a legend calls it.
     pub name: String,
@@ -124,19 +241,30 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Where each is expected (x, low, high); empty where that is not known.
     pub band: Vec<(f64, f64, f64)>,
+    /// The x of those that are degraded or unstable.
+    pub doubtful: Vec<f64>,
     /// How they are joined.
     pub shape: Shape,
-    /// One of many that need not be told apart.
+    /// An envelope of curves that need not be told apart: its band is all of it.
     pub background: bool,
+    /// The indices of its colour and of its dashes, where curves belong together; else both are its place among them.
+    pub tone: Option<(usize, usize)>,
 }
 
 /// How the points of a curve are joined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shape {
     /// By straight lines.
+    #[default]
     Line,
     /// By steps: each value holds until the next point.
     Steps,
+    /// Not at all: a dot at each.
+    Dots,
+    /// Not at all: a ring at each, for what is not to be trusted.
+    Rings,
+    /// Not at all: a cross at each, for what stands out.
+    Crosses,
 }
 
 /// A value on an axis worth naming: a line across the figure on the x axis, a
@@ -169,6 +297,27 @@ impl Scale {
             Scale::Log10 => value.log10(),
         };
         place.is_finite().then_some(place)
+    }
+}
+
+impl Rows {
+    /// The places at both ends of the axis: those given, else those of all parts and marks with a little room; `None`
+    /// without a place.
+    fn frame(&self) -> Option<(f64, f64)> {
+        let scale = self.x.scale;
+        let range = match self.x.ends {
+            Some((low, high)) => (scale.place(low)?, scale.place(high)?),
+            None => {
+                let parts = self.rows.iter().flat_map(|row| &row.parts).flat_map(|part| [part.from, part.to]);
+                let all = parts.chain(self.marks.iter().map(|mark| mark.at));
+                let places = || all.clone().filter_map(|value| scale.place(value));
+                let (low, high) = (places().reduce(f64::min)?, places().reduce(f64::max)?);
+                let room = if high > low { (high - low) * 0.04 } else { 0.5 };
+                let low = if scale == Scale::Linear { low.min(0.0) } else { low - room };
+                (low, high + room)
+            }
+        };
+        (range.1 > range.0 && (range.1 - range.0).is_finite()).then_some(range)
     }
 }
 
@@ -210,3 +359,6 @@ impl Figure {
         Some((self.x.scale.place(x)?, self.y.scale.place(y)?))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,31 @@
 //! Golden files: each view of the fixture as it was last looked at and found
-//! good. `LATSCOPE_RECORD=1 cargo test -p latscope-core` writes them anew.
+//! good. `LATSCOPE_RECORD=1 cargo test -p latscope-views` writes them anew.
 
-use super::{Options, Scale, csv, groups, human, markdown, survey, table, text};
+use super::{Options, Scale, Sort, csv, groups, human, markdown, overview, survey, table, text};
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Finding, Interrupted, Progress, Report, Summary};
+use latscope_core::quality::{Level, Reason};
+use latscope_core::report::{
+    Certainty, Evidence, Finding, Interrupted, Measurement, Progress, Report, Summary,
+};
+use latscope_core::rounds::Prediction;
 use latscope_core::units::{format_rate, format_size, format_time, three_digits};
 use latscope_judge::verdict::{Criterion, judge_report};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-fn check(name: &str, text: &str) {
+/// Compares with the file kept; `LATSCOPE_RECORD=1` writes it anew. Of pages and pictures a browser shows what that means.
+pub(crate) fn check(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("LATSCOPE_RECORD").is_some() {
         fs::write(&file, text).unwrap();
     }
     let golden = fs::read_to_string(&file).unwrap_or_default();
-    assert!(golden == text, "{name} differs from its golden file; is now:\n{text}");
+    assert!(
+        golden == text,
+        "{name} differs from its golden file (LATSCOPE_RECORD=1 writes it anew); is now:\n{text}"
+    );
 }
 
 /// The fixture with findings of its own: what real ones say is not the
@@ -31,6 +39,9 @@ fn report() -> Report {
     ]
     .map(|text| Finding { text: text.to_owned(), ..Finding::default() })
     .to_vec();
+    for m in report.measurements.iter_mut().filter(|m| m.row) {
+        m.interval = m.typical().map(|ns| Prediction { low: 0.97 * ns, high: 1.04 * ns, level: 0.95 });
+    }
     report
 }
 
@@ -56,10 +67,9 @@ fn bandwidth_has_its_rate_at_every_width() {
         m.title = format!("{}, every fourth byte, by two threads", m.title);
     }
     for width in [80, 100, 120] {
-        let text = survey::survey(&report, &[], &wide(width));
-        let rows: Vec<&str> =
-            text.lines().filter(|line| line.contains("two threads") && line.contains("…")).collect();
-        assert!(!rows.is_empty() && rows.iter().all(|line| line.contains("GB/s")), "{width}: {rows:#?}");
+        let text = table::table(&report, &[], &wide(width));
+        let rates = text.lines().filter(|line| line.contains("GB/s")).count();
+        assert!(rates >= report.of_probe("memory.bandwidth").filter(|m| m.row).count(), "{width}: {text}");
     }
 }
 
@@ -72,6 +82,42 @@ fn human_scale() {
 #[test]
 fn whole_survey() {
     check("survey-100.txt", &survey::survey(&report(), &[], &wide(100)));
+    let options = Options { sort: Sort::Family, ..wide(100) };
+    check("table-family-100.txt", &table::table(&report(), &[], &options));
+}
+
+#[test]
+fn first_screen() {
+    let mut report = report();
+    report.findings[1].certainty = Certainty::Doubt;
+    report.findings[1].doubt = Some("the rounds do not agree".to_owned());
+    report.findings[1].id = "prefetch".to_owned();
+    let rests_on = |m: &Measurement| Evidence {
+        probe: m.probe.clone(),
+        params: m.params.clone(),
+        figure: "p50".to_owned(),
+        value: m.summary.p50.unwrap(),
+        interval: m.interval,
+        rounds: 1,
+    };
+    report.findings[0].evidence =
+        report.measurements.iter().filter(|m| m.row).take(3).map(rests_on).collect();
+    let rest = ["All rows: latscope show a.json --table".to_owned()];
+    assert!(overview::is_wanted(&report));
+    for width in [80, 120] {
+        check(&format!("overview-{width}.txt"), &overview::overview(&report, &rest, &wide(width)));
+    }
+    let mutex = report.measurements.iter_mut().find(|m| m.probe == "sync.mutex").unwrap();
+    mutex.lower(Reason::new(Level::Degraded, "emulated", "emulated", ""));
+    for width in [40, 60, 79, 200] {
+        let text = overview::overview(&report, &rest, &wide(width));
+        assert!(text.contains("ns !¹"), "a doubt stays with its figure:\n{text}");
+        for line in text.lines() {
+            assert!(super::grid::Text::plain(line).width() <= width, "{width}: {line}");
+        }
+    }
+    report.measurements.truncate(12);
+    assert!(!overview::is_wanted(&report), "few rows are a screen themselves");
 }
 
 #[test]
@@ -93,7 +139,7 @@ fn single_events() {
 #[test]
 fn files() {
     let report = report();
-    check("survey.md", &markdown::markdown(&report, &[&fixture::other()], &Options::default()));
+    check("survey.md", &markdown::markdown(&report, &[&fixture::other()], true, &Options::default()));
     check("survey.csv", &String::from_utf8(csv::csv(&report)).unwrap());
 }
 
@@ -146,20 +192,19 @@ fn writable(report: &Report) -> HashSet<String> {
         m.as_object_mut().unwrap().remove("histogram");
     }
     numbers(&json, &mut add);
+    for m in report.measurements.iter().filter(|m| m.interval.is_some()) {
+        // It is in the unit of the row.
+        let (ns, next) = (m.typical().unwrap(), m.interval.unwrap());
+        let unit = [1e9, 1e6, 1e3].into_iter().find(|unit| ns >= 0.9995 * unit).unwrap_or(1.0);
+        [next.low / unit, next.high / unit].into_iter().for_each(&mut add);
+    }
     for m in &report.measurements {
-        m.rate_touched().into_iter().chain(m.rate_moved()).for_each(&mut add);
+        m.rate_touched().into_iter().chain(m.rate_moved(&report.machine)).for_each(&mut add);
         add(super::rows::rejected_share(m) * 100.0);
     }
     for level in latscope_judge::findings::level_rows(report) {
         let figures = [Some(level.ns), level.cycles, level.p10, level.p90];
         figures.into_iter().flatten().for_each(&mut add);
-    }
-    // A spread is in the unit of its row, so a tail may have more digits.
-    for m in &report.measurements {
-        let s = &m.summary;
-        for tail in [s.p99, s.p95, s.p90, s.max, s.p10].into_iter().flatten() {
-            all.extend([1.0, 1e3, 1e6, 1e9].map(|unit| three_digits(tail / unit)));
-        }
     }
     all
 }
@@ -171,11 +216,58 @@ fn numbers_in(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|part| part.starts_with(|c: char| c.is_ascii_digit()))
 }
 
+/// A text without the commas within its numbers.
+fn ungrouped(text: &str) -> String {
+    let mut rest = text.chars().peekable();
+    let (mut out, mut last) = (String::new(), ' ');
+    while let Some(c) = rest.next() {
+        let grouping = c == ',' && last.is_ascii_digit() && rest.peek().is_some_and(char::is_ascii_digit);
+        out.extend((!grouping).then_some(c));
+        last = c;
+    }
+    out
+}
+
 /// Checks that a view shows no number but known ones.
 fn all_known(text: &str, known: &HashSet<String>) {
     for number in numbers_in(text) {
         assert!(known.contains(number), "{number} is not in the JSON; it is in\n{text}");
     }
+}
+
+/// Columns for every figure.
+fn endless() -> Options {
+    wide(100_000)
+}
+
+/// Markdown has each family's figures, also those of single threads and of distributions that were corrected.
+#[test]
+fn every_number_on_the_screen_is_in_the_markdown() {
+    let mut judged = fixture::wake();
+    judge_report(&mut judged, &[Criterion::new("max", 50_000.0).unwrap()]);
+    for report in [judged, fixture::ipc::latency(), fixture::ipc::throughput(), report()] {
+        let text = match groups::is_of_events(&report) {
+            true => groups::events(&report, &endless()),
+            false => text::all(&report, &endless()),
+        };
+        let markdown = markdown::markdown(&report, &[], true, &endless()).replace("&#64;", "@");
+        let known: HashSet<&str> = numbers_in(&markdown).collect();
+        // Axes of plots, and the headings of matrices, are no figures.
+        let lines = text.lines().filter(|line| !line.contains(['┤', '┊', '└', '⠤', '┬']) && !is_axis(line));
+        let matrix = |line: &str| line.trim_start().starts_with("size ");
+        for line in lines.filter(|line| !matrix(line)) {
+            for number in numbers_in(line) {
+                assert!(known.contains(number), "{number} of {line:?} is not in\n{markdown}");
+            }
+        }
+    }
+}
+
+/// Labels below an axis: quantities alone.
+fn is_axis(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    line.starts_with("        ")
+        && words.all(|word| word.parse::<f64>().is_ok() || ["KiB", "MiB", "B"].contains(&word))
 }
 
 /// The strings of a JSON value, numbers within them included.
@@ -216,12 +308,16 @@ fn every_number_on_the_screen_is_in_the_json() {
     known.extend(numbers_in(&words).map(str::to_owned));
     for options in [wide(80), wide(120), wide(200), Options { scale: Scale::Human, ..wide(120) }] {
         all_known(&table::table(&report, &[], &options), &known);
-        let markdown = markdown::markdown(&report, &[], &options);
-        all_known(&markdown.replace("&lt;", "").replace("&#64;", ""), &known);
+        let markdown = markdown::markdown(&report, &[], true, &options);
+        all_known(&ungrouped(&markdown.replace("&lt;", "").replace("&#64;", "")), &known);
     }
     all_known(text::all(&report, &wide(200)).split("\nFindings").next().unwrap(), &known);
-    let csv = String::from_utf8(csv::csv(&report)).unwrap();
-    all_known(csv.split_once('\n').unwrap().1, &known);
+    let csv = csv::csv(&report);
+    for record in ::csv::Reader::from_reader(csv.as_slice()).records().map(Result::unwrap) {
+        // How sure a result is follows from its counts, and is a sentence.
+        let figures = record.iter().filter(|field| !field.contains("% confidence"));
+        figures.for_each(|field| all_known(&ungrouped(field), &known));
+    }
     assert!(!known.contains("77.7"), "a number from nowhere would not be noticed");
 }
 
@@ -245,7 +341,7 @@ fn one_of_a_thing_is_in_the_singular() {
     let options = Options { width: 400, ..Options::default() };
     for text in [
         groups::events(&report, &options),
-        markdown::markdown(&report, &[], &options),
+        markdown::markdown(&report, &[], true, &options),
         report.plan.describe(),
     ] {
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && !".,'".contains(c)).collect();

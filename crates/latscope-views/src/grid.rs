@@ -33,9 +33,25 @@ impl Text {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// Columns it takes.
+    /// Columns it takes; where it has several lines, the widest of them.
     pub fn width(&self) -> usize {
-        self.0.iter().map(|(_, text)| text.width()).sum()
+        let width = |line: &Text| line.0.iter().map(|(_, text)| text.width()).sum();
+        self.lines().iter().map(width).max().unwrap_or(0)
+    }
+
+    /// The lines that it is broken into.
+    fn lines(&self) -> Vec<Text> {
+        let mut lines = vec![Text::default()];
+        for (style, text) in &self.0 {
+            for (at, part) in text.split(BREAK).enumerate() {
+                if at > 0 {
+                    lines.push(Text::default());
+                }
+                let line = lines.pop().unwrap_or_default();
+                lines.push(line.with(*style, part));
+            }
+        }
+        lines
     }
 
     /// The same with another text after it.
@@ -44,37 +60,35 @@ impl Text {
         self
     }
 
-    /// The same, no wider than `width`; what is cut off leaves an ellipsis.
-    pub fn fitted(&self, width: usize) -> Text {
+    /// The same in lines of at most `width` columns, broken between words, in the style of its begin: a name is whole,
+    /// whatever room there is. A word that is wider is broken, too.
+    pub fn shortened(&self, width: usize) -> Text {
         if self.width() <= width {
             return self.clone();
         }
-        let mut left = width.saturating_sub(1);
-        let mut fitted = Text::default();
-        for (style, text) in &self.0 {
-            let kept = prefix(text, left);
-            left -= kept.width();
-            fitted.0.push((*style, kept.to_owned()));
-            if kept.len() < text.len() {
-                break;
-            }
-        }
-        fitted.with(PLAIN, if width > 0 { "…" } else { "" })
+        let style = self.0.first().map_or(PLAIN, |(style, _)| *style);
+        let indent = if width < 4 * INDENT { 0 } else { INDENT };
+        let lines = broken(&self.content().replace(BREAK, " "), width.max(1), indent);
+        Text(vec![(style, lines.join(&format!("{BREAK}{}", " ".repeat(indent))))])
     }
 
-    /// Like [`fitted`](Self::fitted), for plain text: what is cut out is in the
-    /// middle, for names often differ at their end.
-    pub fn shortened(&self, width: usize) -> Text {
-        let whole = self.content();
-        if self.width() <= width || width < 8 {
-            return self.fitted(width);
+    /// The same in lines of at most `width` columns, with `aside` at the right end of the last one, or where it finds no
+    /// room there of a line of its own: it never stands in the middle of a name.
+    pub fn with_aside(&self, style: Style, aside: &str, width: usize) -> Text {
+        if aside.is_empty() {
+            return self.shortened(width);
         }
-        let head = prefix(&whole, (width - 1).div_ceil(2)).trim_end();
-        let mut tail = whole.as_str();
-        while tail.width() > width - 1 - head.width() {
-            tail = tail.get(tail.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
-        }
-        Text::plain(format!("{head}…{}", tail.trim_start()))
+        let name = self.shortened(width);
+        let last = name.lines().last().map_or(0, Text::width);
+        let taken = Text::plain(aside).width();
+        let mut text = name;
+        let before = if last + 2 + taken > width {
+            text.0.push((PLAIN, BREAK.to_string()));
+            width.saturating_sub(taken)
+        } else {
+            width - last - taken
+        };
+        text.with(PLAIN, " ".repeat(before)).with(style, aside)
     }
 
     /// Whether nothing of it can be seen.
@@ -121,8 +135,14 @@ fn prefix(text: &str, width: usize) -> &str {
     text
 }
 
-/// The first column of a grid is not cut below this width.
-const SHORTEST: usize = 6;
+/// The first column of a grid does not get narrower than this.
+const SHORTEST: usize = 14;
+
+/// Between the lines of a text; no other text has it, since control characters never get in.
+const BREAK: char = '\n';
+
+/// Blanks before the further lines of a name.
+const INDENT: usize = 2;
 
 /// On which side of its column a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,28 +177,35 @@ impl Column {
 }
 
 /// Columns side by side with `gap` blanks between, a rule under the headings.
-/// `width` is the widest a line may be: the first column gives way, and where
-/// that is not enough the last ones are left out.
+/// `width` is the widest a line may be: the names in the first column are broken into lines,
+/// and where that is not enough the last columns are left out, which a line below says.
 pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) -> String {
     let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
     let sum = |widths: &[usize]| widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1);
     while widths.len() > 1 && sum(&widths) - widths[0] + widths[0].min(SHORTEST) > width {
         widths.pop();
     }
-    let columns = &columns[..widths.len()];
+    let (columns, left_out) = columns.split_at(widths.len());
     let total = sum(&widths);
     if let Some(first) = widths.first_mut() {
         *first = first.saturating_sub(total.saturating_sub(width)).max(1);
     }
     let mut out = String::new();
     let headings: Vec<&Text> = columns.iter().map(|c| &c.heading).collect();
-    line(&mut out, &headings, columns, &widths, gap, color);
+    row(&mut out, &headings, columns, &widths, gap, color);
     let rule = Text::styled(super::style::DIM, "─".repeat(total.min(width)));
     rule.write(&mut out, color);
     out.push('\n');
-    for row in 0..columns.first().map_or(0, |c| c.cells.len()) {
-        let cells: Vec<&Text> = columns.iter().map(|c| &c.cells[row]).collect();
-        line(&mut out, &cells, columns, &widths, gap, color);
+    for at in 0..columns.first().map_or(0, |c| c.cells.len()) {
+        let cells: Vec<&Text> = columns.iter().map(|c| &c.cells[at]).collect();
+        row(&mut out, &cells, columns, &widths, gap, color);
+    }
+    let left_out: Vec<String> = left_out.iter().map(|column| column.heading.content()).collect();
+    let left_out: Vec<&str> =
+        left_out.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
+    if !left_out.is_empty() {
+        let text = format!("In a wider terminal also: {}.", left_out.join(", "));
+        out += &wrap(&Text::default(), &text, super::style::DIM, width, color);
     }
     out
 }
@@ -196,12 +223,21 @@ pub(super) fn leave_out(columns: &mut Vec<Column>, least: &[&[&str]], gap: usize
     }
 }
 
-fn line(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], gap: usize, color: bool) {
+/// A row of cells, in as many lines as the one with the most has.
+fn row(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], gap: usize, color: bool) {
+    let cells: Vec<Vec<Text>> =
+        cells.iter().zip(widths).map(|(cell, width)| cell.shortened(*width).lines()).collect();
+    for at in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+        let cells: Vec<Text> = cells.iter().map(|lines| lines.get(at).cloned().unwrap_or_default()).collect();
+        line(out, cells, columns, widths, gap, color);
+    }
+}
+
+fn line(out: &mut String, cells: Vec<Text>, columns: &[Column], widths: &[usize], gap: usize, color: bool) {
     let mut blanks = 0;
     let last = cells.iter().rposition(|cell| !cell.is_blank());
-    for (at, ((cell, column), width)) in cells.iter().zip(columns).zip(widths).enumerate() {
-        let mut cell = cell.fitted(*width);
-        let free = width - cell.width().min(*width);
+    for (at, ((mut cell, column), width)) in cells.into_iter().zip(columns).zip(widths).enumerate() {
+        let free = width.saturating_sub(cell.width());
         if Some(at) >= last {
             cell.trim_end();
         }
@@ -217,11 +253,13 @@ fn line(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize],
     out.push('\n');
 }
 
-/// A line of text by itself, cut to `width`.
+/// A text by itself, in lines of at most `width` columns.
 pub(super) fn single(text: &Text, width: usize, color: bool) -> String {
     let mut out = String::new();
-    text.fitted(width).write(&mut out, color);
-    out.push('\n');
+    for line in text.shortened(width).lines() {
+        line.write(&mut out, color);
+        out.push('\n');
+    }
     out
 }
 
@@ -231,7 +269,7 @@ pub(super) fn wrap(first: &Text, prose: &str, style: Style, width: usize, color:
     let indent = first.width();
     let room = width.saturating_sub(indent).max(8);
     let mut out = String::new();
-    for (at, content) in broken(&clean(prose), room).iter().enumerate() {
+    for (at, content) in broken(&clean(prose), room, 0).iter().enumerate() {
         match at {
             0 => first.write(&mut out, color),
             _ => out.push_str(&" ".repeat(indent)),
@@ -242,25 +280,29 @@ pub(super) fn wrap(first: &Text, prose: &str, style: Style, width: usize, color:
     out
 }
 
+/// What stays on the line of the number before it.
+const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB"];
+
 /// The words of prose; a unit stays with its number.
 fn words(prose: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in prose.split_whitespace() {
         let unit = word.trim_end_matches([',', '.', ':', ';', ')']);
         match words.last_mut().filter(|last| last.ends_with(|c: char| c.is_ascii_digit())) {
-            Some(number) if ["%", "ns", "µs", "ms", "s"].contains(&unit) => *number += &format!(" {word}"),
+            Some(number) if UNITS.contains(&unit) => *number += &format!(" {word}"),
             _ => words.push(word.to_owned()),
         }
     }
     words
 }
 
-/// Prose as lines of at most `room` columns.
-fn broken(prose: &str, room: usize) -> Vec<String> {
+/// Prose as lines of at most `room` columns, all but the first by `indent` shorter.
+fn broken(prose: &str, room: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words(prose) {
         let mut word = word.as_str();
         while !word.is_empty() {
+            let room = if lines.len() > 1 { room - indent } else { room };
             let line = lines.last_mut().expect("there is always a line");
             let gap = usize::from(!line.is_empty());
             if line.width() + gap + word.width() <= room {
@@ -272,7 +314,9 @@ fn broken(prose: &str, room: usize) -> Vec<String> {
                 lines.push(String::new());
                 continue;
             }
-            let part = prefix(word, room);
+            // A wide character may have no room in the narrowest of lines.
+            let part = Some(prefix(word, room)).filter(|part| !part.is_empty());
+            let part = part.unwrap_or_else(|| &word[..word.chars().next().map_or(0, char::len_utf8)]);
             line.push_str(part);
             word = &word[part.len()..];
         }
@@ -286,22 +330,46 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cells_are_cut_with_an_ellipsis_and_padded_to_their_side() {
+    fn names_are_broken_between_words_and_cells_stand_on_their_side() {
         let columns = [
-            Column::new(Text::plain("operation"), Side::Left, vec![Text::plain("a rather long label")]),
+            Column::new(Text::plain("operation"), Side::Left, vec![Text::plain("a rather long label, 1 ms")]),
             Column::new(Text::plain("ns"), Side::Right, vec![Text::plain("1")]),
         ];
-        assert_eq!(grid(&columns, 1, 12, false), "operation ns\n────────────\na rather…  1\n");
+        let text = grid(&columns, 1, 17, false);
+        assert_eq!(text, "operation      ns\n─────────────────\na rather long   1\n  label, 1 ms\n");
     }
 
     #[test]
-    fn a_shortened_name_keeps_both_ends() {
+    fn a_column_that_finds_no_room_is_named() {
+        let column =
+            |name: &str, cell: &str| Column::new(Text::plain(name), Side::Left, vec![Text::plain(cell)]);
+        let columns = [
+            column("operation", "a name of some length"),
+            column("p50", "1.00 ns"),
+            column("max", "2.00 ns"),
+        ];
+        let text = grid(&columns, 1, 24, false);
+        assert!(text.ends_with("In a wider terminal\nalso: max.\n"), "{text}");
+    }
+
+    #[test]
+    fn a_shortened_name_is_whole() {
         let name = Text::plain("read, open, read, close, 64 KiB, tmpfs");
-        let mut line = String::new();
-        name.shortened(27).write(&mut line, false);
-        assert_eq!(line, "read, open, r…64 KiB, tmpfs");
-        assert!(name.shortened(27).width() <= 27);
+        let lines: Vec<String> = name.shortened(27).lines().iter().map(Text::content).collect();
+        assert_eq!(lines, ["read, open, read, close,", "  64 KiB, tmpfs"]);
+        assert_eq!(name.shortened(27).width(), 24);
         assert_eq!(name.shortened(80).width(), name.width());
+    }
+
+    #[test]
+    fn what_is_beside_a_name_is_not_in_its_middle() {
+        let lines = |width| {
+            let text = Text::plain("sum of 500 kB, an element").with_aside(PLAIN, "31.1 GB/s", width);
+            text.lines().iter().map(Text::content).collect::<Vec<String>>()
+        };
+        assert_eq!(lines(36), ["sum of 500 kB, an element  31.1 GB/s"]);
+        assert_eq!(lines(33), ["sum of 500 kB, an element", "                        31.1 GB/s"]);
+        assert_eq!(lines(22), ["sum of 500 kB, an", "  element    31.1 GB/s"]);
     }
 
     #[test]

@@ -7,7 +7,10 @@ mod outliers;
 mod table;
 mod transactions;
 
+pub(super) use outliers::SHOWN;
 pub use outliers::causes;
+pub(crate) use table::p50_note;
+pub(super) use transactions::{Table, told};
 
 use super::grid::{Column, Text, wrap};
 use super::head::head;
@@ -19,7 +22,7 @@ use crate::published::{self, Published};
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
 use latscope_judge::transactions::mode;
-use latscope_judge::verdict::confidence_of;
+use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
 /// Families whose measurements this view is for.
 pub(super) const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
@@ -42,14 +45,11 @@ pub fn events(report: &Report, options: &Options) -> String {
         out += &conditions::heading(report, group, options);
         out += &table::table(group, options);
     }
-    out += &transactions::comparison(report, options);
+    out += &transactions::comparison(report).map(|table| table.text(options)).unwrap_or_default();
     out += &transactions::throughput(report, options);
     out += &transactions::hops(report, options);
     out += &verdicts(report, options);
-    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
-    out += &confidence(&sure, options);
-    out += &outliers::longest(&groups, options);
-    out += &references(report, &groups, options);
+    out += &sections(report, &groups, options);
     out += &survey::conclusions(report, false, options);
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
     families.dedup();
@@ -59,14 +59,50 @@ pub fn events(report: &Report, options: &Options) -> String {
     out
 }
 
+/// Whether it ran long enough, the longest events, and published figures.
+fn sections(report: &Report, groups: &[Group], options: &Options) -> String {
+    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
+    let mut out = confidence(&sure, options);
+    out += &outliers::longest(groups, options);
+    out += &references(report, groups, options);
+    out
+}
+
+/// The tables of all probes of single events, each row of each, then transports and payloads beside each other.
+pub(super) fn tables(report: &Report) -> Vec<Table> {
+    let table = |group: &Group| Table {
+        heading: group.probe.to_owned(),
+        columns: table::columns(group).into_iter().filter(|column| !column.is_empty()).collect(),
+        about: conditions(report, group),
+    };
+    let groups = groups(report).into_iter().map(|group| table(&group));
+    let more = [transactions::comparison(report), transactions::throughput_table(report)];
+    groups.chain(more.into_iter().flatten()).collect()
+}
+
+/// What stands below the tables, a heading and lines each.
+pub(super) fn lists(report: &Report) -> Vec<(String, Vec<String>)> {
+    let groups = groups(report);
+    let wide = Options { width: usize::MAX / 2, ..Options::default() };
+    let text = transactions::hops(report, &wide) + &sections(report, &groups, &wide);
+    let mut lists: Vec<(String, Vec<String>)> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match (line.strip_prefix(' '), lists.last_mut()) {
+            (Some(line), Some((_, lines))) => lines.push(line.trim().to_owned()),
+            _ => lists.push((line.to_owned(), Vec::new())),
+        }
+    }
+    lists
+}
+
 /// Under which conditions the events of a probe were measured.
 pub(super) fn conditions(report: &Report, group: &Group) -> String {
     conditions::conditions(report, group).join(" · ")
 }
 
-/// A row for each thread or pair, then the sums, with every figure.
-pub(super) fn columns(group: &Group) -> Vec<Column> {
-    table::columns(group)
+/// A row for each thread or pair, then the sums, with every figure that is not 0 in all rows, and which are.
+pub(super) fn telling_columns(group: &Group) -> (Vec<Column>, Option<String>) {
+    table::telling_columns(group)
 }
 
 /// Whether a probe has a table of its own: transports that only stand beside each
@@ -91,7 +127,11 @@ fn confidence(groups: &[Group], options: &Options) -> String {
             out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
         }
     }
-    if out.is_empty() { out } else { section("How sure", options) + &out }
+    if out.is_empty() {
+        return out;
+    }
+    let how = wrap(&Text::plain("  "), HOW_SURE, DIM, options.width, options.color);
+    section("How sure", options) + &how + &out
 }
 
 /// What others published, beside timer wake-ups.
@@ -111,7 +151,7 @@ fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     }
     if !others.is_empty() {
         let text = format!(
-            "{} more are of another interval, policy or kernel and cannot be compared: see docs/wake.md.",
+            "{} more are of another interval, policy or kernel and cannot be compared.",
             others.len()
         );
         out += &wrap(&Text::plain("  ").with(WARNING, "≠ "), &text, DIM, options.width, options.color);
@@ -123,7 +163,7 @@ fn references(report: &Report, groups: &[Group], options: &Options) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::Support;
+    use latscope_core::quality::{Level, Reason};
     use latscope_judge::verdict::{Criterion, judge_report};
 
     fn judged(criteria: &[(&str, f64)]) -> Report {
@@ -181,10 +221,10 @@ mod tests {
     fn doubtful_rows_are_marked_and_explained() {
         let mut report = fixture::wake();
         for m in &mut report.measurements {
-            (m.support, m.reason) = (Support::Degraded, Some("ran as SCHED_OTHER".to_owned()));
+            m.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
         }
         let text = events(&report, &wide());
-        assert!(text.contains("CPU 0 !") && text.contains("! Degraded"), "{text}");
+        assert!(text.contains("CPU 0 !") && text.contains("! Degraded or unstable"), "{text}");
         assert!(text.contains("ran as SCHED_OTHER"));
     }
 }

@@ -8,17 +8,33 @@ use latscope_core::merged::is_merged;
 use latscope_core::plan::Load;
 use latscope_core::report::{Interrupted, Progress, Report, Sampling};
 use latscope_core::units::{
-    counted, fold_cpus, format_count, format_share, format_size, format_time, three_digits,
+    counted, fold_cpus, format_amount, format_count, format_share, format_size, format_time, three_digits,
 };
 use std::time::Duration;
 
 /// The header of a terminal view.
 pub(super) fn head(report: &Report, options: &Options) -> String {
-    let Options { width, color, .. } = *options;
     let (what, processor) = title(report);
-    let title = Text::styled(BOLD, what).with(DIM, "  ").with(BOLD, processor);
-    let mut out = grid::single(&title, width, color);
-    for line in facts(report) {
+    let mut out = headed(report, format!("{what}  {processor}"), facts(report), options);
+    for note in fold_cpus(report.plan.notes.iter().cloned()) {
+        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options.width, options.color);
+    }
+    out
+}
+
+/// The header of the first screen: the machine and the run in a line each.
+pub(super) fn short_head(report: &Report, options: &Options) -> String {
+    let (what, processor) = title(report);
+    let machine = &report.machine;
+    let hypervisor = machine.hypervisor.as_ref().map(|name| format!(", virtual ({name})"));
+    let system = format!(", Linux {}{}", machine.kernel, hypervisor.unwrap_or_default());
+    headed(report, format!("{what}  {processor}{system}"), vec![run(report)], options)
+}
+
+fn headed(report: &Report, title: String, lines: Vec<String>, options: &Options) -> String {
+    let Options { width, color, .. } = *options;
+    let mut out = grid::single(&Text::styled(BOLD, title), width, color);
+    for line in lines {
         out += &wrap(&Text::plain("  "), &line, DIM, width, color);
     }
     if let Some(text) = unfinished(report) {
@@ -26,9 +42,6 @@ pub(super) fn head(report: &Report, options: &Options) -> String {
     }
     for text in warnings(report) {
         out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, width, color);
-    }
-    for note in fold_cpus(report.plan.notes.iter().cloned()) {
-        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, width, color);
     }
     out
 }
@@ -106,7 +119,7 @@ fn system(report: &Report) -> String {
     let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction");
     parts.extend(caches.map(|cache| format!("L{} {}", cache.level, format_size(cache.size))));
     if machine.memory > 0 {
-        parts.push(format!("memory {}", format_size(machine.memory)));
+        parts.push(format!("memory {}", format_amount(machine.memory)));
     }
     parts.join(" · ")
 }
@@ -118,7 +131,7 @@ fn clock(report: &Report) -> String {
     if clock.frequency_hz > 0.0 {
         text += &format!(" {} GHz", three_digits(clock.frequency_hz / 1e9));
     }
-    // An event is told as it was; its stamps are part of it.
+    // An event is shown as it was; its stamps are part of it.
     let subtracted = report.measurements.iter().any(|m| m.sampling != Sampling::Event);
     text += &format!(
         ", resolution {}, overhead {}{}",

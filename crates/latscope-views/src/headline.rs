@@ -74,6 +74,14 @@ impl Source<'_> {
         }
     }
 
+    /// Where it is expected in the next run, ns.
+    pub fn next_run(&self) -> Option<(f64, f64)> {
+        match self {
+            Source::Level(level) => level.next,
+            Source::Point(m) => m.next_run().map(|next| (next.low, next.high)),
+        }
+    }
+
     /// How far it can be trusted.
     pub fn quality(&self) -> &Quality {
         match self {

@@ -10,7 +10,7 @@ mod summary;
 mod table;
 
 pub use report::report;
-pub(crate) use strip::ratio as ratio_strip;
+pub(crate) use strip::{ratio as ratio_strip, ratio_legend};
 pub(crate) use table::{cell, table};
 
 use crate::markup::{Element, element};
@@ -21,9 +21,12 @@ pub type Timed<'a> = &'a dyn Fn(&Measurement) -> Option<&'static str>;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Nothing is loaded from anywhere, whatever the page says.
-const POLICY: &str =
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+/// Adds controls; the page is complete without it.
+const SCRIPT: &str = include_str!("html/script.js");
+
+/// Nothing is loaded from anywhere and no script runs but this one, whatever the page says.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+                      script-src 'sha256-9XumKyljMsmhCiype+dmW1X6IPs7jbcAqPvmyZjI+XI='";
 
 /// A whole document.
 pub(crate) fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
@@ -34,7 +37,8 @@ pub(crate) fn document(title: &str, body: impl IntoIterator<Item = Element>) -> 
             element("meta").with("name", "viewport").with("content", "width=device-width, initial-scale=1"),
         )
         .child(element("title").text(title))
-        .child(element("style").constant(STYLE));
+        .child(element("style").constant(STYLE))
+        .child(element("script").constant(SCRIPT));
     let page = element("html").with("lang", "en").child(head).child(element("body").children(body)).written();
     format!("<!DOCTYPE html>\n{page}\n")
 }

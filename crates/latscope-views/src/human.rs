@@ -4,8 +4,10 @@
 use super::Options;
 use super::cells::times_mark;
 use super::grid::{Column, Side, Text, grid, wrap};
+use super::legend::Signs;
 use super::rows::Row;
 use super::style::{BOLD, DIM, HEADING, magnitude};
+use latscope_core::quality::Level;
 use latscope_core::report::Report;
 use latscope_core::units::{format_time, three_digits};
 use latscope_judge::findings::{FRAME_NS, level_rows};
@@ -91,6 +93,13 @@ pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String 
         format_time(FRAME_NS)
     );
     out += &wrap(&Text::default(), &scale, DIM, options.width, options.color);
+    let mut signs = Signs::default();
+    // What is doubtful has no sign on this scale.
+    rows.iter().for_each(|row| signs.note(row.times, Level::Ok, false));
+    let signs = signs.meanings();
+    if !signs.is_empty() {
+        out += &wrap(&Text::default(), &signs.join(" · "), DIM, options.width, options.color);
+    }
     out
 }
 

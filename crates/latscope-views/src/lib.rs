@@ -25,12 +25,17 @@ mod headline;
 pub mod history;
 pub mod html;
 pub mod human;
+mod legend;
 mod machine_state;
 pub mod markdown;
 mod markup;
 mod matrix;
+pub mod overview;
 pub mod published;
 pub mod rows;
+#[cfg(test)]
+#[path = "../../latscope/tests/skipped/mod.rs"]
+mod skipped;
 mod style;
 pub mod survey;
 pub mod table;
@@ -48,13 +53,25 @@ pub struct Options {
     pub color: bool,
     /// In what durations are shown.
     pub scale: Scale,
+    /// In which order rows stand.
+    pub sort: Sort,
 }
 
 impl Default for Options {
-    /// 80 columns, no colour, units of time.
+    /// 80 columns, no colour, units of time, by value.
     fn default() -> Self {
-        Options { width: 80, color: false, scale: Scale::Time }
+        Options { width: 80, color: false, scale: Scale::Time, sort: Sort::Value }
     }
+}
+
+/// In which order the rows of a table stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// From the fastest to the slowest.
+    #[default]
+    Value,
+    /// Family by family, as they were planned, and in each from the fastest to the slowest.
+    Family,
 }
 
 /// In what durations are shown.

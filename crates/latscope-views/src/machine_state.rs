@@ -1,8 +1,11 @@
 //! One sentence on the machine while it was measured: quiet, or busy with how
 //! much, by whom, and which rows are doubtful for it.
 
-use latscope_core::report::{Activity, Report};
-use latscope_core::units::format_share;
+use latscope_core::merged::is_merged;
+use latscope_core::quality::Level;
+use latscope_core::report::{Activity, Measurement, QUIET, Report};
+use latscope_core::units::{counted, format_count, format_share};
+use latscope_judge::findings::level_rows;
 
 /// Names listed at most, of processes and of rows.
 const LISTED: usize = 5;
@@ -16,7 +19,15 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     }
     let by = consumers(activity);
     if !by.is_empty() && !activity.is_quiet() {
-        text += &format!(": {by}");
+        // What a process used is known of all CPUs together only.
+        let all = report.machine.online.0.len();
+        text += &match activity.cpus as usize == all {
+            true => format!(": {by}"),
+            false => format!("; on all {all} CPUs of the machine: {by}"),
+        };
+    }
+    if !activity.is_quiet() {
+        text += "; the figures are those of a machine as busy as that";
     }
     let doubtful = doubtful(report);
     if activity.is_quiet() && !doubtful.is_empty() {
@@ -29,11 +40,54 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     })
 }
 
+/// `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None` without a row.
+pub(super) fn counts(report: &Report) -> Option<String> {
+    let levels = level_rows(report).into_iter().map(|level| level.quality.level);
+    let rows: Vec<Level> = levels.chain(measured(report).map(|m| m.quality.level)).collect();
+    let of = |level: Level| rows.iter().filter(|known| **known == level).count();
+    let levels = [
+        (Level::Ok, "ok"),
+        (Level::Unstable, "unstable (the rounds of this run disagree)"),
+        (Level::Degraded, "degraded (measured under conditions that distort it)"),
+        (Level::Unsupported, "not measured"),
+    ];
+    let parts: Vec<String> = levels
+        .into_iter()
+        .filter(|(level, _)| of(*level) > 0)
+        .map(|(level, word)| format!("{} {word}", format_count(of(level) as u64)))
+        .collect();
+    (!rows.is_empty()).then(|| format!("Of {}: {}.", counted(rows.len() as u64, "row"), parts.join(", ")))
+}
+
+/// Which figures of a page to use: `Use the rows marked ok. 15 of 140 rows are doubtful: …`; `None` where no
+/// row is doubtful.
+pub(super) fn to_use(report: &Report) -> Option<String> {
+    let levels = level_rows(report).into_iter().map(|level| level.quality.level);
+    let rows: Vec<Level> = levels.chain(measured(report).map(|m| m.quality.level)).collect();
+    let doubtful = rows.iter().filter(|level| level.is_doubtful()).count();
+    let of = counted(rows.len() as u64, "row");
+    (doubtful > 0).then(|| {
+        format!(
+            "Use the rows marked ok. {doubtful} of {of} are doubtful: marked ! or with the reason beside."
+        )
+    })
+}
+
+/// The measurements that a table has rows for: those that want one, where none does the sums, else all.
+pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
+    let all = || report.measurements.iter();
+    let (wanted, merged) = (all().any(|m| m.row), all().any(is_merged));
+    all().filter(move |m| if wanted { m.row } else { !merged || is_merged(m) })
+}
+
 /// `busy: other processes used 97 % of 2 CPUs`.
 pub(super) fn state(activity: &Activity) -> String {
     let state = if activity.is_quiet() { "quiet" } else { "busy" };
     let cpus = if activity.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", activity.cpus) };
     let share = format_share(activity.others);
+    // What is rounded to the limit is above it where the machine is busy.
+    let over = !activity.is_quiet() && share == format_share(QUIET);
+    let share = if over { format!("just over {share}") } else { share };
     format!("{state}: other processes used {share} of {cpus}")
 }
 
@@ -95,6 +149,15 @@ mod tests {
     }
 
     #[test]
+    fn what_rounds_to_the_limit_is_said_to_be_over_it() {
+        let mut activity = busy().activity.unwrap();
+        activity.others = 0.0502;
+        assert!(state(&activity).starts_with("busy: other processes used just over 5 % of"));
+        activity.others = 0.052;
+        assert!(state(&activity).starts_with("busy: other processes used 5.2 % of"), "{}", state(&activity));
+    }
+
+    #[test]
     fn a_busy_machine_names_who_and_the_rows_that_are_doubtful() {
         let mut report = busy();
         let text = sentence(&report).unwrap();
@@ -102,6 +165,10 @@ mod tests {
             text.contains("busy: other processes used 49 % of 2 CPUs: stress-ng-cpu (pid 77) 98 %"),
             "{text}"
         );
+        report.activity.as_mut().unwrap().cpus = 1;
+        let text = sentence(&report).unwrap();
+        assert!(text.contains("49 % of 1 CPU; on all 2 CPUs of the machine: stress-ng-cpu"), "{text}");
+        report = busy();
         assert!(!text.contains("doubtful"), "{text}");
         let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
         let contention =
@@ -109,7 +176,14 @@ mod tests {
         m.contention = Some(contention);
         m.settle();
         let title = m.title.clone();
-        assert!(m.reason.as_deref().unwrap().contains("waited for a CPU 74 % of the time"), "{:?}", m.reason);
+        assert!(
+            m.reason
+                .as_deref()
+                .unwrap()
+                .contains("waited for a CPU for 74 % of the time in which it was measured"),
+            "{:?}",
+            m.reason
+        );
         let text = sentence(&report).unwrap();
         assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");
     }

@@ -59,7 +59,7 @@ pub(super) fn show(name: &str, value: &ParamValue) -> String {
 
 /// The values of some parameters of a point: `random 2MiB`; numbers that are
 /// no sizes are named: `threads 2`.
-fn show_all(params: &Params, names: &[&str]) -> String {
+pub(super) fn show_all(params: &Params, names: &[&str]) -> String {
     let part = |name: &&str| {
         let value = params.get(*name)?;
         let text = show(name, value);

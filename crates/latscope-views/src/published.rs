@@ -21,9 +21,9 @@ pub struct Published {
     pub ns: f64,
     /// How the threads were scheduled, as the parameter `policy` says it.
     pub policy: &'static str,
-    /// Time from one activation to the next, ns, where it is told.
+    /// Time from one activation to the next, ns, where it is published.
     pub interval: Option<u64>,
-    /// Length of the run: activations of a thread, where they are told.
+    /// Length of the run: activations of a thread, where they are published.
     pub activations: Option<u64>,
     /// Under which conditions.
     pub conditions: &'static str,
@@ -148,7 +148,7 @@ pub const WAKE_UPS: [Published; 10] = [
 ];
 
 impl Published {
-    /// Its conditions, as far as they are told.
+    /// Its conditions, as far as they are published.
     pub fn described(&self) -> String {
         let mut parts = vec![self.conditions.to_owned()];
         match self.interval {

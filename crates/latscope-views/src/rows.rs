@@ -1,17 +1,18 @@
 //! The rows of the survey, fastest to slowest, with what reference devices and
 //! other reports have for the same operation.
 
-use super::head::{named, unfinished};
-use super::machine_state;
+use super::head::{named, unfinished, with_remedy};
+use super::headline::{Source, headline};
+use super::{Sort, machine_state};
 use crate::devices::{DEVICES, Part, Reference};
 use latscope_core::merged::is_merged;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::{Level, Quality};
-use latscope_core::report::{Measurement, Report, Sampling, Semantics, Support, Value};
+use latscope_core::report::{Measurement, Report, Semantics, Value};
 use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, is_operation, level_rows};
 use latscope_judge::levels::Agreement;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// One row of a table: an operation and what it costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,12 +25,13 @@ pub struct Row {
     pub times: Semantics,
     /// The typical duration on this machine, ns: the median.
     pub ns: f64,
-    /// How far durations scatter.
-    pub spread: Option<Spread>,
+    /// Where the median of the next run is expected with 95 % confidence, ns; `None` where too few rounds were
+    /// measured for that.
+    pub next: Option<(f64, f64)>,
     /// Core cycles of the typical duration.
     pub cycles: Option<f64>,
     /// How far the row can be trusted.
-    pub support: Support,
+    pub level: Level,
     /// Why not fully.
     pub reason: Option<String>,
     /// What to do about it.
@@ -47,17 +49,6 @@ pub struct Row {
     /// Whether it is one operation, of which a count fits into a stretch of time; a
     /// transfer is none.
     pub operation: bool,
-}
-
-/// How far the durations of a row scatter, in ns.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Spread {
-    /// Where the median of the next run is expected, from rounds of this one.
-    NextRun(f64, f64),
-    /// From the 10th to the 90th percentile of batch means.
-    Between(f64, f64),
-    /// A high quantile of single events, and its name.
-    Tail(&'static str, f64),
 }
 
 /// What a reference has for a row.
@@ -141,6 +132,47 @@ pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {
     rows
 }
 
+/// The rows in this order.
+pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], sort: Sort) -> Vec<Row> {
+    let mut rows = rows(report, beside);
+    if sort == Sort::Family {
+        let place = |row: &Row| report.measurements.iter().position(|m| family(&m.probe) == row.family);
+        rows.sort_by_cached_key(place);
+    }
+    rows
+}
+
+/// The rows of the ten numbers, in their order, and the titles of those without a number with the reason.
+pub(crate) fn headline_rows(report: &Report) -> (Vec<Row>, Vec<(String, String)>) {
+    let chase = revision(report, CHASE);
+    let (mut rows, mut missing) = (Vec::new(), unseen_levels(report));
+    for one in headline(report) {
+        match &one.source {
+            Source::Level(level) => rows.push(level_row(level, chase, &[])),
+            Source::Point(m) => match measured_row(report, m, &[]) {
+                Some(row) => rows.push(row),
+                None => missing.push((
+                    m.title.clone(),
+                    with_remedy(m.reason.as_deref().unwrap_or("no sample was taken"), m.remedy.as_deref()),
+                )),
+            },
+        }
+    }
+    (rows, missing)
+}
+
+/// The caches of which the curve of memory latency shows nothing, where it was measured, each with that.
+fn unseen_levels(report: &Report) -> Vec<(String, String)> {
+    let levels = level_rows(report);
+    let measured = report.of_probe(CHASE).any(|m| m.summary.count > 0);
+    let caches = report.machine.caches.iter().filter(|cache| measured && cache.kind != "Instruction");
+    let names: BTreeSet<String> = caches.map(|cache| format!("L{}", cache.level)).collect();
+    let unseen = names.into_iter().filter(|name| !levels.iter().any(|level| level.name == *name));
+    unseen
+        .map(|name| (format!("{name} hit"), "the curve of memory latency has no such level".to_owned()))
+        .collect()
+}
+
 /// The part of a probe id before the point.
 pub fn family(probe: &str) -> &str {
     probe.split_once('.').map_or(probe, |(family, _)| family)
@@ -162,9 +194,9 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
         label: level_label(level),
         times: Semantics::Operation,
         ns: level.ns,
-        spread: level.p10.zip(level.p90).map(|(low, high)| Spread::Between(low, high)),
+        next: level.next,
         cycles: level.cycles,
-        support: level.quality.level.support(),
+        level: level.quality.level,
         reason: level.quality.text(),
         remedy: level.quality.remedy(),
         incomplete: false,
@@ -179,7 +211,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
 /// `L2 hit, 2 MiB`; where the rounds agree that less than the declared capacity
 /// serves, `L3 hit, to 6 MiB of 105 MiB`, a size that was measured; memory has no
 /// capacity.
-fn level_label(level: &LevelRow) -> String {
+pub(super) fn level_label(level: &LevelRow) -> String {
     let name = &level.name;
     if level.agreement == Agreement::Memory {
         return format!("{name} read");
@@ -193,7 +225,7 @@ fn level_label(level: &LevelRow) -> String {
 }
 
 fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<Row> {
-    let ns = m.typical().filter(|_| m.support != Support::Unsupported)?;
+    let ns = m.typical().filter(|_| m.quality.level != Level::Unsupported)?;
     let devices = DEVICES.iter().map(|device| {
         let reference = device.for_probe(&m.probe, &m.params)?;
         Some(published(reference, ns, m.work.map(|work| work.bytes_touched)))
@@ -204,9 +236,9 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<R
         label: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
         times: m.times,
         ns,
-        spread: spread(m),
+        next: m.next_run().map(|next| (next.low, next.high)),
         cycles: m.summary.cycles,
-        support: m.support,
+        level: m.quality.level,
         reason: m.reason.clone(),
         remedy: m.remedy.clone(),
         incomplete: m.incomplete,
@@ -222,25 +254,6 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<R
 pub(super) fn rejected_share(m: &Measurement) -> f64 {
     let all = m.summary.count + m.summary.rejected;
     if all == 0 { 0.0 } else { m.summary.rejected as f64 / all as f64 }
-}
-
-/// Several rounds tell where the next run will be. Of one, batches scatter about their median; of single events the tail matters, as
-/// far out as there are samples enough.
-fn spread(m: &Measurement) -> Option<Spread> {
-    let s = &m.summary;
-    if let Some(interval) = m.interval {
-        return Some(Spread::NextRun(interval.low, interval.high));
-    }
-    match m.sampling {
-        Sampling::Batch { .. } => {
-            let batches = s.p10.zip(s.p90).map(|(low, high)| Spread::Between(low, high));
-            batches.or(s.max.map(|max| Spread::Tail("max", max)))
-        }
-        Sampling::Event => {
-            let tails = [("p99", s.p99), ("p95", s.p95), ("p90", s.p90), ("max", s.max)];
-            tails.into_iter().find_map(|(name, ns)| Some(Spread::Tail(name, ns?)))
-        }
-    }
 }
 
 /// A device's number beside ours.
@@ -351,8 +364,7 @@ fn differs_by_batch(ours: Option<u64>, theirs: Option<u64>) -> Option<String> {
 fn doubt(theirs: &Quality, incomplete: bool) -> Option<(&'static str, String)> {
     let reason = || theirs.text().unwrap_or_else(|| "no reason is given".to_owned());
     match theirs.level {
-        Level::Unstable => Some(("!", format!("unstable there: {}", reason()))),
-        Level::Degraded => Some(("!", format!("degraded there: {}", reason()))),
+        level if level.is_doubtful() => Some(("!", format!("{} there: {}", level.word(), reason()))),
         _ => incomplete.then(|| ("~", "the run ended before it was measured in full there".to_owned())),
     }
 }
@@ -384,165 +396,4 @@ fn key(params: &Params, place: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Options;
-    use latscope_core::fixture;
-    use latscope_core::quality::Reason;
-    use latscope_core::report::{Activity, Interrupted, Progress};
-    use latscope_judge::levels::Edge;
-
-    #[test]
-    fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
-        let (report, other) = (fixture::report(), fixture::other());
-        let rows = rows(&report, &[&other]);
-        assert!(rows.is_sorted_by(|a, b| a.ns <= b.ns));
-        let names = reference_names(&report, &[&other]);
-        assert!(rows.iter().all(|row| row.references.len() == names.len()));
-        assert_eq!(names[4].0, "thinker");
-    }
-
-    #[test]
-    fn a_result_of_the_same_machine_is_named_by_its_time() {
-        let report = fixture::report();
-        let names = reference_names(&report, &[&report]);
-        assert_eq!(names[4].0, "2026-11-21 10:00");
-    }
-
-    #[test]
-    fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
-        let level = |name: &str, capacity: Option<u64>, declared, agreement| {
-            let name = name.to_owned();
-            let (cycles, p10, p90, quality) = (None, None, None, Default::default());
-            let edge = capacity.map(|from| Edge { from, to: from + from / 8 });
-            level_label(&LevelRow { name, ns: 1.0, cycles, p10, p90, declared, edge, agreement, quality })
-        };
-        assert_eq!(level("L1", Some(48 << 10), Some(48 << 10), Agreement::Agrees), "L1 hit, 48 KiB");
-        let less = level("L3", Some(6 << 20), Some(105 << 20), Agreement::Smaller);
-        assert_eq!(less, "L3 hit, to 6 MiB of 105 MiB");
-        assert_eq!(level("L2", Some(1 << 20), None, Agreement::Undeclared), "L2 hit, to 1 MiB");
-        assert_eq!(level("memory", None, None, Agreement::Memory), "memory read");
-    }
-
-    #[test]
-    fn what_has_no_number_has_no_row() {
-        let report = fixture::report();
-        assert!(rows(&report, &[]).iter().all(|row| row.support != Support::Unsupported));
-    }
-
-    #[test]
-    fn a_semaphore_round_trip_is_halved_for_the_phones() {
-        let report = fixture::report();
-        let rows = rows(&report, &[]);
-        let row = rows.iter().find(|row| row.label.starts_with("semaphore, same core")).unwrap();
-        let phone = row.references[3].as_ref().unwrap();
-        assert_eq!((phone.ns, phone.part), (3.2e3, 0.5));
-        assert!((phone.ratio - 3.2e3 / (row.ns / 2.0)).abs() < 1e-9);
-        assert!(!row.references[0].as_ref().unwrap().same);
-    }
-
-    #[test]
-    fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
-        let report = fixture::report();
-        let shown = |other: &Report| {
-            let options = Options { width: 400, ..Options::default() };
-            let markdown = super::super::markdown::markdown(&report, &[other], &options);
-            let doubted = reference_names(&report, &[other])[4].0 != "thinker";
-            assert_eq!(markdown.contains("thinker, 2026"), doubted, "{markdown}");
-            super::super::table::table(&report, &[other], &options)
-        };
-        let mut other = fixture::other();
-        assert!(!shown(&other).contains("thinker~"));
-        let time = Progress { done: 1_890_000_000, of: Some(10_000_000_000) };
-        let points = Progress { done: 0, of: Some(2) };
-        other.finished = None;
-        other.interrupted =
-            Some(Interrupted { by: "SIGINT".to_owned(), points, events: None, time: Some(time) });
-        other.measurements.iter_mut().for_each(|m| m.incomplete = true);
-        let text = shown(&other);
-        for part in ["thinker~ = thinker, ", "; INCOMPLETE: ", "after 1.89 s of 10.0 s", "~ ended early"] {
-            assert!(text.contains(part), "{part} in\n{text}");
-        }
-        let mut other = fixture::other();
-        other.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.97, top: Vec::new() });
-        let text = shown(&other);
-        assert!(text.contains("thinker! = ") && text.contains("; busy: other processes used 97 %"), "{text}");
-        for (level, word) in [(Level::Unstable, "unstable"), (Level::Degraded, "degraded")] {
-            let mut other = fixture::other();
-            other.measurements.iter_mut().for_each(|m| m.lower(Reason::new(level, "x", "shaken", "")));
-            let rows = rows(&report, &[&other]);
-            let row = rows.iter().find(|row| row.label.starts_with("add i64")).unwrap();
-            let cell = row.references[4].as_ref().unwrap();
-            assert_eq!((cell.sign, cell.note.as_deref()), ("!", Some(&*format!("{word} there: shaken"))));
-        }
-    }
-
-    #[test]
-    fn directories_do_not_matter_but_file_systems_do() {
-        let report = fixture::report();
-        let mut other = fixture::report();
-        for m in &mut other.measurements {
-            if m.params.get("filesystem") == Some(&"ext4".into()) {
-                m.params.insert("filesystem".to_owned(), "btrfs".into());
-            }
-            if m.params.contains_key("directory") {
-                m.params.insert("directory".to_owned(), "/elsewhere".into());
-            }
-        }
-        let rows = rows(&report, &[&other]);
-        let cell = |label: &str| {
-            let row = rows.iter().find(|row| row.label == label).unwrap();
-            row.references[4].clone().unwrap()
-        };
-        assert!(cell("read, kept open, 4 KiB, tmpfs").same);
-        let on_device = cell("read, kept open, 4 KiB, ext4");
-        assert!(!on_device.same);
-        assert_eq!(on_device.note.as_deref(), Some("measured on btrfs, not on ext4"));
-    }
-
-    #[test]
-    fn points_of_two_revisions_are_shown_as_two_things() {
-        let report = fixture::report();
-        let mut other = fixture::other();
-        other.measurements.iter_mut().for_each(|m| m.revision = 2);
-        let rows = rows(&report, &[&other]);
-        let cells: Vec<_> = rows.iter().filter_map(|row| row.references[4].as_ref()).collect();
-        let told = |cell: &&&ReferenceCell| {
-            let note = cell.note.as_deref().unwrap_or_default();
-            !cell.same && note.contains("revision 2 of the probe there, 1 here")
-        };
-        assert!(rows.iter().any(|row| row.label.starts_with("L1")), "a level is among the rows");
-        assert!(cells.len() > 20, "{}", cells.len());
-        assert_eq!(cells.iter().filter(told).count(), cells.len());
-    }
-
-    #[test]
-    fn the_target_length_of_a_batch_matters_and_its_operations_do_not() {
-        let report = fixture::report();
-        let cell = |other: &Report| {
-            let rows = rows(&report, &[other]);
-            rows.iter().find(|row| row.label.starts_with("add i64")).unwrap().references[4].clone().unwrap()
-        };
-        let mut other = fixture::other();
-        for m in &mut other.measurements {
-            if let Sampling::Batch { ops } = &mut m.sampling {
-                *ops *= 7;
-            }
-        }
-        assert!(cell(&other).same);
-        other.plan.steps.iter_mut().for_each(|step| step.stop.batch_ns = 200_000);
-        let differs = cell(&other);
-        assert!(!differs.same);
-        assert_eq!(differs.note.as_deref(), Some("batches of 200 µs there, of 500 µs here"));
-    }
-
-    #[test]
-    fn events_show_the_farthest_quantile_that_samples_allow() {
-        let report = fixture::report();
-        let fsync = report.of_probe("file.fsync").next().unwrap();
-        assert!(matches!(spread(fsync), Some(Spread::Tail("p99", _))));
-        let mut few = fsync.clone();
-        (few.summary.p99, few.summary.p95, few.summary.p90) = (None, None, None);
-        assert!(matches!(spread(&few), Some(Spread::Tail("max", _))));
-    }
-}
+mod tests;

@@ -40,7 +40,7 @@ pub(super) fn conclusions(report: &Report, plot: bool, options: &Options) -> Str
         out.push('\n');
         out += &wrap(&Text::default(), "Findings", BOLD, options.width, options.color);
         for finding in &report.findings {
-            out += &wrap(&Text::plain("  • "), &finding.text, PLAIN, options.width, options.color);
+            out += &wrap(&Text::plain("  • "), &finding.in_words(), PLAIN, options.width, options.color);
         }
     }
     if let Some(sentence) = machine_state::sentence(report) {

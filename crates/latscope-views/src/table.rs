@@ -5,27 +5,28 @@
 use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
 use super::footnotes::{Footnotes, superscript};
-use super::grid::{Text, grid, wrap};
-use super::rows::{ReferenceCell, Row, Spread, nothing_in_common, reference_names, rows};
+use super::grid::{Column, Text, grid, wrap};
+use super::legend::{Signs, next_run};
+use super::rows::{ReferenceCell, Row, nothing_in_common, reference_names, sorted_rows};
 use super::style::{DIM, PLAIN, WARNING};
-use super::{Options, Scale, human, unmeasured};
+use super::{Options, Scale, Sort, human, unmeasured};
 use crate::devices::DEVICES;
-use latscope_core::report::{Report, Semantics, Support};
+use latscope_core::report::Report;
 use std::collections::HashMap;
 
-/// An operation's name is not cut below this width for the sake of a column.
+/// An operation's name has this width at least, whatever columns could stand beside it.
 const LABEL: usize = 33;
 
 /// The table with its footnotes, then what could not be measured.
 pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
-    let rows = rows(report, beside);
+    let rows = sorted_rows(report, beside, options.sort);
     let mut out = String::new();
     if rows.is_empty() {
         out += "No row has a number.\n";
     } else if options.scale == Scale::Human {
         out += &human::table(report, &rows, options);
     } else {
-        out += &measured(&rows, &reference_names(report, beside), options);
+        out += &measured(report, &rows, &reference_names(report, beside), options);
     }
     for text in nothing_in_common(&rows, beside) {
         out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options.width, options.color);
@@ -34,10 +35,10 @@ pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
     out
 }
 
-fn measured(rows: &[Row], references: &[(String, String)], options: &Options) -> String {
+fn measured(report: &Report, rows: &[Row], references: &[(String, String)], options: &Options) -> String {
     let gap = if options.width >= 150 { 2 } else { 1 };
     let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
-    let (slots, room) = choose(&mut cells, options.width, gap);
+    let (slots, room) = choose(&mut cells, options, gap);
     // Anew, so that notes are numbered from the top and only those of columns
     // that are shown.
     cells.notes = Footnotes::default();
@@ -45,12 +46,37 @@ fn measured(rows: &[Row], references: &[(String, String)], options: &Options) ->
     let mut columns = vec![cells.labels(room)];
     columns.extend(slots.iter().map(|slot| cells.column(*slot)));
     let mut out = grid(&columns, gap, options.width, options.color);
-    out += &legend(&cells, &slots, options);
+    out += &legend(report, &cells, &slots, options);
     out
 }
 
+/// Rows without references: name, figure, doubt, next run and bar, with their legend.
+pub(super) fn short(report: &Report, rows: &[Row], options: &Options) -> String {
+    let scale = BarScale::of(rows);
+    let mut cells = Cells { rows, references: &[], scale, notes: Footnotes::default() };
+    let slots = [Slot::Time, Slot::Marks, Slot::Next, Slot::Bar(BAR)];
+    let mut columns: Vec<(Slot, Column)> = slots.iter().map(|slot| (*slot, cells.column(*slot))).collect();
+    columns.retain(|(_, column)| !column.is_empty());
+    let sum =
+        |columns: &[(Slot, Column)]| columns.iter().map(|(_, column)| 1 + column.width()).sum::<usize>();
+    // A bar is the first to go; a doubt stays with its figure.
+    let is_spare = |columns: &[(Slot, Column)]| {
+        columns.last().is_some_and(|(slot, _)| !matches!(slot, Slot::Time | Slot::Marks))
+    };
+    while is_spare(&columns) && cells.longest_label().min(LABEL) + sum(&columns) > options.width {
+        columns.pop();
+    }
+    let room = options.width.saturating_sub(sum(&columns)).clamp(1, cells.longest_label().max(1));
+    let (slots, columns): (Vec<Slot>, Vec<Column>) = columns.into_iter().unzip();
+    let columns: Vec<Column> = std::iter::once(cells.labels(room)).chain(columns).collect();
+    grid(&columns, 1, options.width, options.color) + &legend(report, &cells, &slots, options)
+}
+
+/// Columns of a bar of a table of few columns.
+const BAR: usize = 16;
+
 /// The columns that fit beside the operation's name, and the room left for it.
-fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
+fn choose(cells: &mut Cells, options: &Options, gap: usize) -> (Vec<Slot>, usize) {
     let longest = cells.longest_label();
     let mut widths: HashMap<Slot, usize> = HashMap::new();
     let mut total = |slots: &[Slot], cells: &mut Cells| -> usize {
@@ -61,17 +87,20 @@ fn choose(cells: &mut Cells, width: usize, gap: usize) -> (Vec<Slot>, usize) {
     if !cells.column(Slot::Marks).is_empty() {
         chosen.push(Slot::Marks);
     }
+    if options.sort == Sort::Family {
+        chosen.push(Slot::Family);
+    }
     for extra in extras(cells.references.len()) {
-        if matches!(extra, Extra::Add(slot @ Slot::Reference { .. }) if cells.column(slot).is_empty()) {
+        if matches!(extra, Extra::Add(slot) if chosen.contains(&slot) || cells.column(slot).is_empty()) {
             continue;
         }
         let widened = extra.granted(&chosen);
-        if longest.min(LABEL) + total(&widened, cells) <= width {
+        if longest.min(LABEL) + total(&widened, cells) <= options.width {
             chosen = widened;
         }
     }
     chosen.sort();
-    let room = width.saturating_sub(total(&chosen, cells)).clamp(1, longest.max(1));
+    let room = options.width.saturating_sub(total(&chosen, cells)).clamp(1, longest.max(1));
     (chosen, room)
 }
 
@@ -90,12 +119,12 @@ fn extras(references: usize) -> Vec<Extra> {
     let device = |at: usize| Extra::Add(Slot::Reference { at, ratio: false });
     let beside = (DEVICES.len()..references).map(|at| Extra::Add(Slot::Reference { at, ratio: true }));
     let rest = [
+        Extra::Add(Slot::Next),
         device(classic),
         Extra::Add(Slot::Bar(8)),
         device(iphone_x),
         device(iphone_5s),
         device(iphone_6s_plus),
-        Extra::Add(Slot::Spread),
         Extra::Add(Slot::Cycles),
         Extra::Ratios,
         Extra::Add(Slot::Family),
@@ -132,9 +161,9 @@ impl Extra {
 }
 
 /// What the signs in the table mean, as far as they occur, and the footnotes.
-fn legend(cells: &Cells, slots: &[Slot], options: &Options) -> String {
+fn legend(report: &Report, cells: &Cells, slots: &[Slot], options: &Options) -> String {
     let mut out = String::new();
-    for line in filled(signs(cells, slots), options.width) {
+    for line in filled(signs(report, cells, slots), options.width) {
         out += &wrap(&Text::default(), &line, DIM, options.width, options.color);
     }
     for (number, text) in cells.notes.iter() {
@@ -159,38 +188,28 @@ fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
     lines
 }
 
-fn signs(cells: &Cells, slots: &[Slot]) -> Vec<String> {
-    let any = |holds: &dyn Fn(&Row) -> bool| cells.rows.iter().any(holds);
+fn signs(report: &Report, cells: &Cells, slots: &[Slot]) -> Vec<String> {
     let shown = cells.shown(slots);
     let cell = |holds: &dyn Fn(&ReferenceCell) -> bool| {
-        any(&|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
+        cells.rows.iter().any(|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
     };
     let headed = |sign: char| shown.iter().any(|at| cells.references[*at].0.ends_with(sign));
     let signed = |sign: &str| cell(&|cell| cell.sign == sign) || sign.parse().is_ok_and(headed);
-    let mut signs = Vec::new();
+    let mut rows = Signs { doubtful: signed("!"), early: signed("~"), ..Signs::default() };
+    cells.rows.iter().for_each(|row| rows.note(row.times, row.level, row.incomplete));
+    let mut signs = rows.meanings();
     let mut say = |holds: bool, text: &str| {
         if holds {
             signs.push(text.to_owned());
         }
     };
-    say(any(&|row| row.times == Semantics::RoundTrip), "RT round trip");
-    say(any(&|row| row.times == Semantics::OneWay), "→ one way");
-    say(any(&|row| row.support == Support::Degraded) || signed("!"), "! degraded or unstable");
-    say(any(&|row| row.incomplete) || signed("~"), "~ ended early");
-    let spread = slots.contains(&Slot::Spread);
-    let batches = any(&|row| matches!(row.spread, Some(Spread::Between(..))));
-    let rounds = any(&|row| matches!(row.spread, Some(Spread::NextRun(..))));
-    say(
-        spread && rounds,
-        "spread a-b: the median of the next run, with 95 % confidence, in the unit of the row",
-    );
-    let text = match rounds {
-        true => "of cache levels p10-p90 of batch means",
-        false => "spread p10-p90 of batch means, in the unit of the row",
-    };
-    say(spread && batches, text);
+    let next = slots.contains(&Slot::Next);
+    let empty = cells.rows.iter().any(|row| row.next.is_none());
+    say(next, &next_run(report, ", in the unit of the row", empty));
     say(slots.contains(&Slot::Cycles), "cycles of the core");
-    say(slots.iter().any(|slot| matches!(slot, Slot::Bar(_))), "bars: log scale");
+    if slots.iter().any(|slot| matches!(slot, Slot::Bar(_))) {
+        say(true, &format!("bars: logarithmic, {}", cells.scale.words()));
+    }
     let names = |at: &usize| format!("{} = {}", cells.references[*at].0, cells.references[*at].1);
     let odd = |at: &&usize| cells.references[**at].0 != cells.references[**at].1;
     let ratio = slots.iter().any(|slot| matches!(slot, Slot::Reference { ratio: true, .. }));

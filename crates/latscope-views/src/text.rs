@@ -3,12 +3,14 @@
 use super::cells::{between, cycles, times_mark};
 use super::grid::{Column, Side, Text, grid, single, wrap};
 use super::head::head;
+use super::legend::{Signs, mark, next_run};
 use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::{family as family_of, rejected_share};
-use super::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
+use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
-use latscope_core::report::{Measurement, Report, Sampling, Semantics, Support};
+use latscope_core::machine::Machine;
+use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
 /// From this many points on a probe with several varying parameters is shown
@@ -59,12 +61,12 @@ pub(crate) fn details(report: &Report, family: &str, options: &Options) -> Strin
     }
     if !listed.is_empty() {
         let points: Vec<&Measurement> = listed.into_iter().flat_map(|(_, points)| points).collect();
-        out += &list(&points, options);
+        out += &list(report, &points, options);
     }
     for (probe, points) in sweeps {
         out.push('\n');
         out += &heading(probe, &points, options);
-        out += &matrix(&points, options);
+        out += &matrix(&report.machine, &points, options);
     }
     out += &unmeasured::family_lists(report, family, options);
     out
@@ -100,35 +102,44 @@ fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
     wrap(&Text::styled(BOLD, format!("{probe}  ")), &about, DIM, options.width, options.color)
 }
 
-/// A line for each point, with as many figures as the width allows.
-fn list(points: &[&Measurement], options: &Options) -> String {
-    let room = (options.width * 2 / 5).max(20);
+/// Every point of a family with every figure.
+pub(super) fn points(report: &Report, family: &str) -> Vec<Column> {
+    let ours = |m: &&Measurement| family_of(&m.probe) == family && m.typical().is_some();
+    let points: Vec<&Measurement> = report.measurements.iter().filter(ours).collect();
+    let columns: Vec<Column> =
+        figures(&report.machine, &points).into_iter().filter(|column| !column.is_empty()).collect();
+    if points.is_empty() { Vec::new() } else { [vec![labels(&points, usize::MAX)], columns].concat() }
+}
+
+fn labels(points: &[&Measurement], room: usize) -> Column {
     let label = |m: &&Measurement| {
         let title = if m.title.is_empty() { &m.probe } else { &m.title };
         Text::plain(title).shortened(room - 2).and(mark(m))
     };
-    let labels = points.iter().map(label).collect();
-    let mut columns = vec![Column::new(Text::styled(HEADING, "point"), Side::Left, labels)];
-    let mut shown: Vec<String> = Vec::new();
+    Column::new(Text::styled(HEADING, "point"), Side::Left, points.iter().map(label).collect())
+}
+
+/// A line for each point, with as many figures as the width allows.
+fn list(report: &Report, points: &[&Measurement], options: &Options) -> String {
+    let mut columns = vec![labels(points, (options.width * 2 / 5).max(20))];
     let mut used = columns[0].width();
     let mut left_out = false;
-    for (name, column) in figures(points).into_iter().filter(|(_, column)| !column.is_empty()) {
+    for column in figures(&report.machine, points).into_iter().filter(|column| !column.is_empty()) {
         match used + 2 + column.width() <= options.width {
             true => {
                 used += 2 + column.width();
                 columns.push(column);
-                shown.push(name);
             }
             false => left_out = true,
         }
     }
     let mut out = grid(&columns, 2, options.width, options.color);
     let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
-    if points.iter().any(|m| m.times != Semantics::Operation) {
-        say("RT round trip · → one way");
+    let signs = Signs::of(points.iter().copied()).meanings();
+    if !signs.is_empty() {
+        say(&signs.join(" · "));
     }
-    let meanings = MEANINGS.iter().filter(|(name, _)| shown.iter().any(|column| column == name));
-    let meanings: Vec<String> = meanings.map(|(name, meaning)| format!("{name}: {meaning}")).collect();
+    let meanings = meanings(report, &columns);
     if !meanings.is_empty() {
         say(&meanings.join(" · "));
     }
@@ -138,25 +149,40 @@ fn list(points: &[&Measurement], options: &Options) -> String {
     out
 }
 
+/// The column of intervals.
+const NEXT: &str = "next run";
+
 /// Columns whose heading does not say what they hold.
 const MEANINGS: [(&str, &str); 3] = [
     ("touched", "bytes that the program reads and writes, per second"),
-    ("moved", "bytes that the memory system moves for them, where that is more"),
+    (
+        "moved",
+        "the same with the fetch of a line before it is written and with copies, computed, where the data is beyond the caches",
+    ),
     ("direct", "the same work in a loop, without the thread"),
 ];
 
-/// All figures of points by name, the most telling first.
-fn figures(points: &[&Measurement]) -> Vec<(String, Column)> {
+/// What these columns hold, where the heading does not say it.
+pub(super) fn meanings(report: &Report, columns: &[Column]) -> Vec<String> {
+    let shown = |name: &str| columns.iter().find(|column| column.heading.content() == name);
+    let is_empty = |column: &Column| column.cells.iter().any(|cell| cell.width() == 0);
+    let next = shown(NEXT).map(|column| next_run(report, "", is_empty(column)));
+    let others = MEANINGS.iter().filter(|(name, _)| shown(name).is_some());
+    next.into_iter().chain(others.map(|(name, meaning)| format!("{name}: {meaning}"))).collect()
+}
+
+/// All figures of points, the most telling first.
+fn figures(machine: &Machine, points: &[&Measurement]) -> Vec<Column> {
     let column = |name: &str, cell: &dyn Fn(&Measurement) -> Option<String>| {
         let cells = points.iter().map(|m| Text::plain(cell(m).unwrap_or_default())).collect();
-        (name.to_owned(), Column::new(Text::styled(HEADING, name), Side::Right, cells))
+        Column::new(Text::styled(HEADING, name), Side::Right, cells)
     };
     let time = |ns: Option<f64>| ns.map(format_time);
     let mut columns = vec![column("median", &|m| time(m.summary.p50))];
     let marks = points.iter().map(|m| Text::styled(DIM, times_mark(m.times))).collect();
-    columns.push((String::new(), Column::new(Text::default(), Side::Left, marks)));
+    columns.push(Column::new(Text::default(), Side::Left, marks));
     columns.push(column("touched", &|m| m.rate_touched().map(format_rate)));
-    columns.push(column("moved", &|m| m.rate_moved().filter(|_| moves_more(m)).map(format_rate)));
+    columns.push(column("moved", &|m| moved(m, machine).map(format_rate)));
     let mut names: Vec<&String> = points.iter().flat_map(|m| m.values.keys()).collect();
     names.sort();
     names.dedup();
@@ -167,7 +193,7 @@ fn figures(points: &[&Measurement]) -> Vec<(String, Column)> {
         names.into_iter().partition(|name| counted(points, name));
     let named = |name: &String| column(name, &|m| m.values.get(name).map(|v| format_value(v.value, &v.unit)));
     columns.extend(shares.into_iter().map(named));
-    columns.push(column("next run", &|m| m.interval.map(|next| between(next.low, next.high))));
+    columns.push(column(NEXT, &|m| m.next_run().map(|next| between(next.low, next.high))));
     columns.push(column("p10-p90", &|m| Some(between(m.summary.p10?, m.summary.p90?))));
     columns.push(column("p99", &|m| time(m.summary.p99)));
     columns.push(column("max", &|m| time(m.summary.max)));
@@ -189,51 +215,45 @@ fn counted(points: &[&Measurement], name: &str) -> bool {
     points.iter().filter_map(|m| m.values.get(name)).all(|value| value.unit == "count")
 }
 
-/// Whether the memory system had to move more than the program asked for.
-fn moves_more(m: &Measurement) -> bool {
-    m.work.is_some_and(|work| work.bytes_moved != work.bytes_touched)
-}
-
-/// How far a point can be trusted, as a sign.
-fn mark(m: &Measurement) -> Text {
-    match (m.support, m.incomplete) {
-        (Support::Degraded, _) => Text::styled(WARNING, " !"),
-        (_, true) => Text::styled(WARNING, " ~"),
-        _ => Text::default(),
-    }
+/// Bytes that the memory moves per second, where that is more than the program asked for.
+fn moved(m: &Measurement, machine: &Machine) -> Option<f64> {
+    m.rate_moved(machine).filter(|_| m.work.is_some_and(|work| work.bytes_moved != work.bytes_touched))
 }
 
 /// What the cells of a matrix hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Median,
-    /// Bytes touched, and moved where that is more, per second.
+    /// Bytes touched, and moved where that is more and known, per second.
     Rate,
 }
 
 /// Points as matrices: medians; with work behind them also rates. Of memory
 /// only rates: there a duration is that of a pass of arbitrary length.
-fn matrix(points: &[&Measurement], options: &Options) -> String {
+fn matrix(machine: &Machine, points: &[&Measurement], options: &Options) -> String {
     let work = points.iter().all(|m| m.rate_touched().is_some());
     let memory = points.iter().all(|m| family_of(&m.probe) == "memory");
     let mut out = String::new();
     if !(work && memory) {
-        out += &matrix_of(points, Shown::Median, options);
+        out += &matrix_of(machine, points, Shown::Median, options);
     }
     if work {
-        let moved = points.iter().any(|m| moves_more(m));
-        let text = match moved {
-            true => "bytes touched by the program / bytes moved by the memory system, per second",
-            false => "bytes touched by the program, as many are moved, per second",
+        let moves = points.iter().any(|m| moved(m, machine).is_some());
+        let text = match moves {
+            true => {
+                "bytes touched by the program, and behind / where the data is beyond the caches those with the fetch of \
+                 a line before it is written and with copies (computed), per second"
+            }
+            false => "bytes touched by the program, per second",
         };
         out += &wrap(&Text::plain("  "), text, DIM, options.width, options.color);
-        out += &matrix_of(points, Shown::Rate, options);
+        out += &matrix_of(machine, points, Shown::Rate, options);
     }
     out
 }
 
-fn matrix_of(points: &[&Measurement], shown: Shown, options: &Options) -> String {
-    let cell_width = points.iter().map(|m| cell(m, shown).width()).max().unwrap_or(0);
+fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: &Options) -> String {
+    let cell_width = points.iter().map(|m| cell(machine, m, shown).width()).max().unwrap_or(0);
     let fits = |headings: &[String]| {
         let width = |heading: &String| 2 + Text::plain(heading).width().max(cell_width);
         10 + headings.iter().map(width).sum::<usize>() <= options.width
@@ -243,17 +263,22 @@ fn matrix_of(points: &[&Measurement], shown: Shown, options: &Options) -> String
         if !matrix.title.is_empty() {
             out += &single(&Text::plain("  ").with(BOLD, &matrix.title), options.width, options.color);
         }
-        out += &one_matrix(&matrix, shown, options);
+        out += &one_matrix(machine, &matrix, shown, options);
+    }
+    let legend = Signs { round_trip: false, one_way: false, ..Signs::of(points.iter().copied()) }.meanings();
+    if !legend.is_empty() {
+        out += &wrap(&Text::plain("  "), &legend.join(" · "), DIM, options.width, options.color);
     }
     out
 }
 
 /// One matrix; columns that do not fit stand below, with the side repeated.
-fn one_matrix(matrix: &Matrix, shown: Shown, options: &Options) -> String {
+fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Options) -> String {
     let side: Vec<Text> = matrix.rows.iter().map(|row| Text::plain("  ").with(PLAIN, row)).collect();
     let side = Column::new(Text::plain("  ").with(HEADING, matrix.axis), Side::Right, side);
     let mut waiting = matrix.columns.iter().enumerate().map(|(at, heading)| {
-        let cells = matrix.cells.iter().map(|row| row[at].map_or(Text::plain("·"), |m| cell(m, shown)));
+        let cells =
+            matrix.cells.iter().map(|row| row[at].map_or(Text::plain("·"), |m| cell(machine, m, shown)));
         Column::new(Text::styled(HEADING, heading), Side::Right, cells.collect())
     });
     let mut out = String::new();
@@ -273,12 +298,14 @@ fn one_matrix(matrix: &Matrix, shown: Shown, options: &Options) -> String {
 }
 
 /// What a matrix shows of a point, with its mark.
-fn cell(m: &Measurement, shown: Shown) -> Text {
+fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), format_rate);
     let text = match shown {
         Shown::Median => m.typical().map_or("-".to_owned(), format_time),
-        Shown::Rate if moves_more(m) => joined(&rate(m.rate_touched()), &rate(m.rate_moved())),
-        Shown::Rate => rate(m.rate_touched()),
+        Shown::Rate => match moved(m, machine) {
+            Some(moved) => joined(&rate(m.rate_touched()), &format_rate(moved)),
+            None => rate(m.rate_touched()),
+        },
     };
     Text::plain(text).and(mark(m))
 }
@@ -295,6 +322,7 @@ fn joined(first: &str, second: &str) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
+    use latscope_core::quality::Level;
 
     fn wide() -> Options {
         Options { width: 120, ..Options::default() }
@@ -303,7 +331,7 @@ mod tests {
     #[test]
     fn a_family_without_a_number_has_no_heading() {
         let mut report = fixture::report();
-        report.measurements.retain(|m| m.support == Support::Unsupported);
+        report.measurements.retain(|m| m.quality.level == Level::Unsupported);
         let text = details(&report, "memory", &Options::default());
         assert!(text.starts_with("\nNot measured"), "{text}");
     }
@@ -321,8 +349,22 @@ mod tests {
     #[test]
     fn bandwidth_states_bytes_touched_and_bytes_moved() {
         let text = details(&fixture::report(), "memory", &wide());
-        assert!(text.contains("bytes touched by the program / bytes moved by the memory system"), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("bytes touched by the program, and behind / where the data is beyond"),
+            "{text}"
+        );
         assert!(text.contains("6.51 / 13.0 GB/s"), "{text}");
+    }
+
+    #[test]
+    fn what_fits_in_the_caches_is_not_said_to_be_moved_by_memory() {
+        let mut report = fixture::report();
+        report.machine.caches.iter_mut().for_each(|cache| cache.size = 1 << 40);
+        for family in ["memory", "file", "sync"] {
+            let text = details(&report, family, &wide());
+            assert!(text.contains(family) && !text.contains("moved") && !text.contains(" / "), "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Trials: whether a change helps, and a table of measurements under loads.
 
+mod html;
+
+pub use html::{Page, Part, html};
+
 use crate::Options;
 use crate::csv::shown;
 use crate::grid::{Column, Side, Text, grid, wrap};
@@ -20,6 +24,11 @@ pub fn arms(arms: &[(String, String)], options: &Options) -> String {
         wrap(&Text::plain(format!("{}  ", letter(at))), &text, PLAIN, options.width, options.color)
     };
     arms.iter().enumerate().map(line).collect()
+}
+
+/// A text behind its first words, in lines as wide as the terminal.
+pub fn paragraph(first: &str, text: &str, options: &Options) -> String {
+    wrap(&Text::plain(first), text, PLAIN, options.width, options.color)
 }
 
 /// Whether the change helps, in a sentence or two. Of two arms that are the same a difference is a false one.
@@ -88,7 +97,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
 fn more_runs(judged: &Judged) -> String {
     let would = |option: &str, number: Option<usize>, points: usize| {
         let points = counted(points as u64, "point");
-        number.map(|number| format!(" {option} {number} would tell {points}."))
+        number.map(|number| format!(" {option} {number} may tell {points}, by the spread so far."))
     };
     let runs = would("--runs", judged.runs, judged.told_by_runs);
     let rounds = would("--rounds", judged.rounds, judged.told_by_rounds);
@@ -134,11 +143,17 @@ pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
             out += &wrap(&Text::default(), &text, DIM, width, color);
         }
     }
+    if cells.iter().flat_map(|cell| &cell.rows).any(|row| row.runs > 1) {
+        out += &wrap(&Text::default(), AGGREGATED, DIM, width, color);
+    }
     for text in reasons(cells) {
         out += &wrap(&Text::plain("!  "), &text, WARNING, width, color);
     }
     out
 }
+
+/// What the figures of several runs are.
+const AGGREGATED: &str = "p50, p99: the median of the runs; max: the largest; missed: the sum.";
 
 /// Why cells have no runs, each reason once: `load vm: skipped: stress-ng is not installed`.
 fn reasons(cells: &[Cell]) -> Vec<String> {
@@ -215,8 +230,13 @@ impl Line<'_> {
 
     fn verdict(&self) -> Text {
         let (words, style) = self.words();
+        Text::styled(style, &words).with(WARNING, self.marked())
+    }
+
+    /// What is added where half of the runs or more cannot be trusted.
+    fn marked(&self) -> &'static str {
         let marked = self.row.is_some_and(|row| 2 * row.marked >= row.runs && row.runs > 0);
-        Text::styled(style, &words).with(WARNING, if marked { " (degraded or unstable)" } else { "" })
+        if marked { " (degraded or unstable)" } else { "" }
     }
 }
 
@@ -358,7 +378,7 @@ mod tests {
         assert_eq!(said(Answer::Mixed), format!("Better and worse: {told}"));
         assert_eq!(
             said(Answer::CannotTell),
-            "Cannot tell: 5 of 12 points cannot be decided, 4 the same. --runs 20 would tell 4 points."
+            "Cannot tell: 5 of 12 points cannot be decided, 4 the same. --runs 20 may tell 4 points, by the spread so far."
         );
         assert!(said(Answer::Same).starts_with("No difference: the medians of all 12 points"));
         assert!(answer(&judged(Answer::Hurts), "B (b)", true, 0.05).contains("a false alarm"));

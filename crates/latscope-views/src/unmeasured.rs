@@ -7,9 +7,16 @@ use super::head::with_remedy;
 use super::rows::family;
 use super::style::{BOLD, PLAIN, WARNING};
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
 use std::collections::HashMap;
+
+/// What is said before the points without a number.
+pub(super) const MISSING: &str = "Not measured";
+
+/// What is said before the doubtful points that no table has a row for.
+pub(super) const ASIDE: &str = "Degraded or unstable points without a row";
 
 const NO_REASON: &str = "no reason is given";
 
@@ -29,11 +36,11 @@ pub(super) fn missing(report: &Report) -> Vec<Group> {
 
 /// Why a point has no number, as far as it does not say itself.
 fn absent(m: &Measurement) -> Option<&'static str> {
-    match m.support {
-        Support::Unsupported => Some(NO_REASON),
+    match m.quality.level {
+        Level::Unsupported => Some(NO_REASON),
         _ if m.typical().is_some() => None,
         // Nothing happened, which is a result: a finding tells it.
-        Support::Ok if m.reason.is_some() => None,
+        Level::Ok if m.reason.is_some() => None,
         _ if m.incomplete => Some("the run ended before it was measured"),
         _ => Some("no clean sample was taken: something else ran all the time"),
     }
@@ -42,13 +49,13 @@ fn absent(m: &Measurement) -> Option<&'static str> {
 /// The degraded points that have no row in the table, by reason.
 pub(super) fn degraded_aside(report: &Report) -> Vec<Group> {
     grouped(report, |m| {
-        let aside = m.support == Support::Degraded && !m.row && m.typical().is_some();
+        let aside = m.quality.level.is_doubtful() && !m.row && m.typical().is_some();
         aside.then_some(NO_REASON)
     })
 }
 
 /// Groups the points for which `select` returns a reason, which serves where
-/// the point has none itself. A sum is told by what it is made of.
+/// the point has none itself. A sum is named by what it is made of.
 fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<Group> {
     let mut order: Vec<(String, Vec<&Measurement>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -109,23 +116,28 @@ fn names(points: &[&Measurement]) -> String {
 
 /// Both lists for a terminal; empty when there is nothing to say.
 pub(super) fn lists(report: &Report, options: &Options) -> String {
-    let aside = ("Degraded points without a row", degraded_aside(report));
-    listed(&[("Not measured", missing(report)), aside], options)
+    let aside = (ASIDE, degraded_aside(report));
+    listed(&[(MISSING, missing(report)), aside], options)
 }
 
 /// The points of a family that are missing or degraded, for a terminal.
 pub(super) fn family_lists(report: &Report, name: &str, options: &Options) -> String {
-    listed(&of_family(report, name), options)
+    let [missing, doubtful] = of_family(report, name, |_| true);
+    listed(&[(MISSING, missing), ("! Degraded or unstable", doubtful)], options)
 }
 
-/// The points of a family that are missing, and those that are degraded, each with a heading.
-pub(super) fn of_family(report: &Report, name: &str) -> [(&'static str, Vec<Group>); 2] {
+/// The points of a family that are missing, and those that are doubtful, as far as they are wanted.
+pub(super) fn of_family(
+    report: &Report,
+    name: &str,
+    wanted: impl Fn(&Measurement) -> bool,
+) -> [Vec<Group>; 2] {
     let missing = grouped(report, |m| absent(m).filter(|_| family(&m.probe) == name));
-    let degraded = grouped(report, |m| {
-        let ours = family(&m.probe) == name && m.support == Support::Degraded && m.typical().is_some();
-        ours.then_some(NO_REASON)
+    let doubtful = grouped(report, |m| {
+        let ours = family(&m.probe) == name && m.quality.level.is_doubtful() && m.typical().is_some();
+        (ours && wanted(m)).then_some(NO_REASON)
     });
-    [("Not measured", missing), ("! Degraded", degraded)]
+    [missing, doubtful]
 }
 
 fn listed(lists: &[(&str, Vec<Group>)], options: &Options) -> String {
@@ -148,6 +160,7 @@ fn listed(lists: &[(&str, Vec<Group>)], options: &Options) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
+    use latscope_core::quality::Reason;
 
     #[test]
     fn points_with_the_same_reason_share_a_line() {
@@ -162,8 +175,8 @@ mod tests {
     fn reasons_of_many_cpus_share_a_line() {
         let mut report = fixture::wake();
         for (cpu, m) in report.measurements.iter_mut().enumerate() {
-            m.support = Support::Degraded;
-            m.reason = Some(format!("not kept on CPU {cpu}: refused"));
+            let reason = format!("not kept on CPU {cpu}: refused");
+            m.lower(Reason::new(Level::Degraded, "not-as-asked", reason, ""));
         }
         let text = family_lists(&report, "wake", &Options { width: 200, ..Options::default() });
         assert_eq!(text.matches("not kept on").count(), 1, "{text}");

@@ -124,7 +124,7 @@ mod tests {
                 groups::events(&report, &options),
                 survey::survey(&report, &[], &options),
                 text::all(&report, &options),
-                markdown::markdown(&report, &[], &options),
+                markdown::markdown(&report, &[], true, &options),
             ];
             for view in views {
                 assert_eq!(view.matches("Verdict: pass").count(), 1, "{view}");

@@ -32,7 +32,11 @@ fn the_table_of_probes_is_that_of_the_registry() {
     if std::env::var_os("LATSCOPE_RECORD").is_some() {
         fs::write(&page, &made).unwrap();
     }
-    assert!(made == fs::read(page).unwrap(), "LATSCOPE_RECORD=1 records it again");
+    assert!(
+        made == fs::read(page).unwrap(),
+        "docs/probes.md is not what the registry says: `LATSCOPE_RECORD=1 cargo test -p latscope --test docs` \
+         records it again"
+    );
 }
 
 #[test]
@@ -45,6 +49,29 @@ fn every_probe_is_on_the_page_of_its_family() {
         let (_, name) = probe.id.split_once('.').unwrap();
         let told = text.contains(probe.id) || text.contains(&format!("`{name}`"));
         assert!(told, "{page} does not tell of {}", probe.id);
+    }
+}
+
+/// The binary is used where the repository is not.
+#[test]
+fn messages_name_no_page_of_the_repository() {
+    let man = String::from_utf8(latscope(&["generate", "man"]).stdout).unwrap();
+    assert!(!man.contains("docs/"), "the man page names a page of docs/");
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_of_tests = path.ends_with("tests") || path.ends_with("target");
+            match path.extension() {
+                None if path.is_dir() && !is_of_tests => folders.push(path),
+                Some(extension) if extension == "rs" => {
+                    let text = fs::read_to_string(&path).unwrap();
+                    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+                    let named: Vec<&str> = code.filter(|line| line.contains("docs/")).collect();
+                    assert!(named.is_empty(), "{}: {named:?}", path.display());
+                }
+                _ => {}
+            }
+        }
     }
 }
 

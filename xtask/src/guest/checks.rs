@@ -65,7 +65,7 @@ const CHECKS: &[Check] = &[
     .exits(1),
     Check::new("doctor knows where it is", &[], "latscope doctor", |ran| ran.says("emulated")),
     Check::new("list", &[], "latscope list", |ran| ran.says("remote.long-ping")),
-    Check::new("a remote that is killed is told, and no sample", &[], DEATH, |ran| {
+    Check::new("a remote that is killed is reported, and no sample", &[], DEATH, |ran| {
         let report = Report::from_json(ran.stdout.as_bytes()).with_context(|| ran.said())?;
         let point = report.of_probe("remote.ping").next().context("no ping in the result")?;
         let reason = point.reason.as_deref().unwrap_or_default();

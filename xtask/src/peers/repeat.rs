@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What has to hold: the share of figures that lie in the intervals of other
-/// surveys, the median width of these, the share of moving rows that are told.
+/// surveys, the median width of these, the share of moving rows that are announced.
 const COVERAGE: f64 = 0.9;
 const WIDTH: f64 = 1.4;
 const TOLD: f64 = 0.9;

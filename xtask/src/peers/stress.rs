@@ -125,7 +125,7 @@ fn observe(latscope: &Latscope, here: &Here) -> Result<Rows<Seen>> {
     let mut rows = collect(&survey, |m| Some((kind(m)?, m.title.clone())));
     rows.extend(collect(&loads, |m| load_row(m, &sizes)));
     for peer in peers() {
-        // What does not run is told by the comparison itself.
+        // What does not run is reported by the comparison itself.
         if let Ok(ns) = peer.their_time(here) {
             let name = format!("{} ({})", peer.name, peer.tool.program());
             rows.insert((Kind::Shown("a peer"), name), Seen { ns, cycles: None, rejected: f64::NAN });

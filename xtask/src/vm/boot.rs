@@ -168,7 +168,7 @@ pub struct Timeouts {
     pub silence: Option<Duration>,
 }
 
-/// Boots what an emulator is told to, with its console in [`CONSOLE`] of the
+/// Boots what the arguments of an emulator name, with its console in [`CONSOLE`] of the
 /// scratch directory, hands on what its job prints, and waits for the end. A
 /// virtio-serial device is expected.
 ///

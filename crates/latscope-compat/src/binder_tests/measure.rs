@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{OnThreshold, Plan, Step};
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::Observer;
 use latscope_engine::planner::{self, Request};
 use latscope_engine::saver;
@@ -71,7 +72,7 @@ impl Environment {
         let mut report = names::measure(plan, machine.clone(), *timebase, observer.into_iter().collect())?;
         report.warnings.extend(warnings);
         common.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
-        if report.measurements.iter().all(|m| m.support == Support::Unsupported) {
+        if report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
             bail!(nothing(&report));
         }
         if let Some(transport) = &common.transport {

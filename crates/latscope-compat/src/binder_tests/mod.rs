@@ -17,34 +17,23 @@ use super::rt::Tool;
 
 /// All of them, by name.
 pub static TOOLS: &[Tool] = &[
-    Tool {
-        name: throughput::NAME,
-        summary: "binder transactions a second, by processes that call each other",
-        run: throughput::run,
-    },
-    Tool {
-        name: benchmark::BINDER.name,
-        summary: "binder round trips by payload, as Google Benchmark",
-        run: |arguments| benchmark::run(&benchmark::BINDER, arguments),
-    },
-    Tool {
-        name: benchmark::HWBINDER.name,
-        summary: "hwbinder round trips by payload, as Google Benchmark",
-        run: |arguments| benchmark::run(&benchmark::HWBINDER, arguments),
-    },
-    Tool {
-        name: latency::HWBINDER.name,
-        summary: "hwbinder latency, deadline, sync and inheritance",
-        run: |arguments| latency::run(&latency::HWBINDER, arguments),
-    },
-    Tool {
-        name: latency::BINDER.name,
-        summary: "binder latency, deadline, sync and inheritance",
-        run: |arguments| latency::run(&latency::BINDER, arguments),
-    },
+    Tool::new(
+        throughput::NAME,
+        "binder transactions a second, by processes that call each other",
+        throughput::run,
+    ),
+    Tool::new(benchmark::BINDER.name, "binder round trips by payload, as Google Benchmark", |arguments| {
+        benchmark::run(&benchmark::BINDER, arguments)
+    }),
+    Tool::new(
+        benchmark::HWBINDER.name,
+        "hwbinder round trips by payload, as Google Benchmark",
+        |arguments| benchmark::run(&benchmark::HWBINDER, arguments),
+    ),
+    Tool::new(latency::HWBINDER.name, "hwbinder latency, deadline, sync and inheritance", |arguments| {
+        latency::run(&latency::HWBINDER, arguments)
+    }),
+    Tool::new(latency::BINDER.name, "binder latency, deadline, sync and inheritance", |arguments| {
+        latency::run(&latency::BINDER, arguments)
+    }),
 ];
-
-/// The tool with this name.
-pub fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.name == name)
-}

@@ -73,7 +73,7 @@ pub struct MicaMainOptions {
     pub pings: Pings,
     /// `-c`.
     pub cpu: Option<u64>,
-    /// What a board is told: options of its transport, with their values.
+    /// What a board is given: options of its transport, with their values.
     pub board: Vec<(&'static str, String)>,
 }
 

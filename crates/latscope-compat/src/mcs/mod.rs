@@ -23,14 +23,9 @@ use std::time::Duration;
 
 /// Both, by name.
 pub static TOOLS: &[Tool] = &[
-    Tool { name: "mica_main", summary: "pings to a client operating system", run: mica_main::run },
-    Tool { name: "pty_test", summary: "ping and bandwidth over a terminal", run: pty_test::run },
+    Tool::new("mica_main", "pings to a client operating system", mica_main::run),
+    Tool::new("pty_test", "ping and bandwidth over a terminal", pty_test::run),
 ];
-
-/// The tool with this name.
-pub fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.name == name)
-}
 
 /// The pings of a call, which both programs make.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use super::options::{self, Common, Suite};
 use crate::getopt::Opt;
 use crate::names;
 use anyhow::Result;
-use latscope_core::report::{Measurement, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::Measurement;
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use std::ffi::OsString;
@@ -77,6 +78,6 @@ impl<O> Voice<O> {
     /// could not begin is not.
     pub fn doubt(&self, measured: &[Measurement]) -> bool {
         super::environment::doubts(measured).iter().for_each(|doubt| self.note(doubt));
-        !measured.iter().all(|m| m.support == Support::Unsupported && m.incomplete)
+        !measured.iter().all(|m| m.quality.level == Level::Unsupported && m.incomplete)
     }
 }

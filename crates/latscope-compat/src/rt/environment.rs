@@ -5,7 +5,8 @@ use crate::{names, page};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, Conditions, OnThreshold, Params, Plan, Point, Policy, Step, Stop};
-use latscope_core::report::{LinearRecord, Measurement, Report, Status, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{LinearRecord, Measurement, Report, Status};
 use latscope_core::units::fold_cpus;
 use latscope_engine::planner::{self, Request};
 use latscope_host::machine::{self, Root};
@@ -115,7 +116,7 @@ pub(crate) fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)>
 
 /// latscope's exit code, for the programs that are asked for it: a limit is a criterion.
 pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
-    let doubtful = report.measurements.iter().any(|m| m.support != Support::Ok);
+    let doubtful = report.measurements.iter().any(|m| m.quality.level != Level::Ok);
     let status = match (exceeded, doubtful) {
         (true, _) => Status::Exceeded,
         (false, true) => Status::Inconclusive,
@@ -133,9 +134,9 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 /// What a reader must know of measurements that are not as they should be.
 pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
-        let reason = m.reason.clone().filter(|_| m.support != Support::Ok)?;
+        let reason = m.reason.clone().filter(|_| m.quality.level != Level::Ok)?;
         let remedy = page::remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        let kind = if m.support == Support::Degraded { "degraded" } else { "not measured" };
+        let kind = if m.quality.level.is_doubtful() { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))
     };
     fold_cpus(measurements.iter().filter_map(doubt))

@@ -68,7 +68,7 @@ impl Head {
 }
 
 /// A text in quotes, escaped: rt-tests leaves that out, and is not JSON then.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -92,7 +92,7 @@ pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
 pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     match path.as_os_str() == "-" {
         true => {
-            // What cannot be written there is told in the end.
+            // What cannot be written there is reported in the end.
             latscope_host::stdout::print(text);
             Ok(())
         }

@@ -32,51 +32,32 @@ pub struct Tool {
     pub run: fn(&[OsString]) -> Result<u8>,
 }
 
+impl Tool {
+    pub(crate) const fn new(
+        name: &'static str,
+        summary: &'static str,
+        run: fn(&[OsString]) -> Result<u8>,
+    ) -> Tool {
+        Tool { name, summary, run }
+    }
+}
+
 /// All of them, by name.
 pub static TOOLS: &[Tool] = &[
-    Tool {
-        name: "cyclicdeadline",
-        summary: "wake-up latency under SCHED_DEADLINE",
-        run: cyclicdeadline::run,
-    },
-    Tool { name: "cyclictest", summary: "wake-up latency of periodic threads", run: cyclictest::run },
-    Tool {
-        name: "hackbench",
-        summary: "a load: groups that send messages to each other",
-        run: hackbench::run,
-    },
-    Tool { name: "oslat", summary: "time stolen from busy loops", run: oslat::run },
-    Tool {
-        name: "pmqtest",
-        summary: "POSIX message queues, one way, paced",
-        run: |arguments| pairs::PMQTEST.run(arguments),
-    },
-    Tool {
-        name: "ptsematest",
-        summary: "mutexes between threads, one way, paced",
-        run: |arguments| pairs::PTSEMATEST.run(arguments),
-    },
-    Tool {
-        name: "signaltest",
-        summary: "signals in a circle of threads",
-        run: |arguments| pairs::SIGNALTEST.run(arguments),
-    },
-    Tool {
-        name: "sigwaittest",
-        summary: "signals, one way, paced",
-        run: |arguments| pairs::SIGWAITTEST.run(arguments),
-    },
-    Tool {
-        name: "svsematest",
-        summary: "System V semaphores, one way, paced",
-        run: |arguments| pairs::SVSEMATEST.run(arguments),
-    },
+    Tool::new("cyclicdeadline", "wake-up latency under SCHED_DEADLINE", cyclicdeadline::run),
+    Tool::new("cyclictest", "wake-up latency of periodic threads", cyclictest::run),
+    Tool::new("hackbench", "a load: groups that send messages to each other", hackbench::run),
+    Tool::new("oslat", "time stolen from busy loops", oslat::run),
+    Tool::new("pmqtest", "POSIX message queues, one way, paced", |arguments| pairs::PMQTEST.run(arguments)),
+    Tool::new("ptsematest", "mutexes between threads, one way, paced", |arguments| {
+        pairs::PTSEMATEST.run(arguments)
+    }),
+    Tool::new("signaltest", "signals in a circle of threads", |arguments| pairs::SIGNALTEST.run(arguments)),
+    Tool::new("sigwaittest", "signals, one way, paced", |arguments| pairs::SIGWAITTEST.run(arguments)),
+    Tool::new("svsematest", "System V semaphores, one way, paced", |arguments| {
+        pairs::SVSEMATEST.run(arguments)
+    }),
 ];
-
-/// The tool with this name.
-pub fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.name == name)
-}
 
 /// The release of rt-tests whose text is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

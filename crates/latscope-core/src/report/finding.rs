@@ -20,12 +20,28 @@ pub struct Finding {
     /// have was worded as a claim.
     #[serde(default)]
     pub certainty: Certainty,
+    /// Why it is doubtful, in words; older files do not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// The figures that it rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// Of how many rounds how many show it, where that was looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Agreeing>,
+}
+
+impl Finding {
+    /// The sentence; one that is doubtful says so, and why.
+    pub fn in_words(&self) -> String {
+        self.doubt_in_words().map_or_else(|| self.text.clone(), |doubt| format!("{} {doubt}", self.text))
+    }
+
+    /// `(doubtful: the rounds do not agree)`; `None` of a claim.
+    pub fn doubt_in_words(&self) -> Option<String> {
+        let why = self.doubt.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        (self.certainty == Certainty::Doubt).then(|| format!("(doubtful{why})"))
+    }
 }
 
 /// How sure a finding is.

@@ -1,11 +1,12 @@
 //! The result of one point: what was measured, how far it can be trusted, and the numbers.
 
-use super::{Support, Verdict};
+use super::{Block, Contention, Hop, Outlier, Recordings, Verdict};
 use crate::bounds;
 use crate::histogram::Histogram;
 use crate::json;
-use crate::plan::Params;
-use crate::quality::{IMPORTED, Level, Quality, Reason, UNNAMED};
+use crate::machine::Machine;
+use crate::plan::{ParamValue, Params, Point};
+use crate::quality::{self, IMPORTED, Level, Quality, Reason, UNNAMED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -55,7 +56,7 @@ pub struct Work {
     pub ops: u64,
     /// Bytes the program asked for.
     pub bytes_touched: u64,
-    /// Bytes the memory system had to move for it.
+    /// Bytes the memory system has to move for it, if no cache holds them.
     pub bytes_moved: u64,
 }
 
@@ -113,147 +114,6 @@ impl Summary {
     }
 }
 
-/// A stretch of a measurement in order of time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
-    /// Nanoseconds since the epoch of the run at its first sample.
-    pub from: u64,
-    /// Samples in it.
-    pub count: u64,
-    /// Their sum, in ticks of the histogram.
-    pub sum: u64,
-    /// The largest, in ticks of the histogram.
-    pub max: u64,
-}
-
-/// One event worth naming, with what took its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outlier {
-    /// Nanoseconds since the epoch of the run.
-    pub at: u64,
-    /// CPU it happened on.
-    pub cpu: u32,
-    /// Its duration, ns.
-    pub value: u64,
-    /// Who took the time, largest share first.
-    #[serde(default)]
-    pub cause: Vec<Cause>,
-}
-
-/// A share of an outlier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cause {
-    /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `lock`, `idle-exit`,
-    /// `hypervisor`, `smi` or `unknown`.
-    pub kind: String,
-    /// Its name, where it has one.
-    pub name: String,
-    /// Process id; 0 where there is none.
-    pub pid: u32,
-    /// Its share, ns.
-    pub ns: u64,
-}
-
-/// An event that took longer than the plan's threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exceedance {
-    /// Its number among the events of its thread, from 0.
-    pub turn: u64,
-    /// Nanoseconds of `CLOCK_MONOTONIC` at its end.
-    pub at: u64,
-    /// Its duration, ns.
-    pub value: u64,
-}
-
-/// Where and how a thread ran that had a part in a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hop {
-    /// What it did: `fifo-caller`, `other-caller`, `server`.
-    pub role: String,
-    /// Its process.
-    pub pid: u32,
-    /// Its id.
-    pub tid: u32,
-    /// The CPU it was on.
-    pub cpu: u32,
-    /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO.
-    pub policy: u32,
-    /// Its real-time priority.
-    pub priority: u32,
-    /// Its nice value.
-    pub nice: i32,
-}
-
-/// Exact records beside the histogram, kept only when the plan asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recordings {
-    /// A linear histogram.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub linear: Option<LinearRecord>,
-    /// The first events above the threshold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub exceedances: Vec<Exceedance>,
-}
-
-/// What an exact linear histogram holds.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinearRecord {
-    /// Width of a bucket, ns.
-    pub tick_ns: u64,
-    /// Number of buckets; `counts` ends at the last one that is not empty.
-    pub buckets: u64,
-    /// Values in each bucket, from 0.
-    pub counts: Vec<u64>,
-    /// Values beyond the last bucket.
-    pub overflow: u64,
-    /// Turns of the first values beyond the last bucket, at most `buckets`.
-    pub overflow_turns: Vec<u64>,
-}
-
-/// What stood between measuring threads and a CPU.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Contention {
-    /// Time that the point took, ns.
-    pub wall_ns: u64,
-    /// Time that the measuring threads waited for a CPU though they could run
-    /// (run delay of `/proc/thread-self/schedstat`), ns; `None` where the kernel does not tell.
-    pub run_delay_ns: Option<u64>,
-    /// Share of the CPUs of the run that other processes used meanwhile, 0 to 1
-    /// (`/proc/stat`); `None` where the kernel does not tell.
-    pub others: Option<f64>,
-    /// Whether waiting distorts the figure: not where samples are thrown away that
-    /// were disturbed, nor where waiting is what is measured.
-    pub distorts: bool,
-}
-
-/// Shares of time below which waiting explains nothing.
-const WAITING_MATTERS: f64 = 0.05;
-const OTHERS_MATTER: f64 = 0.10;
-
-impl Contention {
-    /// Share of the time in which a measuring thread waited for a CPU, 0 to 1.
-    pub fn waited(&self) -> Option<f64> {
-        // Several threads can wait at once.
-        Some((self.run_delay_ns? as f64 / self.wall_ns.max(1) as f64).min(1.0))
-    }
-
-    /// Whether others explain a part of the figure that matters.
-    pub(crate) fn explains(&self) -> bool {
-        let over = |share: Option<f64>, limit: f64| share.is_some_and(|share| share >= limit);
-        self.distorts && over(self.waited(), WAITING_MATTERS) && over(self.others, OTHERS_MATTER)
-    }
-
-    /// Adds that of a later round, or of another thread or pair: the time is then that of all of them.
-    pub fn add(&mut self, other: &Contention) {
-        let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
-        self.others =
-            self.others.zip(other.others).map(|(a, b)| (a * mine + b * its) / (mine + its).max(1.0));
-        self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
-        self.wall_ns += other.wall_ns;
-        self.distorts |= other.distorts;
-    }
-}
-
 /// Reasons that follow from the figures of all rounds, and are found anew with each.
 const OF_ALL_ROUNDS: [&str; 5] =
     ["rounds-in-two-groups", "rounds-drift", "rounds-scatter", "waited-for-a-cpu", bounds::IMPOSSIBLE];
@@ -278,8 +138,9 @@ pub struct Measurement {
     pub sampling: Sampling,
     /// One way, round trip or operation.
     pub times: Semantics,
-    /// How far it can be trusted.
-    pub support: Support,
+    /// The level of `quality` for readers of before that field: written, and read of older files, but not used.
+    #[serde(serialize_with = "quality::write_support")]
+    pub support: Level,
     /// Why not fully.
     #[serde(default)]
     pub reason: Option<String>,
@@ -294,7 +155,8 @@ pub struct Measurement {
     pub incomplete: bool,
     /// The usual figures, derived from the histogram; the median is that over the rounds.
     pub summary: Summary,
-    /// Where the median of the next run is expected; `None` with one round.
+    /// Where the median of the next run is expected, as far as its rounds tell; `None` with one round.
+    /// [`next_run`](Measurement::next_run) is what to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// The figures of each round, in order of time.
@@ -349,6 +211,38 @@ pub fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
 }
 
 impl Measurement {
+    /// A point with these samples, and nothing that speaks against them.
+    pub fn of(point: Point, sampling: Sampling, times: Semantics, histogram: Histogram) -> Measurement {
+        let Point { probe, revision, params, title, row } = point;
+        Measurement {
+            probe,
+            revision,
+            params,
+            title,
+            row,
+            sampling,
+            times,
+            support: Level::Ok,
+            reason: None,
+            remedy: None,
+            quality: Quality::default(),
+            incomplete: false,
+            summary: Summary::of(&histogram, &Summary::default()),
+            interval: None,
+            rounds: Vec::new(),
+            contention: None,
+            values: BTreeMap::new(),
+            work: None,
+            histogram,
+            blocks: Vec::new(),
+            outliers: Vec::new(),
+            hops: Vec::new(),
+            corrected: None,
+            recordings: None,
+            verdict: None,
+        }
+    }
+
     /// Lowers how far the point can be trusted, for a reason that is kept beside those already known.
     pub fn lower(&mut self, reason: Reason) {
         self.quality.lower(reason);
@@ -363,7 +257,7 @@ impl Measurement {
 
     /// Writes the quality into the fields that older readers know.
     fn spell_out(&mut self) {
-        self.support = self.quality.level.support();
+        self.support = self.quality.level;
         (self.reason, self.remedy) = (self.quality.text(), self.quality.remedy());
     }
 
@@ -427,10 +321,13 @@ impl Measurement {
             // That nothing happened in one round is no result of all.
             self.quality.retain(|reason| reason.level != Level::Ok);
             next.retain(|reason| reason.level != Level::Ok);
-        }
-        if measured || next_measured {
             let reasons = self.quality.reasons.iter_mut().chain(&mut next.reasons);
-            reasons.for_each(|reason| reason.level = reason.level.min(Level::Degraded));
+            for reason in reasons.filter(|reason| reason.level > Level::Degraded) {
+                reason.level = Level::Degraded;
+                if !reason.text.is_empty() {
+                    reason.text.insert_str(0, "in a round: ");
+                }
+            }
             self.quality.retain(|_| true);
         }
         self.quality.merge(&next);
@@ -460,10 +357,10 @@ impl Measurement {
     /// Computes anew what a file says of a measurement beside its samples and rounds: nothing of it is trusted.
     pub fn settle_as_read(&mut self) {
         // Files of before know no quality.
-        if self.quality.level == Level::Ok && self.support != Support::Ok {
+        if self.quality.level == Level::Ok && self.support != Level::Ok {
             let (text, remedy) =
                 (self.reason.take().unwrap_or_default(), self.remedy.take().unwrap_or_default());
-            self.quality.lower(Reason::new(self.support.into(), UNNAMED, text, remedy));
+            self.quality.lower(Reason::new(self.support, UNNAMED, text, remedy));
         }
         self.settle();
     }
@@ -505,7 +402,8 @@ impl Measurement {
         };
         let (waited, others) = (contention.waited().unwrap_or(0.0), contention.others.unwrap_or(0.0));
         let text = format!(
-            "waited for a CPU {} of the time, while other processes used {} of the CPUs",
+            "its threads waited for a CPU for {} of the time in which it was measured, while other processes used {} of \
+             the CPUs",
             units::format_share(waited),
             units::format_share(others)
         );
@@ -523,9 +421,20 @@ impl Measurement {
         (!self.is_imported()).then_some(self.summary.missed)
     }
 
+    /// Whether events of it can be missed: they are due at times, or must end in time.
+    pub fn can_miss(&self) -> bool {
+        ["deadline", "interval", "pace"].iter().any(|name| self.params.contains_key(*name))
+    }
+
     /// The figure shown for the point, in ns: the median.
     pub fn typical(&self) -> Option<f64> {
         self.summary.p50
+    }
+
+    /// Where the median of the next run is expected; `None` of a degraded point: its rounds tell of what
+    /// distorted them.
+    pub fn next_run(&self) -> Option<Prediction> {
+        self.interval.filter(|_| self.quality.level < Level::Degraded)
     }
 
     /// Bytes touched per second: over all of the time, where that was measured
@@ -537,9 +446,21 @@ impl Measurement {
         measured.map(|value| value.value).or_else(|| self.rate(work.bytes_touched))
     }
 
-    /// Bytes moved by the memory system per second at the median.
-    pub fn rate_moved(&self) -> Option<f64> {
-        self.rate(self.work?.bytes_moved)
+    /// Bytes moved by the memory of this machine per second at the median, computed: not of data that the caches hold.
+    pub fn rate_moved(&self, machine: &Machine) -> Option<f64> {
+        let number = |name: &str| match self.params.get(name)? {
+            ParamValue::Number(number) => Some(*number),
+            ParamValue::Text(_) => None,
+        };
+        let threads = number("threads").unwrap_or(1).max(1);
+        let caches = match machine.last_caches.len() as u64 {
+            0 => threads,
+            known => known.min(threads),
+        };
+        let held = machine.last_level_cache()?.saturating_mul(caches);
+        // Of little more than the caches hold, they still serve a part.
+        let is_beyond = number("size")? >= held.saturating_mul(2);
+        self.rate(self.work?.bytes_moved).filter(|_| is_beyond)
     }
 
     fn rate(&self, bytes: u64) -> Option<f64> {
@@ -558,11 +479,8 @@ fn unsteady_reason(unsteady: Unsteady) -> Reason {
             reason.with("low", low).with("high", high)
         }
         Unsteady::Scatter(low, high) => {
-            let text = format!(
-                "rounds differ, from {} to {}, by too much to say where the next run will be",
-                time(low),
-                time(high)
-            );
+            let text =
+                format!("rounds differ, from {} to {}, and so may the next run", time(low), time(high));
             Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
         }
         Unsteady::Drift(from, to) => {

@@ -1,6 +1,6 @@
 use super::*;
 use latscope_bench::recorder::{Layout, Writer};
-use latscope_core::plan::{Conditions, End, Periodic, Phase, Policy, Stop, params};
+use latscope_core::plan::{Conditions, Periodic, Phase, Policy, Stop, params};
 use latscope_core::report::Sampling;
 
 fn step(points: usize, threshold: u64) -> Step {
@@ -19,17 +19,7 @@ fn step(points: usize, threshold: u64) -> Step {
         policy: Policy::Other,
         stop: Stop { samples: 0, events: 0, batch_ns: 0, budget_ns: 0, limit_ns: 0 },
         conditions: Conditions::default(),
-        periodic: Some(Periodic {
-            warm_up: 0,
-            end: End::All,
-            phase: Phase::Free,
-            align_second: false,
-            threshold: Some(threshold),
-            stop_at_threshold: false,
-            corrected: false,
-            linear: None,
-            stream: false,
-        }),
+        periodic: Some(Periodic { threshold: Some(threshold), ..Periodic::new(Phase::Free, 0) }),
         seed: 1,
     }
 }

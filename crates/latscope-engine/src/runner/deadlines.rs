@@ -122,7 +122,7 @@ impl Deadlines {
 /// How long a worker may say nothing: several times what one point may take.
 fn silence_allowed(step: &Step) -> Duration {
     if step.periodic.is_some() {
-        // Threads that sleep say nothing for as long as they were told to.
+        // Threads that sleep say nothing for as long as they were asked to.
         return Duration::from_nanos(step.stop.limit_ns)
             .saturating_add(Duration::from_secs(3600))
             .min(FOREVER);
@@ -162,18 +162,8 @@ mod tests {
 
     #[test]
     fn a_worker_that_warms_up_is_not_waited_for() {
-        use latscope_core::plan::{End, Periodic, Phase};
-        let periodic = Periodic {
-            warm_up: 100,
-            end: End::All,
-            phase: Phase::Staggered,
-            align_second: false,
-            threshold: None,
-            stop_at_threshold: false,
-            corrected: false,
-            linear: None,
-            stream: false,
-        };
+        use latscope_core::plan::{Periodic, Phase};
+        let periodic = Periodic::new(Phase::Staggered, 100);
         let mut step = Step { periodic: Some(periodic), ..crate::harness::step("wake.timer", Vec::new()) };
         assert_eq!([true, false].map(|recorded| has_more_to_say(&step, recorded)), [true, false]);
         // Where there is no warm-up, that nothing came is a result.

@@ -10,7 +10,7 @@
 //! its request and waits, the server answers, gives the request back and waits
 //! for the next.
 //!
-//! Two openings of one process cannot be told apart by the driver when one is
+//! Two openings of one process cannot be distinguished by the driver when one is
 //! the manager: server and client have to be processes of their own.
 
 mod client;

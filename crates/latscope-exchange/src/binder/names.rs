@@ -9,7 +9,7 @@ use super::device::{self, BinderDevice};
 use super::failure::{driver, transact};
 use super::{NODE_FLAGS, mapping};
 use latscope_os::binder::binderfs::Instance;
-use latscope_os::binder::{Composed, Driver, Handle, Incoming, MANAGER, Node, Payload, Port, Return};
+use latscope_os::binder::{Buffer, Composed, Driver, Handle, Incoming, MANAGER, Node, Payload, Port, Return};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -64,6 +64,17 @@ pub(super) fn add(port: &mut Port, name: &str) -> Result<(), Failure> {
     if status == Some(Status::Done as u8) { Ok(()) } else { Err(foreign()) }
 }
 
+/// Takes a reference to the node that the buffer of a reply has, if it has one, and gives the buffer back.
+pub(super) fn take_handle(port: &mut Port, buffer: Buffer) -> Result<Option<Handle>, Failure> {
+    let handle = port.handles(&buffer).first().copied();
+    if let Some(handle) = handle {
+        port.acquire(handle);
+    }
+    port.free(buffer);
+    port.flush().map_err(driver)?;
+    Ok(handle)
+}
+
 /// Waits for the node of this name, and takes the only reference to it.
 pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
     let end = Instant::now() + REGISTRATION_TIMEOUT;
@@ -72,12 +83,7 @@ pub(super) fn find(port: &mut Port, name: &str) -> Result<Handle, Failure> {
         // server whose death it has not heard of yet.
         let reply = transact(port, MANAGER, GET, Payload::Flat(name.as_bytes()))?;
         let status = port.data(&reply.buffer).first().copied();
-        let handle = port.handles(&reply.buffer).first().copied();
-        if let Some(handle) = handle {
-            port.acquire(handle);
-        }
-        port.free(reply.buffer);
-        port.flush().map_err(driver)?;
+        let handle = take_handle(port, reply.buffer)?;
         match (status, handle) {
             (Some(0), Some(handle)) => return Ok(handle),
             (Some(status), _) if status == Status::Gone as u8 => return Err(Failure::Gone),

@@ -7,8 +7,9 @@
 
 use super::super::transaction::{Failure, Unavailable};
 use super::device::{self, BinderDevice};
-use super::failure::{driver, transact};
+use super::failure::transact;
 use super::mapping;
+use super::names::take_handle;
 use latscope_host::machine::binder_presence as presence;
 use latscope_os::binder::{Buffer, Handle, MANAGER, Payload, Port};
 use std::path::Path;
@@ -76,13 +77,7 @@ impl Pinger {
 fn look_up(port: &mut Port, name: &str) -> Result<Handle, Failure> {
     for header in HEADERS {
         let reply = transact(port, MANAGER, GET_SERVICE, Payload::Flat(&request(header, name)))?;
-        let handle = port.handles(&reply.buffer).first().copied();
-        if let Some(handle) = handle {
-            port.acquire(handle);
-        }
-        port.free(reply.buffer);
-        port.flush().map_err(driver)?;
-        if let Some(handle) = handle {
+        if let Some(handle) = take_handle(port, reply.buffer)? {
             return Ok(handle);
         }
     }

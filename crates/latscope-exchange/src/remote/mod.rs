@@ -165,6 +165,12 @@ pub struct Opt {
     pub default: &'static str,
 }
 
+impl Opt {
+    const fn new(name: &'static str, value: &'static str, help: &'static str, default: &'static str) -> Opt {
+        Opt { name, value, help, default }
+    }
+}
+
 /// A way to a remote.
 pub struct Transport {
     /// Its name on the command line.

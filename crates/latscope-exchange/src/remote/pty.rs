@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long one waits before one looks whether the remote is still there.
 const WATCHDOG: Duration = Duration::from_millis(100);
 
-/// How long one waits for what nobody tells of: a buffer of the remote, or a
+/// How long one waits for what has no event: a buffer of the remote, or a
 /// message where the transport has no way to tell.
 const STALL: Duration = Duration::from_millis(1);
 
@@ -61,7 +61,7 @@ pub enum End {
 ///
 /// One loop serves both ways and never waits for one alone: of each way at most
 /// one message is held, and one is taken only when the last is gone, so that
-/// who writes and does not read is held up, and nobody else.
+/// only the side that writes and does not read is held up.
 ///
 /// # Errors
 /// The kernel refuses to read or write.

@@ -145,9 +145,9 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     /// A far side that never ends.
-    struct Nobody;
+    struct NoFarSide;
 
-    impl Far for Nobody {
+    impl Far for NoFarSide {
         fn ended(&mut self) -> Option<String> {
             None
         }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn connect(window: &LinkWindow, memory: Window, kicks: Kicks, service: Service) -> Result<Rings> {
-        Rings::connect(window, memory, kicks, Box::new(Nobody), service, monotonic_ns() + 20 * SECOND)
+        Rings::connect(window, memory, kicks, Box::new(NoFarSide), service, monotonic_ns() + 20 * SECOND)
     }
 
     /// The other side, in a thread: ends when this is dropped. One that looks busily would
@@ -292,7 +292,7 @@ mod tests {
             let ours = kicks(wait, 0, &shared).unwrap();
             let theirs = move || kicks(wait, 1, &shared).unwrap();
             let _remote = OtherSide::start(&memory, mailbox::SIZE, theirs, mailbox::answer);
-            let mut mailbox = Mailbox::new(memory, ours, Box::new(Nobody));
+            let mut mailbox = Mailbox::new(memory, ours, Box::new(NoFarSide));
             for word in [1u32, 2, u32::MAX] {
                 mailbox.send(&word.to_le_bytes()).unwrap();
                 let mut answer = [0; 4];
@@ -308,7 +308,7 @@ mod tests {
         for wait in WAITS {
             let (window, memory, [ours, _]) = pair(wait, 48);
             let until = monotonic_ns() + 20_000_000;
-            let found = Rings::connect(&window, memory, ours, Box::new(Nobody), Service::Ping, until);
+            let found = Rings::connect(&window, memory, ours, Box::new(NoFarSide), Service::Ping, until);
             assert!(found.err().unwrap().to_string().contains("rpc-ping"), "{wait}");
         }
     }

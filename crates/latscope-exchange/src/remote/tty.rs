@@ -3,7 +3,7 @@
 //!
 //! A terminal carries bytes and no messages, so that the lengths of those that
 //! were sent tell where the replies end. `tty-line` is the same with lines: what
-//! a terminal makes of bytes unless it is told not to.
+//! a terminal makes of bytes unless that is switched off.
 
 use super::{Alarm, Channel, Failure, Opt, Order, Transport};
 use crate::notify::poll;
@@ -41,12 +41,7 @@ pub(crate) static LINES: Transport = Transport {
     open: |order| open(order, Framing::Lines),
 };
 
-const PATH: Opt = Opt {
-    name: "path",
-    value: "PATH",
-    help: "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line",
-    default: "",
-};
+const PATH: Opt = Opt::new("path", "PATH", "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line", "");
 
 /// The longest message: what a read from a terminal brings at most.
 const LIMIT: usize = 4096;
@@ -87,7 +82,7 @@ fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
 /// A terminal in raw modes or in lines.
 #[derive(Debug)]
 struct Tty {
-    /// Puts its modes back. First of the fields, so that nobody else can be
+    /// Puts its modes back. First of the fields, so that no other program can be
     /// there in between.
     _modes: Leftovers,
     terminal: OwnedFd,

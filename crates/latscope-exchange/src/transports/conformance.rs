@@ -185,7 +185,7 @@ fn nothing_is_left_after_a_kill(transport: &Transport) {
     assert_eq!(starter.says(), "calling");
     starter.kill();
     for leftover in &left {
-        assert!(is_there(leftover), "nobody removed {leftover:?}");
+        assert!(is_there(leftover), "{leftover:?} was not removed");
         leftover.remove().unwrap();
     }
     assert!(!left.iter().any(is_there));

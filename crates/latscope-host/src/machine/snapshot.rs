@@ -35,6 +35,7 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
         cpu_model: cpu_model(root),
         microcode: root.field("/proc/cpuinfo", "microcode"),
         cpus: topology::cpus(root, &online),
+        last_caches: topology::last_caches(root, &online),
         online,
         allowed,
         caches,

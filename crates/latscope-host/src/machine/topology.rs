@@ -65,6 +65,24 @@ pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
     directories.iter().filter_map(|(_, path)| cache(root, path)).collect()
 }
 
+/// Which CPUs share the last data or unified cache, a list for each such cache, as far as sysfs tells.
+pub(super) fn last_caches(root: &Root, online: &CpuList) -> Vec<CpuList> {
+    let shared = |cpu: u32| {
+        let all = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter();
+        let data = all
+            .filter(|(_, path)| root.text(&format!("{path}/type")).is_none_or(|kind| kind != "Instruction"));
+        let last = data.max_by_key(|(_, path)| root.number::<u32>(&format!("{path}/level")))?;
+        root.cpu_list(&format!("{}/shared_cpu_list", last.1)).filter(|list| list.0.contains(&cpu))
+    };
+    let mut found: Vec<CpuList> = Vec::new();
+    for &cpu in &online.0 {
+        if !found.iter().any(|known| known.0.binary_search(&cpu).is_ok()) {
+            found.extend(shared(cpu));
+        }
+    }
+    found
+}
+
 fn cache(root: &Root, path: &str) -> Option<Cache> {
     let file = |name: &str| format!("{path}/{name}");
     let size = root.text(&file("size")).as_deref().and_then(cache_size)?;

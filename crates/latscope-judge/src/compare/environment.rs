@@ -1,8 +1,7 @@
 //! What else differs between two sides: machine, kernel, settings, load, tool, company.
 
 use crate::runs::Run;
-use latscope_core::json;
-use latscope_core::machine::CheckState;
+use latscope_core::plan::Load;
 use latscope_core::units::{counted, format_share};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,7 +136,10 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let others = report.activity.as_ref().map(|activity| match activity.is_quiet() {
         true => "less than 5 % of the CPUs".to_owned(),
         false => {
-            format!("about {} of the CPUs", format_share((activity.others * 10.0).round().max(1.0) / 10.0))
+            let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
+            // A load that was asked for runs in processes of its own.
+            let load = if report.plan.load.is_some() { ", the load among them" } else { "" };
+            format!("about {share} of the CPUs{load}")
         }
     });
     // Another program does not say it.
@@ -155,33 +157,62 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
         ("clock source", machine.clock.source.clone()),
         ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| known("none".to_owned()))),
         ("other processes used", others.unwrap_or_default()),
-        (
-            "tool",
-            match &report.imported {
-                Some(imported) => imported.name(),
-                None => format!("{} {} {}", report.tool.name, report.tool.version, report.tool.commit)
-                    .trim()
-                    .to_owned(),
-            },
-        ),
+        (TOOL, tool(report)),
         ("rounds", known(report.plan.rounds.to_string())),
     ];
     let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
     let checks =
-        machine.checks.iter().map(|check| (format!("doctor: {}", check.id), state(check.state).to_owned()));
+        machine.checks.iter().map(|check| (format!("doctor: {}", check.id), check.state.word().to_owned()));
     fixed.map(|(what, value)| (what.to_owned(), value)).into_iter().chain(labels).chain(checks).collect()
 }
 
 /// A load as it is asked for.
-fn word(load: &impl Serialize) -> String {
-    json::pretty(load).trim().trim_matches('"').to_owned()
+fn word(load: &Load) -> String {
+    match load {
+        Load::Command(command) => command.clone(),
+        built_in => built_in.words().map_or_else(String::new, |(name, _)| name.to_owned()),
+    }
 }
 
-fn state(state: CheckState) -> &'static str {
-    match state {
-        CheckState::Good => "good",
-        CheckState::Note => "note",
-        CheckState::Bad => "bad",
-        CheckState::Unknown => "unknown",
+/// The fact that says what measured.
+pub(crate) const TOOL: &str = "tool";
+
+/// The program that measured, with its version and commit.
+pub(super) fn tool(report: &latscope_core::report::Report) -> String {
+    match &report.imported {
+        Some(imported) => imported.name(),
+        None => {
+            let tool = &report.tool;
+            format!("{} {} {}", tool.name, tool.version, tool.commit).trim().to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::report::Activity;
+
+    #[test]
+    fn a_load_is_named_as_it_was_asked_for() {
+        let beside = |load: Option<Load>| {
+            let mut report = fixture::wake();
+            report.plan.load = load;
+            let activity = Activity { wall_ns: 1_000_000_000, cpus: 2, others: 0.71, top: Vec::new() };
+            report.activity = Some(activity);
+            Run::of(report)
+        };
+        let all =
+            [None, Some(Load::PiStorm), Some(Load::Command("stress-ng --cpu 2".to_owned()))].map(beside);
+        let found = differences(&[&all[0]], &[&all[1], &all[2]]);
+        let load = found.iter().find(|one| one.what == "load").unwrap();
+        assert_eq!(
+            (&load.a[..], &load.b[..]),
+            (&["none".to_owned()][..], &["pi-storm".to_owned(), "stress-ng --cpu 2".to_owned()][..])
+        );
+        let others = found.iter().find(|one| one.what == "other processes used").unwrap();
+        assert_eq!(others.a, ["about 70 % of the CPUs"]);
+        assert_eq!(others.b, ["about 70 % of the CPUs, the load among them"]);
     }
 }

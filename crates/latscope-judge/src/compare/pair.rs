@@ -1,8 +1,10 @@
 //! Which measurements of two sides are the same work.
 
 use crate::runs::{Run, point_id};
+use latscope_core::merged::{is_all_of, is_merged};
 use latscope_core::plan::Params;
-use latscope_core::report::{Measurement, Sampling, Semantics, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Sampling, Semantics};
 use latscope_core::units::counted;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +15,8 @@ pub(crate) struct Pair<'a> {
     pub a: Vec<&'a Measurement>,
     /// That of each run of B.
     pub b: Vec<&'a Measurement>,
+    /// Whether it is the sum of a single pair of endpoints in each run, which is not compared beside it.
+    pub of_one: bool,
 }
 
 /// A point that both sides have and that is not compared.
@@ -69,12 +73,29 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
             None => {
                 let of =
                     |side: Vec<(&'a Measurement, Option<u64>)>| side.into_iter().map(|(m, _)| m).collect();
-                paired.pairs.push(Pair { a: of(a), b: of(b) });
+                paired.pairs.push(Pair { a: of(a), b: of(b), of_one: false });
             }
         }
     }
     paired.lacking[1].extend(of_b.keys().map(|key| point_id(key.0, key.1)));
+    paired.pairs = once(paired.pairs);
     paired
+}
+
+/// Without the pairs of endpoints that are all of a sum: both have the same figures.
+fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
+    let all_of = |sum: &[&Measurement], part: &[&Measurement]| {
+        sum.len() == part.len() && sum.iter().zip(part).all(|(sum, part)| is_all_of(part, sum))
+    };
+    let is_all = |sum: &Pair, part: &Pair| all_of(&sum.a, &part.a) && all_of(&sum.b, &part.b);
+    let sums: Vec<usize> = (0..pairs.len()).filter(|at| is_merged(pairs[*at].a[0])).collect();
+    let found =
+        sums.iter().filter_map(|sum| Some((*sum, pairs.iter().position(|part| is_all(&pairs[*sum], part))?)));
+    let found: Vec<(usize, usize)> = found.collect();
+    found.iter().for_each(|(sum, _)| pairs[*sum].of_one = true);
+    let mut at = 0..;
+    pairs.retain(|_| at.next().is_some_and(|at| !found.iter().any(|(_, part)| *part == at)));
+    pairs
 }
 
 /// Parameters that an output of another program may not have though the point had them. Any other that is missing is
@@ -137,7 +158,7 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
         let mut seen = BTreeSet::new();
         for (m, batch) in run.points() {
             let key = (m.probe.as_str(), &m.params);
-            let measured = m.support != Support::Unsupported && m.typical().is_some();
+            let measured = m.quality.level != Level::Unsupported && m.typical().is_some();
             if measured && is_wanted(&m.probe, only) && seen.insert(key) {
                 points.entry(key).or_default().push((m, batch));
             }

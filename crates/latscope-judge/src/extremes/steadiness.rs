@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_last_block_that_is_not_full_is_left_out() {
-        let block = |count| Block { from: 0, count, sum: 0, max: 1 };
+        let block = |count| Block { count, max: 1, ..Block::default() };
         assert_eq!(full_blocks(&[block(8), block(8), block(3)]).len(), 2);
         assert_eq!(full_blocks(&[block(8), block(8)]).len(), 2);
         assert_eq!(full_blocks(&[]).len(), 0);
@@ -197,8 +197,8 @@ mod tests {
                 blocks.push(Block {
                     from: block,
                     count: 1000,
-                    sum: 0,
                     max: if busy { 9_000 } else { 1_000 },
+                    ..Block::default()
                 });
             }
             extremal_index(&blocks, &histogram)

@@ -1,6 +1,7 @@
 use super::pareto::uniform;
 use super::*;
 use latscope_core::plan::params;
+use latscope_core::quality::Reason;
 use latscope_core::report::{Block, Semantics, Summary};
 use latscope_core::testing::{point, report};
 
@@ -16,6 +17,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Measurement {
         count: part.len() as u64,
         sum: part.iter().sum(),
         max: part.iter().copied().max().unwrap_or(0),
+        median: None,
     };
     let blocks = values.chunks(values.len().div_ceil(128)).enumerate().map(block).collect();
     let m = point("wake.timer", params([("cpu", 0u64.into())]), Semantics::OneWay, 1.0);
@@ -130,8 +132,8 @@ fn what_is_too_little_or_doubtful_is_refused() {
     refused(&measured((0..500).map(f64::from)), 1_000, "500 activations is too few, it takes 10,000");
     let few = Measurement { blocks: m.blocks[..8].to_vec(), ..m.clone() };
     refused(&few, 10 * N, "there are 8 blocks of time, and it takes 32");
-    let reason = Some("ran as SCHED_OTHER".to_owned());
-    let degraded = Measurement { support: Support::Degraded, reason, ..m.clone() };
+    let mut degraded = m.clone();
+    degraded.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
     refused(&degraded, 10 * N, "(ran as SCHED_OTHER)");
     refused(&Measurement { sampling: Sampling::Batch { ops: 9 }, ..m.clone() }, 10 * N, "at once");
     refused(&drawn(1, |_| 5_000.0), 10 * N, "independent peaks");

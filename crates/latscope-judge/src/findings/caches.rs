@@ -8,7 +8,7 @@ use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
 use latscope_core::quality::{Level as Trust, Quality, Reason};
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::median;
-use latscope_core::units::{format_share, format_size, format_time};
+use latscope_core::units::{counted, format_share, format_size, format_time};
 
 /// Edges of several rounds within this many octaves are the same edge.
 const SAME_EDGE: f64 = 0.5;
@@ -26,6 +26,9 @@ pub struct LevelRow {
     pub p10: Option<f64>,
     /// Median of the points' 90 % quantiles, ns.
     pub p90: Option<f64>,
+    /// Where the median of the next run is expected, ns, where the rounds agree on the level; `None` with fewer
+    /// than three.
+    pub next: Option<(f64, f64)>,
     /// Declared capacity, bytes.
     pub declared: Option<u64>,
     /// Between which measured sizes it ends, where the rounds agree on that; `None` for memory.
@@ -194,6 +197,7 @@ impl<'a> Chase<'a> {
             cycles: typical_of(|m| m.summary.cycles),
             p10: typical_of(|m| m.summary.p10),
             p90: typical_of(|m| m.summary.p90),
+            next: self.figures(level).map(|(latency, _)| (latency.low, latency.high)),
             declared: level.declared,
             edge: seen.edge.filter(|_| seen.steady && self.may_be_told(level, &seen)),
             agreement: if level.level.as_ref()?.edge.is_none() { Agreement::Memory } else { seen.agreement },
@@ -201,7 +205,7 @@ impl<'a> Chase<'a> {
         })
     }
 
-    /// Whether the place of an edge may be told as that of the level: not where it would
+    /// Whether the place of an edge may be stated as that of the level: not where it would
     /// contradict what is declared without evidence enough for that.
     fn may_be_told(&self, level: &LevelMatch, seen: &Seen) -> bool {
         let agrees = matches!(seen.agreement, Agreement::Agrees | Agreement::Memory);
@@ -232,8 +236,10 @@ impl<'a> Chase<'a> {
 
     /// How fast each level is whose place and latency the rounds agree on.
     fn cache_levels(&self) -> Option<Finding> {
-        let once = self.rounds.len() < ENOUGH_ROUNDS;
-        let mut told = Told::when(!once, "cache-levels");
+        let of = self.rounds.len();
+        let once = of < ENOUGH_ROUNDS;
+        let doubt = format!("measured in {}, too few to judge how steady it is", counted(of as u64, "round"));
+        let mut told = Told::unless(Some(&*doubt).filter(|_| once), "cache-levels");
         let mut described = Vec::new();
         for level in self.levels() {
             let Some(row) = self.row(level) else { continue };
@@ -261,10 +267,6 @@ impl<'a> Chase<'a> {
         }
         let pages = self.pages.replace("MiB", " MiB").replace("KiB", " KiB");
         let mut text = format!("A random chase on {pages} pages: {}.", described.join(", "));
-        if once {
-            text += " Measured once: too little to judge how steady that is.";
-        }
-        let of = self.rounds.len();
         let unreached =
             self.rounds.iter().filter(|round| round.iter().all(|l| l.agreement != Agreement::Memory));
         if let Some(largest) = self.largest().filter(|_| 4 * unreached.count() >= 3 * of) {
@@ -312,7 +314,8 @@ impl<'a> Chase<'a> {
             Agreement::ExclusiveSum => "exclusive-cache",
             _ => "effective-cache",
         };
-        let told = Told::when(doubts.is_empty(), id)
+        let doubt = (!doubts.is_empty()).then(|| format!("the size is uncertain: {}", listed(&doubts)));
+        let told = Told::unless(doubt.as_deref(), id)
             .value("declared", declared as f64)
             .values(seen.edge.iter().flat_map(|edge| {
                 [
@@ -326,7 +329,7 @@ impl<'a> Chase<'a> {
         let start = format!("{} is declared as {}; ", level.name, format_size(declared));
         Some(told.say(match doubts.is_empty() {
             true => start + &claimed(&seen),
-            false => start + &format!("{}. The size is uncertain: {}.", doubtful(&seen), listed(&doubts)),
+            false => start + &doubtful(&seen) + ".",
         }))
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Figure {
 impl Figure {
     /// The median of a point.
     pub fn p50(m: &Measurement) -> Option<Figure> {
-        let interval = m.interval.filter(supports)?;
+        let interval = m.next_run().filter(supports)?;
         let value = m.typical().filter(|ns| *ns > 0.0)?;
         (is_steady(m) && m.rounds.len() >= ENOUGH_ROUNDS).then(|| Figure {
             value,
@@ -69,7 +69,7 @@ impl Figure {
     pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<Figure> {
         let interval = interval(over)?;
         let value = latscope_core::statistics::median(over)?;
-        let own = |m: &&Measurement| evidence_of(m, name, m.typical().unwrap_or(0.0), m.interval);
+        let own = |m: &&Measurement| evidence_of(m, name, m.typical().unwrap_or(0.0), m.next_run());
         Some(Figure { value, low: interval.low, high: interval.high, evidence: of.iter().map(own).collect() })
     }
 
@@ -226,30 +226,19 @@ pub(crate) struct Told {
     id: String,
     values: BTreeMap<String, f64>,
     evidence: Vec<Evidence>,
-    certainty: Certainty,
+    doubt: Option<String>,
     rounds: Option<Agreeing>,
 }
 
 impl Told {
     /// What the figures support.
     pub fn claim(id: &str) -> Told {
-        Told {
-            id: id.to_owned(),
-            values: BTreeMap::new(),
-            evidence: Vec::new(),
-            certainty: Certainty::Claim,
-            rounds: None,
-        }
+        Told { id: id.to_owned(), values: BTreeMap::new(), evidence: Vec::new(), doubt: None, rounds: None }
     }
 
-    /// What was seen, and may be otherwise in the next run.
-    pub fn doubt(id: &str) -> Told {
-        Told { certainty: Certainty::Doubt, ..Told::claim(id) }
-    }
-
-    /// A claim if `supported`, else a doubt.
-    pub fn when(supported: bool, id: &str) -> Told {
-        if supported { Told::claim(id) } else { Told::doubt(id) }
+    /// What was seen, and may be otherwise in the next run, with the reason; a claim without one.
+    pub fn unless(doubt: Option<&str>, id: &str) -> Told {
+        Told { doubt: doubt.map(str::to_owned), ..Told::claim(id) }
     }
 
     /// With a number that is exact: a size, a count of what was asked for.
@@ -290,7 +279,7 @@ impl Told {
 
     /// With points that it rests on as they are, their median as the figure.
     pub fn points<'a>(mut self, points: impl IntoIterator<Item = &'a Measurement>) -> Told {
-        let own = |m: &Measurement| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.interval);
+        let own = |m: &Measurement| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.next_run());
         self.evidence.extend(points.into_iter().map(own));
         self
     }
@@ -307,7 +296,8 @@ impl Told {
             id: self.id,
             text: text.into(),
             values: self.values,
-            certainty: self.certainty,
+            certainty: if self.doubt.is_some() { Certainty::Doubt } else { Certainty::Claim },
+            doubt: self.doubt,
             evidence: self.evidence,
             rounds: self.rounds,
         }

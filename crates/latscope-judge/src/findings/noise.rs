@@ -3,12 +3,13 @@
 use super::evidence::Told;
 use super::select::{is, listed, number, value};
 use latscope_core::merged::is_part_of;
-use latscope_core::report::{Finding, Measurement, Report, Support, WATCHED};
+use latscope_core::quality::Level;
+use latscope_core::report::{Finding, Measurement, Report, WATCHED};
 use latscope_core::units::{counted, format_count, format_percent, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = |m: &&Measurement| {
-        is(m, "cpu", "all") && m.support != Support::Unsupported && value(m, "watched").is_some()
+        is(m, "cpu", "all") && m.quality.level != Level::Unsupported && value(m, "watched").is_some()
     };
     report.of_probe("noise.busy").filter(watched).filter_map(|all| stolen(report, all)).collect()
 }
@@ -26,8 +27,8 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     let gap = format_time(gap);
     let time = &time_watched(report, all)?;
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
-    // What happens seldom is an account of these seconds: others have other gaps.
-    let told = Told::doubt("stolen-time").points([all]);
+    let doubt = "an account of this run: another has other gaps";
+    let told = Told::unless(Some(doubt), "stolen-time").points([all]);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
         let text = format!("In {time} nothing took {gap} or more at once from a busy loop on any CPU.");

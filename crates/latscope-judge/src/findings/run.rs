@@ -54,8 +54,8 @@ fn clock_drift(report: &Report) -> Option<Finding> {
             three_digits(high),
             clocks.len()
         );
-        // The next run has a clock of its own.
-        let told = Told::doubt("clock-drift").values([("low_ghz", low), ("high_ghz", high)]);
+        let doubt = Some("the clock of this run; the next run has its own");
+        let told = Told::unless(doubt, "clock-drift").values([("low_ghz", low), ("high_ghz", high)]);
         told.agreeing(clocks.len(), rounds).say(text)
     })
 }
@@ -82,7 +82,8 @@ fn busy_machine(report: &Report) -> Option<Finding> {
         format_percent(mean(&points)),
         listed(&named)
     );
-    Some(Told::doubt("busy-machine").value("rejected_percent", mean(&points)).say(text))
+    let doubt = Some("what disturbed this run; the next run has its own disturbances");
+    Some(Told::unless(doubt, "busy-machine").value("rejected_percent", mean(&points)).say(text))
 }
 
 /// The rows beside the time a person notices: a frame of the screen.
@@ -116,12 +117,15 @@ fn frame(report: &Report) -> Option<Finding> {
         }
     }
     text += ".";
-    let slow: Vec<String> = rows
-        .iter()
-        .filter(|(_, figure)| figure.low > FRAME_NS / 10.0)
-        .map(|(m, figure)| format!("{} ({})", m.title, figure.time()))
-        .collect();
-    if !slow.is_empty() {
+    let slow: Vec<_> = rows.iter().filter(|(_, figure)| figure.low > FRAME_NS / 10.0).collect();
+    // The length of a frame alone is nothing that was measured.
+    if slow.is_empty() && fitting.is_empty() {
+        return None;
+    }
+    if let Some((_, first)) = slow.first() {
+        told = told.figure("slow_ns", first);
+        let slow: Vec<String> =
+            slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.time())).collect();
         let mut named = slow[..slow.len().min(3)].to_vec();
         named.extend((slow.len() > 3).then(|| format!("{} more", slow.len() - 3)));
         text += &format!(" What takes a tenth of it or more: {}.", listed(&named));
@@ -137,7 +141,7 @@ fn fitting(report: &Report) -> Vec<(&'static str, &'static str, Figure)> {
     [
         ("l1_ns", "L1 loads", level("L1")),
         ("memory_ns", "loads from memory", level("memory")),
-        ("syscall_ns", "system calls", first("syscall.getppid")),
+        ("syscall_ns", "calls of getppid", first("syscall.getppid")),
         ("thread_total_ns", "threads created and joined", first("thread.total")),
         ("fsync_ns", "fsync calls", first("file.fsync")),
     ]

@@ -1,7 +1,8 @@
 //! Picking measurements out of a report.
 
-use latscope_core::plan::ParamValue;
-use latscope_core::report::{Measurement, Report, Support};
+pub(super) use crate::transactions::{number, text};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
 
 /// The measurements of a probe that have a number.
 pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<Item = &'a Measurement> {
@@ -10,23 +11,7 @@ pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<
 
 /// Whether the point has a number at all.
 pub(super) fn is_measured(m: &Measurement) -> bool {
-    m.support != Support::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
-}
-
-/// A numeric parameter.
-pub(super) fn number(m: &Measurement, name: &str) -> Option<u64> {
-    match m.params.get(name)? {
-        ParamValue::Number(number) => Some(*number),
-        ParamValue::Text(_) => None,
-    }
-}
-
-/// A textual parameter.
-pub(super) fn text<'a>(m: &'a Measurement, name: &str) -> Option<&'a str> {
-    match m.params.get(name)? {
-        ParamValue::Text(text) => Some(text),
-        ParamValue::Number(_) => None,
-    }
+    m.quality.level != Level::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
 }
 
 /// Whether a textual parameter has this value.

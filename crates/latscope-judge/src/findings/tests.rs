@@ -115,7 +115,7 @@ fn a_cache_smaller_than_declared_is_claimed_by_rounds_that_agree_on_a_quiet_mach
     report.machine.hypervisor = Some("KVM".to_owned());
     let guest = only(&report, "effective-cache");
     assert_eq!(guest.certainty, Certainty::Doubt);
-    assert!(guest.text.contains("virtual machine"), "{}", guest.text);
+    assert!(guest.in_words().contains("virtual machine"), "{}", guest.in_words());
 }
 
 #[test]
@@ -348,6 +348,12 @@ fn a_frame_has_room_for_most_rows() {
 }
 
 #[test]
+fn a_frame_alone_is_no_finding() {
+    let rows = (1..=6).map(|at| operation("file.read", Params::new(), 100.0 * f64::from(at)));
+    none(&report(rows.collect()), "frame");
+}
+
+#[test]
 fn counts_are_written_in_few_digits() {
     let cases =
         [(1.24, "1.2"), (170.4, "170"), (999.7, "1,000"), (15_432.0, "15,000"), (2.04e6, "2.0 million")];
@@ -381,7 +387,10 @@ proptest! {
         for finding in findings(&report) {
             prop_assert!(!finding.text.is_empty() && !finding.values.is_empty());
             prop_assert!(finding.values.values().all(|value| value.is_finite()), "{:?}", finding);
-            // What is claimed rests on something.
+            // A finding has a figure that was measured: the length of a frame is none.
+            prop_assert!(finding.values.keys().any(|name| name != "frame_ns"), "{:?}", finding);
+            // What is doubtful says why, what is claimed rests on something.
+            prop_assert!((finding.certainty == Certainty::Doubt) == finding.doubt.is_some(), "{:?}", finding);
             prop_assert!(finding.certainty == Certainty::Doubt || !finding.evidence.is_empty(), "{:?}", finding);
         }
     }

@@ -4,7 +4,8 @@
 use super::evidence::{Figure, Told, compare};
 use super::select::{listed, value};
 use crate::transactions::{Judged, Transport, text, transports};
-use latscope_core::report::{Finding, Measurement, Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::{format_count, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
@@ -17,8 +18,24 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
         .partition(|transport| transport.means().is_some() || has(transport));
     let mut findings: Vec<Finding> = with.iter().map(inheritance).collect();
     findings.extend(none(&without));
+    findings.extend(transports(report).iter().filter_map(slower));
     findings.extend(inversion(report));
     findings
+}
+
+/// A caller of SCHED_FIFO that waits longer than one of SCHED_OTHER, where the ranges of both are apart.
+fn slower(transport: &Transport) -> Option<Finding> {
+    let (fifo, other) = (Figure::p50(transport.fifo?)?, Figure::p50(transport.other?)?);
+    let ratio = compare(&fifo, &other)?;
+    let said = format!(
+        "Calls over {} take a SCHED_FIFO caller {} as long as a SCHED_OTHER caller: {} and {}.",
+        transport.name,
+        ratio.at_least(),
+        fifo.time(),
+        other.time()
+    );
+    let told = Told::claim("fifo-slower").figure("fifo_ns", &fifo).figure("other_ns", &other);
+    Some(told.ratio("ratio", &ratio).say(said))
 }
 
 /// Whether something was inherited though nothing is known of a means.
@@ -72,7 +89,8 @@ fn none(transports: &[Transport]) -> Option<Finding> {
 /// What a lock with inheritance saves.
 fn inversion(report: &Report) -> Option<Finding> {
     let with = |lock: &str| {
-        let of_lock = |m: &&Measurement| text(m, "lock") == Some(lock) && m.support != Support::Unsupported;
+        let of_lock =
+            |m: &&Measurement| text(m, "lock") == Some(lock) && m.quality.level != Level::Unsupported;
         report.of_probe("ipc.inversion").find(of_lock).filter(|m| m.summary.count > 0)
     };
     let (plain, pi) = (with("plain")?, with("pi")?);
@@ -102,16 +120,17 @@ fn inversion(report: &Report) -> Option<Finding> {
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
     let supported =
         Figure::p50(plain).zip(Figure::p50(pi)).is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
-    if !supported {
-        said += " The rounds are too few, or do not agree: the next run may differ.";
-    }
-    Some(Told::when(supported, "inversion").values(values).points([plain, pi]).say(said))
+    let doubt = "the rounds are too few, degraded, or do not agree";
+    Some(
+        Told::unless((!supported).then_some(doubt), "inversion").values(values).points([plain, pi]).say(said),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::fixture::ipc;
+    use latscope_core::testing::in_rounds;
 
     #[test]
     fn the_verdicts_are_told_with_the_means() {
@@ -124,6 +143,28 @@ mod tests {
         );
         assert!(texts[1].starts_with("Priority inheritance over unix-stream: UNSUPPORTED"), "{}", texts[1]);
         assert_eq!(found[0].values["nice-inherited"], 100.0 / 2.0);
+    }
+
+    #[test]
+    fn a_real_time_caller_that_is_slower_is_named_only_where_the_ranges_are_apart() {
+        let with = |fifo: f64| {
+            let mut report = ipc::latency();
+            for m in &mut report.measurements {
+                let p50 = if text(m, "caller") == Some("fifo") { fifo } else { 24_000.0 };
+                m.values.clear();
+                *m = in_rounds(m.clone(), &[0.99, 1.0, 1.01, 1.0].map(|by| p50 * by));
+            }
+            findings(&report)
+        };
+        let found = with(36_000.0);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[1].text.contains("unix-stream take a SCHED_FIFO caller at least ×1."),
+            "{}",
+            found[1].text
+        );
+        assert_eq!((found[1].evidence.len(), found[1].id.as_str()), (2, "fifo-slower"));
+        assert!(with(24_500.0).is_empty() && with(20_500.0).is_empty());
     }
 
     #[test]

@@ -317,7 +317,9 @@ impl Reader<'_> {
                 "of quantiles p50, p99 and p99_9 are compared"
             }
             Metric::Share(Share::InheritsFifo | Share::InheritsNice) => "write inherits = \"fifo\"",
-            _ if !(ratio > 0.0 && ratio.is_finite()) => "nothing is less than nothing: above -100% it is",
+            _ if !(ratio > 0.0 && ratio.is_finite()) => {
+                "100 % less is nothing (choose a percentage above -100%)"
+            }
             _ => return Ok(Allowed::Ratio(ratio)),
         };
         Err(self.invalid(format!("{name} cannot be relative to a baseline: {why}")))
@@ -336,6 +338,10 @@ impl Reader<'_> {
             && let Ok(time) = parse_duration(text)
         {
             return Ok(Allowed::Value(time.as_nanos() as f64, Some("ns")));
+        }
+        if text.ends_with('%') && metric.is_duration() {
+            let near = "write \"+5%\" for 5 % above the baseline, or a duration such as \"50us\"";
+            return Err(self.invalid(format!("{name} = {text:?} has no sign: {near}")));
         }
         let percent = text.strip_suffix('%').filter(|_| named || matches!(metric, Metric::Share(_)));
         let unit = if metric.is_duration() { Some("ns") } else { percent.map(|_| "%") };

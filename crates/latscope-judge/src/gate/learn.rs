@@ -110,7 +110,11 @@ pub fn learn(runs: &[&Run]) -> Learnt {
 fn basis(runs: &[&Run]) -> Basis {
     let rounds = || runs.iter().map(|run| run.report.plan.rounds);
     let started = || runs.iter().map(|run| run.report.started.clone());
-    let machine = |run: &&Run| format!("{}, Linux {}", run.report.machine.name, run.report.machine.kernel);
+    let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+    let machine = |run: &&Run| {
+        let machine = &run.report.machine;
+        format!("{}, Linux {}", or(&machine.name, "not named"), or(&machine.kernel, "of unknown version"))
+    };
     let machines: BTreeSet<String> = runs.iter().map(machine).collect();
     Basis {
         runs: runs.len(),
@@ -159,11 +163,9 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
 fn trusted<'a>(m: &'a Measurement, run: &Run) -> Result<&'a Measurement, String> {
     let why = match m.quality.level {
         _ if m.incomplete || is_cut_short(&run.report) => "a run ended early",
-        Level::Unsupported => "unsupported",
-        Level::Degraded => "degraded",
-        Level::Unstable => "unstable",
         Level::Ok if m.summary.count == 0 => "nothing was measured",
         Level::Ok => return Ok(m),
+        level => level.word(),
     };
     Err(why.to_owned())
 }

@@ -130,6 +130,37 @@ fn every_run_has_to_hold_and_what_ended_early_has_not_passed() {
 }
 
 #[test]
+fn what_passes_has_a_figure() {
+    let mut few = fixture::wake();
+    for m in &mut few.measurements {
+        // 299 suffice for a verdict on p99, and not for stating it.
+        m.histogram = latscope_core::histogram::Histogram::new(1000);
+        (0..299).for_each(|at| m.histogram.record(1_000 + at));
+        (m.corrected, m.rounds) = (None, Vec::new());
+        m.settle();
+    }
+    let mut none = fixture::wake();
+    for m in &mut none.measurements {
+        m.histogram = latscope_core::histogram::Histogram::new(1);
+        let gap = Value { value: 1_000.0, unit: "ns".to_owned(), better: Better::Neither };
+        m.values.insert("gap".to_owned(), gap);
+        (m.corrected, m.rounds) = (None, Vec::new());
+        m.settle();
+    }
+    for (report, seen) in [(few, "≤ 1.30 µs"), (none, "≤ 1.00 µs")] {
+        let runs = [run(report)];
+        let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 0 }, "p99": "1ms", "p50": "1ms", "max": "1ms" }]);
+        let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+        for check in &gate.checks {
+            assert_eq!(check.status, Status::Pass, "{check:?}");
+            assert_ne!(check.seen(), "–", "{check:?}");
+        }
+        let p99 = gate.checks.iter().find(|check| check.metric == "p99").unwrap();
+        assert_eq!((p99.seen().as_str(), p99.value), (seen, None), "{p99:?}");
+    }
+}
+
+#[test]
 fn shares_and_values_have_their_direction_and_their_unit() {
     let mut report = fixture::wake();
     for (name, value, unit, better) in [

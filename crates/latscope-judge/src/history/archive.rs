@@ -3,8 +3,9 @@
 use crate::compare::environment::of_run;
 use crate::runs::{Run, point_id};
 use latscope_core::histogram::Histogram;
+use latscope_core::merged::{is_all_of, without_pairs};
 use latscope_core::quality::Level;
-use latscope_core::report::{Measurement, Sampling, Semantics, Support};
+use latscope_core::report::{Measurement, Sampling, Semantics};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
@@ -162,18 +163,29 @@ impl Writer {
         let facts = facts.map(|fact| self.fact(fact)).collect();
         let mut seen = BTreeSet::new();
         let mut points = Vec::new();
+        // Few results have any.
+        let pairs: Vec<&Measurement> =
+            report.measurements.iter().filter(|m| m.params.contains_key("pair")).collect();
         for (m, batch_ns) in run.points() {
+            // A single pair of endpoints is the sum of all: its figures are there once, without a number.
+            if pairs.iter().any(|sum| is_all_of(m, sum)) {
+                continue;
+            }
             if let Some(mut figures) = figures(m)
                 && seen.insert((m.probe.as_str(), &m.params))
             {
-                figures.work = self.work(m, batch_ns);
+                let of_one = pairs.iter().any(|part| is_all_of(part, m));
+                let title = if of_one { without_pairs(&m.title) } else { &m.title };
+                figures.work = self.work(m, title, batch_ns);
                 points.push(figures);
             }
         }
         Entry {
             run_id: report.run_id.clone(),
             started: report.started.clone(),
-            complete: report.finished.is_some() && report.interrupted.is_none(),
+            // Other programs do not say when a run was over.
+            complete: (report.finished.is_some() || report.imported.is_some())
+                && report.interrupted.is_none(),
             machine: report.machine.id.clone().unwrap_or_else(|| format!("host {host}")),
             host,
             facts,
@@ -194,9 +206,9 @@ impl Writer {
         })
     }
 
-    fn work(&mut self, m: &Measurement, batch_ns: Option<u64>) -> u32 {
+    fn work(&mut self, m: &Measurement, title: &str, batch_ns: Option<u64>) -> u32 {
         let id = point_id(&m.probe, &m.params);
-        let title = if m.title.is_empty() { id.clone() } else { m.title.clone() };
+        let title = if title.is_empty() { id.clone() } else { title.to_owned() };
         let events = matches!(m.sampling, Sampling::Event);
         let (probe, revision, timed) = (m.probe.clone(), m.revision, m.times);
         let work = Work { id, probe, title, revision, timed, batch_ns, events };
@@ -210,7 +222,7 @@ impl Writer {
 
 /// The figures of a measurement, of no work yet; `None` where there is none.
 fn figures(m: &Measurement) -> Option<Figures> {
-    let p50 = m.typical().filter(|ns| m.support != Support::Unsupported && ns.is_finite())?;
+    let p50 = m.typical().filter(|ns| m.quality.level != Level::Unsupported && ns.is_finite())?;
     let events = m.sampling == Sampling::Event;
     Some(Figures {
         work: 0,
@@ -225,7 +237,9 @@ fn figures(m: &Measurement) -> Option<Figures> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::events::written;
     use latscope_core::fixture;
+    use latscope_core::report::{Imported, Report};
 
     #[test]
     fn a_tail_counts_what_the_histogram_has_beyond_each_limit() {
@@ -265,5 +279,29 @@ mod tests {
         let figures = figures.unwrap();
         assert_eq!(figures.p50, m.typical().unwrap() as f32);
         assert_eq!(figures.tail.as_ref().unwrap().count, m.histogram.count());
+    }
+
+    #[test]
+    fn a_single_pair_of_endpoints_is_there_once_without_its_number() {
+        let mut report = fixture::ipc::latency();
+        let pair =
+            |m: &mut Measurement| m.title += &format!(", {}", written("pair", &m.params["pair"], &m.params));
+        report.measurements.iter_mut().for_each(pair);
+        let mut writer = Writer::default();
+        writer.add(&Run::of(report));
+        let titles = writer.done().works.into_iter().map(|work| work.title).collect::<Vec<_>>();
+        let binder =
+            |caller| ["pair 0", "pair 1", "all pairs"].map(|pair| format!("binder, {caller} caller, {pair}"));
+        let single = ["fifo", "other"].map(|caller| format!("unix-stream, {caller} caller"));
+        assert_eq!(titles, [&binder("fifo")[..], &binder("other"), &single].concat());
+    }
+
+    #[test]
+    fn a_run_of_another_program_is_not_taken_for_one_that_ended_early() {
+        let complete = |report| Writer::default().add(&Run::of(report)).complete;
+        let unfinished = Report { finished: None, ..fixture::wake() };
+        let imported = Imported { program: "fio".to_owned(), version: None, unknown: Vec::new() };
+        assert!(!complete(unfinished.clone()));
+        assert!(complete(Report { imported: Some(imported), ..unfinished }));
     }
 }

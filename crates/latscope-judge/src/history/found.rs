@@ -38,6 +38,8 @@ pub struct Machine {
     pub id: String,
     /// Names of its host, each once.
     pub hosts: Vec<String>,
+    /// The programs that measured, with version and commit, each once.
+    pub tools: Vec<String>,
     /// Its runs in order of time.
     pub runs: Vec<Shown>,
     /// What changed, in order of time.

@@ -8,7 +8,7 @@ use super::series::{Judged, Line, Series};
 use super::steps::{Steps, near, stretches};
 use crate::compare::Levels;
 use crate::compare::contrast::untested;
-use crate::compare::environment::{Difference, LABEL};
+use crate::compare::environment::{Difference, LABEL, TOOL};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,6 +44,7 @@ pub(super) fn machine(
     let too_few = judged.lines.iter().filter(few).count();
     Machine {
         hosts: runs.iter().map(|run| run.entry.host.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
+        tools: tools(archive, runs),
         drifts: judged.lines.iter().flat_map(|(line, steps)| drifts(line, steps, work(line))).collect(),
         odd: odd(&judged, work),
         points: points(archive, series, &judged, &changes),
@@ -56,6 +57,13 @@ pub(super) fn machine(
         runs: shown,
         changes,
     }
+}
+
+/// What measured, each once.
+fn tools(archive: &Archive, runs: &[RunName]) -> Vec<String> {
+    let facts = runs.iter().flat_map(|run| &run.entry.facts).filter_map(|at| archive.facts.get(*at as usize));
+    let tools: BTreeSet<&String> = facts.filter(|(name, _)| name == TOOL).map(|(_, tool)| tool).collect();
+    tools.into_iter().cloned().collect()
 }
 
 fn show(run: &RunName) -> Shown {
@@ -191,7 +199,11 @@ fn drifts(line: &Line, steps: &Steps, work: &Work) -> Vec<Drift> {
     steps.drifts.iter().map(drift).collect()
 }
 
-/// Runs with odd medians, those with most first.
+/// A run is odd that has more odd medians than the others, by so many deviations of such a count.
+const ODD: f64 = 6.0;
+
+/// Runs that have more odd medians than the others, those with most first. Among many medians of every run some are
+/// far from those around.
 fn odd<'a>(judged: &Judged, work: impl Fn(&Line) -> &'a Work) -> Vec<Odd> {
     let mut runs: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut of: BTreeMap<usize, usize> = BTreeMap::new();
@@ -201,8 +213,12 @@ fn odd<'a>(judged: &Judged, work: impl Fn(&Line) -> &'a Work) -> Vec<Odd> {
             runs.entry(line.places[*at]).or_default().push(work(line).id.clone());
         }
     }
+    let all: usize = runs.values().map(Vec::len).sum();
+    let of_others = |here: usize| (all - here) as f64 / of.len().saturating_sub(1).max(1) as f64;
+    let is_odd = |here: usize| here as f64 > of_others(here) + ODD * of_others(here).sqrt();
     let mut odd: Vec<Odd> = runs
         .into_iter()
+        .filter(|(_, points)| is_odd(points.len()))
         .map(|(run, points)| Odd { run, points, of: of.get(&run).copied().unwrap_or(0) })
         .collect();
     odd.sort_by_key(|odd| (std::cmp::Reverse(odd.points.len()), odd.run));
@@ -238,4 +254,42 @@ fn points(archive: &Archive, series: &[Series], judged: &Judged, changes: &[Chan
         }
     };
     series.iter().enumerate().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The odd runs of 40 where line after line is odd in the runs that are given for it.
+    fn odd_runs(lines: &[&[usize]]) -> Vec<usize> {
+        let work = Work {
+            id: "cpu.add".to_owned(),
+            probe: "cpu.add".to_owned(),
+            title: String::new(),
+            revision: 1,
+            timed: latscope_core::report::Semantics::Operation,
+            batch_ns: None,
+            events: false,
+        };
+        let line = |odd: &&[usize]| {
+            let (places, values) = ((0..40).collect(), vec![0.0; 40]);
+            let line = Line { series: 0, figure: Figure::P50, beyond: None, places, values, margin: 0.05 };
+            (line, Steps { odd: odd.to_vec(), ..Steps::default() })
+        };
+        let judged = Judged { lines: lines.iter().map(line).collect(), tests: 0 };
+        odd(&judged, |_| &work).iter().map(|odd| odd.run).collect()
+    }
+
+    #[test]
+    fn a_run_is_odd_that_has_more_odd_medians_than_the_others() {
+        assert_eq!(odd_runs(&[&[11]]), [11]);
+        assert_eq!(odd_runs(&[&[11], &[11, 30], &[30]]), [11, 30]);
+        // Every run has odd medians among many: that is no news.
+        let usual: Vec<[usize; 2]> = (0..100).map(|at| [at % 40, (at * 7 + 3) % 40]).collect();
+        let usual: Vec<&[usize]> = usual.iter().map(|odd| &odd[..]).collect();
+        assert_eq!(odd_runs(&usual), [0usize; 0]);
+        let more = [&usual[..], &[&[17usize][..]; 20]].concat();
+        assert_eq!(odd_runs(&more), [17]);
+        assert_eq!(odd_runs(&[]), [0usize; 0]);
+    }
 }

@@ -2,11 +2,9 @@
 
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Params, Plan};
-use latscope_core::quality::{IMPORTED, Level, Quality, Reason};
-use latscope_core::report::{
-    Imported, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Support, Tool,
-};
+use latscope_core::plan::{Params, Plan, Point};
+use latscope_core::quality::{IMPORTED, Level, Reason};
+use latscope_core::report::{Imported, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Tool};
 use latscope_core::units::CpuList;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -127,31 +125,6 @@ pub(super) fn measurement(
     times: Semantics,
     histogram: Histogram,
 ) -> Measurement {
-    Measurement {
-        probe: probe.to_owned(),
-        revision: 1,
-        params,
-        title,
-        row: true,
-        sampling: Sampling::Event,
-        times,
-        support: Support::Ok,
-        reason: None,
-        remedy: None,
-        quality: Quality::default(),
-        incomplete: false,
-        summary: Summary::default(),
-        interval: None,
-        rounds: Vec::new(),
-        contention: None,
-        values: BTreeMap::new(),
-        work: None,
-        histogram,
-        blocks: Vec::new(),
-        outliers: Vec::new(),
-        hops: Vec::new(),
-        corrected: None,
-        recordings: None,
-        verdict: None,
-    }
+    let point = Point { probe: probe.to_owned(), revision: 1, params, title, row: true };
+    Measurement { summary: Summary::default(), ..Measurement::of(point, Sampling::Event, times, histogram) }
 }

@@ -1,21 +1,18 @@
 //! "Did I run long enough?" in words.
 
-use super::{QUANTILES, subjects};
-use latscope_core::report::{Measurement, Report, Sampling};
+use super::QUANTILES;
+use latscope_core::report::{Measurement, Sampling};
 use latscope_core::units::{format_count, format_time};
 
-/// A quantile is told from so many values above it.
+/// A quantile is stated from so many values above it.
 const TOLD_FROM: f64 = 10.0;
 
-/// What the number of samples of each [subject](subjects) of a report is good
-/// for: its title and the sentence, where single events were timed.
-pub fn confidence(report: &Report) -> Vec<(&Measurement, String)> {
-    let judged = subjects(report).into_iter().map(|at| &report.measurements[at]);
-    judged.filter_map(|m| Some((m, confidence_of(m)?))).collect()
-}
+/// How to read [`confidence_of`].
+pub const HOW_SURE: &str = "With 95 % confidence at most so many are above the longest (3/n). \
+    A quantile takes 10 events above it: p99 1,000, p99.9 10,000.";
 
 /// What the number of samples of a measurement is good for: how rare anything
-/// longer than its maximum is, and which quantiles can be told. `None` without
+/// longer than its maximum is, and which quantiles can be stated. `None` without
 /// single events.
 pub fn confidence_of(m: &Measurement) -> Option<String> {
     let (n, max) = (m.histogram.count(), m.histogram.max()?);
@@ -27,21 +24,15 @@ pub fn confidence_of(m: &Measurement) -> Option<String> {
     // Where the longest values were only counted, the quantiles among them are not known.
     let known = |above: f64| m.histogram.quantile(1.0 - above).is_some();
     let told = tails().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM && known(quantile.above));
-    let next = tails().find(|quantile| n as f64 * quantile.above < TOLD_FROM);
-    let longest = format!("the longest of {} took {}", format_count(n), format_time(max));
-    let mut text = match rare(n) {
-        None => format!("{longest}: too few to say how rare a longer one is"),
-        Some(rare) => format!("{longest}: {rare} takes longer, with 95 % confidence"),
+    let max = format_time(max);
+    let rare = match rare(n) {
+        None => format!("too few to say how rare one above {max} is"),
+        Some(rare) => format!("{rare} above {max}"),
     };
-    if let Some(quantile) = told {
-        text += &format!(". Quantiles up to {} can be stated", quantile.name.replace('_', "."));
-    }
-    if let Some(quantile) = next {
-        let needed = (TOLD_FROM / quantile.above).ceil() as u64;
-        let comma = if told.is_some() { ", for" } else { ". For" };
-        text += &format!("{comma} {} it takes {}", quantile.name.replace('_', "."), format_count(needed));
-    }
-    Some(text)
+    let quantiles = told.map_or("no quantile beyond p50".to_owned(), |quantile| {
+        format!("quantiles up to {}", quantile.name.replace('_', "."))
+    });
+    Some(format!("{rare}; {quantiles}"))
 }
 
 /// What it means that none of `n` was above a limit.
@@ -49,7 +40,7 @@ pub(super) fn rule_of_three(n: u64, limit: f64) -> String {
     let (count, limit) = (format_count(n), format_time(limit));
     match rare(n) {
         None => format!("none of {count} was above {limit}: too few to say how rare one is"),
-        Some(rare) => format!("none of {count} was above {limit}: {rare} is, with 95 % confidence"),
+        Some(rare) => format!("none of {count} was above {limit}: {rare} (3/n) is, with 95 % confidence"),
     }
 }
 
@@ -57,5 +48,5 @@ pub(super) fn rule_of_three(n: u64, limit: f64) -> String {
 /// larger share than 3/n of all so, it would be missing in fewer than one of
 /// twenty runs. `None` where that says next to nothing.
 fn rare(n: u64) -> Option<String> {
-    (n >= 10).then(|| format!("at most 1 in {} (3/n)", format_count(n / 3)))
+    (n >= 10).then(|| format!("at most 1 in {}", format_count(n / 3)))
 }

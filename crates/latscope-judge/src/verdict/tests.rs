@@ -10,13 +10,18 @@ fn events(n: u64, above: u64) -> Measurement {
 }
 
 fn of(values: &[(u64, u64)]) -> Measurement {
-    let m = point("wake.timer", params([("cpu", "all".into())]), Semantics::OneWay, 1.0);
+    let m = point(
+        "wake.timer",
+        params([("cpu", "all".into()), ("interval", 1_000_000.into())]),
+        Semantics::OneWay,
+        1.0,
+    );
     let mut histogram = Histogram::new(1000);
     for &(count, value) in values {
         (0..count).for_each(|_| histogram.record(value));
     }
     let summary = Summary::of(&histogram, &Summary::default());
-    Measurement { sampling: Sampling::Event, histogram, summary, ..m }
+    latscope_core::testing::once(Measurement { sampling: Sampling::Event, histogram, summary, ..m })
 }
 
 fn one(m: &Measurement, metric: &str, limit: f64) -> Check {
@@ -94,6 +99,15 @@ fn what_a_stall_swallowed_counts_in_quantiles() {
 }
 
 #[test]
+fn what_has_no_time_to_keep_misses_nothing_and_does_not_pass_for_that() {
+    let mut m = events(1_000, 0);
+    m.params.remove("interval");
+    let check = one(&m, "missed", 0.0);
+    assert_eq!((check.status, check.value), (Status::Inconclusive, None));
+    assert_eq!(check.text, "nothing of wake.timer can be missed: it has no interval and no deadline");
+}
+
+#[test]
 fn counts_are_compared() {
     let mut m = events(1_000, 0);
     m.summary.missed = 3;
@@ -112,7 +126,7 @@ fn counts_are_compared() {
 #[test]
 fn doubtful_measurements_prove_nothing_in_either_direction() {
     let mut degraded = events(60_000, 2);
-    (degraded.support, degraded.reason) = (Support::Degraded, Some("ran as SCHED_OTHER".to_owned()));
+    degraded.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
     let check = one(&degraded, "max", 50_000.0);
     assert_eq!((check.status, check.value), (Status::Inconclusive, Some(80_000.0)));
     assert_eq!(
@@ -137,10 +151,22 @@ fn doubtful_measurements_prove_nothing_in_either_direction() {
     short.lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
     assert_eq!(one(&short, "max", 50_000.0).status, Status::Inconclusive);
     let mut empty = of(&[]);
-    (empty.support, empty.reason) = (Support::Unsupported, Some("no such tracer".to_owned()));
+    empty.lower(Reason::new(Level::Unsupported, "not-possible-here", "no such tracer", ""));
     let check = one(&empty, "missed", 0.0);
     assert_eq!((check.status, check.value), (Status::Inconclusive, None));
     assert_eq!(check.text, "nothing was measured: no such tracer");
+}
+
+#[test]
+fn what_failed_in_one_round_is_said_of_that_round() {
+    let mut m = events(1_000, 0);
+    let mut empty = of(&[]);
+    empty.lower(Reason::new(Level::Unsupported, "nothing-measured", "nothing was measured", ""));
+    m.add_round(empty);
+    assert_eq!(
+        (m.quality.level, m.quality.text().as_deref()),
+        (Level::Degraded, Some("in a round: nothing was measured"))
+    );
 }
 
 #[test]
@@ -177,9 +203,13 @@ fn without_all_of_its_load_a_measurement_does_not_pass_but_can_exceed() {
 }
 
 #[test]
-fn batches_say_nothing_of_single_events() {
+fn batches_say_of_single_events_only_that_one_was_as_long_as_the_mean() {
     let m = point("cpu.add", params([]), Semantics::Operation, 1.0);
     assert_eq!(one(&m, "max", 10.0).status, Status::Inconclusive);
+    assert_eq!(one(&m, "p99", 0.5).status, Status::Inconclusive);
+    let check = one(&m, "max", 0.5);
+    assert_eq!(check.status, Status::Exceeded);
+    assert!(check.value > Some(1.0), "the longest batch: {:?}", check.value);
 }
 
 #[test]
@@ -192,10 +222,38 @@ fn the_median_of_batches_is_known_as_well_as_its_rounds_agree() {
     {
         assert_eq!(one(&m, "p50", limit).status, status, "{limit}");
     }
+    let mut degraded = m.clone();
+    degraded.lower(Reason::new(Level::Degraded, "emulated", "emulated", ""));
+    let text = one(&degraded, "p50", next.high).text;
+    assert!(text.ends_with("as measured, the median is 1.00 ns"), "{text}");
     let p50 = QUANTILES[0];
     assert_eq!((passes_from(&m, p50), passes_from(&m, QUANTILES[3])), (Some(next.high), None));
     let m = latscope_core::testing::once(m);
     assert_eq!((one(&m, "p50", 1e9).status, passes_from(&m, p50)), (Status::Inconclusive, None));
+}
+
+#[test]
+fn the_median_of_events_is_that_of_the_rounds_as_every_table_shows_it() {
+    use latscope_core::testing::in_rounds;
+    let m = in_rounds(events(60_000, 100), &[840.0, 842.0, 843.0]);
+    let check = one(&m, "p50", 900.0);
+    assert_eq!(
+        (check.status, check.value, m.typical()),
+        (Status::Pass, Some(842.0), Some(842.0)),
+        "{check:?}"
+    );
+    assert_eq!(one(&m, "p50", 842.0).status, Status::Inconclusive);
+    assert_eq!(one(&m, "p50", 700.0).status, Status::Exceeded);
+    let next = m.interval.unwrap();
+    assert_eq!(passes_from(&m, QUANTILES[0]), Some(next.high));
+    assert_eq!(one(&m, "p99", 50_000.0).status, Status::Pass, "other quantiles are of all samples");
+    // Two rounds do not say where the next one lies.
+    let two = in_rounds(events(60_000, 100), &[840.0, 842.0]);
+    assert_eq!((one(&two, "p50", 1e6).status, passes_from(&two, QUANTILES[0])), (Status::Inconclusive, None));
+    // With missed activations it is a row of its own, of all samples.
+    let missed = Measurement { corrected: Some(events(61_000, 1_100).histogram), ..m };
+    let check = one(&missed, "p50", 50_000.0);
+    assert_eq!((check.status, check.value), (Status::Pass, missed.corrected.unwrap().quantile(0.5)));
 }
 
 #[test]
@@ -299,32 +357,18 @@ fn criteria_are_read_with_their_limits() {
 
 #[test]
 fn the_number_of_samples_is_put_in_words() {
-    assert_eq!(
-        confidence_of(&events(60_000, 1)).unwrap(),
-        "the longest of 60,000 took 80.0 µs: at most 1 in 20,000 (3/n) takes longer, with 95 % confidence. \
-         Quantiles up to p99.9 can be stated, for p99.99 it takes 100,000"
-    );
-    assert_eq!(
-        confidence_of(&events(5, 1)).unwrap(),
-        "the longest of 5 took 80.0 µs: too few to say how rare a longer one is. For p90 it takes 100"
-    );
+    let text = |n| confidence_of(&events(n, 1)).unwrap();
+    assert_eq!(text(60_000), "at most 1 in 20,000 above 80.0 µs; quantiles up to p99.9");
+    assert_eq!(text(5), "too few to say how rare one above 80.0 µs is; no quantile beyond p50");
     assert_eq!(confidence_of(&of(&[])), None);
-    // What is shown is never told to take more samples than there are.
+    // The quantiles that are shown are those that are said to be known.
     for n in [1, 5, 19, 20, 99, 100, 1_000, 99_999] {
-        let m = events(n, 1);
-        let text = confidence_of(&m).unwrap();
-        let shown = [
-            ("p50", m.summary.p50),
-            ("p90", m.summary.p90),
-            ("p99", m.summary.p99),
-            ("p99.9", m.summary.p99_9),
-        ];
-        for (name, _) in shown.iter().filter(|(_, figure)| figure.is_some()) {
-            assert!(!text.contains(&format!("or {name} it takes")), "{n}: {name} is shown, and {text}");
-        }
+        let s = events(n, 1).summary;
+        let shown = [("p90", s.p90), ("p95", s.p95), ("p99", s.p99), ("p99.9", s.p99_9)];
+        let last = shown.iter().rfind(|(_, figure)| figure.is_some());
+        let said = last.map_or("no quantile beyond p50".to_owned(), |(name, _)| format!("up to {name}"));
+        assert!(text(n).ends_with(&said), "{n}: {said}, but {}", text(n));
     }
-    let all = report(vec![events(60_000, 1), point("cpu.add", params([]), Semantics::Operation, 1.0)]);
-    assert_eq!(confidence(&all).len(), 1);
 }
 
 #[test]
@@ -337,7 +381,7 @@ fn no_gap_is_shorter_than_what_was_looked_for_and_proves_nothing_below() {
     assert_eq!((check.status, check.text.as_str()), (Status::Pass, "there was no gap of 1.00 µs or more"));
     assert_eq!(one(&m, "p99", 2_000.0).status, Status::Pass);
     assert_eq!(one(&m, "threshold", 999.0).status, Status::Inconclusive);
-    m.support = Support::Degraded;
+    m.lower(Reason::new(Level::Degraded, "coarse-clock", "the clock is too coarse", ""));
     assert_eq!(one(&m, "max", 1_000.0).status, Status::Inconclusive);
 }
 

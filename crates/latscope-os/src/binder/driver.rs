@@ -138,6 +138,7 @@ impl Driver {
     /// # Safety
     /// The range is that of a buffer that was received and is not given back,
     /// so that the kernel does not write there.
+    #[inline]
     pub(super) unsafe fn slice(&self, at: usize, bytes: usize) -> &[u8] {
         assert!(at <= self.buffer.length && bytes <= self.buffer.length - at);
         // SAFETY: inside of the mapping; not written meanwhile, says the caller.

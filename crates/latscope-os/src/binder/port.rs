@@ -174,6 +174,7 @@ impl Port {
     ///
     /// # Errors
     /// The driver does not understand it; EAGAIN if the device is not to block.
+    #[inline]
     pub fn read(&mut self) -> Result<()> {
         // SAFETY: as in `flush`.
         unsafe { self.exchange(true) }
@@ -383,6 +384,7 @@ impl Port {
     }
 
     /// A transaction whose buffer is in the mapping, as all are.
+    #[inline]
     fn incoming(&self, data: &Transaction) -> Option<Incoming> {
         let at = self.driver.place(data.buffer, data.data_size)?;
         let offsets_at = match data.offsets_size {

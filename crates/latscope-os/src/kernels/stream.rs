@@ -116,7 +116,9 @@ mod machine {
             { $($kind:ident $name:literal $lines:literal;)+ })+
         ) => {
             pub(super) fn kernel(kind: Stream, width: Width) -> Kernel {
-                use {Stream::*, Width::*};
+                use Stream::*;
+                #[allow(unused_imports)] // Only x86 has several.
+                use Width::*;
                 match (width, kind) {
                     $($(($width, $kind) => kernel!($name $vectors $before $apart $lines $behind),)+)+
                 }

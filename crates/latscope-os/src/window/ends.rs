@@ -34,26 +34,32 @@ impl Near {
 }
 
 impl Link for Near {
+    #[inline]
     fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
         self.0.post(source, destination, payload)
     }
 
+    #[inline]
     fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
         self.0.take(into)
     }
 
+    #[inline]
     fn release(&mut self) -> Result<(), Fault> {
         self.0.release()
     }
 
+    #[inline]
     fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
         self.0.wants_kick(event)
     }
 
+    #[inline]
     fn listen(&mut self, event: Event) -> Result<bool, Fault> {
         self.0.listen(event)
     }
 
+    #[inline]
     fn mute(&mut self, event: Event) -> Result<(), Fault> {
         self.0.mute(event)
     }
@@ -70,6 +76,7 @@ impl Echo {
     }
 
     /// Does one step: [`echo::Echo::poll`].
+    #[inline]
     pub fn poll(&mut self) -> Progress {
         self.0.poll()
     }
@@ -78,6 +85,7 @@ impl Echo {
     ///
     /// # Errors
     /// As there.
+    #[inline]
     pub fn listen(&mut self) -> Result<bool, Fault> {
         self.0.listen()
     }
@@ -86,6 +94,7 @@ impl Echo {
     ///
     /// # Errors
     /// As there.
+    #[inline]
     pub fn mute(&mut self) -> Result<(), Fault> {
         self.0.mute()
     }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::cpu::PROBES;
     use latscope_core::plan::ParamValue;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness;
 
     fn all_points() -> Vec<Point> {
@@ -191,7 +191,7 @@ mod tests {
     fn all_of_it_is_measured() {
         let measured = harness::measure(&EXPERIMENT, all_points());
         measured.iter().for_each(harness::check);
-        let known = |m: &&latscope_core::report::Measurement| m.support != Support::Unsupported;
+        let known = |m: &&latscope_core::report::Measurement| m.quality.level != Level::Unsupported;
         assert!(measured.iter().filter(known).all(|m| m.summary.cycles.is_some()));
         assert!(measured.iter().filter(known).count() >= 2 * (10 * 2 + 4 * 2));
     }

@@ -61,7 +61,7 @@ mod tests {
     use crate::{Cpus, Experiment, find};
     use latscope_bench::bench::Bench;
     use latscope_core::plan::{ParamValue, Policy};
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{self, check, measure};
     use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ mod tests {
                 check(&m);
                 // Not every file system has direct reads.
                 let must = m.probe != "file.read-direct";
-                assert!(!must || m.support != Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+                assert!(!must || m.quality.level != Level::Unsupported, "{}: {:?}", m.probe, m.reason);
             }
         }
     }
@@ -112,7 +112,7 @@ mod tests {
         let planned = plan(&input()).into_iter().filter(|p| p.probe == "file.read-direct");
         let measured = measure(&TIDY, planned.filter(|p| p.text("filesystem") == "tmpfs").collect());
         check(&measured[0]);
-        assert_eq!(measured[0].support, Support::Unsupported);
+        assert_eq!(measured[0].quality.level, Level::Unsupported);
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             for m in measure(&TIDY, mine.collect()) {
                 check(&m);
                 assert_eq!(
-                    m.support == Support::Unsupported,
+                    m.quality.level == Level::Unsupported,
                     m.params["size"] != 4096.into(),
                     "{:?}",
                     m.reason

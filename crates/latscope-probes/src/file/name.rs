@@ -2,13 +2,13 @@
 
 use super::scratch::{Scratch, gate};
 use super::{Place, in_each_directory};
-use crate::failure::{FirstError, refuse};
+use crate::failure::refuse;
+use crate::syscall::calls::time_batches;
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Policy};
 use rustix::fs::{AtFlags, OFlags, renameat, statat};
-use rustix::io::Result;
 
 static NAMES: Experiment =
     Experiment { name: "file.name", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
@@ -33,6 +33,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let directory = scratch.directory();
     for (index, point) in bench.points().iter().enumerate() {
         let gate = gate(&Place::read(point)?);
+        let batch = |gate| Batch { gate, ..Batch::default() };
         let (mut here, mut there) = (c"one", c"other");
         if let Err(error) = scratch.file(here, OFlags::WRONLY | OFlags::CREATE) {
             refuse(bench, index, "create a file", error);
@@ -40,40 +41,21 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         }
         match point.probe.as_str() {
             // The file system may wait for its journal: that is part of renaming.
-            "file.rename" => time(bench, index, Gate::Open, "rename a file", || {
+            "file.rename" => time_batches(bench, index, batch(Gate::Open), "rename a file", || {
                 renameat(directory, here, directory, there)?;
                 std::mem::swap(&mut here, &mut there);
                 Ok(())
             })?,
             "file.stat" => {
-                time(bench, index, gate, "stat a file", || {
+                time_batches(bench, index, batch(gate), "stat a file", || {
                     statat(directory, here, AtFlags::empty()).map(drop)
                 })?;
             }
-            _ => time(bench, index, gate, "open a file", || scratch.file(here, OFlags::RDONLY).map(drop))?,
+            _ => time_batches(bench, index, batch(gate), "open a file", || {
+                scratch.file(here, OFlags::RDONLY).map(drop)
+            })?,
         }
         scratch.remove(here)?;
     }
-    Ok(())
-}
-
-fn time(
-    bench: &mut Bench,
-    point: usize,
-    gate: Gate,
-    operation: &str,
-    mut call: impl FnMut() -> Result<()>,
-) -> anyhow::Result<()> {
-    if let Err(error) = call() {
-        refuse(bench, point, operation, error);
-        return Ok(());
-    }
-    let mut first = FirstError::default();
-    bench.batch(point, Batch { gate, ..Batch::default() }, |calls| {
-        for _ in 0..calls {
-            first.check(call());
-        }
-    })?;
-    first.report(bench, &[point], operation);
     Ok(())
 }

@@ -82,7 +82,7 @@ pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
         points: points(),
         cpus: vec![cpu],
         policy: Policy::Other,
-        stop: Stop { samples: u64::MAX, events, batch_ns: 0, budget_ns: u64::MAX, limit_ns: duration },
+        stop: Stop::after(events, duration),
         conditions: Conditions::default(),
         periodic: None,
         seed,
@@ -229,7 +229,7 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness;
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(measured.len(), 2);
         for m in &measured {
             harness::check(m);
-            if m.support == Support::Unsupported {
+            if m.quality.level == Level::Unsupported {
                 assert!(m.reason.as_ref().unwrap().contains("SCHED_FIFO"));
             }
         }

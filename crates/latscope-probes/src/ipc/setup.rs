@@ -4,7 +4,7 @@ use super::message;
 use super::point::{Caller, Mode, Placement, Row, Since};
 use crate::wake::timer::PRIORITY;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, End, Periodic, Phase, Policy, Step, Stop};
+use latscope_core::plan::{Conditions, Periodic, Phase, Policy, Step, Stop};
 use latscope_exchange::transaction::Transport;
 
 /// The deadline of AOSP's tests: what interactive systems were found to need, ns.
@@ -56,17 +56,7 @@ pub struct Setup {
 
 /// The usual rules: nothing of what is for periodic threads alone.
 pub fn usual_rules() -> Periodic {
-    Periodic {
-        warm_up: 100,
-        end: End::All,
-        phase: Phase::Free,
-        align_second: false,
-        threshold: None,
-        stop_at_threshold: false,
-        corrected: false,
-        linear: None,
-        stream: false,
-    }
+    Periodic::new(Phase::Free, 100)
 }
 
 impl Setup {
@@ -104,13 +94,7 @@ impl Setup {
             points,
             cpus: self.cpus.clone(),
             policy: Policy::Other,
-            stop: Stop {
-                samples: u64::MAX,
-                events: self.count,
-                batch_ns: 0,
-                budget_ns: u64::MAX,
-                limit_ns: self.duration,
-            },
+            stop: Stop::after(self.count, self.duration),
             conditions: self.conditions.clone(),
             periodic: Some(self.rules.clone()),
             seed: self.seed,

@@ -44,7 +44,7 @@ settings! {
 static EXPERIMENT: Experiment =
     Experiment { name: "memory.bandwidth", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
 
-/// The largest working set in a survey.
+/// The largest working set in a survey, and where it is to be quick.
 const SURVEY_CAP: u64 = 256 * MIB;
 
 /// A thread works through its memory in pieces of this size, so that a batch
@@ -67,7 +67,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     for threads in asked.threads.or(&threads) {
         for operation in asked.operation.or(operations) {
             // In a survey one thread shows what the steps cost.
-            let only_every = quick || input.survey && threads > 1;
+            let only_every = input.profile == Profile::Quick || input.survey && threads > 1;
             for step in asked.step.or(&Step::ALL[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
                     points.push(point(&place, Transfer { size, operation, step, threads }));
@@ -90,7 +90,9 @@ fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, St
         levels.push((beyond.min(SURVEY_CAP), "memory".to_owned()));
         levels
     } else {
-        let curve = sizes::sweep(4 * KIB * threads, beyond.max(4 * KIB * threads), 2);
+        let beyond = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
+        let per_octave = if input.profile == Profile::Quick { 1 } else { 2 };
+        let curve = sizes::sweep(4 * KIB * threads, beyond.max(4 * KIB * threads), per_octave);
         curve.into_iter().map(|size| (size, String::new())).collect()
     };
     for (size, _) in &mut sizes {

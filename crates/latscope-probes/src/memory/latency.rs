@@ -99,7 +99,7 @@ type Curve = (Order, PageSize);
 /// The sizes of a curve.
 fn usual_sizes(input: &PlanInput, machine: &Machine, curve: Curve, step: u64) -> Vec<u64> {
     let beyond = sizes::beyond_caches(machine);
-    let largest = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let usual = match density(input, curve) {
         Density::None => Vec::new(),
         Density::Few => vec![32 * KIB, 512 * KIB, 8 * MIB, largest],
@@ -132,7 +132,8 @@ fn density(input: &PlanInput, curve: Curve) -> Density {
         (true, Profile::Normal) if beside => Density::PerOctave(1),
         (true, Profile::Full) if beside => Density::PerOctave(4),
         (true, _) => Density::None,
-        (false, Profile::Quick) => Density::PerOctave(2),
+        (false, Profile::Quick) if main => Density::PerOctave(2),
+        (false, Profile::Quick) => Density::PerOctave(1),
         (false, _) => Density::PerOctave(8),
     }
 }
@@ -141,8 +142,11 @@ fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
     let stride = walk.stride.map_or(String::new(), |stride| format!(" {stride} B"));
     let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
     let mut title = format!("load, {}{stride}, {size}, pages of {pages}", walk.order.word());
-    if input.survey && walk.size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
-        title += " (a survey ends here; latscope memory goes on)";
+    if sizes::is_capped(input) && walk.size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
+        title += match input.survey {
+            true => " (a survey ends here; latscope memory goes on)",
+            false => " (--quick ends here)",
+        };
     }
     LATENCY.point(walk, title, false)
 }

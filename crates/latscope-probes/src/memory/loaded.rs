@@ -3,8 +3,9 @@
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
@@ -15,8 +16,7 @@ use latscope_os::kernels::bandwidth::{self, Operation, Step};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
 use latscope_os::memory::{Pages, Region};
-use latscope_os::sched;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// One dependent load beside copying threads.
@@ -144,22 +144,14 @@ fn measure(
 ) -> Result<()> {
     let Loaded { threads, delay, .. } = Loaded::read(&bench.points()[index])?;
     let threads = threads as usize;
-    let (over, bytes, begun) = (AtomicBool::new(false), AtomicU64::new(0), AtomicUsize::new(0));
+    let (over, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let timebase = bench.timebase();
     std::thread::scope(|scope| {
-        let (over, bytes, begun) = (&over, &bytes, &begun);
+        let (over, bytes) = (&over, &bytes);
         let _over = Over(over);
         for (region, cpu) in copies[..threads].iter_mut().zip(&cpus[1..]) {
-            let body = move || {
-                // `for_threads` was on this CPU before.
-                let pinned = sched::pin(&[*cpu]);
-                begun.fetch_add(1, Ordering::Release);
-                while pinned.is_ok() && copy(region.words(), delay, over, bytes, timebase) {}
-            };
-            std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
-        }
-        while begun.load(Ordering::Acquire) < threads {
-            std::thread::yield_now();
+            let body = move || while copy(region.words(), delay, over, bytes, timebase) {};
+            threads::start_in(scope, *cpu, body)?;
         }
         // The load is there when all threads copy; on a busy machine that takes a while.
         let waiting = Instant::now();
@@ -209,7 +201,6 @@ mod tests {
     use super::super::sizes::tests::machine;
     use super::*;
     use latscope_core::plan::ParamValue;
-    use latscope_core::report::Support;
     use latscope_engine::harness;
 
     #[test]
@@ -241,8 +232,8 @@ mod tests {
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["load"].value, 0.0);
-        if sched::allowed_cpus().unwrap().len() > 1 {
-            let told = measured[1].support == Support::Degraded;
+        if latscope_os::sched::allowed_cpus().unwrap().len() > 1 {
+            let told = measured[1].quality.level.is_doubtful();
             assert!(measured[1].values["load"].value > 0.0 || told);
         }
         assert!(measured[2].reason.as_ref().unwrap().contains("copying threads"));

@@ -49,7 +49,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let chains: &[u64] =
         if input.survey && input.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
-    let size = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let size = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let asked = LoadsAsked::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(&[PageSize::Huge]) {

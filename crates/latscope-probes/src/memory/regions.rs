@@ -4,9 +4,9 @@
 use crate::words;
 use anyhow::Context;
 use latscope_bench::bench::Bench;
+use latscope_bench::threads;
 use latscope_core::units::format_share;
 use latscope_os::memory::{self, Pages, Region};
-use latscope_os::sched;
 
 words! {
     /// Size of the pages that a probe measures in.
@@ -77,7 +77,7 @@ pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<R
         "{wanted} bytes of memory are wanted for all threads, and only {available} are available"
     );
     let make = |cpu: u32, bytes: usize| -> anyhow::Result<Region> {
-        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+        threads::pin(cpu)?;
         Ok(Region::new(bytes, Pages::Huge)?)
     };
     // One after the other: each has to see what the ones before took.
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn threads_get_what_they_asked_for_or_an_error_that_says_why() {
-        let cpus = sched::allowed_cpus().unwrap();
+        let cpus = latscope_os::sched::allowed_cpus().unwrap();
         let regions = for_threads(&cpus[..1], &[3 << 20]).unwrap();
         assert_eq!(regions[0].bytes(), 4 << 20);
         let error = for_threads(&cpus[..1], &[usize::MAX / 4]).unwrap_err();

@@ -1,5 +1,6 @@
 //! Which sizes are measured: pure functions of the request and the declared caches.
 
+use latscope_bench::param::{PlanInput, Profile};
 use latscope_core::machine::{Cache, Machine};
 
 /// 1 KiB.
@@ -18,6 +19,11 @@ const UNKNOWN_LAST_LEVEL: u64 = 64 * MIB;
 pub(crate) fn beyond_caches(machine: &Machine) -> u64 {
     let last = machine.last_level_cache().filter(|size| *size > 0).unwrap_or(UNKNOWN_LAST_LEVEL);
     (4 * last).next_multiple_of(2 * MIB)
+}
+
+/// Whether sizes end where a survey's do: larger memory takes longer to fill than to measure.
+pub(crate) fn is_capped(input: &PlanInput) -> bool {
+    input.survey || input.profile == Profile::Quick
 }
 
 /// Sizes from `from` to `to`, `per_octave` of them from each power of two times

@@ -56,8 +56,8 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let beyond = sizes::beyond_caches(machine);
     let size = match (input.survey, quick) {
         (true, true) => beyond.min(SURVEY_CAP / 2),
-        (true, false) => beyond.min(SURVEY_CAP),
-        (false, _) => beyond,
+        _ if sizes::is_capped(input) => beyond.min(SURVEY_CAP),
+        _ => beyond,
     };
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let operations: &[Stream] = if quick { &[Stream::Triad] } else { &Stream::ALL };

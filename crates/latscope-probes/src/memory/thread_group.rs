@@ -2,17 +2,16 @@
 //! the common start to the end of the slowest.
 
 use super::regions;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::{Gate, Watch};
+use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
 use latscope_os::clock::Clock;
 use latscope_os::memory::Region;
-use latscope_os::sched;
 use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
 
 /// What the members of a thread group tell each other.
 #[derive(Default)]
@@ -58,20 +57,8 @@ where
     std::thread::scope(|scope| {
         let signals = &signals;
         let _over = Over(signals);
-        let (ready, told) = mpsc::channel();
         for (event, cpu) in events.zip(&cpus[1..]) {
-            let ready = ready.clone();
-            let body = move || {
-                let pinned = sched::pin(&[*cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
-                let usable = pinned.is_ok();
-                if ready.send(pinned).is_ok() && usable {
-                    work(signals, timebase, event);
-                }
-            };
-            std::thread::Builder::new().spawn_scoped(scope, body).context("no thread can be created")?;
-        }
-        for _ in 0..helpers {
-            told.recv()??;
+            threads::start_in(scope, *cpu, move || work(signals, timebase, event))?;
         }
         let mut expected = 0;
         bench.batch(point, batch, |iterations| {

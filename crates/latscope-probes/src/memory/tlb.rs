@@ -11,6 +11,7 @@ use latscope_bench::gate::Watch;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
+use latscope_core::statistics::median;
 use latscope_core::units::format_size;
 use latscope_os::clock::Clock;
 use latscope_os::kernels::chase::ChaseMap;
@@ -50,13 +51,13 @@ const FEWEST: u64 = 8;
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
-    let largest = if input.survey { beyond.min(SURVEY_CAP) } else { beyond };
+    let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let usual = if quick { &PageSize::ALL[..1] } else { PageSize::ALL };
     let asked = VisitsAsked::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(usual) {
         let page = pages.bytes();
-        let per_octave = if pages == PageSize::Base && !quick { 2 } else { 1 };
+        let per_octave = if pages == PageSize::Base && input.profile != Profile::Quick { 2 } else { 1 };
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
         for size in sizes::rounded(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
@@ -121,12 +122,7 @@ fn control(bench: &Bench, map: &ChaseMap) -> Option<f64> {
             break;
         }
     }
-    median(if clean.is_empty() { all } else { clean })
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    median(if clean.is_empty() { &all } else { &clean })
 }
 
 #[cfg(test)]

@@ -265,7 +265,7 @@ mod tests {
             point.params.insert("gap".to_owned(), 3_600_000_000_000.into());
         }
         for m in harness::measure(&EXPERIMENT, points) {
-            assert_eq!((m.support, m.summary.count), (latscope_core::report::Support::Ok, 0), "{m:?}");
+            assert_eq!((m.quality.level, m.summary.count), (latscope_core::quality::Level::Ok, 0), "{m:?}");
             assert!(m.reason.as_ref().unwrap().contains("no gap"), "{m:?}");
             assert_eq!(m.values["lost"].value, 0.0);
             all_of_the_time(&m);
@@ -279,7 +279,8 @@ mod tests {
         let asked = harness::STOP.limit_ns as f64;
         // To the digits of a clock that ticks in fractions of a nanosecond.
         assert!(
-            m.support == latscope_core::report::Support::Unsupported || watched + rested >= 0.999 * asked,
+            m.quality.level == latscope_core::quality::Level::Unsupported
+                || watched + rested >= 0.999 * asked,
             "{m:?}"
         );
     }
@@ -294,7 +295,9 @@ mod tests {
         }
         for m in harness::measure(&EXPERIMENT, points) {
             let refused = m.reason.as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
-            assert!(!m.incomplete && (refused || m.support != latscope_core::report::Support::Unsupported));
+            assert!(
+                !m.incomplete && (refused || m.quality.level != latscope_core::quality::Level::Unsupported)
+            );
             all_of_the_time(&m);
         }
     }

@@ -2,10 +2,11 @@
 
 use super::duty::Duty;
 use super::watch::{self, Host, Rules};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use latscope_bench::gate::{Gate, Reading};
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::recorder::Writer;
+use latscope_bench::threads;
 use latscope_bench::timebase::{AnyClock, Timebase};
 use latscope_core::plan::Stop;
 use latscope_core::report::Exceedance;
@@ -146,7 +147,7 @@ const TRIES: usize = 3;
 /// # Errors
 /// The CPU cannot be had, or another thread did not start.
 pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<GapsSeen> {
-    let pinned = sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"));
+    let pinned = threads::pin(cpu);
     let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
     let shortfall = asked.and_then(granted);
     writer.touch();

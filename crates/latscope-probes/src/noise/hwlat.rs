@@ -8,7 +8,6 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_trace::kernel_tracer::{Line, Wanted};
-use std::time::Duration;
 
 /// Gaps while interrupts are off.
 pub static HWLAT: Probe = Probe {
@@ -58,23 +57,12 @@ fn run(bench: &mut Bench) -> Result<()> {
     ];
     let wanted = Wanted { tracer: "hwlat", settings, events: &[], cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
-    let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
-    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench, watched));
-    let line = |line: Line| {
-        if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
-            note(seat, line, epoch_ns);
-        }
-    };
-    let over = || {
-        let seats = seats.borrow();
-        let enough = seats.values().all(|seat| seat.notes.turns >= stop.events);
-        enough || seats.values().any(|seat| seat.writer.stopping())
-    };
-    let lasted = kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
-    kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
+    let events = bench.stop().events;
+    let enough = |seat: &Seat<Notes>| seat.notes.turns >= events;
+    let (seats, lasted) = kernel::record(bench, &mut tracer, watched, note, enough)?;
     // The kernel goes over all CPUs of the instance in turn.
     let each = lasted.as_secs_f64() * WIDTH_US as f64 / WINDOW_US as f64 / online() as f64;
-    for Seat { point, writer, notes } in seats.into_inner().into_values() {
+    for Seat { point, writer, notes } in seats.into_values() {
         bench.value(point, "watched", each, "s", Better::Neither);
         bench.value(point, "gaps", notes.gaps as f64, "count", Better::Less);
         if notes.turns == 0 {

@@ -6,6 +6,7 @@ use latscope_bench::recorder::Writer;
 use latscope_core::units::counted;
 use latscope_os::sched;
 use latscope_trace::kernel_tracer::{Line, Tracer, Wanted};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -21,13 +22,34 @@ pub(crate) struct Seat<T> {
     pub notes: T,
 }
 
-/// Seats by CPU.
-pub(crate) type Seats<T> = BTreeMap<u32, Seat<T>>;
-
-/// A seat for each point, whose CPUs these are.
-pub(crate) fn seats<T: Default>(bench: &mut Bench, cpus: Vec<u32>) -> Seats<T> {
+/// Follows the tracer with a seat for each point, whose CPUs these are, until every seat has enough or the step ends:
+/// returns the seats by CPU, and how long that was.
+///
+/// # Errors
+/// The kernel refuses.
+pub(crate) fn record<T: Default>(
+    bench: &mut Bench,
+    tracer: &mut Tracer,
+    cpus: Vec<u32>,
+    note: fn(&mut Seat<T>, Line, u64),
+    enough: impl Fn(&Seat<T>) -> bool,
+) -> Result<(BTreeMap<u32, Seat<T>>, Duration)> {
+    let (limit, epoch_ns) = (Duration::from_nanos(bench.stop().limit_ns), bench.epoch_ns());
     let seat = |(point, cpu)| (cpu, Seat { point, writer: bench.writer(point), notes: T::default() });
-    cpus.into_iter().enumerate().map(seat).collect()
+    let seats: RefCell<BTreeMap<u32, Seat<T>>> =
+        RefCell::new(cpus.into_iter().enumerate().map(seat).collect());
+    let line = |line: Line| {
+        if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
+            note(seat, line, epoch_ns);
+        }
+    };
+    let over = || {
+        let seats = seats.borrow();
+        seats.values().all(&enough) || seats.values().any(|seat| seat.writer.stopping())
+    };
+    let lasted = follow(tracer, limit, line, over, || ())?;
+    check_lost(bench, tracer, &Vec::from_iter(0..bench.points().len()));
+    Ok((seats.into_inner(), lasted))
 }
 
 /// Sets the tracer up; where that cannot be, says so of all points.

@@ -16,7 +16,7 @@ pub use osnoise::OSNOISE;
 
 use super::{PlanInput, Probe};
 use latscope_bench::settings;
-use latscope_core::plan::{End, Periodic, Phase, Point, Step};
+use latscope_core::plan::{Periodic, Phase, Point, Step};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[&BUSY, &OSNOISE, &HWLAT];
@@ -26,7 +26,7 @@ pub static PROBES: &[&Probe] = &[&BUSY, &OSNOISE, &HWLAT];
 const OWN: u64 = 30;
 const SURVEYED: u64 = 2;
 
-/// Adapts a planned step of this family: it runs for a time, for nobody knows
+/// Adapts a planned step of this family: it runs for a time, since it is not known
 /// how many events there will be.
 pub fn adapt(step: &mut Step, input: &PlanInput) {
     if step.stop.limit_ns == u64::MAX {
@@ -57,17 +57,7 @@ fn usual_time(input: &PlanInput) -> u64 {
 
 /// Threads that watch: each for itself, until the time is over.
 fn rules() -> Periodic {
-    Periodic {
-        warm_up: 0,
-        end: End::All,
-        phase: Phase::Free,
-        align_second: false,
-        threshold: None,
-        stop_at_threshold: false,
-        corrected: false,
-        linear: None,
-        stream: false,
-    }
+    Periodic::new(Phase::Free, 0)
 }
 
 #[cfg(test)]

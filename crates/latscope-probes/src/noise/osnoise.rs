@@ -12,7 +12,6 @@ use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Gaps in the kernel's busy loop.
 pub static OSNOISE: Probe = Probe {
@@ -75,22 +74,11 @@ fn run(bench: &mut Bench) -> Result<()> {
     }
     let wanted = Wanted { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
-    let (stop, epoch_ns) = (bench.stop(), bench.epoch_ns());
-    let seats = std::cell::RefCell::new(kernel::seats::<Notes>(bench, watched));
-    let line = |line: Line| {
-        if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
-            note(seat, line, epoch_ns);
-        }
-    };
-    let over = || {
-        let seats = seats.borrow();
-        let enough = |seat: &Seat<Notes>| seat.notes.gaps >= stop.events && seat.notes.periods > 0;
-        seats.values().all(enough) || seats.values().any(|seat| seat.writer.stopping())
-    };
-    kernel::follow(&mut tracer, Duration::from_nanos(stop.limit_ns), line, over, || ())?;
-    kernel::check_lost(bench, &tracer, &Vec::from_iter(0..bench.points().len()));
+    let events = bench.stop().events;
+    let enough = |seat: &Seat<Notes>| seat.notes.gaps >= events && seat.notes.periods > 0;
+    let (seats, _) = kernel::record(bench, &mut tracer, watched, note, enough)?;
     let lost = tracer.lost();
-    for seat in seats.into_inner().into_values() {
+    for seat in seats.into_values() {
         report(bench, seat, lost);
     }
     Ok(())

@@ -93,7 +93,7 @@ fn time_children(bench: &mut Bench, point: usize, memory: Memory) -> anyhow::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(planned.len(), 3);
         for m in measure(&FORKS, planned) {
             check(&m);
-            assert_eq!(m.support, Support::Ok, "{:?}", m.reason);
+            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason);
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
         let point = FORK.point(Parent { size: 1 << 50 }, "too large", false);
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
-        assert_eq!(measured[0].support, Support::Unsupported);
+        assert_eq!(measured[0].quality.level, Level::Unsupported);
         assert!(measured[0].remedy.is_some());
     }
 }

@@ -161,7 +161,7 @@ fn names_linker(head: &[u8]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(planned.len(), 4);
         for m in measure(&PROGRAMS, planned) {
             check(&m);
-            assert_eq!(m.support, Support::Ok, "{:?}", m.reason);
+            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason);
         }
     }
 

@@ -7,6 +7,7 @@ use super::stream::{Outcome, Stream};
 use anyhow::{Context, Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
+use latscope_bench::threads;
 use latscope_bench::timebase::AnyClock;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Point;
@@ -15,7 +16,6 @@ use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order};
 use latscope_host::guardian::OnDemand;
 use latscope_host::leftover::Leftover;
 use latscope_os::clock::monotonic_ns;
-use latscope_os::sched;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::messages::{LongPing, Ping};
 use std::cell::RefCell;
@@ -48,7 +48,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
     let name = sent.transport.name;
     let here = bench.cpus()[0];
-    sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
+    threads::pin(here)?;
     let service = match sent.content {
         Content::LongPing(..) => Service::LongPing,
         Content::Blocks(Direction::Echoed, _) => Service::Bandwidth,
@@ -109,6 +109,7 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     pinging.tell(bench, index);
     finish(bench, index, ping_loop.channel, ended);
     bench.recorded(index, writer);
+    bench.waits_distort(index);
     Ok(())
 }
 
@@ -267,6 +268,7 @@ fn stream(
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
     finish(bench, index, stream.channel, ended);
     bench.recorded(index, writer);
+    bench.waits_distort(index);
     Ok(())
 }
 

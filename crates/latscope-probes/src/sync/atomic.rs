@@ -242,7 +242,7 @@ impl Operation {
 mod tests {
     use super::*;
     use latscope_core::plan::ParamValue;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness;
 
     fn machine(cpus: &str) -> Machine {
@@ -299,7 +299,11 @@ mod tests {
         for m in harness::measure(&EXPERIMENT, harness::points(&ATOMIC)) {
             harness::check(&m);
             let alone = m.params["threads"] == ParamValue::Number(1);
-            assert!(alone || m.support != Support::Ok || m.values.contains_key("fairness"), "{:?}", m.params);
+            assert!(
+                alone || m.quality.level != Level::Ok || m.values.contains_key("fairness"),
+                "{:?}",
+                m.params
+            );
         }
     }
 }

@@ -4,12 +4,11 @@ use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_bench::waits::Measuring;
+use latscope_bench::threads;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
-use latscope_os::sched;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -125,14 +124,14 @@ fn measure<R: Read, W: Write + Send + 'static>(
         let reason = "reader and writer share the only CPU";
         bench.degrade(index, "one-cpu", reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
     }
-    let writing = std::thread::Builder::new().spawn(move || {
-        let _measuring = Measuring::hold();
-        let pinned = sched::pin(&[cpu]);
-        let message = vec![1u8; size as usize];
-        // It ends with an error, when the reader is gone.
-        while pinned.is_ok() && writer.write_all(&message).is_ok() {}
-        pinned
-    })?;
+    let writing = threads::start(
+        move || threads::pin(cpu),
+        move || {
+            let message = vec![1u8; size as usize];
+            // It ends with an error, when the reader is gone.
+            while writer.write_all(&message).is_ok() {}
+        },
+    )?;
     let mut message = vec![0u8; size as usize];
     let mut lost = false;
     // Through the kernel's memory each byte is read and written twice.
@@ -144,7 +143,7 @@ fn measure<R: Read, W: Write + Send + 'static>(
         }
     })?;
     drop(reader);
-    writing.join().expect("a writer does not panic").context("the writing thread cannot be set up")?;
+    writing.join();
     ensure!(!lost, "the writer ended early");
     Ok(())
 }

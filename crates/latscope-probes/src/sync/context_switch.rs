@@ -7,8 +7,8 @@ use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words}
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
+use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
-use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
@@ -150,15 +150,11 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
 fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let alone = alone(&bench.timebase(), &[])?;
     let (mut near, far) = links::pipe()?;
-    let partner = std::thread::Builder::new().spawn(move || {
-        let _measuring = Measuring::hold();
-        let settled = placement::settle(Placement::SameCore, cpu);
-        echo(far);
-        settled
-    })?;
+    let partner = threads::start(move || placement::settle(Placement::SameCore, cpu), move || echo(far))
+        .context("the other thread")?;
     let went = rounds(bench, point, Placement::SameCore.gate(), &alone, 2, || near.call().is_ok())?;
     drop(near);
-    partner.join().expect("an echo does not panic").context("the other thread")?;
+    partner.join();
     ensure!(went, "the other thread was gone");
     Ok(alone.ns)
 }

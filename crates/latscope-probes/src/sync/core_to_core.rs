@@ -5,10 +5,10 @@ use super::thread_group::{Share, ThreadGroup};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
+use latscope_bench::threads;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Better, Semantics};
-use latscope_os::sched;
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,7 +104,7 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
         placement::lacks_a_cpu(bench, index);
         return Ok(());
     }
-    sched::pin(&[here]).with_context(|| format!("CPU {here} cannot be used"))?;
+    threads::pin(here)?;
     // Fresh pages for each pair, first touched on its first CPU.
     let lines = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Threads)?;
     let answer = answer(mode);
@@ -165,7 +165,7 @@ fn answer_by_two_lines(lines: &Lines, turn: u64, count: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness;
 
     fn planned(cpus: &str, survey: bool) -> Vec<Point> {
@@ -194,7 +194,7 @@ mod tests {
     fn lines_travel_in_both_modes() {
         for m in harness::measure(&EXPERIMENT, harness::points(&CORE_TO_CORE)) {
             harness::check(&m);
-            assert_eq!(m.values.contains_key("one-way"), m.support != Support::Unsupported);
+            assert_eq!(m.values.contains_key("one-way"), m.quality.level != Level::Unsupported);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::placement::{self, Placement};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
-use latscope_bench::waits::Measuring;
+use latscope_bench::threads;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy, Stop};
 use latscope_core::report::{Better, Semantics};
@@ -152,12 +152,8 @@ fn measure<L: Link + 'static>(
     let (mut near, far) = ends.context("the two ends cannot be connected")?;
     let awake = placement::keep_awake(bench, point, placement, cpus);
     placement::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
-    let partner = std::thread::Builder::new()
-        .spawn(move || {
-            let _measuring = Measuring::hold();
-            answer(far, placement, cpus[1])
-        })
-        .context("no thread can be created")?;
+    let partner = threads::start(move || placement::settle(placement, cpus[1]), move || answer(far))
+        .context("the other thread")?;
     let mut trips = 0u64;
     let mut lost = false;
     let mut call = || {
@@ -182,7 +178,7 @@ fn measure<L: Link + 'static>(
     placement::check_awake(bench, point, &awake);
     let slept = thread_counts().voluntary - before;
     drop(near);
-    let partner_slept = partner.join().expect("an echo does not panic").context("the other thread")?;
+    let partner_slept = partner.join();
     anyhow::ensure!(!lost, "the other thread was gone");
     placement::check_count(bench, point, trips - warm_up);
     // Each trip has two hand-offs, and in each of them one thread waits.
@@ -193,11 +189,10 @@ fn measure<L: Link + 'static>(
 
 /// The other thread: answers until the first one is through; says how often it
 /// slept.
-fn answer(link: impl Link, placement: Placement, cpu: u32) -> std::io::Result<u64> {
-    placement::settle(placement, cpu)?;
+fn answer(link: impl Link) -> u64 {
     let before = thread_counts().voluntary;
     echo(link);
-    Ok(thread_counts().voluntary - before)
+    thread_counts().voluntary - before
 }
 
 /// On one CPU a trip is short: four times as many make up a stretch in which a
@@ -214,7 +209,7 @@ fn longer(stop: Stop, placement: Placement) -> Stop {
 mod tests {
     use super::*;
     use latscope_core::plan::ParamValue;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness;
 
     fn all() -> Vec<Point> {
@@ -238,7 +233,7 @@ mod tests {
     fn every_mechanism_is_measured_and_really_blocks() {
         for m in harness::measure(&EXPERIMENT, all()) {
             harness::check(&m);
-            if m.support != Support::Unsupported {
+            if m.quality.level != Level::Unsupported {
                 let blocked = m.values["blocked"].value;
                 assert!(blocked > 0.0 && blocked <= 100.0, "{} {:?}: blocked {blocked}", m.probe, m.params);
             }

@@ -17,8 +17,10 @@
 //! to those who may.
 
 use crate::{Profile, words};
+use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
+use latscope_bench::threads;
 use latscope_os::child::{self, Child};
 use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::sched::{self, Policy};
@@ -77,8 +79,8 @@ pub const REMEDY: &str =
 ///
 /// # Errors
 /// The CPU or the policy is refused.
-pub fn settle(placement: Placement, cpu: u32) -> std::io::Result<()> {
-    sched::pin(&[cpu])?;
+pub fn settle(placement: Placement, cpu: u32) -> Result<()> {
+    threads::pin(cpu)?;
     // Where the call is refused altogether, the policy may still be the right one.
     if sched::policy()? != placement.policy() {
         sched::set_policy(placement.policy())?;

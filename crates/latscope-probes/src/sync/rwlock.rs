@@ -4,8 +4,8 @@ use super::placement::{self, Placement};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::AnyClock;
-use latscope_bench::waits::Measuring;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::Semantics;
@@ -15,7 +15,6 @@ use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{Builder, JoinHandle};
 
 /// Locks for reading and for writing.
 pub(crate) static RWLOCK: Probe = Probe {
@@ -99,7 +98,7 @@ fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Rea
 /// A thread that locks for reading when it is asked to.
 struct Reader {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Partner<()>>,
 }
 
 struct Shared {
@@ -120,13 +119,13 @@ impl Reader {
         let [called, ending] = [false; 2].map(AtomicBool::new);
         let shared = Arc::new(Shared { asked, holds, called, unlocked: AtomicU64::new(0), ending });
         let theirs = Arc::clone(&shared);
-        let thread = Builder::new().spawn(move || {
-            let _measuring = Measuring::hold();
+        let set_up = move || {
             // Where that is refused, the writer's thread is refused it, too, and says so.
             let _ = placement::settle(Placement::SameCore, cpu);
-            theirs.read(&clock, &lock);
-        });
-        Ok(Reader { shared, thread: Some(thread.context("no thread can be created")?) })
+            Ok(())
+        };
+        let thread = threads::start(set_up, move || theirs.read(&clock, &lock))?;
+        Ok(Reader { shared, thread: Some(thread) })
     }
 
     /// Returns when the reader has the lock.
@@ -161,7 +160,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         self.shared.ending.store(true, Ordering::Relaxed);
         let _ = self.shared.asked.post();
-        let _ = self.thread.take().map(JoinHandle::join);
+        let _ = self.thread.take().map(Partner::join);
     }
 }
 

@@ -7,11 +7,11 @@
 //! machine a thread that has slept gets its CPU at once, one that has spun all
 //! the time waits for its turn.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::{Gate, Watch};
+use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::Timebase;
-use latscope_bench::waits::Measuring;
 use latscope_os::clock::Clock;
 use latscope_os::sched;
 use latscope_os::semaphore::Semaphore;
@@ -19,7 +19,6 @@ use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// On cache lines of its own.
@@ -71,7 +70,7 @@ struct Helper {
     call: SharedCell<Semaphore>,
     /// Whether it spins for the next batch.
     present: Arc<Line<AtomicBool>>,
-    thread: JoinHandle<Done>,
+    thread: Partner<Done>,
 }
 
 /// The helpers of the measuring thread.
@@ -92,7 +91,6 @@ impl ThreadGroup {
         // Not granted by old kernels; it only helps on a busy machine.
         let _ = sched::set_slice(SLICE_NS);
         for (cpu, share) in helpers {
-            let (placed, place) = std::sync::mpsc::channel();
             let call = SharedCell::<Semaphore>::create(Scope::Threads)?;
             let present = Arc::<Line<AtomicBool>>::default();
             let mut part = Part {
@@ -103,19 +101,8 @@ impl ThreadGroup {
                 share,
                 last: 0,
             };
-            let thread = std::thread::Builder::new().spawn(move || {
-                let _measuring = Measuring::hold();
-                let pinned = sched::pin(&[cpu]);
-                let on_its_cpu = pinned.is_ok();
-                // The starter waits for the answer: it cannot be gone.
-                let _ = placed.send(pinned);
-                if on_its_cpu { part.take() } else { Done::default() }
-            })?;
+            let thread = threads::start(move || threads::pin(cpu), move || part.take())?;
             thread_group.helpers.push(Helper { call, present, thread });
-            place
-                .recv()
-                .context("a thread ended early")?
-                .with_context(|| format!("CPU {cpu} cannot be used"))?;
         }
         Ok(thread_group)
     }
@@ -136,12 +123,9 @@ impl ThreadGroup {
         let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
         let gate = Gate::ThreadGroup(self.control.tainted.clone());
         let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
-        bench.batch_prepared(
-            point,
-            batch,
-            || self.assemble(),
-            |times| self.batch(times * iterations, || work(times * iterations)),
-        )
+        bench.batch_prepared(point, batch, &mut || self.assemble(), &mut |times| {
+            self.batch(times * iterations, || work(times * iterations))
+        })
     }
 
     /// Iterations in a batch of `batch_ns`, from undisturbed batches only.
@@ -227,7 +211,7 @@ impl ThreadGroup {
         self.helpers.iter().for_each(|helper| {
             let _ = helper.call.post();
         });
-        self.helpers.drain(..).map(|helper| helper.thread.join().expect("a helper does not panic")).collect()
+        self.helpers.drain(..).map(|helper| helper.thread.join()).collect()
     }
 }
 

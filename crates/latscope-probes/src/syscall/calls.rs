@@ -111,6 +111,20 @@ pub(crate) fn time_call(
     bench: &mut Bench,
     point: usize,
     operation: &str,
+    call: impl FnMut() -> Result<()>,
+) -> anyhow::Result<()> {
+    time_batches(bench, point, Batch { cycles: true, ..Batch::default() }, operation, call)
+}
+
+/// The same with batches of another kind.
+///
+/// # Errors
+/// Those of the bench.
+pub(crate) fn time_batches(
+    bench: &mut Bench,
+    point: usize,
+    batch: Batch,
+    operation: &str,
     mut call: impl FnMut() -> Result<()>,
 ) -> anyhow::Result<()> {
     if let Err(error) = call() {
@@ -118,7 +132,7 @@ pub(crate) fn time_call(
         return Ok(());
     }
     let mut first = FirstError::default();
-    bench.batch(point, Batch { cycles: true, ..Batch::default() }, |calls| {
+    bench.batch(point, batch, |calls| {
         for _ in 0..calls {
             first.check(call());
         }
@@ -131,7 +145,7 @@ pub(crate) fn time_call(
 mod tests {
     use super::*;
     use crate::syscall::PROBES;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -139,7 +153,7 @@ mod tests {
         let here = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &CALLS));
         for m in measure(&CALLS, here.flat_map(|probe| points(probe)).collect()) {
             check(&m);
-            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
         }
     }
 
@@ -157,7 +171,7 @@ mod tests {
         };
         let measured = measure(&REFUSED, points(&GETPPID));
         check(&measured[0]);
-        assert_eq!(measured[0].support, Support::Unsupported);
+        assert_eq!(measured[0].quality.level, Level::Unsupported);
         assert!(measured[0].reason.as_ref().unwrap().starts_with("some call: "));
     }
 }

@@ -115,7 +115,7 @@ fn populated(bytes: usize) -> Result<Mapping> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
             assert_eq!(planned.len(), probes.len());
             for m in measure(&MAPPING, planned) {
                 check(&m);
-                assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+                assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
             }
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         let planned =
             [&MMAP, &MPROTECT].map(|probe| probe.point(Mapped { size: 1 << 60 }, "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
-            assert_eq!(m.support, Support::Unsupported);
+            assert_eq!(m.quality.level, Level::Unsupported);
             assert!(m.reason.is_some() && m.remedy.is_some());
         }
     }

@@ -1,7 +1,8 @@
 //! What it costs to ask the kernel: system calls, signals, page faults and
 //! mappings.
 
-mod calls;
+pub(crate) mod calls;
+mod getrandom;
 mod mapping;
 mod page_fault;
 mod ready;
@@ -18,6 +19,7 @@ pub static PROBES: &[&Probe] = &[
     &calls::FSTAT,
     &calls::OPEN_CLOSE,
     &calls::YIELD,
+    &getrandom::GETRANDOM,
     &ready::SELECT,
     &ready::POLL,
     &ready::EPOLL,

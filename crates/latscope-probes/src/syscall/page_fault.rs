@@ -304,7 +304,7 @@ fn is_huge(memory: &Mapping, offset: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -351,7 +351,7 @@ mod tests {
         for m in measure(&PAGE_FAULTS, planned) {
             check(&m);
             let huge = m.params["pages"] == "2MiB".into();
-            assert!(huge || m.support != Support::Unsupported, "{:?}", m.reason);
+            assert!(huge || m.quality.level != Level::Unsupported, "{:?}", m.reason);
         }
     }
 }

@@ -170,7 +170,7 @@ fn wait(set: &OwnedFd) -> Result<usize> {
 mod tests {
     use super::*;
     use crate::Word;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         let planned: Vec<Point> = [&SELECT, &POLL, &EPOLL].into_iter().flat_map(points).collect();
         for m in measure(&READY, planned) {
             check(&m);
-            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
         }
     }
 
@@ -212,8 +212,8 @@ mod tests {
         for m in measure(&READY, plan(&SELECT, &input)) {
             check(&m);
             assert_eq!(
-                (m.support, &m.params["mode"]),
-                (Support::Ok, &Mode::WriteFile.word().into()),
+                (m.quality.level, &m.params["mode"]),
+                (Level::Ok, &Mode::WriteFile.word().into()),
                 "{:?}",
                 m.reason
             );
@@ -224,7 +224,7 @@ mod tests {
     fn more_descriptors_than_allowed_close_the_point_with_a_reason() {
         let point = SELECT.point(Selecting { descriptors: 1 << 40, mode: None }, "too many", false);
         let measured = measure(&READY, vec![point]);
-        assert_eq!(measured[0].support, Support::Unsupported);
+        assert_eq!(measured[0].quality.level, Level::Unsupported);
         assert!(measured[0].remedy.as_ref().unwrap().contains("ulimit"));
     }
 }

@@ -104,7 +104,7 @@ fn fault(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::report::Support;
+    use latscope_core::quality::Level;
     use latscope_engine::harness::{check, measure, points};
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
         let planned = [&INSTALL, &DELIVER, &FAULT].into_iter().flat_map(points).collect();
         for m in measure(&SIGNAL, planned) {
             check(&m);
-            assert_ne!(m.support, Support::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
             assert_eq!(m.values.contains_key("nothing-sent"), m.probe == DELIVER.id);
         }
     }

@@ -159,6 +159,9 @@ fn measure(bench: &mut Bench, life: &Life, together: &[usize]) -> Result<()> {
             failure = once(splits, &split_of, &attributes, body, traces).err();
         }
     })?;
+    // The call that creates does not wait, and one that ends has its CPU.
+    let waiting = |point: &&usize| [CREATE.id, END.id].iter().all(|id| points[**point].probe != *id);
+    super::add_waits(bench, &together.iter().filter(waiting).copied().collect::<Vec<usize>>());
     failure.map_or(Ok(()), |error| Err(error).context("a thread could not be created"))
 }
 

@@ -94,6 +94,7 @@ fn run_std(bench: &mut Bench) -> Result<()> {
                 failure = std::thread::Builder::new().spawn(|| ()).map(std::thread::JoinHandle::join).err();
             }
         })?;
+        super::add_waits(bench, &[index]);
         if let Some(error) = failure {
             bench.unsupported(
                 index,
@@ -144,6 +145,7 @@ fn measure(bench: &mut Bench, point: usize, words: usize) -> Result<()> {
         splits.between(0, (from + direct).min(to), to);
     })?;
     ensure!(!failed, "a thread could not be created");
+    super::add_waits(bench, &[point]);
     bench.value(point, "direct", timebase.ns(direct), "ns", Better::Less);
     Ok(())
 }

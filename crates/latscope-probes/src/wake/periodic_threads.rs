@@ -6,6 +6,7 @@ use super::waiter::{self, Monotonic, Realtime, WithWaiter, now};
 use anyhow::{Context, Result};
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::recorder::Writer;
+use latscope_bench::threads;
 use latscope_core::plan::{End, Periodic, Phase};
 use latscope_core::report::Exceedance;
 use latscope_core::units::format_time;
@@ -240,7 +241,7 @@ fn to_monotonic<C: waiter::KernelClock>() -> i64 {
 /// Puts the calling thread in its place; the answer is what it did not get.
 fn settle(thread: &Thread) -> Result<Settled> {
     if let Some(cpu) = thread.cpu {
-        sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))?;
+        threads::pin(cpu)?;
     }
     let wanted = match thread.policy {
         Policy::Other => {

@@ -9,10 +9,11 @@ use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::Shortfall;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{self, Conditions, End, Periodic, Phase, Point, Stop};
+use latscope_core::plan::{self, Conditions, Periodic, Phase, Point, Stop};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_time;
 use latscope_os::clock::monotonic_ns;
+use latscope_os::kernels::random::Random;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use std::num::NonZeroU64;
@@ -76,17 +77,7 @@ pub fn usual_conditions() -> Conditions {
 
 /// The usual rules.
 pub fn usual_rules() -> Periodic {
-    Periodic {
-        warm_up: 100,
-        end: End::All,
-        phase: Phase::Staggered,
-        align_second: false,
-        threshold: None,
-        stop_at_threshold: false,
-        corrected: true,
-        linear: None,
-        stream: false,
-    }
+    Periodic { corrected: true, ..Periodic::new(Phase::Staggered, 100) }
 }
 
 /// The points of a survey: a thread on each CPU.
@@ -182,15 +173,11 @@ fn check_interval(members: &[Member]) -> Result<()> {
     Ok(())
 }
 
-/// Phases that differ from thread to thread, and are the same for a seed (splitmix64).
+/// Phases that differ from thread to thread, and are the same for a seed.
 fn random_phases(seed: u64, threads: usize) -> Vec<u64> {
-    let phase = |index: u64| {
-        let mut z = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    (0..threads as u64).map(phase).collect()
+    let mut phases = vec![0; threads];
+    Random::new(seed).fill(&mut phases);
+    phases
 }
 
 fn report(bench: &mut Bench, done: Done) {

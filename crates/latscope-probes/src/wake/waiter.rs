@@ -163,11 +163,9 @@ impl<C: KernelClock> Waiter for ByPosixTimer<C> {
 }
 
 /// `sched_yield` of a SCHED_DEADLINE thread, which ends the runtime of this
-/// period and sleeps until the next begins. The kernel does not report when that
-/// is: the first wake-up sets the grid.
+/// period and sleeps until the next begins.
 pub struct Yield<C> {
-    interval: u64,
-    grid: Option<u64>,
+    grid: Grid,
     clock: PhantomData<C>,
 }
 
@@ -175,11 +173,34 @@ impl<C: KernelClock> Waiter for Yield<C> {
     #[inline(always)]
     fn wait(&mut self, due: u64) -> Woken {
         rustix::thread::sched_yield();
-        let now = now::<C>();
-        let (interval, grid) = (self.interval, *self.grid.get_or_insert(now));
-        // The begin of the period that is nearest to what was expected.
-        let periods = (due.saturating_sub(grid) + interval / 2) / interval;
-        Woken { due: grid + periods * interval, now, swallowed: None }
+        self.grid.woken(due, now::<C>())
+    }
+}
+
+/// Where periods begin. The kernel does not report it, and no wake-up comes
+/// before: the earliest so far sets the grid.
+struct Grid {
+    interval: u64,
+    begin: Option<u64>,
+    /// How much earlier than on the grid so far the last wake-up came.
+    moved: u64,
+}
+
+impl Grid {
+    fn new(interval: u64) -> Grid {
+        Grid { interval, begin: None, moved: 0 }
+    }
+
+    /// A wake-up `now`, in the period that is expected to begin at `due`, which
+    /// follows the one that the call before returned.
+    fn woken(&mut self, due: u64, now: u64) -> Woken {
+        let grid = *self.begin.get_or_insert(now);
+        let expected = due - self.moved;
+        let periods = (expected.saturating_sub(grid) + self.interval / 2) / self.interval;
+        let due = grid + periods * self.interval;
+        self.moved = due.saturating_sub(now);
+        self.begin = Some(grid.saturating_sub(self.moved));
+        Woken { due, now, swallowed: None }
     }
 }
 
@@ -286,7 +307,7 @@ pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
         Method::Nanosleep => job.with(Nanosleep(kernel_clock)),
         Method::Relative => job.with(Relative { interval, by_nanosleep: false, clock }),
         Method::System => job.with(Relative { interval, by_nanosleep: true, clock }),
-        Method::Yield => job.with(Yield { interval, grid: None, clock }),
+        Method::Yield => job.with(Yield { grid: Grid::new(interval), clock }),
         Method::Timerfd => {
             let id = match C::NAME {
                 ClockName::Monotonic => TimerfdClockId::Monotonic,
@@ -327,6 +348,19 @@ mod tests {
                 due = woken.due + (1 + woken.swallowed.unwrap_or(0)) * self.1;
             }
         }
+    }
+
+    #[test]
+    fn an_early_wake_up_moves_the_begin_of_all_periods_after_it() {
+        let mut grid = Grid::new(1000);
+        let mut due = 0;
+        let mut late = |now: u64| {
+            let woken = grid.woken(due, now);
+            due = woken.due + 1000;
+            now.cast_signed() - woken.due.cast_signed()
+        };
+        // The first came 800 late, which shows with the second.
+        assert_eq!([1800, 2000, 3003, 4000, 4998, 6005].map(&mut late), [0, -800, 3, 0, -2, 7]);
     }
 
     #[test]

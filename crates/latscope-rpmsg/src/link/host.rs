@@ -42,6 +42,7 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
     }
 
     /// Where there is a buffer to send in: one that came back, or one that was never used.
+    #[inline]
     fn buffer(&mut self) -> Result<usize, Unsent> {
         let buffer = match self.transmit.reclaim()? {
             Some(reclaimed) => reclaimed.buffer,
@@ -52,6 +53,7 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
 }
 
 impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
+    #[inline]
     fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
         if !fits(payload, self.unused.buffer) {
             return Err(Unsent::TooLong);
@@ -62,6 +64,7 @@ impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
         Ok(())
     }
 
+    #[inline]
     fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
         self.release()?;
         let Some(reclaimed) = self.receive.reclaim()? else { return Ok(None) };
@@ -70,6 +73,7 @@ impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
         read(&self.memory, reclaimed.buffer, reclaimed.written, into).map(Some)
     }
 
+    #[inline]
     fn release(&mut self) -> Result<(), Fault> {
         match self.held.take() {
             Some(buffer) => self.receive.offer(buffer).map(|_| ()),
@@ -77,6 +81,7 @@ impl<M: Memory + Clone, const N: usize> Link for Host<M, N> {
         }
     }
 
+    #[inline]
     fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
         match event {
             Event::Message => self.transmit.wants_kick(),

@@ -76,6 +76,7 @@ impl<M: Memory + Clone> Remote<M> {
     ///
     /// # Errors
     /// [`Fault::Reset`] if it is not: its status or one of our own indices says so.
+    #[inline]
     pub fn check(&self) -> Result<(), Fault> {
         self.transmit.check()?;
         self.receive.check()?;
@@ -91,6 +92,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
         self.names
     }
 
+    #[inline]
     fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent> {
         let taken = match self.spare.take() {
             Some(taken) => taken,
@@ -105,6 +107,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
         Ok(self.transmit.give_back(taken, written)?)
     }
 
+    #[inline]
     fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault> {
         self.release()?;
         let Some(taken) = self.receive.take()? else { return self.check().map(|()| None) };
@@ -114,6 +117,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
         read(&self.memory, buffer, buffer.length, into).map(Some)
     }
 
+    #[inline]
     fn release(&mut self) -> Result<(), Fault> {
         match self.held.take() {
             Some(taken) => {
@@ -124,6 +128,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
         }
     }
 
+    #[inline]
     fn wants_kick(&self, event: Event) -> Result<bool, Fault> {
         match event {
             Event::Message => self.transmit.wants_kick(),
@@ -136,7 +141,7 @@ impl<M: Memory + Clone> Link for Remote<M> {
             Event::Message => self.receive.listen(),
             Event::Buffer => Ok(self.transmit.listen()? || self.spare.is_some()),
         };
-        // Nobody kicks whom the driver forgot.
+        // A remote that the driver forgot gets no kick.
         self.check()?;
         pending
     }

@@ -10,6 +10,7 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Fills `into` with block `sequence`: the sequence number, then words that each are the last one
 /// plus a constant. Less than [`SHORTEST`] bytes are filled in part and never verified.
+#[inline]
 pub fn write(sequence: u64, into: &mut [u8]) {
     let (words, tail) = into.as_chunks_mut();
     let mut next = sequence;
@@ -24,6 +25,7 @@ pub fn write(sequence: u64, into: &mut [u8]) {
 ///
 /// # Errors
 /// [`Mismatch`].
+#[inline]
 pub fn parse(block: &[u8]) -> Result<u64, Mismatch> {
     let sequence = u64::from_le_bytes(*block.first_chunk().ok_or(Mismatch::Length)?);
     let (words, tail) = block.as_chunks();
@@ -54,6 +56,7 @@ impl Receipt {
     pub const SIZE: usize = 24;
 
     /// Counts a block.
+    #[inline]
     pub fn count(&mut self, block: &[u8]) {
         match parse(block) {
             Ok(_) => {
@@ -65,6 +68,7 @@ impl Receipt {
     }
 
     /// The receipt as it is sent: its fields, little-endian.
+    #[inline]
     pub fn bytes(&self) -> [u8; Receipt::SIZE] {
         let mut bytes = [0; Receipt::SIZE];
         super::Word::Eight.write([self.blocks, self.bytes, self.mismatched], &mut bytes);
@@ -75,6 +79,7 @@ impl Receipt {
     ///
     /// # Errors
     /// [`Mismatch::Length`].
+    #[inline]
     pub fn parse(payload: &[u8]) -> Result<Receipt, Mismatch> {
         let [blocks, bytes, mismatched] = payload.as_chunks::<8>().0 else { return Err(Mismatch::Length) };
         if payload.len() != Receipt::SIZE {

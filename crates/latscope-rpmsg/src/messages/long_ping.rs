@@ -40,6 +40,7 @@ impl LongPing {
     }
 
     /// Bytes of a packet, the flag included.
+    #[inline]
     fn length(self, index: usize) -> usize {
         let data = LongPing::PACKET - self.word.bytes();
         match self.form {
@@ -49,6 +50,7 @@ impl LongPing {
     }
 
     /// Writes a packet and returns it as bytes; nothing from [`LongPing::packets`] on.
+    #[inline]
     pub fn write(self, index: usize, into: &mut [u8; LongPing::PACKET]) -> &[u8] {
         if index >= self.packets() {
             return &[];
@@ -65,6 +67,7 @@ impl LongPing {
     ///
     /// # Errors
     /// [`Mismatch`].
+    #[inline]
     pub fn parse(self, payload: &[u8]) -> Result<usize, Mismatch> {
         let (flag, data) = self.word.split_first(payload).ok_or(Mismatch::Length)?;
         let last = self.packets() - 1;
@@ -81,6 +84,7 @@ impl LongPing {
 
     /// Whether a payload is a packet of some long ping, as the side sees it that
     /// replies and does not know its form: a flag, then nothing but pattern.
+    #[inline]
     pub fn is_packet(payload: &[u8]) -> bool {
         let whole = |word: Word| {
             let words = payload.len() / word.bytes();
@@ -119,6 +123,7 @@ impl Assembler {
     }
 
     /// Takes a reply. True if all packets are there, which is when the ping is over.
+    #[inline]
     pub fn receive(&mut self, payload: &[u8]) -> bool {
         match self.sent.parse(payload) {
             Err(_) => self.tally.mismatched += 1,
@@ -143,6 +148,7 @@ impl Assembler {
     }
 
     /// What came so far.
+    #[inline]
     pub fn tally(&self) -> Tally {
         self.tally
     }

@@ -22,6 +22,7 @@ impl Ping {
     }
 
     /// Writes the ping and returns it as bytes. Its size field counts the bytes of pattern.
+    #[inline]
     pub fn write(self, word: Word, into: &mut [u8; Ping::SIZE]) -> &[u8] {
         let size = (WORDS * word.bytes()) as u64;
         let length = word.write([self.number, size, PATTERN, PATTERN, PATTERN, PATTERN], into);
@@ -32,6 +33,7 @@ impl Ping {
     ///
     /// # Errors
     /// [`Mismatch`].
+    #[inline]
     pub fn parse(word: Word, payload: &[u8]) -> Result<Ping, Mismatch> {
         if payload.len() != Ping::length(word) {
             return Err(Mismatch::Length);

@@ -27,6 +27,7 @@ pub struct Taken {
 
 impl Taken {
     /// The buffer: all of it was in the window when it was taken.
+    #[inline]
     pub fn buffer(&self) -> Buffer {
         self.buffer
     }
@@ -64,6 +65,7 @@ impl<M: Memory> Device<M> {
     /// [`Fault::Reset`] or [`Fault::Index`] (nothing is consumed). Of a bad entry, which is consumed and its buffer not
     /// returned: [`Fault::Descriptor`], [`Fault::Indirect`], [`Fault::Chained`],
     /// [`Fault::Direction`], [`Fault::OutOfWindow`].
+    #[inline]
     pub fn take(&mut self) -> Result<Option<Taken>, Fault> {
         let available = match self.seen {
             seen if seen != self.consumed => seen,
@@ -86,6 +88,7 @@ impl<M: Memory> Device<M> {
     }
 
     /// Loads a descriptor, each word once, and checks it.
+    #[inline]
     fn buffer(&self, descriptor: u16) -> Result<Buffer, Fault> {
         let at = self.layout.descriptor(descriptor);
         let address = self.memory.load_u64(at)?;
@@ -117,6 +120,7 @@ impl<M: Memory> Device<M> {
     ///
     /// # Errors
     /// [`Fault::Reset`] if the driver began again: the buffer is not of its run, and nothing is stored.
+    #[inline]
     pub fn give_back(&mut self, taken: Taken, written: u32) -> Result<(), Fault> {
         self.check()?;
         let at = self.layout.used_entry(self.published);
@@ -130,6 +134,7 @@ impl<M: Memory> Device<M> {
     ///
     /// # Errors
     /// [`Fault::Index`].
+    #[inline]
     pub fn is_pending(&self) -> Result<bool, Fault> {
         let available = self.memory.load_index(self.layout.available + INDEX)?;
         Ok(waiting(available, self.consumed, self.layout.num)? > 0)
@@ -140,6 +145,7 @@ impl<M: Memory> Device<M> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
+    #[inline]
     pub fn wants_kick(&self) -> Result<bool, Fault> {
         self.memory.fence();
         Ok(self.memory.load_u16(self.layout.available)? & MUTED == 0)

@@ -36,7 +36,7 @@ enum Slot {
 pub struct Reclaimed {
     /// The buffer, as it was offered.
     pub buffer: Buffer,
-    /// How many bytes the device says it wrote. Nobody checked it.
+    /// How many bytes the device says it wrote, unchecked.
     pub written: u32,
 }
 
@@ -81,6 +81,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] if the buffer is not in the window.
+    #[inline]
     pub fn offer(&mut self, buffer: Buffer) -> Result<bool, Fault> {
         self.memory.locate(buffer.at as u64, buffer.length)?;
         let Some(index) = self.occupy(buffer) else { return Ok(false) };
@@ -98,6 +99,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     }
 
     /// Takes a descriptor from the free ones.
+    #[inline]
     fn occupy(&mut self, buffer: Buffer) -> Option<u16> {
         let index = self.free?;
         let slot = self.slots.get_mut(usize::from(index))?;
@@ -113,6 +115,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     /// # Errors
     /// [`Fault::Index`] if more came back than the ring holds (nothing is consumed),
     /// [`Fault::NotInFlight`] if it is none of those offered (the entry is consumed).
+    #[inline]
     pub fn reclaim(&mut self) -> Result<Option<Reclaimed>, Fault> {
         if self.seen == self.consumed {
             let used = self.memory.load_index(self.layout.used + INDEX)?;
@@ -130,6 +133,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     }
 
     /// Puts a descriptor back to the free ones.
+    #[inline]
     fn vacate(&mut self, id: u32) -> Option<Buffer> {
         let index = u16::try_from(id).ok()?;
         let slot = self.slots.get_mut(usize::from(index))?;
@@ -144,6 +148,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     ///
     /// # Errors
     /// [`Fault::Index`].
+    #[inline]
     pub fn is_pending(&self) -> Result<bool, Fault> {
         let used = self.memory.load_index(self.layout.used + INDEX)?;
         // A made-up entry was consumed without a buffer for it, so that the
@@ -156,6 +161,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
+    #[inline]
     pub fn wants_kick(&self) -> Result<bool, Fault> {
         self.memory.fence();
         Ok(self.memory.load_u16(self.layout.used)? & MUTED == 0)

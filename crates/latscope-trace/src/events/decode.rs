@@ -175,11 +175,6 @@ impl Decoder {
         }
     }
 
-    /// Names of the events it understands.
-    pub fn understands(&self, id: u16) -> bool {
-        self.readers.contains_key(&id)
-    }
-
     /// Hands out the events of a page of a CPU, in order; `Kind::Lost` where
     /// some before it are missing.
     pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(Event)) {

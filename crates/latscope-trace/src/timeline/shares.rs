@@ -226,8 +226,8 @@ pub fn finding(timeline: &Timeline, title: &str) -> Option<Finding> {
         id: "timeline".to_owned(),
         text,
         values: shares.chain(counts).map(|(name, value)| (name.to_owned(), value)).collect(),
-        // It is what was recorded of this run, not where the next one will be.
         certainty: Certainty::Doubt,
+        doubt: Some("what was recorded of this run, not what the next one will be".to_owned()),
         evidence: Vec::new(),
         rounds: None,
     })

@@ -2,7 +2,6 @@
 
 use super::figures::{Figure, figures};
 use crate::csv::shown;
-use latscope_core::quality::Level;
 use latscope_core::report::Better;
 use latscope_judge::compare::{Comparison, Contrast, Point, Verdict};
 
@@ -77,7 +76,7 @@ fn record(comparison: &Comparison, point: &Point, figure: &Figure) -> [String; C
         count(|c| c.rounds[0]),
         count(|c| c.rounds[1]),
         number(point.distance),
-        level(point.level).to_owned(),
+        point.level.word().to_owned(),
     ]
 }
 
@@ -96,14 +95,5 @@ fn better(better: Better) -> &'static str {
         Better::Less => "less",
         Better::More => "more",
         Better::Neither => "neither",
-    }
-}
-
-fn level(level: Level) -> &'static str {
-    match level {
-        Level::Ok => "ok",
-        Level::Unstable => "unstable",
-        Level::Degraded => "degraded",
-        Level::Unsupported => "unsupported",
     }
 }

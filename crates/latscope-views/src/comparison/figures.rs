@@ -76,7 +76,8 @@ fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<
 }
 
 /// Values that say what a family is about, beside its times.
-const TELLING: [&str; 6] = ["meet", "sync", "losses", "lost", "misses", "throughput"];
+/// `misses` is not among them: it is what `missed` counts.
+const TELLING: [&str; 5] = ["meet", "sync", "losses", "lost", "throughput"];
 
 /// Whether a table for people has it beside the median: the times of single events, and what its family is about.
 pub(super) fn is_telling(figure: &Figure) -> bool {

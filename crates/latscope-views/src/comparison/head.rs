@@ -4,6 +4,7 @@
 use super::figures::word;
 use crate::rows::family;
 use latscope_core::quality::Level;
+use latscope_core::rounds::BETWEEN_RUNS;
 use latscope_core::units::{counted, format_share};
 use latscope_judge::compare::environment::Difference;
 use latscope_judge::compare::{Comparison, Point, Side, Verdict, WouldTell};
@@ -24,6 +25,12 @@ pub(super) fn side(side: &Side) -> String {
     let first = if first.is_empty() { "at an unknown time".to_owned() } else { first };
     let until = if last.is_empty() || first == last { String::new() } else { format!(" to {last}") };
     format!("{} of {rounds}, {first}{until}", counted(side.runs as u64, "run"))
+}
+
+/// The same, with the machines and programs after it.
+pub(super) fn side_and_machine(one: &Side) -> String {
+    let machines = one.machines.iter().take(NAMED).chain(one.tools.iter().take(NAMED)).cloned();
+    std::iter::once(side(one)).chain(machines).collect::<Vec<_>>().join(" · ")
 }
 
 /// Most values of a fact that are named.
@@ -67,6 +74,12 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
             format_expected(counts.expected_false),
             if counts.expected_false > 1.0 { "are" } else { "is" },
             counts.tested
+        ));
+    }
+    if of(Verdict::Same) > 0 && comparison.a.runs.max(comparison.b.runs) == 1 {
+        lines.push(format!(
+            "With one run a side 'same' assumes that runs differ by {} more than their rounds show; that was not measured.",
+            format_share(BETWEEN_RUNS)
         ));
     }
     if of(Verdict::Differs) > 0 {

@@ -2,20 +2,30 @@
 
 use super::figures::{Figure, figures, interval, is_telling, often, quantity, ratio, word};
 use super::head;
+use crate::figure::{drawing, overlay_figure, shift_figure};
 use crate::grid::Side;
-use crate::html::{cell, details, document, list, ratio_strip, table};
+use crate::html::{cell, details, document, list, ratio_legend, ratio_strip, table};
 use crate::markup::{Element, element};
 use latscope_core::quality::Level;
+use latscope_core::units::format_share;
 use latscope_judge::compare::{Comparison, Point, Verdict};
 
 /// The sides, in what they differ, what the verdicts are worth, what differs, then every point.
 pub fn html(comparison: &Comparison) -> String {
-    let paragraph = |text: String| element("p").text(text);
+    let header = element("header").child(element("h1").text("latscope compare")).children(sides(comparison));
+    document("latscope compare", [header, element("main").children(body(comparison))])
+}
+
+/// The runs of both sides.
+pub(crate) fn sides(comparison: &Comparison) -> Option<Element> {
     let sides = [("A", &comparison.a), ("B", &comparison.b)];
-    let sides = sides.map(|(name, side)| format!("{name}: {}", head::side(side)));
-    let header = element("header")
-        .child(element("h1").text("latscope compare"))
-        .children(list(sides).map(|list| list.with("class", "facts")));
+    let sides = sides.map(|(name, side)| format!("{name}: {}", head::side_and_machine(side)));
+    list(sides).map(|list| list.with("class", "facts"))
+}
+
+/// All sections of a comparison.
+pub(crate) fn body(comparison: &Comparison) -> Vec<Element> {
+    let paragraph = |text: String| element("p").text(text);
     let against = head::differences(comparison).into_iter().map(|line| format!("The sides differ in {line}"));
     let against = list(against.chain(comparison.remarks.iter().cloned()));
     let trust = element("section")
@@ -27,7 +37,7 @@ pub fn html(comparison: &Comparison) -> String {
     let differs = element("section").child(element("h2").text("What differs"));
     let differs = match found.is_empty() {
         true => differs.child(paragraph("No point is slower, faster or differs.".to_owned())),
-        false => differs.child(medians(&found)).child(legend(comparison)),
+        false => differs.child(medians(&found)).child(ratio_legend("B/A", &format_share(comparison.margin))),
     };
     let all: Vec<&Point> = comparison.points.iter().collect();
     let every = element("section")
@@ -35,19 +45,35 @@ pub fn html(comparison: &Comparison) -> String {
         .child(details(&format!("Medians of all {} points", all.len()), medians(&all)))
         .children(tails(comparison))
         .children(beside(&all));
-    document("latscope compare", [header, element("main").child(trust).child(differs).child(every)])
+    [Some(trust), Some(differs), pictures(comparison), Some(every)].into_iter().flatten().collect()
+}
+
+fn pictures(comparison: &Comparison) -> Option<Element> {
+    let figures = by_percentile(comparison);
+    let heading = element("h2").text("Single events, by percentile");
+    let drawn = figures.iter().map(|figure| element("figure").child(drawing(figure)));
+    (!figures.is_empty()).then(|| element("section").child(heading).children(drawn))
+}
+
+/// Both sides at each percentile, and their ratio there: of single events, those first that differ.
+pub(crate) fn by_percentile(comparison: &Comparison) -> Vec<crate::figure::Figure> {
+    let figures = comparison.quantiles.iter().filter_map(|quantiles| {
+        let point = comparison.points.iter().find(|point| point.id == quantiles.id)?;
+        let title = format!("{}: {}", point.title, word(point.verdict, point.p50.as_ref()));
+        let sides = [("A", &comparison.a), ("B", &comparison.b)];
+        let sides = sides.map(|(name, side)| format!("{name}: {}", head::side_and_machine(side)));
+        let marked = (point.level != Level::Ok).then(|| format!("DOUBTFUL: {}", point.reasons.join("; ")));
+        let notes: Vec<String> = sides.into_iter().chain(marked).collect();
+        Some([
+            overlay_figure(quantiles, &title, &notes),
+            shift_figure(quantiles, &title, &notes, point.margin),
+        ])
+    });
+    figures.flatten().collect()
 }
 
 fn is_finding(point: &Point) -> bool {
     point.level == Level::Ok && !matches!(point.verdict, Verdict::Same | Verdict::CannotTell)
-}
-
-fn legend(comparison: &Comparison) -> Element {
-    let same = latscope_core::units::format_share(comparison.margin);
-    element("p").with("class", "legend").text(format!(
-        "B/A: the dot is the ratio of the medians, the bar its 95 % interval. Log scale from half as long (left end) to \
-         twice as long (right end); the grey band is ±{same}, within which both are the same."
-    ))
 }
 
 const MEDIANS: [(&str, Side); 7] = [

@@ -1,6 +1,7 @@
 use super::{csv, html, markdown, text};
 use crate::Options;
 use latscope_core::fixture;
+use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
 use latscope_judge::compare::{Comparison, Verdict, compare};
 use latscope_judge::runs::Run;
@@ -54,6 +55,10 @@ fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
     let shown = text(&compared(&fixture::report(), 1.5, 1), false, &Options::default());
     assert!(shown.contains("differs, up") && shown.contains("by chance"), "{shown}");
     assert!(!shown.contains("slower\n"), "{shown}");
+    let assumed = |runs| text(&compared(&fixture::report(), 1.0, runs), false, &Options::default());
+    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat(assumed(1)).contains("'same' assumes that runs differ by 1 % more"), "{}", assumed(1));
+    assert!(!assumed(2).contains("assumes"), "{}", assumed(2));
 }
 
 #[test]
@@ -79,7 +84,9 @@ fn nothing_of_a_result_is_markup_in_the_page() {
     report.measurements.iter_mut().for_each(|m| m.title = "<b>\"'&".to_owned());
     let page = html(&compared(&report, 1.5, 2));
     assert!(
-        page.contains("&lt;b&gt;&quot;&#39;&amp;") && !page.contains("<script>") && !page.contains("<b>\"")
+        page.contains("&lt;b&gt;&quot;&#39;&amp;")
+            && !page.contains("<script>alert")
+            && !page.contains("<b>\"")
     );
 }
 
@@ -108,4 +115,54 @@ fn small_numbers_keep_two_digits_and_one_is_singular() {
     (found.points[0].verdict, found.points[0].would_tell) = (Verdict::CannotTell, None);
     let shown = text(&found, false, &Options { width: 200, ..Options::default() });
     assert!(shown.contains("what would: 1 is too near"), "{shown}");
+}
+
+/// Three runs a side of wake-ups that take `slower` times as long in B.
+pub(crate) fn single_events(slower: u64) -> Comparison {
+    let side = |name: &str, slower: u64| -> Vec<Run> {
+        let run = |at: u64| {
+            let mut report = fixture::wake();
+            report.run_id = format!("{name}-{at}");
+            for m in &mut report.measurements {
+                let mut histogram = Histogram::new(1000);
+                (0..4000).for_each(|i| histogram.record((1000 + i + 10 * at) * slower));
+                m.histogram = histogram;
+                m.settle();
+            }
+            Run::of(report)
+        };
+        (0..3).map(run).collect()
+    };
+    let (a, b) = (side("a", 1), side("b", slower));
+    compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
+}
+
+#[test]
+fn the_page_draws_single_events_of_both_sides_and_their_ratio() {
+    let found = single_events(2);
+    let [first] = &found.quantiles[..] else { panic!("points with the same samples are drawn once") };
+    assert_eq!(first.samples, [12_000, 12_000]);
+    // Ten of 4,000 samples lie beyond 99.75 %.
+    assert_eq!(first.quantiles.last().unwrap().q, 0.995);
+    assert!(first.quantiles.iter().all(|one| (one.contrast.ratio - 2.0).abs() < 0.02));
+    let page = html(&found);
+    assert_eq!(page.matches("<figure>").count(), 2);
+    for part in ["Latency by percentile of ", "B/A by percentile of ", "the same: ±5 %", "A, 12,000 samples"]
+    {
+        assert!(page.contains(part), "{part:?}");
+    }
+}
+
+#[test]
+fn the_only_pair_of_endpoints_is_compared_once_and_its_misses_have_one_name() {
+    let found = compared(&fixture::ipc::latency(), 1.0, 3);
+    let of = |transport: &str| -> Vec<String> {
+        let ours = found.points.iter().filter(|point| point.probe == format!("ipc.{transport}"));
+        ours.map(|point| format!("{}: {}", point.params["pair"], point.title)).collect()
+    };
+    assert_eq!(of("binder").len(), 6);
+    let alone = of("unix-stream");
+    assert_eq!(alone.len(), 2, "{alone:?}");
+    assert!(alone.iter().all(|point| point.starts_with("all: ") && !point.ends_with("pairs")), "{alone:?}");
+    assert!(!html(&found).contains(">misses<"));
 }

@@ -1,42 +1,67 @@
 //! What stands below the title of a picture that may be passed on without its
 //! report: where and how it was measured, and what to doubt.
 
-use latscope_core::events::Group;
+use super::is_doubtful;
+use crate::legend::as_busy;
+use latscope_core::events::{Group, Row};
 use latscope_core::plan::{Load, ParamValue};
-use latscope_core::report::{Measurement, Report, Support};
-use latscope_core::units::{counted, format_count, format_time};
+use latscope_core::report::{Measurement, Report};
+use latscope_core::units::{counted, fold_cpus, format_count, format_time};
 
 /// The lines below the title.
 pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
     let mut notes = vec![machine(report), run(report, group)];
-    let doubtful = group.singles.iter().find(|row| row.m.support == Support::Degraded);
-    if let Some(row) = doubtful {
-        let reason = row.m.reason.as_deref().unwrap_or("no reason is given");
-        notes.push(format!("DEGRADED: {}: {reason}", row.label));
-    }
+    notes.extend(doubts(group));
     if report.is_unfinished() {
         notes.push("INCOMPLETE: the run ended early".to_owned());
     }
     notes
 }
 
-/// The lines below the title of a picture of several points.
-pub(super) fn of_points(report: &Report, points: &[&Measurement]) -> Vec<String> {
+/// So many reasons are named.
+const REASONS: usize = 3;
+
+/// How many rows are degraded or unstable, and which: those with the same reason in one line.
+fn doubts(group: &Group) -> Vec<String> {
+    let doubtful: Vec<&Row> = group.singles.iter().filter(|row| is_doubtful(row.m)).collect();
+    let reason =
+        |row: &&Row| format!("{}: {}", row.label, row.m.reason.as_deref().unwrap_or("no reason is given"));
+    let named = fold_cpus(doubtful.iter().map(reason));
+    let more = named.len().saturating_sub(REASONS);
+    let mut lines: Vec<String> = named.into_iter().take(REASONS).collect();
+    lines.extend((more > 0).then(|| format!("and {} more", counted(more as u64, "reason"))));
+    if let Some(first) = lines.first_mut() {
+        let (doubtful, all) = (doubtful.len(), counted(group.singles.len() as u64, "row"));
+        *first = format!("DOUBTFUL: {doubtful} of {all} degraded or unstable: {first}");
+    }
+    lines
+}
+
+/// What follows the name of a row that is degraded or unstable.
+pub(super) fn doubt(row: &Row) -> &'static str {
+    if is_doubtful(row.m) { " (doubtful)" } else { "" }
+}
+
+/// The lines below the title of a picture of several points. `interval` is what shows where the next run is expected;
+/// nothing does if it is empty.
+pub(super) fn of_points(report: &Report, points: &[&Measurement], interval: &str) -> Vec<String> {
     let samples: u64 = points.iter().map(|m| m.summary.count).sum();
-    let rounds = u64::from(report.plan.rounds);
-    let doubtful = points.iter().filter(|m| m.support == Support::Degraded).count();
-    let banded = points.iter().any(|m| m.interval.is_some());
+    // Some points are measured in fewer rounds than the run has.
+    let rounds = points.iter().map(|m| m.rounds.len() as u64).max().filter(|rounds| *rounds > 0);
+    let rounds = rounds.unwrap_or(u64::from(report.plan.rounds));
+    let doubtful = points.iter().filter(|m| is_doubtful(m)).count();
+    let banded = !interval.is_empty() && points.iter().any(|m| m.next_run().is_some());
     let tool = format!("{} {}", report.tool.name, report.tool.version);
     let mut parts = vec![counted(points.len() as u64, "point"), counted(samples, "sample")];
     parts.extend((rounds > 1).then(|| counted(rounds, "round")));
     parts.extend([report.started.clone(), tool].into_iter().filter(|part| !part.trim().is_empty()));
     let mut notes = vec![machine(report), parts.join(" · ")];
     if banded {
-        notes.push("band: where the figure of the next run is expected".to_owned());
+        notes.push(format!("{interval}: where the figure of the next run{} is expected", as_busy(report)));
     }
     if doubtful > 0 {
         notes.push(format!(
-            "DOUBTFUL: {} of {} degraded or unstable",
+            "DOUBTFUL: {} of {} degraded or unstable (hollow)",
             doubtful,
             counted(points.len() as u64, "point")
         ));
@@ -97,6 +122,7 @@ fn run(report: &Report, group: &Group) -> String {
         load => parts.extend(load.as_ref().and_then(Load::words).map(|(_, words)| format!("beside {words}"))),
     }
     parts.push(report.started.clone());
+    parts.push(format!("{} {}", report.tool.name, report.tool.version).trim().to_owned());
     parts.extend(report.imported.as_ref().map(|imported| format!("measured by {}", imported.name())));
     parts.retain(|part| !part.is_empty());
     parts.join(" · ")
@@ -107,6 +133,7 @@ mod tests {
     use super::*;
     use latscope_core::events::groups;
     use latscope_core::fixture;
+    use latscope_core::quality::{Level, Reason};
 
     fn lines(report: &Report) -> Vec<String> {
         about(report, &groups(report)[0])
@@ -118,7 +145,7 @@ mod tests {
             lines(&fixture::wake()),
             [
                 "bench · Intel(R) Xeon(R) Processor @ 2.60GHz · Linux 6.18.0 PREEMPT_DYNAMIC · virtual (KVM)",
-                "every 1.00 ms · SCHED_FIFO 95 · 60,000 events · 3 missed · 2026-11-21T10:00:00Z",
+                "every 1.00 ms · SCHED_FIFO 95 · 60,000 events · 3 missed · 2026-11-21T10:00:00Z · latscope 0.1.0",
             ]
         );
     }
@@ -128,10 +155,10 @@ mod tests {
         let mut report = fixture::wake();
         report.machine.hypervisor = Some("TCG (emulated)".to_owned());
         report.finished = None;
-        (report.measurements[1].support, report.measurements[1].reason) =
-            (Support::Degraded, Some("ran as SCHED_OTHER".to_owned()));
+        report.measurements[1].lower(Reason::new(Level::Degraded, "not-as-asked", "ran as SCHED_OTHER", ""));
         let lines = lines(&report);
         assert!(lines[0].ends_with("EMULATED, TCG (emulated): no figures of hardware"), "{lines:?}");
-        assert_eq!(lines[2..], ["DEGRADED: CPU 1: ran as SCHED_OTHER", "INCOMPLETE: the run ended early"]);
+        let doubt = "DOUBTFUL: 1 of 2 rows degraded or unstable: CPU 1: ran as SCHED_OTHER";
+        assert_eq!(lines[2..], [doubt, "INCOMPLETE: the run ended early"]);
     }
 }

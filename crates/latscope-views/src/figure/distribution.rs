@@ -1,8 +1,9 @@
-//! The picture of a latency test as OSADL's QA farm made it known: latency on a
-//! linear axis, counts on a logarithmic one, a curve of steps for each CPU, and
-//! the maximum in the title.
+//! The picture of a latency test as OSADL's QA farm made it known: counts on a logarithmic axis over latency, a
+//! curve of steps for each CPU, and the maximum in the title. Where the maximum is far from the medians the axis of
+//! latency is logarithmic, too: on a linear one all but the tail would be in the first bin.
 
-use super::about::about;
+use super::about::{about, doubt};
+use super::many::{self, thinned};
 use super::ticks::written;
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
 use latscope_core::events::{Group, Row};
@@ -10,134 +11,180 @@ use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
 use latscope_core::units::{format_count, format_time};
 
-/// More curves than this cannot be told apart: those with the longest events
-/// keep their colours, the others are in the background.
-const MOST_COLOURS: usize = 7;
-
 /// Where the counts begin: a single event is a little above the axis.
 const LEAST_COUNT: f64 = 0.8;
 
-/// The axis ends at the maximum unless it is this many times as far as p99.9.
-const FAR: f64 = 8.0;
+/// The axis is logarithmic where the maximum is this many times the smallest median.
+const FAR: f64 = 20.0;
+
+/// Bins of a decade on a logarithmic axis, and how wide one is.
+const BINS_A_DECADE: f64 = 20.0;
+const SHARE_OF_BIN: &str = "12 % of the latency";
 
 /// The distribution of the events of a probe, a curve for each CPU; `None`
 /// without any.
 pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
     let worst = group.worst()?;
     let max = worst.m.summary.max?;
-    let end = end_of_axis(group, max);
-    let width = bin_width(end);
+    let bins = Bins::of(group, max);
+    let counts: Vec<Vec<u64>> = group.singles.iter().map(|row| bins.counts(&row.m.histogram)).collect();
+    let events: u64 = group.singles.iter().map(|row| row.m.histogram.count()).sum();
+    let beyond = events - counts.iter().flatten().sum::<u64>();
     let mut notes = about(report, group);
-    let drawn = |row: &Row| bins(&row.m.histogram, width, end).iter().sum::<u64>();
-    let beyond: u64 = group.singles.iter().map(|row| row.m.histogram.count() - drawn(row)).sum();
     if beyond > 0 {
-        let right = format_time(end);
-        notes.push(format!("{} beyond {right} are not drawn", format_count(beyond)));
+        notes.push(format!("{} beyond the last bin are not drawn", format_count(beyond)));
     }
+    let most = counts.iter().flatten().max().copied().unwrap_or(1);
+    let (series, thinned) = thinned(series(group, &bins, &counts), many::MOST);
+    notes.extend(thinned);
     Some(Figure {
         title: format!("{}: max {} ({})", group.probe, format_time(max), worst.label),
         notes,
         x: Axis {
             label: "latency".to_owned(),
-            scale: Scale::Linear,
+            scale: bins.scale,
             unit: Unit::Nanoseconds,
-            ends: Some((0.0, end)),
+            ends: Some((bins.start(), bins.end())),
         },
         y: Axis {
-            label: format!("events in {}", written(Unit::Nanoseconds, width)),
+            label: format!("events in {}", bins.width()),
             scale: Scale::Log10,
             unit: Unit::Count,
-            ends: Some((LEAST_COUNT, highest(group, width))),
+            ends: Some((LEAST_COUNT, most.max(5) as f64 * 2.0)),
         },
-        series: series(group, width, end),
-        marks: limits(group, end),
+        series,
+        marks: limits(group, &bins),
     })
 }
 
-/// A curve for each row; of many, the ones with the longest events stand out.
-fn series(group: &Group, width: f64, end: f64) -> Vec<Series> {
-    let max = |row: &Row| row.m.summary.max.unwrap_or_default();
-    let mut longest: Vec<f64> = group.singles.iter().map(max).collect();
-    longest.sort_by(|a, b| b.total_cmp(a));
-    let last = longest.get(MOST_COLOURS - 1).copied().unwrap_or(f64::MIN);
-    let one = |row: &Row| Series {
-        name: format!("{}, max {}", row.label, format_time(max(row))),
-        points: steps(&bins(&row.m.histogram, width, end), width),
-        band: Vec::new(),
-        shape: Shape::Steps,
-        background: max(row) < last,
+/// A curve for each row, the longest event before it.
+fn series(group: &Group, bins: &Bins, counts: &[Vec<u64>]) -> Vec<(f64, Series)> {
+    let one = |(row, counts): (&Row, &Vec<u64>)| {
+        let max = row.m.summary.max.unwrap_or_default();
+        let series = Series {
+            name: format!("{}, max {}{}", row.label, format_time(max), doubt(row)),
+            points: steps(counts, &bins.edges),
+            shape: Shape::Steps,
+            ..Series::default()
+        };
+        (max, series)
     };
-    group.singles.iter().map(one).collect()
+    group.singles.iter().zip(counts).map(one).collect()
 }
 
-/// The end of the axis, ns: a round value beyond the maximum, or where the tail
-/// ends but for a few far ones.
-fn end_of_axis(group: &Group, max: f64) -> f64 {
-    let far = |row: &Row| row.m.histogram.quantile(0.999).unwrap_or_default();
-    let tail = group.singles.iter().map(far).fold(0.0, f64::max);
-    if max > FAR * tail && tail > 0.0 { round_up(tail * 2.0) } else { round_up(max * 1.02) }
+/// The bins of all curves of a figure.
+struct Bins {
+    scale: Scale,
+    /// Where each begins, ns, ascending, and where the last one ends.
+    edges: Vec<f64>,
 }
 
-/// The next number that begins with 1, 1.5, 2, 3, 4, 5, 6 or 8.
-fn round_up(value: f64) -> f64 {
-    let decade = 10f64.powf(value.max(1.0).log10().floor());
-    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-    steps.iter().map(|step| step * decade).find(|round| *round >= value).unwrap_or(10.0 * decade)
-}
-
-/// The width of a bin, ns: not below that of any bucket of the histogram, so
-/// that none is empty for want of a bucket.
-fn bin_width(end: f64) -> f64 {
-    let least = (end / 128.0).max(1.0);
-    let decade = 10f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].iter().map(|step| step * decade).find(|width| *width >= least).unwrap_or(least)
-}
-
-/// Counts in bins of `width` ns from 0 to `end`. A bucket that lies in two of
-/// them is divided in proportion, in whole events.
-fn bins(histogram: &Histogram, width: f64, end: f64) -> Vec<u64> {
-    let mut bins = vec![0; (end / width).ceil() as usize];
-    for (low, high, n) in histogram.buckets_ns() {
-        let (first, last) = ((low / width) as usize, (high / width) as usize);
-        let border = last as f64 * width;
-        let share = if first == last { 1.0 } else { (border - low) / (high + 1.0 - low) };
-        let in_first = (n as f64 * share).round() as u64;
-        for (bin, count) in [(first, in_first), (last, n - in_first)] {
-            if let Some(place) = bins.get_mut(bin) {
-                *place += count;
-            }
+impl Bins {
+    /// Bins for the events of a group, the longest of which took `max` ns.
+    fn of(group: &Group, max: f64) -> Bins {
+        let least = |values: &dyn Fn(&Row) -> Option<f64>| {
+            group.singles.iter().filter_map(values).fold(f64::MAX, f64::min)
+        };
+        let median = least(&|row| row.m.histogram.quantile(0.5));
+        let resolution =
+            |ns: f64| group.singles.iter().map(|row| row.m.histogram.resolution(ns)).fold(0.0, f64::max);
+        if max > FAR * median {
+            Bins::logarithmic(least(&|row| row.m.histogram.min()), max, resolution)
+        } else {
+            Bins::linear(max, resolution(max))
         }
     }
-    bins
+
+    /// Equal bins from 0 to a round value beyond `max`, none narrower than `resolution`: none is empty for want of
+    /// a bucket.
+    fn linear(max: f64, resolution: f64) -> Bins {
+        let end = round_up(max * 1.02);
+        let width = rounded(&[1.0, 2.0, 5.0, 10.0], (end / 128.0).max(1.0).max(resolution));
+        let bins = (end / width).ceil() as usize;
+        Bins { scale: Scale::Linear, edges: (0..=bins).map(|at| at as f64 * width).collect() }
+    }
+
+    /// Bins that grow with the value, but where it is counted in wider ones, from the decade of `min` to beyond `max`.
+    fn logarithmic(min: f64, max: f64, resolution: impl Fn(f64) -> f64) -> Bins {
+        let mut edges = vec![10f64.powf(min.max(1.0).log10().floor())];
+        let ratio = 10f64.powf(1.0 / BINS_A_DECADE);
+        while let Some(&last) = edges.last().filter(|last| **last <= max) {
+            edges.push((last * ratio).max(last + resolution(last)));
+        }
+        Bins { scale: Scale::Log10, edges }
+    }
+
+    fn start(&self) -> f64 {
+        self.edges[0]
+    }
+
+    fn end(&self) -> f64 {
+        self.edges[self.edges.len() - 1]
+    }
+
+    /// How wide a bin is, in words.
+    fn width(&self) -> String {
+        match self.scale {
+            Scale::Linear => written(Unit::Nanoseconds, self.edges[1]),
+            _ => SHARE_OF_BIN.to_owned(),
+        }
+    }
+
+    /// The bin that a value lies in; what is below the first is in that.
+    fn bin(&self, ns: f64) -> usize {
+        self.edges.partition_point(|edge| *edge <= ns).saturating_sub(1)
+    }
+
+    /// The counts of the bins. A bucket that lies in two of them is divided in proportion, in whole events.
+    fn counts(&self, histogram: &Histogram) -> Vec<u64> {
+        let mut bins = vec![0; self.edges.len() - 1];
+        for (low, high, n) in histogram.buckets_ns() {
+            let (first, last) = (self.bin(low), self.bin(high));
+            let share = if first == last { 1.0 } else { (self.edges[last] - low) / (high + 1.0 - low) };
+            let in_first = (n as f64 * share).round() as u64;
+            for (bin, count) in [(first, in_first), (last, n - in_first)] {
+                if let Some(place) = bins.get_mut(bin) {
+                    *place += count;
+                }
+            }
+        }
+        bins
+    }
+}
+
+/// The next number of a decade that begins with one of these digits.
+fn rounded(digits: &[f64], value: f64) -> f64 {
+    let decade = 10f64.powf(value.max(1.0).log10().floor());
+    digits.iter().map(|digit| digit * decade).find(|round| *round >= value).unwrap_or(10.0 * decade)
+}
+
+fn round_up(value: f64) -> f64 {
+    rounded(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0], value)
 }
 
 /// The corners of the steps: each bin at its left end, and the end of the last.
-fn steps(bins: &[u64], width: f64) -> Vec<(f64, f64)> {
+fn steps(bins: &[u64], edges: &[f64]) -> Vec<(f64, f64)> {
     // An empty bin lies below the axis, where the curve goes down to.
     let height = |count: u64| (count as f64).max(LEAST_COUNT / 2.0);
     let mut points: Vec<(f64, f64)> = Vec::new();
-    for (at, count) in bins.iter().enumerate() {
+    for (edge, count) in edges.iter().zip(bins) {
         let y = height(*count);
         if points.last().is_none_or(|(_, last)| *last != y) {
-            points.push((at as f64 * width, y));
+            points.push((*edge, y));
         }
     }
-    points.push((bins.len() as f64 * width, LEAST_COUNT / 2.0));
+    points.extend(edges.last().map(|end| (*end, LEAST_COUNT / 2.0)));
     points
 }
 
-fn highest(group: &Group, width: f64) -> f64 {
-    let end = end_of_axis(group, group.worst().and_then(|row| row.m.summary.max).unwrap_or(1.0));
-    let most = group.singles.iter().flat_map(|row| bins(&row.m.histogram, width, end)).max().unwrap_or(1);
-    most.max(5) as f64 * 2.0
-}
-
 /// The limits that were asked for.
-fn limits(group: &Group, end: f64) -> Vec<Mark> {
+fn limits(group: &Group, bins: &Bins) -> Vec<Mark> {
     let verdicts = group.whole().iter().filter_map(|row| row.m.verdict.as_ref());
     let checks = verdicts.flat_map(|verdict| &verdict.checks);
-    let drawn =
-        checks.filter(|check| ["max", "threshold"].contains(&check.metric.as_str()) && check.limit < end);
+    let drawn = checks.filter(|check| {
+        ["max", "threshold"].contains(&check.metric.as_str())
+            && (bins.start()..bins.end()).contains(&check.limit)
+    });
     let mark = |(metric, at): (&str, f64)| Mark {
         axis: MarkAxis::X,
         at,
@@ -166,35 +213,49 @@ mod tests {
         assert_eq!(figure.title, "wake.timer: max 3.41 ms (CPU 1)");
         let names: Vec<&str> = figure.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["CPU 0, max 85.3 µs", "CPU 1, max 3.41 ms"]);
-        assert!(
-            figure.notes.iter().any(|note| note == "2 beyond 80.0 µs are not drawn"),
-            "{:?}",
-            figure.notes
-        );
-        assert_eq!(figure.x.ends, Some((0.0, 80_000.0)));
+    }
+
+    #[test]
+    fn the_axis_is_logarithmic_where_the_maximum_is_far_from_the_median() {
+        let far = figure_of(&fixture::wake()).unwrap();
+        assert_eq!((far.x.scale, far.y.label.as_str()), (Scale::Log10, "events in 12 % of the latency"));
+        let (start, end) = far.x.ends.unwrap();
+        assert!(start <= 1_200.0 && end > 3_410_000.0, "{start} {end}");
+        let mut report = fixture::wake();
+        report.measurements.retain(|m| m.summary.max.is_some_and(|max| max < 1e5));
+        let near = figure_of(&report).unwrap();
+        assert_eq!((near.x.scale, near.x.ends), (Scale::Linear, Some((0.0, 100_000.0))));
+        assert_eq!(near.y.label, "events in 1 µs");
     }
 
     #[test]
     fn every_event_is_in_a_bin() {
         let report = fixture::wake();
         let histogram = &report.measurements[0].histogram;
-        let bins = bins(histogram, 2_000.0, 100_000.0);
-        assert_eq!(bins.iter().sum::<u64>(), histogram.count());
-        assert_eq!(bins[42], 1);
+        let counts = Bins::linear(98_000.0, 1.0).counts(histogram);
+        assert_eq!((counts.iter().sum::<u64>(), counts[85]), (histogram.count(), 1));
+        let growing = Bins::logarithmic(5_000.0, 85_300.0, |ns| histogram.resolution(ns));
+        assert_eq!(growing.counts(histogram).iter().sum::<u64>(), histogram.count());
     }
 
     #[test]
-    fn bins_are_not_narrower_than_buckets_and_begin_with_round_digits() {
-        for (end, width) in [(100_000.0, 1_000.0), (150_000.0, 2_000.0), (500_000.0, 5_000.0), (60.0, 1.0)] {
-            assert_eq!(bin_width(end), width);
+    fn bins_are_not_narrower_than_what_was_counted_in() {
+        for (max, resolution, width) in
+            [(98_000.0, 1.0, 1_000.0), (98_000.0, 1_500.0, 2_000.0), (58.0, 0.5, 1.0)]
+        {
+            assert_eq!(Bins::linear(max, resolution).edges[1], width);
         }
+        let growing = Bins::logarithmic(1_000.0, 30_000.0, |_| 1_000.0);
+        assert_eq!(growing.edges[..4], [1_000.0, 2_000.0, 3_000.0, 4_000.0]);
+        assert!((growing.edges[12] / growing.edges[11] - 1.122).abs() < 0.001);
         assert_eq!([85_300.0, 100.0, 1.2].map(round_up), [100_000.0, 100.0, 1.5]);
     }
 
     #[test]
     fn steps_have_a_corner_where_the_height_changes() {
         let low = LEAST_COUNT / 2.0;
-        assert_eq!(steps(&[0, 4, 4, 1], 10.0), [(0.0, low), (10.0, 4.0), (30.0, 1.0), (40.0, low)]);
+        let found = steps(&[0, 4, 4, 1], &[0.0, 10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(found, [(0.0, low), (10.0, 4.0), (30.0, 1.0), (40.0, low)]);
     }
 
     #[test]
@@ -210,8 +271,14 @@ mod tests {
             report.measurements.push(more);
         }
         let figure = figure_of(&report).unwrap();
-        assert_eq!(figure.series.len(), 20);
-        assert_eq!(figure.series.iter().filter(|series| !series.background).count(), MOST_COLOURS);
+        assert_eq!(figure.series.len(), many::MOST + 1);
+        assert_eq!(figure.series[0].name, "CPU 1, max 3.41 ms");
+        assert_eq!(figure.series[many::MOST].name, "13 others");
+        assert!(
+            figure.notes.iter().any(|note| note.starts_with("7 of 20 curves are drawn")),
+            "{:?}",
+            figure.notes
+        );
     }
 
     #[test]

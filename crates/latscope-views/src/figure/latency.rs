@@ -1,10 +1,11 @@
 //! The figure of memory latency over working-set size.
 
 use super::about::of_points;
-use super::percentiles::medians;
+use super::by_parameter::{medians, spaced};
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
 use latscope_core::plan::ParamValue;
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, level_rows};
 use std::collections::BTreeMap;
@@ -27,17 +28,19 @@ const PREFERRED: [(&str, &str); 6] = [
 /// no order was measured at two sizes.
 pub fn latency_figure(report: &Report) -> Option<Figure> {
     let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
-    for m in report.of_probe("memory.latency").filter(|m| m.support != Support::Unsupported) {
+    for m in report.of_probe("memory.latency").filter(|m| m.quality.level != Level::Unsupported) {
         let (Some(ParamValue::Number(size)), Some(_)) = (m.params.get("size"), m.typical()) else {
             continue;
         };
         curves.entry(curve_of(m)).or_default().push((*size as f64, m));
     }
     curves.retain(|_, points| points.len() > 1);
+    let further: Vec<String> = curves.keys().skip(MOST_SERIES).map(|(_, name)| name.clone()).collect();
     let shown: Vec<(String, Vec<(f64, &Measurement)>)> =
         curves.into_iter().take(MOST_SERIES).map(|((_, name), points)| (name, points)).collect();
     let all: Vec<&Measurement> = shown.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
-    let notes = of_points(report, &all);
+    let mut notes = of_points(report, &all, "band");
+    notes.extend((!further.is_empty()).then(|| format!("not drawn: {}", further.join("; "))));
     let series: Vec<Series> = shown.into_iter().map(|(name, points)| medians(name, points)).collect();
     if series.is_empty() {
         return None;
@@ -64,8 +67,7 @@ fn curve_of(m: &Measurement) -> (usize, String) {
         Some(stride) => format!(" {stride}"),
         None => String::new(),
     };
-    let pages = pages.replace("KiB", " KiB").replace("MiB", " MiB");
-    (rank, format!("{order}{stride}, {pages} pages"))
+    (rank, format!("{order}{stride}, {} pages", spaced(&pages)))
 }
 
 fn marks(level: &LevelRow) -> Vec<Mark> {

@@ -1,23 +1,27 @@
 //! Latency by percentile, the axis stretched so that each further nine is as
 //! wide as the one before: the picture that HdrHistogram made known.
 
-use super::about::about;
-use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
+use super::about::{about, doubt};
+use super::many::{MOST, thinned};
+use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Measurement, Report};
+use latscope_core::report::Report;
 
 /// Latency of a probe by percentile, raw and with the missed activations;
 /// `None` without events.
 pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
     let whole = group.whole();
-    let series: Vec<Series> = whole.iter().flat_map(curves).collect();
+    let curves = whole
+        .iter()
+        .flat_map(|row| curves(row).into_iter().map(|one| (row.m.summary.max.unwrap_or(0.0), one)));
+    let (series, thinned) = thinned(curves.collect(), MOST);
     let most = whole.iter().map(|row| row.m.summary.count).max()?;
     let doubtful =
         Mark { axis: MarkAxis::X, at: most as f64 / 10.0, label: "fewer than 10 beyond".to_owned() };
     Some(Figure {
         title: format!("{}: latency by percentile", group.probe),
-        notes: about(report, group),
+        notes: about(report, group).into_iter().chain(thinned).collect(),
         x: Axis { label: "percentile".to_owned(), scale: Scale::Log10, unit: Unit::Percentile, ends: None },
         y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
         series,
@@ -25,30 +29,16 @@ pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
     })
 }
 
-/// A curve of medians over something, in the order of that, with where the next run's are expected.
-pub(super) fn medians(name: String, mut points: Vec<(f64, &Measurement)>) -> Series {
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let band = points.iter().filter_map(|(x, m)| m.interval.map(|next| (*x, next.low, next.high)));
-    let band = band.collect();
-    let points = points.iter().filter_map(|(x, m)| Some((*x, m.typical()?))).collect();
-    Series { name, points, band, shape: Shape::Line, background: false }
-}
-
 /// What was measured, and the same with what a stall swallowed, where that
 /// makes a difference.
 fn curves(row: &Row) -> Vec<Series> {
-    let curve = |name: String, histogram: &Histogram| Series {
-        name,
-        points: points(histogram),
-        band: Vec::new(),
-        shape: Shape::Line,
-        background: false,
-    };
+    let curve =
+        |name: String, histogram: &Histogram| Series { name, points: points(histogram), ..Series::default() };
     let corrected = row.m.corrected.as_ref().filter(|corrected| corrected.count() > row.m.histogram.count());
-    let raw_name =
-        if corrected.is_some() { format!("{}, as measured", row.label) } else { row.label.clone() };
+    let name = format!("{}{}", row.label, doubt(row));
+    let raw_name = if corrected.is_some() { format!("{name}, as measured") } else { name.clone() };
     let raw = curve(raw_name, &row.m.histogram);
-    let corrected = corrected.map(|corrected| curve(format!("{}, with the missed", row.label), corrected));
+    let corrected = corrected.map(|corrected| curve(format!("{name}, with the missed"), corrected));
     [Some(raw), corrected].into_iter().flatten().collect()
 }
 

@@ -1,7 +1,10 @@
 //! Figures as SVG with presentation attributes: a picture needs neither style nor script, in a page as in a file.
 
-use super::ticks::{Tick, ticks};
-use super::{Axis, Figure, MarkAxis, Series, Shape};
+mod cells;
+mod rows;
+
+use super::ticks::{ACROSS, UP, share, shown};
+use super::{Axis, Drawing, Figure, Mark, MarkAxis, Series, Shape};
 use crate::markup::{Element, element};
 
 /// Size of a figure and of its parts, pixels.
@@ -12,12 +15,12 @@ const RIGHT: f64 = 26.0;
 const LINE: f64 = 16.0;
 
 /// About how wide a character is, pixels.
-const CHARACTER: f64 = 6.4;
+const CHARACTER: f64 = 7.0;
 
 /// Characters of a line below the title that fit.
 const LONGEST_NOTE: usize = 112;
 
-/// Curves with at most so many points have a mark at each, which tells its values.
+/// Curves with at most so many points have a mark at each, which tells its values; longer ones at the doubtful points.
 const MOST_DOTS: usize = 60;
 
 /// Colours that people of any colour vision tell apart on white (Okabe and Ito,
@@ -26,6 +29,9 @@ const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00
 const BACKGROUND: &str = "#bebebe";
 const GRID: &str = "#e1e1e1";
 const QUIET: &str = "#5a5a5a";
+
+/// Dashes that tell the same curves apart where colours do not; the first has none.
+const DASHES: [&str; 7] = ["", "8 3", "2 3", "9 3 2 3", "5 5", "12 4", "1 4"];
 
 /// The figures as one SVG document, one below the other. One without a point is its title.
 pub fn svg(figures: &[Figure]) -> String {
@@ -39,10 +45,28 @@ pub fn svg(figures: &[Figure]) -> String {
     canvas(top).children(all).written() + "\n"
 }
 
-/// A figure as an element of a page.
+/// A plot as an element of a page.
 pub(crate) fn drawing(figure: &Figure) -> Element {
-    let (drawn, height) = draw(figure);
-    canvas(height).with("role", "img").child(element("title").text(&figure.title)).child(drawn)
+    framed(&figure.title, draw(figure))
+}
+
+/// What was drawn, and its height, with what it is for those who do not see it.
+fn framed(title: &str, (drawn, height): (Element, f64)) -> Element {
+    canvas(height).with("role", "img").child(element("title").text(title)).child(drawn)
+}
+
+/// A picture as an element of a page.
+pub(crate) fn drawn(picture: &Drawing) -> Element {
+    match picture {
+        Drawing::Curves(figure) => drawing(figure),
+        Drawing::Rows(rows) => framed(&rows.title, rows::draw(rows)),
+        Drawing::Cells(cells) => framed(&cells.title, cells::draw(cells)),
+    }
+}
+
+/// A picture as an SVG document.
+pub fn document_of(picture: &Drawing) -> String {
+    drawn(picture).written() + "\n"
 }
 
 /// An empty white picture of this height.
@@ -61,22 +85,35 @@ fn canvas(height: f64) -> Element {
 
 /// The figure from its upper edge on, and its height.
 fn draw(figure: &Figure) -> (Element, f64) {
-    let mut group = element("g").child(
-        text(12.0, 22.0, &figure.title)
-            .with("font-size", 15)
-            .with("font-weight", "bold")
-            .with("fill", "#000"),
-    );
-    let mut y = 24.0;
-    for note in figure.notes.iter().flat_map(|note| lines(note)) {
-        y += LINE;
-        group = group.child(text(12.0, y, &note).with("fill", QUIET));
-    }
+    let (group, y) = heading(&figure.title, &figure.notes);
     let Some([x_range, y_range]) = figure.frame() else { return (group, y + LINE) };
-    let plot = Plot { figure, x: x_range, y: y_range, top: y + 2.0 * LINE };
-    let group = group.children(plot.axes()).children(plot.curves()).children(plot.marks());
+    let plot = Plot::new(figure, (x_range, y_range), y);
+    // Tells the script of the page how places become values.
+    let axis =
+        |axis: &Axis, (low, high): (f64, f64)| format!("{:?} {:?} {low} {high}", axis.scale, axis.unit);
+    let (left, top, width) = (px(LEFT), px(plot.top), px(plot.right - LEFT));
+    let group = group
+        .with("data-plot", format!("{left} {top} {width} {}", px(PLOT)))
+        .with("data-x", axis(&figure.x, x_range))
+        .with("data-y", axis(&figure.y, y_range))
+        .children(plot.axes())
+        .child(element("g").with("class", "curves").children(plot.curves()))
+        .child(element("g").with("class", "marks").with("fill", QUIET).children(plot.marks()));
     let (legend, bottom) = plot.legend();
     (group.children(legend), bottom + 10.0)
+}
+
+/// The title and what is below it, and where that ends.
+fn heading(title: &str, notes: &[String]) -> (Element, f64) {
+    let title =
+        text(12.0, 22.0, title).with("font-size", 15).with("font-weight", "bold").with("fill", "#000");
+    let mut below = element("g").with("fill", QUIET);
+    let mut y = 24.0;
+    for note in notes.iter().flat_map(|note| lines(note)) {
+        y += LINE;
+        below = below.child(text(12.0, y, &note));
+    }
+    (element("g").child(title).child(below), y)
 }
 
 /// A figure with its places on the picture.
@@ -85,16 +122,84 @@ struct Plot<'a> {
     x: (f64, f64),
     y: (f64, f64),
     top: f64,
+    right: f64,
+    names: Vec<Name<'a>>,
 }
 
-impl Plot<'_> {
+/// The name of a mark, outside of the plot, where it covers no curve.
+struct Name<'a> {
+    mark: &'a Mark,
+    /// Where its line is on its axis, pixels.
+    at: f64,
+    /// The row above the plot of a name on the x axis, the lowest one 0; the height of one on the y axis, pixels.
+    place: f64,
+}
+
+impl<'a> Plot<'a> {
+    /// Below `y`, with room for the names of the marks.
+    fn new(figure: &'a Figure, (x, y_range): ((f64, f64), (f64, f64)), y: f64) -> Plot<'a> {
+        let named = figure.marks.iter().filter(|mark| mark.axis == MarkAxis::Y);
+        let widest = named.map(|mark| wide(&mark.label) + 8.0).fold(RIGHT, f64::max);
+        let mut plot =
+            Plot { figure, x, y: y_range, top: y + 2.0 * LINE, right: WIDTH - widest, names: Vec::new() };
+        let mut names = plot.names_above();
+        let rows = names.iter().map(|name| name.place + 1.0).fold(0.0, f64::max);
+        plot.top += rows * LINE;
+        names.extend(plot.names_beside());
+        plot.names = names;
+        plot
+    }
+
+    /// Marks of an axis within its range, with their places on it.
+    fn marks_of(&self, wanted: MarkAxis) -> impl Iterator<Item = (&'a Mark, f64)> {
+        let (axis, range) = match wanted {
+            MarkAxis::X => (&self.figure.x, self.x),
+            MarkAxis::Y => (&self.figure.y, self.y),
+        };
+        let of_axis = self.figure.marks.iter().filter(move |mark| mark.axis == wanted);
+        let placed = of_axis.filter_map(move |mark| Some((mark, axis.scale.place(mark.at)?)));
+        placed.filter(move |(_, at)| range.0 <= *at && *at <= range.1)
+    }
+
+    /// The names of upright lines, each in the lowest row in which it touches no other.
+    fn names_above(&self) -> Vec<Name<'a>> {
+        let mut rows: Vec<f64> = Vec::new();
+        let mut placed: Vec<(&Mark, f64)> =
+            self.marks_of(MarkAxis::X).map(|(mark, at)| (mark, self.across(at))).collect();
+        placed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut name = |(mark, at): (&'a Mark, f64)| {
+            let (from, to) = spread(at, wide(&mark.label));
+            let row = rows.iter().position(|end| *end < from).unwrap_or_else(|| {
+                rows.push(0.0);
+                rows.len() - 1
+            });
+            rows[row] = to + 6.0;
+            Name { mark, at, place: row as f64 }
+        };
+        placed.into_iter().map(&mut name).collect()
+    }
+
+    /// The names of levels, the highest first, each at its line or below the one before.
+    fn names_beside(&self) -> Vec<Name<'a>> {
+        let mut placed: Vec<(&Mark, f64)> =
+            self.marks_of(MarkAxis::Y).map(|(mark, at)| (mark, self.up(at))).collect();
+        placed.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut free = 0.0;
+        let mut name = |(mark, at): (&'a Mark, f64)| {
+            let place = f64::max(at + 4.0, free);
+            free = place + 13.0;
+            Name { mark, at, place }
+        };
+        placed.into_iter().map(&mut name).collect()
+    }
+
     fn bottom(&self) -> f64 {
         self.top + PLOT
     }
 
     /// Where a place on the x axis is; what lies outside is at its edge.
     fn across(&self, place: f64) -> f64 {
-        LEFT + share(place, self.x) * (WIDTH - LEFT - RIGHT)
+        LEFT + share(place, self.x) * (self.right - LEFT)
     }
 
     fn up(&self, place: f64) -> f64 {
@@ -104,86 +209,125 @@ impl Plot<'_> {
     /// Lines of a grid, with what they stand for, and what is along the axes.
     fn axes(&self) -> Vec<Element> {
         let figure = self.figure;
-        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, self.bottom());
-        let mut parts = Vec::new();
-        for (place, label) in shown_ticks(&figure.x, self.x, 8) {
+        let (left, right, top, bottom) = (px(LEFT), px(self.right), px(self.top), px(self.bottom()));
+        let (mut upright, mut across) = (String::new(), String::new());
+        let below = element("g").with("class", "x").with("text-anchor", "middle");
+        let below = below.children(shown(&figure.x, self.x, ACROSS).into_iter().map(|(place, label)| {
             let x = self.across(place);
-            parts.push(line((x, self.top), (x, bottom), GRID));
-            parts.push(text(x, bottom + LINE, &label).with("text-anchor", "middle"));
-        }
-        for (place, label) in shown_ticks(&figure.y, self.y, 9) {
+            upright += &format!("M{} {top}V{bottom}", px(x));
+            text(x, self.bottom() + LINE, &label)
+        }));
+        let beside = element("g").with("text-anchor", "end");
+        let beside = beside.children(shown(&figure.y, self.y, UP).into_iter().map(|(place, label)| {
             let y = self.up(place);
-            parts.push(line((left, y), (right, y), GRID));
-            parts.push(text(left - 6.0, y + 4.0, &label).with("text-anchor", "end"));
-        }
-        parts.push(line((left, self.top), (left, bottom), QUIET));
-        parts.push(line((left, bottom), (right, bottom), QUIET));
-        let middle = (left + right) / 2.0;
-        parts.push(text(middle, bottom + 2.2 * LINE, &figure.x.label).with("text-anchor", "middle"));
-        parts.push(text(12.0, self.top - 8.0, &format!("↑ {}", figure.y.label)));
-        parts
+            across += &format!("M{left} {}H{right}", px(y));
+            text(LEFT - 6.0, y + 4.0, &label)
+        }));
+        let middle = (LEFT + self.right) / 2.0;
+        let frame = format!("M{left} {top}V{bottom}H{right}");
+        vec![
+            stroke(upright, GRID).with("class", "x"),
+            stroke(across, GRID),
+            below,
+            beside,
+            stroke(frame, QUIET).with("fill", "none"),
+            text(middle, self.bottom() + 2.2 * LINE, &figure.x.label).with("text-anchor", "middle"),
+            text(12.0, self.heading_at(), &format!("↑ {}", figure.y.label)),
+        ]
+    }
+
+    /// Where the name of the upright axis is: above the names of marks.
+    fn heading_at(&self) -> f64 {
+        let rows =
+            self.names.iter().filter(|name| name.mark.axis == MarkAxis::X).map(|name| name.place + 1.0);
+        self.top - 10.0 - rows.fold(0.0, f64::max) * LINE
     }
 
     /// Curves in the background first, and of the others the first one last: it lies on top.
     fn curves(&self) -> Vec<Element> {
         let background = self.figure.series.iter().filter(|series| series.background);
-        let background = background.map(|series| self.curve(series, BACKGROUND, 1.0));
-        let others: Vec<(&Series, &str)> = coloured(self.figure).collect();
-        let others = others.into_iter().rev().map(|(series, colour)| self.curve(series, colour, 1.8));
+        let background =
+            background.map(|series| self.curve(series, (BACKGROUND, ""), 1.0).with("data-curve", "others"));
+        let others: Vec<(usize, (&Series, Style))> = coloured(self.figure).enumerate().collect();
+        let others = others
+            .into_iter()
+            .rev()
+            .map(|(at, (series, style))| self.curve(series, style, 1.8).with("data-curve", at));
         background.chain(others).collect()
     }
 
     /// A curve in front of the band in which it is expected.
-    fn curve(&self, series: &Series, colour: &str, width: f64) -> Element {
+    fn curve(&self, series: &Series, (colour, dash): Style, width: f64) -> Element {
         let group = element("g").with("class", "curve").child(element("title").text(&series.name));
-        let corners = self.corners(series);
+        let corners = self.corners(series.points.iter().copied(), series.shape);
+        let (d, width) = match mark(series.shape) {
+            Some((mark, width)) => (marks(&corners, mark), width),
+            None => (path(&corners), width),
+        };
         let path = element("path")
-            .with("d", path(&corners))
+            .with("d", d)
             .with("fill", "none")
             .with("stroke", colour)
             .with("stroke-width", width)
             .with("stroke-linejoin", "round");
-        let dots =
-            Some(series).filter(|series| series.shape == Shape::Line && series.points.len() <= MOST_DOTS);
-        let dots = dots.into_iter().flat_map(|series| self.dots(series, colour));
-        group.children(self.band(series, colour)).child(path).children(dots)
+        let path = match series.shape {
+            // A gap in a histogram would read as counts of 0.
+            Shape::Line => dashed(path, dash),
+            Shape::Dots => path.with("stroke-linecap", "round"),
+            _ => path,
+        };
+        group.children(self.band(series, colour)).child(path).children(self.dots(series, colour))
     }
 
     fn band(&self, series: &Series, colour: &str) -> Option<Element> {
-        let edge = |of: fn(&(f64, f64, f64)) -> (f64, f64)| -> Vec<(f64, f64)> {
-            let places = series.band.iter().filter_map(|point| self.figure.place(of(point)));
-            places.map(|(x, y)| (self.across(x), self.up(y))).collect()
-        };
-        let (low, high) = (edge(|(x, low, _)| (*x, *low)), edge(|(x, _, high)| (*x, *high)));
+        let low = self.corners(series.band.iter().map(|(x, low, _)| (*x, *low)), series.shape);
+        let high = self.corners(series.band.iter().map(|(x, _, high)| (*x, *high)), series.shape);
         let around: Vec<(f64, f64)> = low.into_iter().chain(high.into_iter().rev()).collect();
         (around.len() > 3).then(|| {
             let band = element("path").with("d", path(&around) + "z").with("fill", colour);
-            band.with("fill-opacity", 0.18)
+            match series.background {
+                // Of a single curve there is the line alone.
+                true => band.with("fill-opacity", 0.55).with("stroke", colour),
+                false => band.with("fill-opacity", 0.18),
+            }
         })
     }
 
-    /// A mark at each point, which says its values.
-    fn dots(&self, series: &Series, colour: &str) -> Vec<Element> {
-        let dot = |point: &(f64, f64)| {
-            let (x, y) = self.figure.place(*point)?;
-            let values = format!(
-                "{}: {}, {}",
-                series.name,
-                super::ticks::written(self.figure.x.unit, point.0),
-                super::ticks::written(self.figure.y.unit, point.1)
-            );
-            let circle = element("circle").with("cx", px(self.across(x))).with("cy", px(self.up(y)));
-            Some(circle.with("r", 2.6).with("fill", colour).child(element("title").text(values)))
-        };
-        series.points.iter().filter_map(dot).collect()
+    /// A mark at each point, which says its values; of a long curve at the doubtful ones.
+    fn dots(&self, series: &Series, colour: &str) -> Option<Element> {
+        let long = series.shape == Shape::Steps || series.points.len() > MOST_DOTS;
+        let shown = series.points.iter().filter(|(x, _)| !long || series.doubtful.contains(x));
+        let dots: Vec<Element> = shown.filter_map(|point| self.dot(series, *point, colour)).collect();
+        (!dots.is_empty()).then(|| element("g").with("fill", colour).children(dots))
     }
 
-    /// The corners of a curve within the frame, those of steps where it is one.
-    fn corners(&self, series: &Series) -> Vec<(f64, f64)> {
+    fn dot(&self, series: &Series, point: (f64, f64), colour: &str) -> Option<Element> {
+        let (x, y) = self.figure.place(point)?;
+        let doubtful = series.doubtful.contains(&point.0);
+        let values = format!(
+            "{}: {}, {}{}",
+            series.name,
+            super::ticks::written(self.figure.x.unit, point.0),
+            super::ticks::written(self.figure.y.unit, point.1),
+            if doubtful { ", doubtful" } else { "" }
+        );
+        let circle = element("circle").with("cx", px(self.across(x))).with("cy", px(self.up(y)));
+        let circle = match series.shape {
+            Shape::Rings | Shape::Crosses => circle.with("r", 5).with("fill-opacity", 0),
+            _ if doubtful => {
+                circle.with("r", 3.2).with("fill", "#fff").with("stroke", colour).with("stroke-width", 1.4)
+            }
+            _ => circle.with("r", 2.6),
+        };
+        Some(circle.child(element("title").text(values)))
+    }
+
+    /// The corners of a curve through these points within the frame, those of steps where it is one.
+    fn corners(&self, points: impl Iterator<Item = (f64, f64)>, shape: Shape) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::new();
-        for (x, y) in series.points.iter().filter_map(|point| self.figure.place(*point)) {
+        for (x, y) in points.filter_map(|point| self.figure.place(point)) {
             let (x, y) = (self.across(x), self.up(y));
-            if let (Shape::Steps, Some((_, before))) = (series.shape, corners.last()) {
+            if let (Shape::Steps, Some((_, before))) = (shape, corners.last()) {
                 corners.push((x, *before));
             }
             corners.push((x, y));
@@ -193,72 +337,71 @@ impl Plot<'_> {
 
     /// A dashed line across the figure at each mark, its name at its end.
     fn marks(&self) -> Vec<Element> {
-        let mut parts = Vec::new();
-        // Names of upright lines stand below each other: lines may be close together.
-        let mut name_at = self.top;
-        for mark in &self.figure.marks {
-            let (axis, range) = match mark.axis {
-                MarkAxis::X => (&self.figure.x, self.x),
-                MarkAxis::Y => (&self.figure.y, self.y),
-            };
-            let Some(at) = axis.scale.place(mark.at).filter(|at| range.0 <= *at && *at <= range.1) else {
-                continue;
-            };
-            let (from, to, name) = match mark.axis {
+        let mark = |name: &Name| {
+            let (d, label) = match name.mark.axis {
                 MarkAxis::X => {
-                    let x = self.across(at);
-                    name_at += LINE;
-                    let (beside, anchor) =
-                        if x > 0.75 * WIDTH { (x - 4.0, "end") } else { (x + 4.0, "start") };
-                    let name = text(beside, name_at, &mark.label).with("text-anchor", anchor);
-                    ((x, self.bottom()), (x, self.top), name)
+                    let y = self.top - 4.0 - LINE * name.place;
+                    let d = format!("M{} {}V{}", px(name.at), px(self.bottom()), px(y + 2.0));
+                    let (from, _) = spread(name.at, wide(&name.mark.label));
+                    let anchor = if from < name.at { "end" } else { "start" };
+                    (d, text(name.at, y, &name.mark.label).with("text-anchor", anchor))
                 }
                 MarkAxis::Y => {
-                    let (y, right) = (self.up(at), WIDTH - RIGHT);
-                    let name = text(right - 4.0, y - 4.0, &mark.label).with("text-anchor", "end");
-                    ((LEFT, y), (right, y), name)
+                    let d = format!("M{} {}H{}", px(LEFT), px(name.at), px(self.right));
+                    (d, text(self.right + 4.0, name.place, &name.mark.label))
                 }
             };
-            parts.push(line(from, to, QUIET).with("stroke-dasharray", "5 4"));
-            parts.push(name.with("fill", QUIET));
-        }
-        parts
+            [stroke(d, QUIET).with("stroke-dasharray", "5 4"), label]
+        };
+        self.names.iter().flat_map(mark).collect()
     }
 
-    /// The names of the curves below the figure, and where they end. Those in the background have one together.
+    /// The names of the curves below the figure, and where they end.
     fn legend(&self) -> (Vec<Element>, f64) {
-        let background = self.figure.series.iter().filter(|series| series.background).count();
-        let others = format!("{background} others");
-        let names = coloured(self.figure).map(|(series, colour)| (series.name.as_str(), colour));
-        let names = names.chain((background > 0).then_some((others.as_str(), BACKGROUND)));
+        let background = self.figure.series.iter().filter(|series| series.background);
+        let names = coloured(self.figure).chain(background.map(|series| (series, (BACKGROUND, ""))));
+        let names = names.map(|(series, style)| (series.name.as_str(), series.shape, style));
         let (mut x, mut y) = (LEFT, self.bottom() + 3.6 * LINE);
         let mut parts = Vec::new();
-        for (name, colour) in names {
-            let width = 44.0 + CHARACTER * name.chars().count() as f64;
+        for (at, (name, shape, style)) in names.enumerate() {
+            let width = 58.0 + wide(name);
             if x > LEFT && x + width > WIDTH {
                 (x, y) = (LEFT, y + LINE + 2.0);
             }
-            parts.push(line((x, y - 4.0), (x + 20.0, y - 4.0), colour).with("stroke-width", 3));
-            parts.push(text(x + 26.0, y, name));
+            let of = if style.0 == BACKGROUND { "others".to_owned() } else { at.to_string() };
+            let entry = element("g").with("class", "key").with("data-curve", of);
+            parts.push(entry.child(key((x, y - 4.0), shape, style)).child(text(x + 32.0, y, name)));
             x += width;
         }
         (parts, y)
     }
 }
 
-/// The curves that are told apart, in their order, each with its colour.
-fn coloured(figure: &Figure) -> impl Iterator<Item = (&Series, &'static str)> {
-    figure.series.iter().filter(|series| !series.background).zip(COLOURS.into_iter().cycle())
+/// About how wide a text is, pixels.
+fn wide(text: &str) -> f64 {
+    CHARACTER * text.chars().count() as f64
 }
 
-fn shown_ticks(axis: &Axis, range: (f64, f64), most: usize) -> Vec<Tick> {
-    let inside = |(place, _): &Tick| range.0 <= *place + 1e-9 && *place <= range.1 + 1e-9;
-    ticks(axis, range, most).into_iter().filter(inside).collect()
+/// From where to where the name of an upright line reaches: to the right of it, at the right edge to the left.
+fn spread(at: f64, width: f64) -> (f64, f64) {
+    if at + width > WIDTH { (at - width, at) } else { (at, at + width) }
 }
 
-/// How far along a range a place is, 0 to 1.
-fn share(place: f64, (low, high): (f64, f64)) -> f64 {
-    ((place - low) / (high - low)).clamp(0.0, 1.0)
+/// A colour and the dashes of a line.
+type Style = (&'static str, &'static str);
+
+/// The curves that are distinguished, in their order, each with its colour and dashes; colours that come again have
+/// other dashes.
+fn coloured(figure: &Figure) -> impl Iterator<Item = (&Series, Style)> {
+    let curves = figure.series.iter().filter(|series| !series.background).enumerate();
+    curves.map(|(at, series)| {
+        let (colour, dash) = series.tone.unwrap_or((at, at + at / COLOURS.len()));
+        (series, (COLOURS[colour % COLOURS.len()], DASHES[dash % DASHES.len()]))
+    })
+}
+
+fn dashed(line: Element, dash: &str) -> Element {
+    if dash.is_empty() { line } else { line.with("stroke-dasharray", dash) }
 }
 
 /// A coordinate, to a tenth of a pixel.
@@ -280,6 +423,36 @@ fn path(corners: &[(f64, f64)]) -> String {
         }
     }
     text
+}
+
+/// What stands at a point of a shape that joins none, and how thick it is drawn.
+fn mark(shape: Shape) -> Option<(&'static str, f64)> {
+    match shape {
+        Shape::Line | Shape::Steps => None,
+        Shape::Dots => Some(("h0", 5.0)),
+        Shape::Rings => Some(("m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0", 1.4)),
+        Shape::Crosses => Some(("m-5-5l10 10m0-10l-10 10", 1.8)),
+    }
+}
+
+/// The sign of a curve in the legend, from this place on.
+fn key((x, y): (f64, f64), shape: Shape, (colour, dash): Style) -> Element {
+    let Some((mark, width)) = mark(shape) else {
+        let key = line((x, y), (x + 26.0, y), colour).with("stroke-width", 2.4);
+        return if shape == Shape::Line { dashed(key, dash) } else { key };
+    };
+    let path = element("path").with("d", marks(&[(x + 13.0, y)], mark)).with("fill", "none");
+    path.with("stroke", colour).with("stroke-width", width).with("stroke-linecap", "round")
+}
+
+/// A mark at each place.
+fn marks(places: &[(f64, f64)], mark: &str) -> String {
+    places.iter().map(|(x, y)| format!("M{} {}{mark}", px(*x), px(*y))).collect()
+}
+
+/// A thin line along a path.
+fn stroke(d: String, colour: &str) -> Element {
+    element("path").with("d", d).with("stroke", colour)
 }
 
 fn line(from: (f64, f64), to: (f64, f64), colour: &str) -> Element {

@@ -2,7 +2,7 @@
 //! further one its own marker at the points measured; where curves coincide
 //! the first is seen.
 
-use super::ticks::{Tick, ticks};
+use super::ticks::{Tick, share, ticks};
 use super::{Figure, MarkAxis, Series};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
@@ -214,11 +214,6 @@ fn room((low, high): (f64, f64), share: f64) -> Option<(f64, f64)> {
     (range.1 - range.0).is_finite().then_some(range)
 }
 
-/// How far along a range a place is, 0 to 1.
-fn share(place: f64, (low, high): (f64, f64)) -> f64 {
-    ((place - low) / (high - low)).clamp(0.0, 1.0)
-}
-
 /// 1 if there are marks on this axis, and so a line for their names.
 fn marked(figure: &Figure, axis: MarkAxis) -> u16 {
     u16::from(figure.marks.iter().any(|mark| mark.axis == axis))
@@ -232,6 +227,8 @@ fn legend(figure: &Figure, width: usize) -> Vec<String> {
     {
         names.push(format!("⠒⠒ {}", first.name));
         names.extend(rest.iter().zip(MARKERS).map(|(series, marker)| format!("{marker} {}", series.name)));
+        let further = rest.len().saturating_sub(MARKERS.len());
+        names.extend((further > 0).then(|| format!("{further} not drawn")));
     }
     let mut lines: Vec<String> = Vec::new();
     for name in names {

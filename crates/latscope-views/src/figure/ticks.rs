@@ -30,6 +30,17 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
     best.into_iter().map(|place| (place, written(axis.unit, value(place)))).collect()
 }
 
+/// So many ticks at most fit along the axes of curves, x and y, and along that of bars.
+pub(super) const ACROSS: usize = 8;
+pub(super) const UP: usize = 9;
+pub(super) const BESIDE: usize = 7;
+
+/// The ticks within a range that are drawn.
+pub(super) fn shown(axis: &Axis, range: (f64, f64), most: usize) -> Vec<Tick> {
+    let inside = |(place, _): &Tick| range.0 <= *place + 1e-9 && *place <= range.1 + 1e-9;
+    ticks(axis, range, most).into_iter().filter(inside).collect()
+}
+
 /// Fewer ticks than this do not say what the scale is.
 const LEAST: usize = 3;
 
@@ -38,12 +49,19 @@ const LEAST: usize = 3;
 fn between(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let (from, to) = match axis.scale {
         Scale::Log2 => (low.exp2(), high.exp2()),
-        Scale::Log10 if axis.unit != Unit::Percentile => (10f64.powf(low), 10f64.powf(high)),
-        Scale::Linear | Scale::Log10 => return Vec::new(),
+        Scale::Log10 if axis.unit == Unit::Percentile => return vec![percents(low, high)],
+        Scale::Log10 => (10f64.powf(low), 10f64.powf(high)),
+        Scale::Linear => return Vec::new(),
     };
     let linear = Axis { scale: Scale::Linear, label: String::new(), ..*axis };
     let sets = candidates(&linear, from, to).into_iter();
     sets.map(|set| set.into_iter().filter_map(|value| axis.scale.place(value)).collect()).collect()
+}
+
+/// Places of percentiles below the first nine.
+fn percents(low: f64, high: f64) -> Vec<f64> {
+    let places = [0.1, 0.25, 0.5, 0.75, 0.9].map(|q: f64| -(1.0 - q).log10());
+    places.into_iter().filter(|place| (low..=high).contains(place)).collect()
 }
 
 /// Sets of places, each denser than the one before.
@@ -99,6 +117,7 @@ pub(super) fn written(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Bytes => format_size(value.round() as u64),
         Unit::Nanoseconds => short(&format_time(value)),
+        Unit::Rate if value == 0.0 => "0".to_owned(),
         Unit::Rate => short(&format_rate(value)),
         Unit::Count => format_count(value.round() as u64),
         // As many decimals as the number has digits: 99.9 % of 1000.
@@ -109,9 +128,14 @@ pub(super) fn written(unit: Unit, value: f64) -> String {
                 if digits > 0 { percent.trim_end_matches('0').trim_end_matches('.') } else { &percent };
             format!("{short} %")
         }
-        // The third decimal hides what is left of adding up tenths.
-        Unit::Number => format!("{}", (value * 1000.0).round() / 1000.0),
+        // Four decimals hide what is left of adding up tenths, and have 1/16.
+        Unit::Number => format!("{}", (value * 1e4).round() / 1e4),
     }
+}
+
+/// How far along a range a place is, 0 to 1.
+pub(super) fn share(place: f64, (low, high): (f64, f64)) -> f64 {
+    ((place - low) / (high - low)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]

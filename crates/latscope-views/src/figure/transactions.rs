@@ -1,21 +1,21 @@
 //! The figure of a transaction's time over its payload.
 
 use super::about::of_points;
-use super::percentiles::medians;
+use super::by_parameter::medians;
+use super::many::{MOST, thinned};
 use super::{Axis, Figure, Scale, Series, Unit};
 use latscope_core::merged::is_merged;
-use latscope_core::report::{Measurement, Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
 use latscope_judge::transactions::{mode, number, text};
 
-/// More curves than this cannot be told apart.
-const MOST_SERIES: usize = 4;
-
-/// Time against payload, a curve for each transport (the first four). `None`
+/// Time against payload, a curve for each transport. `None`
 /// where none was measured with two payloads.
 pub fn throughput_figure(report: &Report) -> Option<Figure> {
     let mut curves: Vec<(String, Vec<(f64, &Measurement)>)> = Vec::new();
-    let wanted =
-        |m: &&Measurement| mode(m) == Some("throughput") && is_merged(m) && m.support != Support::Unsupported;
+    let wanted = |m: &&Measurement| {
+        mode(m) == Some("throughput") && is_merged(m) && m.quality.level != Level::Unsupported
+    };
     for m in report.measurements.iter().filter(wanted) {
         let (Some(payload), Some(_)) = (number(m, "payload"), m.typical()) else { continue };
         let name = match text(m, "caller") {
@@ -28,10 +28,12 @@ pub fn throughput_figure(report: &Report) -> Option<Figure> {
         }
     }
     curves.retain(|(_, points)| points.len() > 1);
-    curves.truncate(MOST_SERIES);
     let all: Vec<&Measurement> = curves.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();
-    let notes = of_points(report, &all);
-    let series: Vec<Series> = curves.into_iter().map(|(name, points)| medians(name, points)).collect();
+    let mut notes = of_points(report, &all, "band");
+    let slowest = |one: &Series| one.points.iter().map(|(_, ns)| *ns).fold(0.0, f64::max);
+    let series = curves.into_iter().map(|(name, points)| medians(name, points));
+    let (series, thinned) = thinned(series.map(|one| (slowest(&one), one)).collect(), MOST);
+    notes.extend(thinned);
     (!series.is_empty()).then(|| Figure {
         title: "Time of a transaction by payload".to_owned(),
         notes,

@@ -41,6 +41,7 @@ fn suite(out: &mut String, name: &str, started: Option<&str>, checks: &[&Check],
     if checks.is_empty() {
         return;
     }
+    let started = started.filter(|text| !text.is_empty());
     let started = started.map(|text| format!(" timestamp=\"{}\"", escape(text))).unwrap_or_default();
     let _ = writeln!(out, "  <testsuite name=\"{}\"{}{started}>", escape(name), counts(checks));
     for check in checks {

@@ -31,8 +31,9 @@ fn head(basis: &Basis, version: &str) -> String {
     let [fewest, most] = basis.rounds;
     let rounds =
         if fewest == most { counted(fewest.into(), "round") } else { format!("{fewest} to {most} rounds") };
-    let [first, last] = &basis.started;
+    let [first, last] = basis.started.each_ref().map(String::as_str);
     let until = if first == last { String::new() } else { format!(" to {last}") };
+    let first = if first.is_empty() { "at an unknown time" } else { first };
     let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
     out += &comment(&format!("From {} of {rounds}, {first}{until}.", counted(basis.runs as u64, "run")));
     out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));

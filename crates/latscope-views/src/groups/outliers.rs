@@ -10,7 +10,7 @@ use latscope_core::report::Outlier;
 use latscope_core::units::{format_count, format_time};
 
 /// So many are shown.
-const SHOWN: usize = 10;
+pub(in super::super) const SHOWN: usize = 10;
 
 /// The longest outliers of all probes, with their causes.
 pub(super) fn longest(groups: &[Group], options: &Options) -> String {

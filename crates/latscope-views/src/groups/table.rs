@@ -2,10 +2,11 @@
 
 use super::super::Options;
 use super::super::grid::{Column, Side, Text, grid, wrap};
-use super::super::style::{BOLD, DIM, HEADING, WARNING};
+use super::super::legend::{Signs, mark};
+use super::super::style::{BOLD, DIM, HEADING};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Measurement, Summary, Support, WATCHED};
+use latscope_core::report::{Measurement, Summary, WATCHED};
 use latscope_core::units::{format_count, format_time, format_value};
 use latscope_judge::transactions::RUN_ELAPSED;
 use latscope_judge::transactions::mode;
@@ -45,18 +46,47 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
     shown.extend(chosen.into_iter().map(|at| columns[at].column.clone()));
     let mut out = grid(&shown, 2, options.width, options.color);
     let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
-    if !zero.is_empty() {
-        let names: Vec<&str> = zero.iter().map(|wanted| wanted.name.as_str()).collect();
-        say(&format!("None in any row: {}.", names.join(", ")));
+    let signs = Signs::of(lines.iter().map(|line| line.m));
+    let signs = Signs { round_trip: false, one_way: false, ..signs }.meanings();
+    if !signs.is_empty() {
+        say(&signs.join(" · "));
+    }
+    if let Some(text) = none_of(&zero) {
+        say(&text);
     }
     let rate = |row: &Row| row.m.values.values().any(|value| value.unit == "1/s");
     if group.merged.iter().any(rate) {
         say("Rates of all CPUs: all events divided by the watched time of all CPUs.");
     }
+    if let Some(text) = p50_note(group) {
+        say(text);
+    }
     if left_out {
         say("More figures in a wider terminal, and all of them with --csv or --json.");
     }
     out
+}
+
+/// Names the columns that are 0 in every row.
+fn none_of(zero: &[Wanted]) -> Option<String> {
+    let names: Vec<&str> = zero.iter().map(|wanted| wanted.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("None in any row: {}.", names.join(", ")))
+}
+
+/// The columns of a group that are not 0 in every row, the names of its rows first, and a sentence on the others.
+pub(super) fn telling_columns(group: &Group) -> (Vec<Column>, Option<String>) {
+    let lines = lines(group);
+    let (zero, shown): (Vec<Wanted>, Vec<Wanted>) =
+        wanted(&lines).into_iter().partition(|wanted| wanted.zero);
+    let shown = shown.into_iter().map(|wanted| wanted.column);
+    (std::iter::once(labels(group, &lines)).chain(shown).collect(), none_of(&zero))
+}
+
+/// What p50 is where it is another figure than the quantiles beside it.
+pub(crate) fn p50_note(group: &Group) -> Option<&'static str> {
+    let in_rounds = group.whole().iter().any(|row| row.m.rounds.len() > 1);
+    in_rounds
+        .then_some("p50: the median of those of the rounds; the other figures are of all samples together.")
 }
 
 /// All columns of a group, the names of its rows first.
@@ -102,15 +132,6 @@ fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
         }
     }
     lines
-}
-
-/// How far a row can be trusted, as a sign.
-fn mark(m: &Measurement) -> Text {
-    match (m.support, m.incomplete) {
-        (Support::Degraded, _) => Text::styled(WARNING, " !"),
-        (_, true) => Text::styled(WARNING, " ~"),
-        _ => Text::default(),
-    }
 }
 
 /// A column, how much it is worth (0 most), and whether it is 0 in all rows.

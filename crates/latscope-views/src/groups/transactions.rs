@@ -7,7 +7,7 @@ use super::super::style::{BOLD, DIM, HEADING, WARNING};
 use super::section;
 use crate::figure;
 use latscope_core::merged::is_merged;
-use latscope_core::report::{Hop, Measurement, Report, Support};
+use latscope_core::report::{Hop, Measurement, Report};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
 use latscope_judge::transactions::{Judged, RUN_ELAPSED, Transport, mode, number, text, transports};
 
@@ -18,11 +18,27 @@ pub(super) const MANY: usize = 3;
 const PLOT_WIDTH: usize = 110;
 const PLOT_HEIGHT: u16 = 18;
 
+/// A table with its heading and what is to be said of it.
+pub(in super::super) struct Table {
+    pub heading: String,
+    pub columns: Vec<Column>,
+    pub about: String,
+}
+
+impl Table {
+    /// The table on a terminal.
+    pub fn text(&self, options: &Options) -> String {
+        let mut out = section(&self.heading, options);
+        out += &grid(&self.columns, 2, options.width, options.color);
+        out + &wrap(&Text::default(), &self.about, DIM, options.width, options.color)
+    }
+}
+
 /// The transports beside each other, where there are several.
-pub(super) fn comparison(report: &Report, options: &Options) -> String {
+pub(super) fn comparison(report: &Report) -> Option<Table> {
     let mut transports = transports(report);
     if transports.len() < 2 {
-        return String::new();
+        return None;
     }
     let median = |transport: &Transport| transport.usual().and_then(|m| m.summary.p50).unwrap_or(f64::MAX);
     transports.sort_by(|a, b| median(a).total_cmp(&median(b)));
@@ -52,15 +68,7 @@ pub(super) fn comparison(report: &Report, options: &Options) -> String {
         right("fifo max", fifo(|m| m.summary.max)),
         left("where, how", placement),
     ];
-    let mut used = 0;
-    let fits = |column: &Column| {
-        used += 2 + column.width();
-        used <= options.width + 2
-    };
-    let shown: Vec<Column> =
-        columns.into_iter().filter(|column| !column.is_empty()).take_while(fits).collect();
-    let mut out = section("Transports beside each other", options);
-    out += &grid(&shown, 2, options.width, options.color);
+    let columns: Vec<Column> = columns.into_iter().filter(|column| !column.is_empty()).collect();
     let one_way = transports.iter().filter_map(Transport::usual).any(|m| mode(m) == Some("one-way"));
     let times = if one_way { "From the caller's stamp to the server's" } else { "There and back" };
     let mut about = format!(
@@ -72,16 +80,18 @@ pub(super) fn comparison(report: &Report, options: &Options) -> String {
         about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
                   with like under --placement same-core or two-cores.";
     }
-    out += &wrap(&Text::default(), &about, DIM, options.width, options.color);
-    out
+    if transports.iter().any(is_degraded) {
+        about += " !: degraded or unstable.";
+    }
+    Some(Table { heading: "Transports beside each other".to_owned(), columns, about })
+}
+
+fn is_degraded(transport: &Transport) -> bool {
+    [transport.fifo, transport.other].into_iter().flatten().any(|m| m.quality.level.is_doubtful())
 }
 
 fn mark(transport: &Transport) -> Text {
-    let degraded = |m: &&Measurement| m.support == Support::Degraded;
-    match [transport.fifo, transport.other].into_iter().flatten().find(degraded) {
-        Some(_) => Text::styled(WARNING, " !"),
-        None => Text::default(),
-    }
+    if is_degraded(transport) { Text::styled(WARNING, " !") } else { Text::default() }
 }
 
 fn inherits(transport: &Transport) -> Text {
@@ -96,13 +106,27 @@ fn inherits(transport: &Transport) -> Text {
 
 /// Time and bytes by payload, and a plot of it.
 pub(super) fn throughput(report: &Report, options: &Options) -> String {
+    let Some(table) = throughput_table(report) else { return String::new() };
+    let mut out = table.text(options);
+    if let Some(figure) = figure::throughput_figure(report) {
+        out.push('\n');
+        out += &figure::terminal(&figure, options.width.min(PLOT_WIDTH) as u16, PLOT_HEIGHT);
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Time and bytes by payload.
+pub(super) fn throughput_table(report: &Report) -> Option<Table> {
     let rows: Vec<&Measurement> = report
         .measurements
         .iter()
         .filter(|m| mode(m) == Some("throughput") && is_merged(m) && m.summary.count > 0)
         .collect();
     if rows.is_empty() {
-        return String::new();
+        return None;
     }
     let column = |heading: &str, side, cell: &dyn Fn(&Measurement) -> Option<String>| {
         let cells = rows.iter().map(|m| Text::plain(cell(m).unwrap_or_default())).collect();
@@ -113,7 +137,7 @@ pub(super) fn throughput(report: &Report, options: &Options) -> String {
         Some("fifo") => text(m, "transport").map(|name| format!("{name}, fifo")),
         _ => text(m, "transport").map(str::to_owned),
     };
-    let columns = [
+    let columns = vec![
         column("transport", Side::Left, &caller),
         column("payload", Side::Right, &|m| number(m, "payload").map(format_size)),
         column("time", Side::Right, &|m| m.summary.mean.map(format_time)),
@@ -123,23 +147,13 @@ pub(super) fn throughput(report: &Report, options: &Options) -> String {
         column("p50", Side::Right, &|m| m.summary.p50.map(format_time)),
         column("p99", Side::Right, &|m| m.summary.p99.map(format_time)),
     ];
-    let mut out = section("Throughput", options);
-    out += &grid(&columns, 2, options.width, options.color);
     let several = rows.iter().any(|m| m.values.contains_key(RUN_ELAPSED));
     let time = if several { "time in which all pairs ran" } else { "sum of their times" };
     let about = format!(
         "Time: mean of a round trip by the clock; CPU: of both processes. Throughput = payload × iterations ÷ the \
          {time}: bytes of one direction a second; as many come back, verified."
     );
-    out += &wrap(&Text::default(), &about, DIM, options.width, options.color);
-    if let Some(figure) = figure::throughput_figure(report) {
-        out.push('\n');
-        out += &figure::terminal(&figure, options.width.min(PLOT_WIDTH) as u16, PLOT_HEIGHT);
-        if !out.ends_with('\n') {
-            out.push('\n');
-        }
-    }
-    out
+    Some(Table { heading: "Throughput".to_owned(), columns, about })
 }
 
 /// Who had a part in the first calls.
@@ -160,7 +174,7 @@ fn pair(m: &Measurement) -> String {
 }
 
 /// `server pid 8674 tid 8676 CPU 0 SCHED_OTHER 0 nice 0`.
-fn told(hop: &Hop) -> String {
+pub(in super::super) fn told(hop: &Hop) -> String {
     let policy = match hop.policy {
         0 => "SCHED_OTHER".to_owned(),
         1 => "SCHED_FIFO".to_owned(),
@@ -185,7 +199,7 @@ mod tests {
 
     #[test]
     fn transports_are_compared_from_fast_to_slow() {
-        let text = comparison(&ipc::latency(), &options(140));
+        let text = comparison(&ipc::latency()).unwrap().text(&options(140));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[2].contains("copies") && lines[2].contains("inherits"), "{text}");
         assert!(lines[4].starts_with("binder") && lines[4].contains("nice"), "{text}");
@@ -210,7 +224,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         for width in [40, 60, 80, 120] {
             let options = options(width);
-            let all = comparison(&ipc::latency(), &options)
+            let all = comparison(&ipc::latency()).unwrap().text(&options)
                 + &throughput(&ipc::throughput(), &options)
                 + &hops(&ipc::latency(), &options);
             for line in all.lines() {

@@ -1,13 +1,14 @@
 use super::text::spark;
-use super::{csv, markdown, text};
+use super::{csv, html, markdown, text};
 use crate::Options;
+use crate::figure::timeline_figure;
 use latscope_core::fixture;
 use latscope_judge::history::{Entry, History, Options as How, Point, Writer, history};
 use latscope_judge::runs::Run;
 use unicode_width::UnicodeWidthStr;
 
 /// Runs of the fixture, of which those from 20 on take longer, another one is odd, and another drifts.
-fn found(runs: usize) -> History {
+pub(crate) fn found(runs: usize) -> History {
     let mut writer = Writer::default();
     let entries: Vec<Entry> = (0..runs)
         .map(|at| {
@@ -52,6 +53,53 @@ fn a_change_what_is_odd_and_what_drifts_are_in_every_view_within_its_width() {
     assert!(markdown(&found, false).contains("- differs: label kernel: old → new"));
     let table = String::from_utf8(csv(&found)).unwrap();
     assert_eq!(table.lines().count(), 2, "{table}");
+}
+
+#[test]
+fn what_other_programs_do_not_say_is_called_unknown() {
+    let mut found = found(40);
+    found.machines[0].id = "host ".to_owned();
+    let shown = |found: &History| {
+        let shown = text(found, true, true, &Options { width: 400, ..Options::default() });
+        assert!(!shown.contains(", to") && !shown.contains("()") && !shown.contains("  to "), "{shown}");
+        shown
+    };
+    found.machines[0].runs[..3].iter_mut().for_each(|run| run.started.clear());
+    let some = shown(&found);
+    assert!(some.contains("machine that results do not name: 40 runs of "), "{some}");
+    assert!(some.contains(", 2026-11-22 00:03 to 2026-11-22 00:39"), "{some}");
+    assert!(
+        some.contains("3 runs of another program without a date: before the others, in the order of"),
+        "{some}"
+    );
+    found.machines[0].runs.iter_mut().for_each(|run| run.started.clear());
+    found.machines[0].changes.iter_mut().for_each(|change| change.first.started.clear());
+    let none = shown(&found);
+    assert!(none.contains(" points, at an unknown time\n"), "{none}");
+    assert!(none.contains("7.json (at an unknown time)"), "{none}");
+}
+
+#[test]
+fn the_page_has_a_picture_of_each_point_that_changed_with_its_change_and_odd_runs() {
+    let mut found = found(40);
+    let page = html(&found, false);
+    assert_eq!(page.matches("<figure>").count(), 1);
+    for part in ["<h3>Drifts</h3>", "<h3>Odd runs</h3>", "with it: label kernel: old → new"] {
+        assert!(page.contains(part), "{part:?}");
+    }
+    let every = html(&found, true).matches("<figure>").count();
+    let machine = &mut found.machines[0];
+    assert_eq!(every, machine.points.len());
+    let at = |id: &str| machine.points.iter().position(|point| point.id == id).unwrap();
+    let (changed, odd) = (at(&machine.changes[0].moved[0].id), at(&machine.odd[0].points[0]));
+    machine.points[changed].trusted[3] = false;
+    let figure = timeline_figure(machine, &machine.points[changed]);
+    assert_eq!(figure.marks[0].at, 20.5);
+    let named = |name: &str| figure.series.iter().find(|series| series.name.starts_with(name)).unwrap();
+    assert_eq!((named("median").points.len(), named("median, degraded").points[0].0), (39, 4.0));
+    let figure = timeline_figure(machine, &machine.points[odd]);
+    let crosses = figure.series.iter().find(|series| series.name == "median of an odd run").unwrap();
+    assert_eq!(crosses.points[0].0, 8.0);
 }
 
 #[test]

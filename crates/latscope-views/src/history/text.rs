@@ -6,7 +6,7 @@ use crate::comparison::figures::{interval, quantity, ratio};
 use crate::grid::{Column, Side, Text, grid, wrap};
 use crate::style::{ALARM, BOLD, DIM, GOOD, HEADING, PLAIN, WARNING};
 use latscope_core::statistics::median;
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::format_time;
 use latscope_judge::history::{Change, History, Machine, Moved, Point};
 
 /// Most lines of a list that is not to have all.
@@ -81,39 +81,13 @@ fn size(moved: &Moved) -> Text {
 }
 
 fn drifts(machine: &Machine, all: bool, options: &Options) -> String {
-    let texts: Vec<String> = machine
-        .drifts
-        .iter()
-        .map(|drift| {
-            let [from, to] =
-                [drift.from, drift.to].map(|value| quantity(Some(value), words::unit(drift.figure)));
-            let [first, last] = drift.runs.map(|run| words::minute(&machine.runs[run].started));
-            let name = match drift.figure {
-                latscope_judge::history::Figure::P50 => "p50",
-                latscope_judge::history::Figure::P99 => "p99",
-                latscope_judge::history::Figure::Tail => "tail",
-            };
-            format!("drifts: {} {name}, {from} to {to} from {first} to {last}", drift.title)
-        })
-        .collect();
+    let texts: Vec<String> =
+        words::drifts(machine).into_iter().map(|text| format!("drifts: {text}")).collect();
     if texts.is_empty() { String::new() } else { format!("\n{}", list("~  ", &texts, all, options)) }
 }
 
 fn odd(machine: &Machine, all: bool, options: &Options) -> String {
-    let texts: Vec<String> = machine
-        .odd
-        .iter()
-        .map(|odd| {
-            let run = &machine.runs[odd.run];
-            format!(
-                "odd: {} ({}), {} of {}",
-                run.name,
-                words::minute(&run.started),
-                odd.points.len(),
-                counted(odd.of as u64, "median")
-            )
-        })
-        .collect();
+    let texts: Vec<String> = words::odd(machine).into_iter().map(|text| format!("odd: {text}")).collect();
     if texts.is_empty() { String::new() } else { format!("\n{}", list("·  ", &texts, all, options)) }
 }
 

@@ -1,32 +1,38 @@
 //! What all forms of a history say.
 
+use crate::comparison::figures::quantity;
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::compare::environment::Difference;
-use latscope_judge::history::{Change, FALSE_CHANGES, Figure, History, LEAST, Machine, Moved};
+use latscope_judge::history::{Change, Drift, FALSE_CHANGES, Figure, History, LEAST, Machine, Moved, Odd};
 use std::collections::BTreeSet;
 
-/// A time to the minute: `2026-11-22 14:38`.
+/// A time to the minute: `2026-11-22 14:38`. Results of other programs may have none.
 pub(super) fn minute(started: &str) -> String {
+    if started.is_empty() {
+        return "at an unknown time".to_owned();
+    }
     started.replace('T', " ").chars().take(16).collect()
 }
 
 /// The machine and its runs.
 pub(super) fn machine(machine: &Machine) -> String {
     let hosts = machine.hosts.join(", ");
-    let named = if machine.id.starts_with("host ") {
-        machine.id.clone()
-    } else {
-        format!("{} ({hosts})", machine.id)
+    let named = match machine.id.strip_prefix("host ") {
+        Some("") => "that results do not name".to_owned(),
+        Some(_) => machine.id.clone(),
+        None => format!("{} ({hosts})", machine.id),
     };
-    let time = |run: Option<&latscope_judge::history::Shown>| {
-        run.map(|run| minute(&run.started)).unwrap_or_default()
+    let mut dates = machine.runs.iter().map(|run| &run.started).filter(|started| !started.is_empty());
+    let first = dates.next();
+    let when = match (first, dates.next_back().or(first)) {
+        (Some(first), Some(last)) if minute(first) == minute(last) => minute(first),
+        (Some(first), Some(last)) => format!("{} to {}", minute(first), minute(last)),
+        _ => minute(""),
     };
     format!(
-        "machine {named}: {} of {}, {} to {}",
+        "machine {named}: {} of {}, {when}",
         counted(machine.runs.len() as u64, "run"),
-        counted(machine.points.len() as u64, "point"),
-        time(machine.runs.first()),
-        time(machine.runs.last())
+        counted(machine.points.len() as u64, "point")
     )
 }
 
@@ -52,6 +58,12 @@ pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
     more(machine.marked, "row", "degraded, unstable or cut short: shown in time lines, and not judged.");
     let early = machine.runs.iter().filter(|run| !run.complete).count();
     more(early, "run", "ended early: the rows measured in full count.");
+    let undated = machine.runs.iter().filter(|run| run.started.is_empty()).count();
+    more(
+        undated,
+        "run",
+        "of another program without a date: before the others, in the order of their files' names.",
+    );
     lines
 }
 
@@ -93,4 +105,29 @@ pub(super) fn figure(moved: &Moved) -> String {
 /// The unit of a figure, as `comparison` knows it.
 pub(super) fn unit(figure: Figure) -> &'static str {
     if figure == Figure::Tail { "share" } else { "ns" }
+}
+
+/// The figures that move slowly, a line each: `timer wake-up p50, 4.10 µs to 4.90 µs from 2026-11-22 14:38 to …`.
+pub(super) fn drifts(machine: &Machine) -> Vec<String> {
+    let line = |drift: &Drift| {
+        let [from, to] = [drift.from, drift.to].map(|value| quantity(Some(value), unit(drift.figure)));
+        let [first, last] = drift.runs.map(|run| minute(&machine.runs[run].started));
+        let name = match drift.figure {
+            Figure::P50 => "p50",
+            Figure::P99 => "p99",
+            Figure::Tail => "tail",
+        };
+        format!("{} {name}, {from} to {to} from {first} to {last}", drift.title)
+    };
+    machine.drifts.iter().map(line).collect()
+}
+
+/// The odd runs, a line each: `7.json (2026-11-22 14:38), 12 of 139 medians`.
+pub(super) fn odd(machine: &Machine) -> Vec<String> {
+    let line = |odd: &Odd| {
+        let run = &machine.runs[odd.run];
+        let medians = counted(odd.of as u64, "median");
+        format!("{} ({}), {} of {medians}", run.name, minute(&run.started), odd.points.len())
+    };
+    machine.odd.iter().map(line).collect()
 }

@@ -9,7 +9,7 @@ use crate::rows::family as family_of;
 use latscope_core::events::{Group, groups};
 use latscope_core::report::{Outlier, Report};
 use latscope_core::units::format_time;
-use latscope_judge::verdict::confidence_of;
+use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
 /// So many of the longest events are shown.
 const LONGEST: usize = 20;
@@ -37,9 +37,14 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
         group.whole().iter().filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(row.m)?)));
     let mut parts =
         vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
-    parts.push(of_columns(&groups::columns(group)));
+    let (columns, none) = groups::telling_columns(group);
+    parts.push(of_columns(&columns));
+    let notes = none.into_iter().chain(groups::p50_note(group).map(str::to_owned));
+    parts.extend(notes.map(|text| element("p").with("class", "legend").text(text)));
     parts.extend(list(latscope_core::units::fold_cpus(doubts)).map(|list| list.with("class", "bad")));
-    parts.extend(list(sure));
+    if let Some(sure) = list(sure) {
+        parts.extend([element("p").with("class", "legend").text(HOW_SURE), sure]);
+    }
     parts.extend(pictures::of_events(report, group));
     parts
 }

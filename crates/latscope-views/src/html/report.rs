@@ -20,7 +20,8 @@ pub fn report(report: &Report, timed: Timed) -> String {
     let families = families(report);
     let main = element("main")
         .children(summary::summary(report))
-        .children(navigation(&families))
+        .children(navigation(report, &families))
+        .children(section::legend(report))
         .children(families.iter().map(|family| section::section(report, family, timed)));
     document(&title, [header, main, footer(report)])
 }
@@ -46,11 +47,13 @@ fn families(report: &Report) -> Vec<&str> {
     families
 }
 
-/// Links to the sections, where there are several.
-fn navigation(families: &[&str]) -> Option<crate::markup::Element> {
+/// Links to the sections, where there are several, each with how many of its rows are doubtful.
+fn navigation(report: &Report, families: &[&str]) -> Option<crate::markup::Element> {
     let link = |family: &&str| {
         let link = element("a").with("href", format!("#{}", section::anchor(family))).text(*family);
-        element("li").child(link)
+        let doubtful = section::doubtful(report, family);
+        let doubtful = doubtful.map(|text| element("span").with("class", "doubt").text(text));
+        element("li").child(link).children(doubtful)
     };
     (families.len() > 1).then(|| element("nav").child(element("ul").children(families.iter().map(link))))
 }

@@ -5,10 +5,10 @@ use super::{Timed, details, events, list, pictures, strip};
 use crate::cells::{between, cycles};
 use crate::grid::Side;
 use crate::head::with_remedy;
+use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
 use crate::rows::family as family_of;
 use crate::{Options, text, unmeasured};
-use latscope_core::merged::is_merged;
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::units::{format_count, format_rate, format_time};
@@ -33,23 +33,35 @@ pub(super) fn anchor(family: &str) -> String {
     format!("family-{}", safe.collect::<String>())
 }
 
-/// The points that a table has rows for: those that want one, where none does the sums, else all.
-pub(super) fn rows(report: &Report) -> impl Iterator<Item = &Measurement> {
-    let all = || report.measurements.iter();
-    let (wanted, merged) = (all().any(|m| m.row), all().any(is_merged));
-    all().filter(move |m| if wanted { m.row } else { !merged || is_merged(m) })
-}
-
+/// On a narrow screen the first four stand, the others not.
 const COLUMNS: [(&str, Side); 8] = [
     ("operation", Side::Left),
     ("median", Side::Right),
     ("next run", Side::Right),
+    ("trust", Side::Left),
     ("rounds", Side::Left),
     ("tail", Side::Right),
     ("samples", Side::Right),
     ("cycles", Side::Right),
-    ("trust", Side::Left),
 ];
+
+/// What the columns of the tables say, where one has rounds.
+pub(super) fn legend(report: &Report) -> Option<Element> {
+    let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !events::is_of_events(family_of(&m.probe));
+    let legend = element("p").with("class", "legend").text(strip::legend(report));
+    rows(report).any(in_rounds).then_some(legend)
+}
+
+/// How many rows of a family are doubtful: ` 17 of 30 rows doubtful`; `None` where none is.
+pub(super) fn doubtful(report: &Report, family: &str) -> Option<String> {
+    let levels: Vec<bool> = rows(report)
+        .filter(|m| family_of(&m.probe) == family && m.typical().is_some())
+        .map(|m| sign(&m.quality).is_some())
+        .collect();
+    let doubtful = levels.iter().filter(|doubtful| **doubtful).count();
+    let of = latscope_core::units::counted(levels.len() as u64, "row");
+    (doubtful > 0).then(|| format!(" {doubtful} of {of} doubtful"))
+}
 
 /// The rows of a family, and all its points as text.
 fn points(report: &Report, family: &str) -> Vec<Element> {
@@ -59,10 +71,8 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
     let count = report.measurements.iter().filter(ours).count();
     let mut parts = Vec::new();
     if !shown.is_empty() {
-        parts.push(table(&COLUMNS, shown.iter().map(|m| row(m))));
-        if shown.iter().any(|m| m.rounds.len() > 1) {
-            parts.push(element("p").with("class", "legend").text(strip::LEGEND));
-        }
+        let table = table(&COLUMNS, shown.iter().map(|m| row(m)));
+        parts.push(element("div").with("class", "rows").child(table));
     }
     if count > shown.len() {
         let options = Options { width: WIDTH, ..Options::default() };
@@ -82,17 +92,16 @@ fn row(m: &Measurement) -> Element {
     if let Some(rate) = m.rate_touched() {
         label += &format!(", {}", format_rate(rate));
     }
-    let median = element("b").text(m.typical().map(format_time).unwrap_or_default());
-    let next = m.interval.map(|next| between(next.low, next.high)).unwrap_or_default();
+    let next = m.next_run().map(|next| between(next.low, next.high)).unwrap_or_default();
     element("tr")
         .child(cell(label, Side::Left))
-        .child(element("td").with("class", "n").child(median))
+        .child(median(m.typical().map(format_time).unwrap_or_default(), &m.quality))
         .child(cell(next, Side::Right))
+        .child(trust(&m.quality, m.incomplete.then_some("the run ended before it was measured in full")))
         .child(strip::cell(m))
         .child(cell(tail(m), Side::Right))
         .child(cell(format_count(m.summary.count), Side::Right))
         .child(cell(m.summary.cycles.map(cycles).unwrap_or_default(), Side::Right))
-        .child(trust(&m.quality, m.incomplete.then_some("the run ended before it was measured in full")))
 }
 
 /// The highest quantile of single events that samples tell, and the longest of them; of batches nothing, for their
@@ -105,6 +114,24 @@ fn tail(m: &Measurement) -> String {
     let known = [("p99.9", p99_9), ("p99", p99), ("p95", p95), ("p90", p90), ("max", max)];
     let known = known.into_iter().find_map(|(name, ns)| Some(format!("{name} {}", format_time(ns?))));
     known.unwrap_or_default()
+}
+
+/// What the sign beside a figure means.
+pub(super) const SIGN: &str = "! beside a figure: unstable or degraded; the reason stands under trust.";
+
+/// The class of a figure that is not to be trusted as it stands.
+pub(super) fn sign(quality: &Quality) -> Option<&'static str> {
+    match quality.level {
+        Level::Ok | Level::Unsupported => None,
+        Level::Unstable => Some("doubt"),
+        Level::Degraded => Some("bad"),
+    }
+}
+
+/// A cell with a figure, and a sign beside it if it is not to be trusted as it stands.
+pub(super) fn median(text: String, quality: &Quality) -> Element {
+    let sign = sign(quality).map(|class| element("b").with("class", class).text(" !"));
+    element("td").with("class", "n").child(element("b").text(text)).children(sign)
 }
 
 /// A cell that says how far a figure can be trusted, and why not further.
@@ -124,9 +151,13 @@ pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Element {
     }
 }
 
-/// Points without a number, and degraded ones without a row.
+/// Points without a number, and doubtful ones without a row.
 fn missing(report: &Report, family: &str) -> Vec<Element> {
-    let lists = unmeasured::of_family(report, family);
+    let in_rows: Vec<&Measurement> = rows(report).collect();
+    let has_row = |m: &Measurement| in_rows.iter().any(|row| std::ptr::eq(*row, m));
+    let aside = |m: &Measurement| !events::is_of_events(family) && !has_row(m);
+    let [missing, doubtful] = unmeasured::of_family(report, family, aside);
+    let lists = [(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)];
     let lists = lists.into_iter().filter_map(|(heading, groups)| {
         let texts = groups.into_iter().map(|group| format!("{}: {}", group.what, group.why));
         Some([element("h3").text(heading), list(texts)?])

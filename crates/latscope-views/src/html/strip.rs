@@ -1,7 +1,8 @@
 //! The rounds of a row as dots, beside where the next run is expected.
 
+use crate::legend::as_busy;
 use crate::markup::{Element, element};
-use latscope_core::report::Measurement;
+use latscope_core::report::{Measurement, Report};
 use latscope_core::rounds::figures;
 use latscope_core::units::format_time;
 
@@ -13,10 +14,16 @@ const HEIGHT: f64 = 14.0;
 const REACH: f64 = 1.0;
 
 /// What the strips show, and on which scale.
-pub(super) const LEGEND: &str = "Next run: where the median of another run is expected, with 95 % confidence from three \
-                                 rounds on, of two rounds what they were. Rounds: a dot for each round, the bar is the \
-                                 next run. Log scale from half of the median (left end) over the median (middle line) to \
-                                 twice the median (right end); what lies beyond stands at the end.";
+pub(super) fn legend(report: &Report) -> String {
+    format!(
+        "In the tables: median: the middle one of the medians of the rounds; percentiles, mean and maximum are of the samples \
+         of all rounds, so a median may lie beyond them where rounds differ. Next run: where the median of another run{} is expected, with 95 % confidence from three rounds \
+         on, of two rounds what they were; not of degraded rows. Rounds: a dot for each round, the bar is the next run. Log scale from half of \
+         the median (left end) over the median (middle line) to twice the median (right end); what lies beyond stands at \
+         the end. ! beside a figure: unstable or degraded; the reason stands under trust.",
+        as_busy(report)
+    )
+}
 
 /// A cell with the strip of a row; empty where it has one round.
 pub(super) fn cell(m: &Measurement) -> Element {
@@ -32,7 +39,7 @@ fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
     let at = |ns: f64| place(ns / median);
     let told: Vec<String> = figures.iter().map(|ns| format_time(*ns)).collect();
     let dots: String = figures.iter().map(|ns| format!("M{:.1} 7h0", at(*ns))).collect();
-    let bar = m.interval.map(|next| {
+    let bar = m.next_run().map(|next| {
         let (low, high) = (at(next.low), at(next.high));
         let bar = element("rect").with("x", format!("{low:.1}")).with("y", 4).with("height", 6);
         bar.with("width", format!("{:.1}", (high - low).max(0.5))).with("fill", "#8bbfe0")
@@ -63,6 +70,14 @@ pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Eleme
         .child(same)
         .children(range.map(|range| bar(range, "#0072b2", (6, 2))))
         .child(dot.with("fill", "#d55e00"))
+}
+
+/// What a strip of a ratio shows.
+pub(crate) fn ratio_legend(name: &str, same: &str) -> Element {
+    element("p").with("class", "legend").text(format!(
+        "{name}: the dot is the ratio, the bar its 95 % interval. Log scale from half as long (left end) to twice as \
+         long (right end); what lies beyond stands at the end. The grey band is ±{same}, within which both are the same."
+    ))
 }
 
 /// Where a ratio is on a strip.

@@ -5,12 +5,13 @@ use super::{details, list, section};
 use crate::cells::between;
 use crate::grid::Side;
 use crate::headline::{Headline, Source, headline};
+use crate::legend::{as_busy, next_run};
 use crate::markup::{Element, element};
 use crate::{groups, head, machine_state, verdicts};
 use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
-use latscope_core::report::{Certainty, Evidence, Finding, Report, Status};
-use latscope_core::units::{counted, format_count, format_time};
+use latscope_core::report::{Evidence, Finding, Report, Status};
+use latscope_core::units::{counted, format_time};
 use latscope_judge::verdict::report_status;
 
 /// The parts of the first screen that there are.
@@ -27,7 +28,9 @@ fn trust(report: &Report) -> Element {
     let state = machine_state::sentence(report);
     let state = state.unwrap_or_else(|| "Whether the machine was quiet is not known.".to_owned());
     section = section.child(element("p").with("class", quietness(report)).text(state));
-    section = section.children(counts(report).map(|text| element("p").text(text)));
+    section = section
+        .children(machine_state::to_use(report).map(|text| element("p").child(element("b").text(text))));
+    section = section.children(machine_state::counts(report).map(|text| element("p").text(text)));
     let warnings = head::warnings(report).into_iter().map(|text| format!("Warning: {text}"));
     let notes = report.plan.notes.iter().map(|text| format!("Note: {text}"));
     let distorting = distortions(report).map(|texts| details("What distorts latency on this machine", texts));
@@ -42,24 +45,6 @@ fn quietness(report: &Report) -> &'static str {
         Some(_) => "bad",
         None => "doubt",
     }
-}
-
-/// `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`
-fn counts(report: &Report) -> Option<String> {
-    let rows: Vec<Level> = section::rows(report).map(|m| m.quality.level).collect();
-    let of = |level: Level| rows.iter().filter(|known| **known == level).count();
-    let levels = [
-        (Level::Ok, "ok"),
-        (Level::Unstable, "unstable (the rounds of this run disagree)"),
-        (Level::Degraded, "degraded (measured under conditions that distort it)"),
-        (Level::Unsupported, "not measured"),
-    ];
-    let parts: Vec<String> = levels
-        .into_iter()
-        .filter(|(level, _)| of(*level) > 0)
-        .map(|(level, word)| format!("{} {word}", format_count(of(level) as u64)))
-        .collect();
-    (!rows.is_empty()).then(|| format!("Of {}: {}.", counted(rows.len() as u64, "row"), parts.join(", ")))
 }
 
 /// The doctor's checks that are bad.
@@ -97,27 +82,33 @@ fn numbers(report: &Report) -> Option<Element> {
         ("", Side::Left),
         ("median", Side::Right),
         ("next run", Side::Right),
-        ("what exactly", Side::Left),
         ("trust", Side::Left),
+        ("what exactly", Side::Left),
     ];
     let table = table(&columns, found.iter().map(number));
-    let section = element("section").child(element("h2").text("In short")).child(table);
+    let heading = element("h2").text("In short");
+    let section = element("section").with("class", "rows").child(heading).child(table);
+    let is_marked = found.iter().any(|one| section::sign(one.source.quality()).is_some());
+    let legend = element("p").with("class", "legend").text(section::SIGN);
+    let section = section.children(is_marked.then_some(legend));
+    let empty = found.iter().any(|one| one.source.next_run().is_none());
+    let next = found.iter().any(|one| one.source.next_run().is_some()).then(|| next_run(report, "", empty));
+    let section = section.children(next.map(|text| element("p").with("class", "legend").text(text)));
     (!found.is_empty() && !groups::is_of_events(report)).then_some(section)
 }
 
 fn number(one: &Headline) -> Element {
-    let (what, next) = match &one.source {
-        Source::Level(level) => (level_title(level), None),
-        Source::Point(m) => (m.title.clone(), m.interval),
+    let what = match &one.source {
+        Source::Level(level) => level_title(level),
+        Source::Point(m) => m.title.clone(),
     };
     let ns = one.source.ns().map_or("not measured".to_owned(), format_time);
-    let next = next.map_or(String::new(), |next| between(next.low, next.high));
+    let next = one.source.next_run().map_or(String::new(), |(low, high)| between(low, high));
     let row = element("tr").child(element("td").child(element("b").text(&one.name)));
-    let median = element("td").with("class", "n").child(element("b").text(ns));
-    row.child(median)
+    row.child(section::median(ns, one.source.quality()))
         .child(cell(next, Side::Right))
-        .child(cell(what, Side::Left))
         .child(section::trust(one.source.quality(), None))
+        .child(cell(what, Side::Left))
 }
 
 /// What a level of memory is read from.
@@ -127,24 +118,24 @@ fn level_title(level: &latscope_judge::findings::LevelRow) -> String {
 }
 
 fn findings(report: &Report) -> Option<Element> {
-    let items: Vec<Element> = report.findings.iter().map(finding).collect();
+    let items: Vec<Element> = report.findings.iter().map(|one| finding(report, one)).collect();
     let heading = element("h2").text("Findings");
     (!items.is_empty()).then(|| element("section").child(heading).child(element("ul").children(items)))
 }
 
 /// A finding, how sure it is, and the figures that it rests on.
-fn finding(finding: &Finding) -> Element {
+fn finding(report: &Report, finding: &Finding) -> Element {
     let item = element("li").text(&finding.text);
-    let item = match finding.certainty {
-        Certainty::Claim => item,
-        Certainty::Doubt => item.text(" ").child(element("b").with("class", "doubt").text("(doubtful)")),
+    let item = match finding.doubt_in_words() {
+        None => item,
+        Some(doubt) => item.text(" ").child(element("b").with("class", "doubt").text(doubt)),
     };
     let rounds = finding.rounds.map(|rounds| format!("{} of {} rounds show it", rounds.agree, rounds.of));
-    let evidence = list(finding.evidence.iter().map(evidence).chain(rounds));
+    let evidence = list(finding.evidence.iter().map(|one| evidence(report, one)).chain(rounds));
     item.children(evidence.map(|evidence| details("what it rests on", evidence)))
 }
 
-fn evidence(evidence: &Evidence) -> String {
+fn evidence(report: &Report, evidence: &Evidence) -> String {
     let params: Vec<String> = evidence.params.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let params = if params.is_empty() { String::new() } else { format!(" ({})", params.join(", ")) };
     let timed = evidence.figure == "max" || evidence.figure.starts_with('p');
@@ -152,10 +143,15 @@ fn evidence(evidence: &Evidence) -> String {
         true => format_time(evidence.value),
         false => evidence.value.to_string(),
     };
-    let next = evidence.interval.filter(|_| timed);
-    let next = next.map(|next| format!(", next run {}", between(next.low, next.high))).unwrap_or_default();
+    let own = report.of_probe(&evidence.probe).find(|m| m.params == evidence.params);
+    // Files of older versions have one of degraded points, too.
+    let next = evidence.interval.filter(|_| timed && own.is_none_or(|m| m.quality.level < Level::Degraded));
+    let next = next
+        .map(|next| format!(", next run{} {}", as_busy(report), between(next.low, next.high)))
+        .unwrap_or_default();
+    let sign = if own.is_some_and(|m| section::sign(&m.quality).is_some()) { " !" } else { "" };
     format!(
-        "{}{params}: {} {value}{next}, {}",
+        "{}{params}: {} {value}{sign}{next}, {}",
         evidence.probe,
         evidence.figure,
         counted(evidence.rounds, "round")

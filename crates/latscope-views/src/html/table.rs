@@ -3,10 +3,17 @@
 use crate::grid::{Column, Side};
 use crate::markup::{Element, element};
 
-/// A table with these headings, wider than its page only within itself.
+/// A table with these headings, wider than its page only within itself. Columns without content are left out.
 pub(crate) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = Element>) -> Element {
     let heading = |(text, side): &(&str, Side)| aligned(element("th"), *side).text(*text);
-    let head = element("thead").child(element("tr").children(headings.iter().map(heading)));
+    let mut head = element("tr").children(headings.iter().map(heading));
+    let mut rows: Vec<Element> = rows.into_iter().collect();
+    let mut filled = vec![rows.is_empty(); headings.len()];
+    for row in &rows {
+        filled.iter_mut().zip(row.empty_ones()).for_each(|(filled, empty)| *filled |= !empty);
+    }
+    std::iter::once(&mut head).chain(&mut rows).for_each(|row| row.retain(&filled));
+    let head = element("thead").child(head);
     let table = element("table").child(head).child(element("tbody").children(rows));
     element("div").with("class", "scrolled").child(table)
 }
@@ -22,7 +29,6 @@ fn aligned(cell: Element, side: Side) -> Element {
 
 /// The columns of a terminal's table, those with something in them.
 pub(super) fn of_columns(columns: &[Column]) -> Element {
-    let columns: Vec<&Column> = columns.iter().filter(|column| !column.is_empty()).collect();
     let headings: Vec<(String, Side)> =
         columns.iter().map(|column| (column.heading.content(), column.side)).collect();
     let headings: Vec<(&str, Side)> = headings.iter().map(|(text, side)| (text.as_str(), *side)).collect();

@@ -1,9 +1,8 @@
 use super::*;
+use crate::golden::check;
 use latscope_core::fixture;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_judge::verdict::{Criterion, judge_report};
-use std::fs;
-use std::path::Path;
 
 fn timed(m: &Measurement) -> Option<&'static str> {
     (m.probe == "sync.mutex").then_some("from before the lock to after the unlock")
@@ -11,19 +10,6 @@ fn timed(m: &Measurement) -> Option<&'static str> {
 
 fn page(of: &Report) -> String {
     report(of, &timed)
-}
-
-/// Compares with the file kept; `LATSCOPE_RECORD=1` writes it anew.
-fn check(name: &str, text: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("LATSCOPE_RECORD").is_some() {
-        fs::write(&file, text).unwrap();
-    }
-    let golden = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        golden == text,
-        "{name} differs from its golden file; look at the page in a browser before you bless it"
-    );
 }
 
 /// An element a line, for the golden files: what differs is then seen.
@@ -86,6 +72,26 @@ fn nothing_is_loaded_from_elsewhere() {
     }
 }
 
+/// The SHA-256 of a text as a policy names it.
+fn source_of(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let hash = hmac_sha256::Hash::hash(text.as_bytes());
+    let digits = hash.chunks(3).flat_map(|bytes| {
+        let bits = bytes.iter().enumerate().map(|(at, byte)| u32::from(*byte) << (16 - 8 * at)).sum::<u32>();
+        let digit = move |at: usize| char::from(DIGITS[(bits >> (18 - 6 * at)) as usize & 63]);
+        (0..4).map(move |at| if at > bytes.len() { '=' } else { digit(at) })
+    });
+    format!("'sha256-{}'", digits.collect::<String>())
+}
+
+#[test]
+fn the_policy_allows_this_script_and_no_other() {
+    assert_eq!(source_of("abc"), "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='");
+    let allowed = POLICY.split_once("script-src ").unwrap().1;
+    assert_eq!(allowed, source_of(SCRIPT), "html/script.js was changed: put this hash into POLICY");
+    assert!(SCRIPT.len() <= 12_000 && !SCRIPT.contains("</"));
+}
+
 #[test]
 fn what_a_run_lacks_is_said() {
     let mut survey = fixture::report();
@@ -93,4 +99,30 @@ fn what_a_run_lacks_is_said() {
     assert!(page(&survey).contains("INCOMPLETE: the run ended early"));
     survey.measurements.clear();
     assert!(page(&survey).contains("</html>"));
+}
+
+/// Wake-ups on 1,000 CPUs, each with a maximum of its own.
+fn many_cpus() -> Report {
+    let mut report = fixture::wake();
+    let one = report.measurements[0].clone();
+    report.measurements = (0..1000u64)
+        .map(|cpu| {
+            let mut m = one.clone();
+            m.params.extend([("cpu".to_owned(), cpu.into()), ("thread".to_owned(), cpu.into())]);
+            m.title = format!("wake-up every 1.00 ms, CPU {cpu}");
+            m.histogram.record(90_000 + 100 * cpu);
+            m.blocks.iter_mut().for_each(|block| block.max += cpu * 7 % 1000);
+            m.settle();
+            m
+        })
+        .chain(report.measurements.pop())
+        .collect();
+    report
+}
+
+#[test]
+fn a_page_of_very_many_cpus_stays_small() {
+    let text = page(&many_cpus());
+    assert!(text.len() < 3_000_000, "{} bytes", text.len());
+    assert!(text.contains("993 others") && text.contains("from the least to the largest of 1000 threads"));
 }

@@ -169,7 +169,7 @@ fn gone(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
     ear.say("gone")
 }
 
-/// One call that fails, and one that does not, when we are told.
+/// One call that fails, and one that does not, when a message says so.
 fn refused(client: &mut dyn Client, ear: &mut Ear) -> Result<()> {
     same(client, 16, 1)?;
     ear.say("ready")?;

@@ -40,7 +40,7 @@ pub fn storm() -> Result<()> {
     Ok(())
 }
 
-/// The server is killed while it serves: the client is told, and ends.
+/// The server is killed while it serves: the client gets an error, and ends.
 pub fn server_killed() -> Result<()> {
     for transport in BOTH {
         let mut pair = Pair::start(transport, "sleep", "gone", 64)?;

@@ -31,7 +31,7 @@ fn own(path: &str) -> Result<Manager> {
     Ok(Manager::claim(BinderDevice::named(path).context("no such device")?)?)
 }
 
-/// A second context manager is told who the first one is; without debugfs too.
+/// A second context manager reports the first one; without debugfs too.
 pub fn taken() -> Result<()> {
     let manager = own("/dev/binder")?;
     let said = another("/dev/binder", |_| {})?;
@@ -79,7 +79,7 @@ pub fn no_memory() -> Result<()> {
 
 /// The context manager of others can be pinged; where there is none, that is said.
 pub fn service() -> Result<()> {
-    let none = Pinger::find(Some("/dev/binder"), None).err().context("nobody is there to answer")?;
+    let none = Pinger::find(Some("/dev/binder"), None).err().context("no context manager should answer")?;
     println!("{none} [{}]", none.remedy);
     ensure!(none.reason == "/dev/binder has no context manager, so nothing is registered");
     let mut child = Command::new(std::env::current_exe()?).arg("taken").spawn()?;

@@ -177,7 +177,7 @@ fn follow(pids: &[u32]) -> Result<Instance> {
     Ok(trace)
 }
 
-/// While a pair talks nobody but the client refers to the server's node, and
+/// While a pair talks only the client refers to the server's node, and
 /// afterwards nothing is left.
 pub fn references() -> Result<()> {
     for transport in BOTH {

@@ -23,7 +23,7 @@ use std::ffi::OsString;
 /// Measures what basic operations cost on this machine, from an add to a file read, and shows them beside other
 /// devices. Without a command it runs the survey: no options and no root needed.
 ///
-/// Exit codes: 0 done, 1 error, nothing could be measured, or interrupted.
+/// Exit codes: 0 done, 1 error, nothing could be measured, or interrupted; with criteria 2 exceeded, 3 inconclusive.
 #[derive(Debug, Parser)]
 #[command(
     name = "latscope",

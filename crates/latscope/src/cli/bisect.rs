@@ -1,6 +1,7 @@
 //! `latscope bisect-check`: measures until it is certain whether a budget holds, for `git bisect run`.
 
 use super::budget;
+use super::output::{replaces, unless_unread};
 use super::usage::{did_you_mean, of_parser};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Args, Command};
@@ -65,16 +66,7 @@ pub fn guarded(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
 /// # Errors
 /// The command cannot be carried out, the budget cannot be read, or a run leaves no result.
 pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
-    let fewest = Sequential::lead() as u64;
-    ensure!(asked.runs >= fewest, "--runs {}: {fewest} runs that agree are needed", asked.runs);
-    let budget = budget::load(&asked.budget, [])?;
-    if let Some(limit) = budget.relative() {
-        bail!(
-            "limit {} ({}) is relative to a baseline, and each run is judged alone",
-            limit.number,
-            limit.name()
-        );
-    }
+    let budget = checked_budget(asked)?;
     let place =
         tempfile::Builder::new().prefix("latscope-bisect-").tempdir().context("no temporary directory")?;
     let file = place.path().join("result.json");
@@ -122,9 +114,32 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
     )
 }
 
+/// The budget, if it and the number of runs can decide, and the command leaves it alone.
+fn checked_budget(asked: &BisectArguments) -> Result<Budget> {
+    let fewest = Sequential::lead() as u64;
+    ensure!(asked.runs >= fewest, "--runs {}: {fewest} runs that agree are needed", asked.runs);
+    let budget = budget::load(&asked.budget, [])?;
+    if let Some(limit) = budget.relative() {
+        bail!(
+            "limit {} ({}) is relative to a baseline, and each run is judged alone",
+            limit.number,
+            limit.name()
+        );
+    }
+    // `--csv FILE` and `--csv=FILE`.
+    let path =
+        |word: &String| Path::new(word.split_once('=').map_or(word.as_str(), |(_, path)| path)).to_owned();
+    ensure!(
+        !asked.command.iter().any(|word| replaces(&path(word), &asked.budget)),
+        "the command behind -- would write to the budget, {}: choose another file",
+        asked.budget.display()
+    );
+    Ok(budget)
+}
+
 fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<ExitCode> {
     let text = format!("{verdict}: {} good and {} bad of {}\n", seen.good, seen.bad, counted(runs, "run"));
-    latscope_host::stdout::write(&text)?;
+    unless_unread(latscope_host::stdout::write(&text).map_err(Into::into))?;
     Ok(code)
 }
 

@@ -34,7 +34,10 @@ fn syntax(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| format!(", line {}", before.matches('\n').count() + 1));
     let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    anyhow!("{name}{}: {message} (a budget is TOML: see docs/gate.md)", line.unwrap_or_default())
+    anyhow!(
+        "{name}{}: {message} (a budget is TOML; `latscope gate --learn` writes one)",
+        line.unwrap_or_default()
+    )
 }
 
 fn meant(name: &str, error: &BudgetError) -> anyhow::Error {

@@ -1,7 +1,7 @@
 //! `latscope compare`: are two sides of saved results different?
 
 use super::Exit;
-use super::options::JsonArgument;
+use super::judged::JudgedArguments;
 use super::output::{check_distinct, is_stdout, unless_unread, width, write};
 use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
@@ -31,39 +31,17 @@ pub struct CompareArguments {
     /// All of B
     #[arg(last = true, value_name = "B")]
     b: Vec<PathBuf>,
-    /// What differs by less is the same
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
-    same: f64,
-    /// Only these families or probes
-    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::wanted)]
-    only: Vec<String>,
     /// Exit with 2 where a point is slower
     #[arg(long, value_name = "VERDICT", value_parser = ["slower"])]
     fail_on: Option<String>,
     /// Every point, not only those that differ
     #[arg(long)]
     all: bool,
-    /// Seed of the resampling
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
-    seed: u64,
+    /// No text
+    #[arg(short, long, conflicts_with = "all")]
+    quiet: bool,
     #[command(flatten)]
-    json: JsonArgument,
-    /// Write every figure of every point as CSV
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Write a page with every point, readable offline in any browser
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-}
-
-/// A percentage above 0, as a share.
-pub fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
-    let share = number.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
-    share.ok_or_else(|| format!("{text:?} is no percentage above 0 % and below 100 %, such as 2%"))
+    judged: JudgedArguments,
 }
 
 /// Compares, shows, and judges by `--fail-on`.
@@ -71,27 +49,33 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// A result cannot be read, `--only` names what no result has, or a view cannot be written.
 pub fn run(asked: &CompareArguments) -> Result<Exit> {
-    let files = [
-        ("json", &asked.json.json),
-        ("csv", &asked.csv),
-        ("markdown", &asked.markdown),
-        ("html", &asked.html),
-    ];
-    let files: Vec<(&str, &Path)> =
-        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
+    let files = asked.judged.files.named();
+    if let Some(option) = asked.b.iter().find(|path| is_option(path)) {
+        bail!("{} is an option: options stand before --, and only results of B behind it", option.display());
+    }
     check_distinct(&files, asked.a.iter().chain(&asked.b).map(PathBuf::as_path))?;
     let (a, b) = sides(asked)?;
     let (of_a, of_b) = (references(&a), references(&b));
     let measured = of_a.iter().chain(&of_b).flat_map(|run| &run.report.measurements);
     let probes = measured.map(|m| m.probe.as_str()).collect();
-    results::check_only(&asked.only, &probes, "neither side has")?;
-    let options = compare::Options { same: asked.same, only: asked.only.clone(), seed: asked.seed };
+    results::check_only(&asked.judged.only, &probes, "neither side has")?;
+    let options = compare::Options {
+        same: asked.judged.same,
+        only: asked.judged.only.clone(),
+        seed: asked.judged.seed,
+    };
     let mut found = compare::compare(&of_a, &of_b, &options);
     for (name, side) in [("A", &a), ("B", &b)] {
         found.remarks.extend(side.skipped.iter().map(|text| format!("{name}: {text}")));
     }
-    unless_unread(show(asked, &found, files.iter().any(|(_, path)| is_stdout(path))))?;
+    let taken = asked.quiet || files.iter().any(|(_, path)| is_stdout(path));
+    unless_unread(show(asked, &found, taken))?;
     Ok(exit(asked, &found))
+}
+
+/// Whether a name that cannot be read was meant as an option.
+fn is_option(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().starts_with(b"--") && !path.exists()
 }
 
 /// The results of both sides. A run that is in both would be compared with itself.
@@ -129,14 +113,16 @@ fn show(asked: &CompareArguments, found: &Comparison, taken: bool) -> Result<()>
     let text = || stdout::write_styled(&views::text(found, asked.all, &options));
     let text = if taken { Ok(()) } else { text() };
     let json = || Some(json::pretty(found).into_bytes());
-    let json = write(asked.json.json.as_deref(), json);
-    let csv = write(asked.csv.as_deref(), || Some(views::csv(found)));
-    let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(found, asked.all).into_bytes()));
-    let html = write(asked.html.as_deref(), || Some(views::html(found).into_bytes()));
+    let json = write(asked.judged.files.json.json.as_deref(), json);
+    let csv = write(asked.judged.files.csv.as_deref(), || Some(views::csv(found)));
+    let markdown = write(asked.judged.files.markdown.as_deref(), || {
+        Some(views::markdown(found, asked.all).into_bytes())
+    });
+    let html = write(asked.judged.files.html.as_deref(), || Some(views::html(found).into_bytes()));
     Ok(text?).and(json).and(csv).and(markdown).and(html)
 }
 
-/// What scripts are told. Nothing is decided by points that are marked.
+/// The exit code. Nothing is decided by points that are marked.
 fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
     if asked.fail_on.is_none() {
         return Exit::Done;
@@ -151,7 +137,7 @@ fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
     match () {
         () if verdicts.contains(&Verdict::Slower) => Exit::Exceeded,
         () if found.counts.compared == 0 => Exit::Inconclusive,
-        () if !asked.only.is_empty() && unknown => Exit::Inconclusive,
+        () if !asked.judged.only.is_empty() && unknown => Exit::Inconclusive,
         () => Exit::Done,
     }
 }

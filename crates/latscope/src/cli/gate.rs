@@ -31,7 +31,7 @@ pub struct GateArguments {
     #[arg(required = true, value_name = "RESULT")]
     results: Vec<PathBuf>,
     /// Limits that are to hold, in TOML
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["baseline", "learn"])]
+    #[arg(long, value_name = "FILE")]
     budget: Option<PathBuf>,
     /// Results that limits such as "+5%" are relative to; without --budget no median may be 5 % above theirs
     #[arg(long, value_name = "FILE|DIR")]
@@ -42,6 +42,9 @@ pub struct GateArguments {
     /// Every check, and why, not only those that do not pass
     #[arg(long)]
     all: bool,
+    /// No text
+    #[arg(short, long, conflicts_with_all = ["learn", "all"])]
+    quiet: bool,
     #[command(flatten)]
     json: JsonArgument,
     /// Write the checks as tests in a JUnit file
@@ -68,6 +71,8 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
         let option = if asked.github { "github" } else { "all" };
         bail!("--{option} is for standard output, and --{name} writes there: choose a file for it");
     }
+    let named = asked.budget.is_some() || !asked.baseline.is_empty() || asked.learn;
+    ensure!(named, without_limits(&asked.results));
     let inputs = || asked.results.iter().chain(&asked.baseline).chain(&asked.budget);
     check_distinct(&files, inputs().map(PathBuf::as_path))?;
     ensure!(
@@ -84,8 +89,22 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     gate.remarks.extend(results.skipped);
     results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
-    unless_unread(show(asked, &gate, taken.is_some()))?;
+    unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
     Ok(exit(gate.status))
+}
+
+/// What may be named beside results.
+fn without_limits(results: &[PathBuf]) -> String {
+    if let Some(budget) = results.iter().find(|path| path.extension().is_some_and(|end| end == "toml")) {
+        return format!("nothing says what is to hold: name the budget with --budget {}", budget.display());
+    }
+    let results: Vec<_> = results.iter().map(|path| path.to_string_lossy()).collect();
+    let results = shlex::try_join(results.iter().map(|name| &**name)).unwrap_or_default();
+    format!(
+        "nothing says what is to hold: name limits with --budget FILE or earlier results with --baseline DIR. \
+         A first budget: `latscope gate --learn {results} > budget.toml`, then \
+         `latscope gate --budget budget.toml {results}`"
+    )
 }
 
 fn exit(status: Status) -> Exit {

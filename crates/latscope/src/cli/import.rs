@@ -4,13 +4,14 @@ use super::Exit;
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
 use super::results::{load_one, name};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
 use latscope_host::stdout;
 use latscope_judge::imports::{FORMATS, ReadError};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Reads outputs of other programs as results: what each is, and what it does not say
@@ -72,11 +73,16 @@ fn unknown(path: &Path, error: anyhow::Error) -> anyhow::Error {
 /// The files to write: none, the one that was named, or one for each input in the directory that was named.
 fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
     let Some(to) = &asked.json.json else { return Ok(Vec::new()) };
-    if asked.files.len() == 1 && !to.is_dir() {
+    let named_directory = to.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if asked.files.len() == 1 && !to.is_dir() && !named_directory {
         check_distinct(&[("json", to)], asked.files.iter().map(PathBuf::as_path))?;
         return Ok(vec![to.clone()]);
     }
-    ensure!(to.is_dir(), "--json {}: several files need a directory (create it first)", to.display());
+    ensure!(
+        to.is_dir() || named_directory,
+        "--json {}: several files need a directory (end its name with / to make it)",
+        to.display()
+    );
     let in_directory = |path: &PathBuf| -> Result<PathBuf> {
         let stem = path.file_stem().filter(|_| !is_stdout(path));
         let written = to.join(stem.unwrap_or("stdin".as_ref())).with_extension("json");
@@ -85,6 +91,7 @@ fn destinations(asked: &ImportArguments) -> Result<Vec<PathBuf>> {
     };
     let files: Vec<PathBuf> = asked.files.iter().map(in_directory).collect::<Result<_>>()?;
     check_distinct(&files.iter().map(|path| ("json", path.as_path())).collect::<Vec<(&str, &Path)>>(), [])?;
+    fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
     Ok(files)
 }
 

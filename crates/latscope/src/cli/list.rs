@@ -6,7 +6,8 @@ use super::usage::did_you_mean;
 use super::{Exit, output};
 use anyhow::{Result, bail};
 use clap::Args;
-use latscope_core::report::{Report, Support};
+use latscope_core::quality::Level;
+use latscope_core::report::Report;
 use latscope_engine::planner::{self, Request};
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
@@ -87,10 +88,10 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
         return vec![("not tried: ", "it has no points with the usual parameters".to_owned())];
     };
     for m in report.of_probe(tried.id) {
-        let state = match m.support {
-            Support::Ok => "ok",
-            Support::Degraded => "degraded: ",
-            Support::Unsupported => "unsupported: ",
+        let state = match m.quality.level {
+            Level::Ok => "ok",
+            Level::Unstable | Level::Degraded => "degraded: ",
+            Level::Unsupported => "unsupported: ",
         };
         let remedy = m.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
         let reason = m.reason.as_ref().map(|reason| format!("{reason}{remedy}")).unwrap_or_default();

@@ -8,7 +8,8 @@ use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step};
-use latscope_core::report::{Report, Support, Warning};
+use latscope_core::quality::Level;
+use latscope_core::report::{Report, Warning};
 use latscope_core::units::{counted, format_count};
 use latscope_engine::observers::{Event, Observer, Progress};
 use latscope_engine::outliers::TRACE_LOST;
@@ -52,7 +53,7 @@ pub trait Measures {
     /// # Errors
     /// There is no terminal to show it on.
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        Ok(Box::new(Progress::new(output::width())))
+        Ok(Box::new(Progress::default()))
     }
 
     /// What is found of a result that was judged.
@@ -184,14 +185,14 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
 /// # Errors
 /// A file could not be written, or nothing could be measured.
 fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
-    let shown = output::unless_unread(output.show(report, in_full));
+    let shown = output::unless_unread(output.show(report, in_full, None));
     let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, report));
     saved.and(shown)?;
     if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {
         bail!("{}", lost.text);
     }
     let judged = report.interrupted.is_some() && verdict::report_status(report).is_some();
-    if !judged && report.measurements.iter().all(|m| m.support == Support::Unsupported) {
+    if !judged && report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
         if let Some(interrupted) = &report.interrupted {
             bail!("interrupted by {} before anything was measured", interrupted.by);
         }

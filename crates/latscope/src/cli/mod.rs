@@ -7,11 +7,13 @@ mod compare;
 mod criteria;
 mod doctor;
 mod family;
+mod foreign;
 mod gate;
 mod generate;
 mod history;
 mod import;
 mod ipc;
+mod judged;
 mod list;
 mod live;
 mod measure;
@@ -115,12 +117,16 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let parsed = match Arguments::try_parse_from(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+            let histogram = usage::histogram(arguments);
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
+                && histogram.is_none()
+            {
                 stdout::write_styled(&error.render().ansi().to_string())?;
                 return Ok(ExitCode::SUCCESS);
             }
             let message = usage::better_known(arguments, compat::by_name)
-                .unwrap_or_else(|| usage::of_parser(&error.to_string()));
+                .or(histogram)
+                .unwrap_or_else(|| usage::refused(&error, arguments, &Arguments::command()));
             bail!(usage::pointing_to_help(&message, arguments, Arguments::command()));
         }
     };

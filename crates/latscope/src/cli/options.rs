@@ -10,7 +10,7 @@ use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
 use latscope_host::load;
 use latscope_probes::Word;
-use latscope_views::Scale;
+use latscope_views::{Scale, Sort};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -57,17 +57,18 @@ pub struct ViewArguments {
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Write every bucket of the histograms of single events as CSV
-    #[arg(long, value_name = "FILE")]
-    pub csv_buckets: Option<PathBuf>,
-    /// Write the table as Markdown
+    /// Write the histograms of single events as CSV: a line for each bucket, a column for each CPU or pair
+    #[arg(long, value_name = "FILE", alias = "csv-buckets")]
+    pub csv_histogram: Option<PathBuf>,
+    /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
     /// Write a page with everything, readable offline in any browser
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Draw it: the histograms, or where there is a curve over sizes, that
-    #[arg(long, value_name = "FILE")]
+    /// Draw it: the histograms, or where there is a curve over sizes, that; all pictures, a file each, if it is a
+    /// directory or ends with /
+    #[arg(long, value_name = "FILE|DIR/")]
     pub svg: Option<PathBuf>,
     /// Draw the latency at each percentile
     #[arg(long, value_name = "FILE")]
@@ -78,10 +79,18 @@ pub struct ViewArguments {
     /// human: as if an L1 hit took a second
     #[arg(long, value_name = "scale", value_parser = one_of(&SCALES), default_value = "time")]
     pub scale: Scale,
+    /// All rows, not only the first screen
+    #[arg(long)]
+    pub table: bool,
+    /// Order of the rows of the table [default: value]
+    #[arg(long, value_name = "order", value_parser = one_of(&ORDERS))]
+    pub sort: Option<Sort>,
     /// No table and no progress
     #[arg(long, short)]
     pub quiet: bool,
 }
+
+const ORDERS: [(&str, Sort); 2] = [("value", Sort::Value), ("family", Sort::Family)];
 
 const SCALES: [(&str, Scale); 2] = [("time", Scale::Time), ("human", Scale::Human)];
 

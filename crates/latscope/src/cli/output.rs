@@ -4,7 +4,7 @@ use super::Exit;
 use super::options::ViewArguments;
 pub use super::results::is_stdout;
 use super::results::load_one;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
@@ -13,6 +13,7 @@ use latscope_host::stdout;
 use latscope_probes::Probe;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
+use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -35,14 +36,25 @@ impl<'a> Output<'a> {
             &output.files(),
             inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
         )?;
-        let of_table = [("beside", !to.beside.is_empty()), ("scale human", to.scale == Scale::Human)];
-        if let Some((option, _)) = of_table.iter().find(|(_, given)| *given)
+        let of_rows = [("beside", !to.beside.is_empty()), ("scale human", to.scale == Scale::Human)];
+        let of_table = of_rows.into_iter().chain([("sort", to.sort.is_some())]);
+        if let Some((option, _)) = of_table.into_iter().find(|(_, given)| *given)
             && to.markdown.is_none()
             && !output.shows_table()
         {
             bail!("--{option} is for the table or --markdown, and neither is shown");
         }
+        ensure!(!to.table || output.shows_table(), "--table is for the terminal, and nothing is shown there");
+        ensure!(
+            to.sort.is_none() || to.markdown.is_some() || output.shows_rows(),
+            "--sort is for the table of all rows, or --markdown: add --table"
+        );
         Ok(output)
+    }
+
+    /// Whether the table of rows is wanted: comparisons and the human scale are columns of it.
+    fn shows_rows(&self) -> bool {
+        self.to.table || !self.to.beside.is_empty() || self.to.scale == Scale::Human
     }
 
     /// Whether there is no table and no progress.
@@ -61,7 +73,7 @@ impl<'a> Output<'a> {
         let files = [
             ("json", &to.json.json),
             ("csv", &to.csv),
-            ("csv-buckets", &to.csv_buckets),
+            ("csv-histogram", &to.csv_histogram),
             ("markdown", &to.markdown),
             ("html", &to.html),
             ("svg", &to.svg),
@@ -72,8 +84,14 @@ impl<'a> Output<'a> {
 
     fn pictures(&self) -> impl Iterator<Item = (&'a Path, Picture)> {
         let (distribution, percentiles) = (self.to.svg.as_deref(), self.to.svg_percentiles.as_deref());
+        let distribution = distribution.filter(|path| !is_directory(path));
         let all = [(distribution, Picture::Distribution), (percentiles, Picture::Percentiles)];
         all.into_iter().filter_map(|(path, picture)| Some((path?, picture)))
+    }
+
+    /// The directory for all pictures.
+    fn gallery(&self) -> Option<&'a Path> {
+        self.to.svg.as_deref().filter(|path| is_directory(path))
     }
 
     /// The JSON file, unless it is stdout.
@@ -104,11 +122,22 @@ impl<'a> Output<'a> {
         let curve = points().filter(|point| point.probe == "memory.latency").count() > 1;
         let drawn = |picture: Picture| events || curve && picture == Picture::Distribution;
         let empty = self.pictures().find(|(_, picture)| !drawn(*picture)).map(|(path, _)| path);
-        if let Some(path) = empty.or(self.to.csv_buckets.as_deref().filter(|_| !events)) {
+        if let Some(path) = empty.or(self.to.csv_histogram.as_deref().filter(|_| !events)) {
             bail!("{}", nothing_for(path));
         }
+        if let Some(path) = self.gallery() {
+            let pictured = points().any(|point| !point.probe.starts_with("cpu."));
+            ensure!(
+                pictured,
+                "nothing to write to {}: operations of the processor have no picture",
+                path.display()
+            );
+            create(path)?;
+            saver::check(&path.join(PROBED))?;
+        }
         let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
-        let files = self.files().into_iter().map(|(_, path)| path).filter(|path| !is_stdout(path));
+        let files = self.files().into_iter().map(|(_, path)| path);
+        let files = files.filter(|path| !is_stdout(path) && Some(*path) != self.gallery());
         files.chain(trace).chain(plan.timeline.as_deref()).try_for_each(saver::check)
     }
 
@@ -125,47 +154,61 @@ impl<'a> Output<'a> {
         Ok(Exit::Done)
     }
 
-    /// Shows a report: on stdout what was asked to go there, else the table.
+    /// Shows a report, which `saved` holds already: on stdout what was asked to go there, else the table.
     /// Every file is tried, whatever becomes of the others.
     ///
     /// # Errors
     /// The first one that failed.
-    pub fn show(&self, report: &Report, in_full: bool) -> Result<()> {
+    pub fn show(&self, report: &Report, in_full: bool, saved: Option<&Path>) -> Result<()> {
         let to = self.to;
         let beside: Vec<&Report> = self.beside.iter().collect();
-        let table = if self.shows_table() { self.table(report, &beside, in_full) } else { Ok(()) };
+        let table = if self.shows_table() { self.table(report, &beside, in_full, saved) } else { Ok(()) };
         let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
-        let buckets = write(to.csv_buckets.as_deref(), || views::csv::buckets(report));
+        let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
         let markdown = write(to.markdown.as_deref(), || {
-            Some(views::markdown::markdown(report, &beside, &self.options(false)).into_bytes())
+            Some(views::markdown::markdown(report, &beside, in_full, &self.options(false)).into_bytes())
         });
         let html = write(to.html.as_deref(), || Some(page(report).into_bytes()));
         let draw = |picture| figure::document(report, picture).map(String::into_bytes);
         let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
         let drawn = drawn.fold(Ok(()), Result::and);
+        let drawn = self.gallery().map_or(Ok(()), |path| gallery(path, report, to.quiet)).and(drawn);
         let json = to.json.json.as_deref().filter(|path| is_stdout(path));
         let json = write(json, || Some(report.to_json().into_bytes()));
         table.and(csv).and(buckets).and(markdown).and(html).and(drawn).and(json)
     }
 
     fn options(&self, color: bool) -> Options {
-        Options { width: width(), color, scale: self.to.scale }
+        Options { width: width(), color, scale: self.to.scale, sort: self.to.sort.unwrap_or_default() }
     }
 
-    fn table(&self, report: &Report, beside: &[&Report], in_full: bool) -> Result<()> {
+    fn table(&self, report: &Report, beside: &[&Report], in_full: bool, saved: Option<&Path>) -> Result<()> {
         let options = self.options(true);
-        // Comparisons and the human scale are columns of the table of rows.
-        let compared = !beside.is_empty() || self.to.scale == Scale::Human;
+        let wanted = self.shows_rows();
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
-        let text = if views::groups::is_of_events(report) && !compared {
+        let text = if views::groups::is_of_events(report) && !wanted {
             views::groups::events(report, &options)
-        } else if in_full && !(compared && rows) || without_rows(report) {
+        } else if in_full && !(wanted && rows) || without_rows(report) {
             views::text::all(report, &options)
+        } else if !wanted && views::overview::is_wanted(report) {
+            views::overview::overview(report, &rest(saved.or(self.json_file())), &options)
         } else {
             views::survey::survey(report, beside, &options)
         };
         Ok(stdout::write_styled(&text)?)
     }
+}
+
+/// Where the rest of a result is that was saved in this file, if it was.
+fn rest(saved: Option<&Path>) -> Vec<String> {
+    let Some(path) = saved.filter(|path| !is_stdout(path)) else {
+        return vec![
+            "All rows: --table. A page with pictures: --html report.html. To save the result: --json result.json".to_owned(),
+        ];
+    };
+    let path = path.to_string_lossy();
+    let show = format!("latscope show {}", shlex::try_quote(&path).unwrap_or_else(|_| path.clone()));
+    vec![format!("All rows: {show} --table"), format!("A page with pictures: {show} --html report.html")]
 }
 
 /// The page of a report, with what the probes of this version say that they time.
@@ -192,6 +235,41 @@ pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Res
         saver::replace(path, &content)
     }
 }
+
+/// The name of a file that is tried in a directory for pictures.
+const PROBED: &str = "picture.svg";
+
+/// Whether a path is of a directory: it is one, or ends as one.
+fn is_directory(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir()
+}
+
+fn create(path: &Path) -> Result<()> {
+    fs::create_dir_all(path)
+        .with_context(|| format!("cannot make the directory {}: choose another one", path.display()))
+}
+
+/// Writes all pictures of a report to a directory, and names the files on stderr.
+fn gallery(path: &Path, report: &Report, quiet: bool) -> Result<()> {
+    let pictures = figure::pictures(report);
+    if pictures.is_empty() {
+        // What was measured is not lost for it.
+        latscope_host::eprintln!("no picture for {}: {NO_PICTURE}", path.display());
+        return Ok(());
+    }
+    create(path)?;
+    for picture in pictures {
+        let file = path.join(picture.id).with_extension("svg");
+        saver::replace(&file, figure::document_of(&picture.drawing).as_bytes())?;
+        if !quiet {
+            latscope_host::eprintln!("{}", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// Why a report may have no picture.
+const NO_PICTURE: &str = "it takes single events, or points of several sizes, threads or other parameters";
 
 fn nothing_for(path: &Path) -> String {
     format!("nothing to write to {}: there are no single events, and no curve for it", path.display())
@@ -226,7 +304,7 @@ pub fn check_distinct<'a>(files: &[(&str, &Path)], inputs: impl IntoIterator<Ite
 }
 
 /// Whether writing to `output` takes away what is read from `input`, by whatever links they are named.
-fn replaces(output: &Path, input: &Path) -> bool {
+pub fn replaces(output: &Path, input: &Path) -> bool {
     if is_stdout(output) || is_stdout(input) || saver::is_special(output) {
         return false;
     }

@@ -134,6 +134,7 @@ pub fn load_one(path: &Path) -> Result<Report> {
 
 /// The one way in which a file becomes a result, also that of another program.
 fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
+    ensure!(!path.is_dir(), "cannot read {}: it is a directory, choose files in it", path.display());
     let text = if is_stdout(path) {
         let mut text = Vec::new();
         std::io::stdin().lock().read_to_end(&mut text).map(|_| text)

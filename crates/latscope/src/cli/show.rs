@@ -1,16 +1,19 @@
 //! `latscope show`: any view of a saved result.
 
 use super::Exit;
-use super::options::ViewArguments;
+use super::options::{Dynamic, Given, ViewArguments};
 use super::output::Output;
 use super::results;
+use super::trial::saved;
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// The file of a result, or of another program's output; - for stdin
+    #[command(flatten)]
+    given: Dynamic<Given>,
+    /// The file of a result, or of another program's output; - for stdin; or the directory of a trial
     result: PathBuf,
     /// Every point in full, not only the table
     #[arg(long)]
@@ -19,15 +22,47 @@ pub struct ShowArguments {
     views: ViewArguments,
 }
 
+/// Shows what came of a trial.
+fn directory(asked: &ShowArguments) -> Result<Exit> {
+    let path = asked.result.display();
+    ensure!(
+        saved::is_trial(&asked.result),
+        "cannot read {path}: it is a directory, and none of a trial: choose a file in it, or `latscope history {path}`"
+    );
+    asked.given.refuse(&OF_RESULTS, "is for a single result: choose a file of the directory")?;
+    saved::show(&asked.result, asked.all)?;
+    Ok(Exit::Done)
+}
+
+/// What a trial has no view for.
+const OF_RESULTS: [&str; 12] = [
+    "json",
+    "csv",
+    "csv_histogram",
+    "markdown",
+    "html",
+    "svg",
+    "svg_percentiles",
+    "beside",
+    "scale",
+    "table",
+    "sort",
+    "quiet",
+];
+
 /// Shows a saved result.
 ///
 /// # Errors
 /// It cannot be read or is not a result, or a view cannot be written.
 pub fn run(asked: &ShowArguments) -> Result<Exit> {
+    if asked.result.is_dir() {
+        return directory(asked);
+    }
     let output = Output::of(&asked.views, &[&asked.result])?;
+    ensure!(!asked.all || !asked.views.table, "--all shows every point, and --table the rows: choose one");
     ensure!(!asked.all || output.shows_table(), "--all is for the table, and it is not shown");
     let report = results::load_one(&asked.result)?;
-    output.show(&report, asked.all)?;
+    output.show(&report, asked.all, Some(&asked.result))?;
     if let Some(path) = output.json_file() {
         latscope_engine::saver::save(path, &report)?;
     }

@@ -15,7 +15,7 @@ use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile};
 // The options of the survey.
 #[derive(Debug, Args)]
 #[command(
-    mut_arg("quick", |arg| arg.help("Fewer points and samples: within 10 s")),
+    mut_arg("quick", |arg| arg.help("Fewer points and samples: about 10 s, longer on a busy machine")),
     mut_arg("full", |arg| arg.help("More points and samples, however long it takes"))
 )]
 pub struct SurveyArguments {

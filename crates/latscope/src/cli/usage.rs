@@ -1,6 +1,7 @@
 //! Messages about invalid arguments, and about files that cannot be used:
 //! one line with the cause, what could be meant, and where to read more.
 
+use super::foreign;
 use clap::Command;
 pub use latscope_compat::usage::{did_you_mean, of_parser};
 use std::ffi::{OsStr, OsString};
@@ -16,6 +17,26 @@ pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>
     };
     let pair = words.windows(2).find(|pair| pair[0].starts_with("--") && negative(pair[1]))?;
     Some(format!("{} {}: it cannot be negative", pair[0], pair[1]))
+}
+
+/// The parser's message, with what the option of another program is called here.
+pub fn refused(error: &clap::Error, words: &[OsString], whole: &Command) -> String {
+    let message = of_parser(&error.to_string());
+    let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
+    match foreign::hint(command, error, whole) {
+        // What is spelled alike is not what was meant.
+        Some(hint) => format!("{}: {hint}", message.split("; ").next().unwrap_or_default()),
+        None => message,
+    }
+}
+
+/// What `-h 400` of cyclictest is called here: our -h is for help, and takes no number.
+pub fn histogram(words: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let is_number = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+    let meant = |pair: &[&str]| pair[0] == "-h" && is_number(pair[1]);
+    let hint = foreign::of_option(words.get(1)?, "-h")?;
+    words.windows(2).any(meant).then(|| format!("-h is for help: {hint}"))
 }
 
 /// The message with the help to read, where it is about an option of the command.

@@ -308,7 +308,7 @@ fn a_reader_that_goes_away_is_no_error_of_ours() {
 #[test]
 fn a_worker_started_by_hand_says_what_it_is() {
     for name in ["__worker", "__guardian"] {
-        // Whoever runs the tests may leave descriptors open.
+        // The process that runs the tests may leave descriptors open.
         let script = format!("exec \"$0\" {name} 3>&- 4>&-");
         let ran = end(&mut program(["sh", "-c", &script, crate::support::BINARY]));
         ran.no_panic();
@@ -322,4 +322,26 @@ fn a_worker_started_by_hand_says_what_it_is() {
     let ran = end(&mut latscope(["__load"]));
     ran.no_panic();
     ran.refused();
+}
+
+#[test]
+fn options_of_other_programs_are_usage_errors_that_name_ours() {
+    for (words, named) in [
+        (["wake", "-b", "100"], "such as 1000us"),
+        (["wake", "-l", "1000"], "is --count N"),
+        (["wake", "-h", "400"], "--csv-histogram FILE"),
+        (["noise", "-d", "10s"], "is --duration T"),
+    ] {
+        // Exit code 1, never that of an exceeded criterion.
+        let refused = run(&words).refused();
+        assert!(refused.contains(named), "{refused}");
+    }
+}
+
+#[test]
+fn a_gate_without_limits_names_all_that_can_be_one() {
+    let refused = run(&["gate", "my result.json"]).refused();
+    for named in ["--budget FILE", "--baseline DIR", "latscope gate --learn 'my result.json' > budget.toml"] {
+        assert!(refused.contains(named), "{refused}");
+    }
 }

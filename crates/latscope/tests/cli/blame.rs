@@ -1,8 +1,8 @@
 //! Late wake-ups are explained, and a trace that fails costs no figure.
 
 use crate::support::{
-    NOBODY, Place, end, has_program, json, latscope, measured, of_probe, program, public_binary, run,
-    traceable, with_mounts,
+    NOBODY, Place, end, has_program, json, latscope, measured, of_probe, on_a_full_disk, program,
+    public_binary, run, traceable, with_mounts,
 };
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
@@ -76,13 +76,13 @@ fn a_trace_that_cannot_be_saved_costs_no_figure() {
     }
     let place = Place::new();
     let result = place.at("result.json");
-    let ran = end(latscope(WORDS).args([&result, "--trace", "/dev/full"]));
+    let ran = end(&mut on_a_full_disk(&[&WORDS[..], &[&result, "--trace"]].concat(), &place));
     ran.no_panic();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     let found = json(&result);
     measured(&found, "wake.timer");
     let [warning] = &warnings(&found, "trace-lost")[..] else { panic!("{:#}", found["warnings"]) };
-    assert!(warning.contains("/dev/full"), "{warning}");
+    assert!(warning.contains("disk/file"), "{warning}");
 }
 
 #[test]

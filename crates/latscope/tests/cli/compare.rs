@@ -26,7 +26,7 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
 }
 
 /// A directory of so many runs.
-fn side(place: &Place, name: &str, runs: usize, factor: f64) -> String {
+pub fn side(place: &Place, name: &str, runs: usize, factor: f64) -> String {
     let directory = place.directory(name);
     for at in 0..runs {
         fs::write(format!("{directory}/{at}.json"), report(name, at, factor).to_json()).unwrap();
@@ -50,6 +50,11 @@ fn what_is_slower_is_found_in_every_form_and_fails_where_it_shall() {
     assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower"]).code, Some(2));
     assert_eq!(run(&["compare", &b, &a, "--fail-on", "slower"]).code, Some(0));
     assert_eq!(run(&["compare", &a, &again, "--fail-on", "slower", "--only", "sync.mutex"]).code, Some(0));
+    let quiet = run(&["compare", &a, &b, "--fail-on", "slower", "--quiet"]);
+    assert!(quiet.code == Some(2) && quiet.out.is_empty() && quiet.err.is_empty(), "{quiet:?}");
+    assert!(
+        run(&["compare", &a, "--", &b, "--fail-on", "slower"]).refused().contains("options stand before --")
+    );
     let lenient = ["compare", &a, &b, "--fail-on", "slower", "--only", "sync.mutex", "--same", "30%"];
     assert_eq!(run(&lenient).code, Some(0));
     let (csv, markdown) = (place.at("c.csv"), place.at("c.md"));

@@ -4,22 +4,71 @@ use crate::support::{
     Place, end, has_reason, json, measured, measurements, of_probe, root, run, with_mounts,
 };
 use std::fs;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 
 #[test]
-fn a_full_device_costs_the_file_and_not_the_table() {
-    for option in ["--json", "--csv", "--markdown"] {
-        let ran = run(&["cpu", "cycle", "--count", "2", option, "/dev/full"]);
+fn a_full_device_is_refused_before_anything_is_measured() {
+    let device = "/dev/full";
+    for option in ["--json", "--csv", "--csv-histogram", "--markdown", "--html", "--svg", "--svg-percentiles"]
+    {
+        let ran = run(&["syscall", "getppid", "--count", "2", option, device]);
         let line = ran.refused();
-        assert!(line.contains("/dev/full") && line.contains("No space left"), "{line}");
-        assert!(ran.out.contains("core cycle"), "{}", ran.out);
-        assert!(fs::metadata("/dev/full").unwrap().file_type().is_char_device());
+        assert!(line.contains(device) && line.contains("No space left"), "{option}: {line}");
+        assert!(ran.out.is_empty() && !ran.err.contains("measuring"), "{option}: {ran:?}");
+        assert!(fs::metadata(device).unwrap().file_type().is_char_device());
     }
-    // Every file is tried, whatever becomes of the others.
+    // Where nothing is measured, every file is tried, whatever becomes of the others, and the table is shown.
     let place = Place::new();
-    let ran = run(&["cpu", "cycle", "--count", "2", "--json", "/dev/full", "--csv", &place.at("table.csv")]);
-    assert_eq!(ran.code, Some(1));
-    assert!(fs::read_to_string(place.at("table.csv")).unwrap().contains("cpu.cycle"));
+    let (result, csv) = (crate::result::survey().path.as_str(), place.at("table.csv"));
+    for option in ["--json", "--markdown", "--html", "--svg", "--svg-percentiles"] {
+        let ran = run(&["show", result, "--table", option, device, "--csv", &csv]);
+        let line = ran.refused();
+        assert!(line.contains(device) && line.contains("No space left"), "{option}: {line}");
+        assert!(ran.out.contains("getppid"), "{option}: {ran:?}");
+        assert!(fs::read_to_string(&csv).unwrap().contains("syscall.getppid"));
+        fs::remove_file(&csv).unwrap();
+    }
+}
+
+/// A disk that is full is not known before: what was measured is shown, and the old file is still there.
+#[test]
+fn a_full_disk_costs_the_file_and_not_the_table() {
+    if !root("a_full_disk_costs_the_file_and_not_the_table") {
+        return;
+    }
+    let place = Place::new();
+    let disk = place.directory("disk");
+    let script = "
+        mount -t tmpfs -o size=64k none \"$2\"
+        head -c 1M /dev/zero > \"$2/filler\" 2>/dev/null || true
+        code=0
+        \"$1\" syscall getppid --count 2 \"$3\" \"$2/file\" || code=$?
+        echo \"left: $(ls -A \"$2\" | tr '\\n' ' ')\"
+        exit $code";
+    for option in ["--csv", "--markdown", "--html"] {
+        let ran = end(&mut with_mounts(script, &[&disk, option]));
+        let line = ran.refused();
+        assert!(line.contains("disk/file") && line.contains("No space left"), "{option}: {line}");
+        assert!(ran.out.contains("getppid") && ran.out.contains("left: filler \n"), "{option}: {}", ran.out);
+    }
+}
+
+#[test]
+fn a_file_that_only_its_owner_may_replace_is_refused_before_anything_is_measured() {
+    if !root("a_file_that_only_its_owner_may_replace_is_refused_before_anything_is_measured") {
+        return;
+    }
+    let place = Place::new();
+    let shared = place.directory("shared");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
+    let theirs = place.file("shared/theirs.json", "old");
+    let mut command = crate::support::latscope(["cpu", "cycle", "--count", "2", "--json", &theirs]);
+    command.uid(65_534).gid(65_534);
+    let ran = end(&mut command);
+    let line = ran.refused();
+    assert!(line.contains("theirs.json") && line.contains("another user's"), "{line}");
+    assert!(!ran.err.contains("measuring") && fs::read_to_string(&theirs).unwrap() == "old", "{ran:?}");
 }
 
 #[test]
@@ -76,7 +125,7 @@ fn file_probes_on_a_small_disk_say_so_and_the_rest_runs() {
         echo \"left: $(ls -A \"$2\")\"
         exit $code";
 
-    // Small: what fits is measured, and what does not is told.
+    // Small: what fits is measured, and what does not is reported.
     let out = end(&mut with_mounts(script, &[&disk, &result, "64k", "empty"])).done();
     assert!(out.ends_with("left: \n"), "{out}");
     let found = json(&result);
@@ -86,7 +135,7 @@ fn file_probes_on_a_small_disk_say_so_and_the_rest_runs() {
         of_probe(&found, "file.read").into_iter().filter(|m| m["params"]["size"] == 1 << 20).collect();
     has_reason(&large, "unsupported", "only");
 
-    // Full: whatever has to write is told.
+    // Full: whatever has to write reports it.
     let out = end(&mut with_mounts(script, &[&disk, &result, "16k", "full"])).done();
     assert!(out.ends_with("left: filler\n"), "{out}");
     let found = json(&result);

@@ -46,6 +46,8 @@ fn the_three_verdicts_have_their_exit_codes() {
         (ran.code, flat(&ran.out))
     };
     let (pass, said) = code("max = '1h'");
+    let quiet = run(&["gate", &result, "--budget", &budget(&place, "max = '1ms'"), "--quiet"]);
+    assert!(quiet.code == Some(2) && quiet.out.is_empty() && quiet.err.is_empty(), "{quiet:?}");
     assert!(pass == Some(0) && said.contains("Gate: pass. 3 checks in 1 run"), "{said}");
     let (exceeded, said) = code("max = '1ms'");
     assert!(
@@ -146,11 +148,13 @@ fn a_reader_that_goes_away_does_not_change_the_verdict() {
     let place = Place::new();
     let result = wake(&place, "wake.json", |_| {});
     let budget = place.file("b.toml", BUDGET);
-    let (_, closed) = std::io::pipe().map(|(reader, writer)| (drop(reader), writer)).unwrap();
+    let closed = || std::io::pipe().map(|(reader, writer)| (drop(reader), writer)).unwrap().1;
     let mut command = latscope(["gate", &result, "--budget", &budget]);
-    assert_eq!(command.stdout(closed).status().unwrap().code(), Some(2));
-    // A bisection has only the exit code: what could not be printed is not good.
+    assert_eq!(command.stdout(closed()).status().unwrap().code(), Some(2));
+    // A bisection has only the exit code: what could not be printed is not good, unless nothing reads it.
     let generous = place.file("g.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '10h'");
+    let mut command = latscope(["bisect-check", "--budget", &generous].into_iter().chain(SHORT));
+    assert_eq!(command.stdout(closed()).status().unwrap().code(), Some(0));
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = latscope(["bisect-check", "--budget", &generous].into_iter().chain(SHORT));
     assert_eq!(command.stdout(full).status().unwrap().code(), Some(125));
@@ -172,6 +176,8 @@ fn what_is_misspelt_or_no_budget_is_refused_in_one_line() {
         ("[[limit]]\nprobe = 'ipc.pipe'\nmeeet = '99%'", "did you mean meet?"),
         ("[[limit]]\nprobe = 'wake.timer'\nmax = '50'", "such as 100ns, 250us"),
         ("[[limit]]\nprobe = 'wake.timer'\nmissed = inf", "from 0 up"),
+        ("[[limit]]\nprobe = 'wake.timer'\np50 = '5%'", "write \"+5%\""),
+        ("[[limit]]\nprobe = 'wake.timer'\np50 = '-200%'", "above -100%"),
         ("[[limit]]\nprobe = 'wake.timer'\np50 = '+5%'", "name results with --baseline"),
         ("[[limits]]\nprobe = 'wake.timer'", "did you mean limit?"),
         ("[limit]\nprobe = 'wake.timer'", "[[limit]], with two brackets"),
@@ -187,8 +193,9 @@ fn what_is_misspelt_or_no_budget_is_refused_in_one_line() {
     let binary = place.file("bad.toml", [0xff, 0xfe, 0]);
     assert!(run(&["gate", &result, "--budget", &binary]).refused().contains("bad.toml"));
     let good = place.file("good.toml", BUDGET);
-    let words: [(&[&str], &str); 6] = [
+    let words: [(&[&str], &str); 7] = [
         (&[&result], "--budget"),
+        (&[&result, &good], &format!("name the budget with --budget {good}")),
         (&[&result, "--budget", &good, "--baseline", &result], "every run of the baseline is judged"),
         (&[&result, "--learn", "--budget", &good], "--learn"),
         (&["-", "--budget", "-"], "standard input can be read once"),
@@ -376,7 +383,8 @@ fn what_goes_wrong_while_bisecting_is_never_a_bad_commit() {
     let budget = budget(&place, "max = '10h'");
     let relative = place.file("r.toml", "[[limit]]\nprobe = 'wake.timer'\np50 = '+5%'");
     let missing = place.at("missing.toml");
-    let cases: [(&[&str], &str); 12] = [
+    let csv = format!("--csv={budget}");
+    let cases: [(&[&str], &str); 14] = [
         (&[], "--budget"),
         (&["--budget", &budget], "COMMAND"),
         (&["--budget", &missing, "--", "wake"], "missing.toml"),
@@ -385,6 +393,8 @@ fn what_goes_wrong_while_bisecting_is_never_a_bad_commit() {
         (&["--budget", &budget, "--", "wake", "--dry-run"], "--dry-run"),
         (&["--budget", &budget, "--", "wake", "--help"], "--help"),
         (&["--budget", &budget, "--", "wake", "--json", "x"], "--json"),
+        (&["--budget", &budget, "--", "wake", "--markdown", &budget], "would write to the budget"),
+        (&["--budget", &budget, "--", "wake", &csv], "would write to the budget"),
         (&["--budget", &budget, "--", "wake", "--cpus", "4000", "--duration", "10ms"], "cannot tell"),
         (&["--budget", &budget, "--", "wake", "--max", "1h", "--duration", "10ms"], "criteria of its own"),
         (&["--budget", &relative, "--", "wake"], "relative to a baseline"),

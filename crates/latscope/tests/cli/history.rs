@@ -1,6 +1,6 @@
 //! `latscope history`: a directory of results, from the files to the exit code.
 
-use crate::support::{Place, parsed, run};
+use crate::support::{Place, latscope, parsed, run};
 use latscope_core::fixture;
 use latscope_core::report::Report;
 use latscope_core::rounds::Round;
@@ -24,8 +24,8 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
 }
 
 /// A directory with 24 runs, of which the last twelve are slower under another kernel.
-fn stepped(place: &Place) -> String {
-    let directory = place.directory("results");
+pub fn stepped(place: &Place) -> String {
+    let directory = place.directory("runs");
     for at in 0..24 {
         let mut report = report("", at, if at < 12 { 1.0 } else { 1.2 });
         report.machine.kernel = if at < 12 { "6.1.0" } else { "6.12.0" }.to_owned();
@@ -56,8 +56,12 @@ fn a_change_is_found_in_every_form_with_what_changed_with_it() {
     assert_eq!((changes.len(), &changes[0]["run"]), (1, &12.into()));
     let moved = changes[0]["moved"].as_array().unwrap();
     assert!(moved.iter().all(|one| one["probe"].as_str().unwrap().starts_with("sync.")), "{moved:?}");
-    let (csv, markdown) = (place.at("h.csv"), place.at("h.md"));
-    run(&["history", &directory, "--csv", &csv, "--markdown", &markdown]).done();
+    let (csv, markdown, html) = (place.at("h.csv"), place.at("h.md"), place.at("h.html"));
+    run(&["history", &directory, "--csv", &csv, "--markdown", &markdown, "--html", &html]).done();
+    let page = fs::read_to_string(html).unwrap();
+    for part in ["<svg", "Change 000000120123", "with it: kernel: 6.1.0", ">change 000000120123</text>"] {
+        assert!(page.contains(part), "{part:?}");
+    }
     assert!(fs::read_to_string(csv).unwrap().starts_with("machine,change,started,"));
     assert!(fs::read_to_string(markdown).unwrap().contains("| p50 |"));
     assert_eq!(run(&["history", &directory, "--fail-on", "change"]).code, Some(2));
@@ -157,8 +161,11 @@ fn impossible_directories_are_refused_in_one_line() {
     let (directory, empty) = (stepped(&place), place.directory("empty"));
     let few = place.directory("few");
     fs::write(format!("{few}/1.json"), report("", 1, 1.0).to_json()).unwrap();
-    let cases: [(&[&str], &str); 5] = [
+    let one = format!("{few}/1.json");
+    let cases: [(&[&str], &str); 7] = [
         (&[&empty], "there is no result"),
+        (&[&one], &format!("such as `latscope history {few}`")),
+        (&[&one], &format!("`latscope show {one}` shows this one")),
         (&["/nonexistent"], "no directory"),
         (&[&directory, "--only", "synk"], "did you mean sync"),
         (&[&directory, "--same", "0%"], "no percentage"),
@@ -168,7 +175,18 @@ fn impossible_directories_are_refused_in_one_line() {
         let ran = run(&[&["history"], words].concat());
         assert!(ran.refused().contains(said), "{words:?}: {ran:?}");
     }
-    assert_eq!(run(&["history", &few, "--fail-on", "change"]).code, Some(3));
+    let quiet = run(&["history", &few, "--fail-on", "change", "--quiet"]);
+    assert!(quiet.code == Some(3) && quiet.out.is_empty() && quiet.err.is_empty(), "{quiet:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_hide_a_change() {
+    let place = Place::new();
+    let directory = stepped(&place);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ran = latscope(["history", &directory, "--fail-on", "change"]).stdout(writer).status().unwrap();
+    assert_eq!(ran.code(), Some(2));
 }
 
 #[test]

@@ -80,6 +80,11 @@ fn several_outputs_are_written_to_a_directory() {
     let file = place.at("file.json");
     assert!(run(&[&words[..], &["--json", &file]].concat()).refused().contains("need a directory"));
     // If one cannot be read, nothing is written.
+    let (new, one) = (format!("{}/", place.at("new")), format!("{}/", place.at("one/deep")));
+    run(&[&words[..], &["--json", &new]].concat()).done();
+    run(&["import", &real("cyclictest.json"), "--json", &one]).done();
+    assert_eq!(fs::read_dir(&new).unwrap().count(), written.len());
+    assert!(fs::exists(format!("{one}cyclictest.json")).unwrap());
     let empty = place.directory("empty");
     let bad = real("fio-without-bins.json");
     assert!(run(&["import", &files[1], &bad, "--json", &empty]).refused().contains("--output-format=json+"));

@@ -2,8 +2,8 @@
 
 use crate::process::{Mark, send};
 use crate::support::{
-    NOBODY, Place, Ran, end, eventually, has_reason, is_ok, json, latscope, measurements, of_probe, program,
-    public_binary, root, run, start, traceable, wait,
+    NOBODY, Place, Ran, end, eventually, has_reason, is_ok, json, latscope, measurements, of_probe,
+    on_a_full_disk, program, public_binary, root, run, start, traceable, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -52,7 +52,7 @@ fn a_count_is_one_call_by_each_caller_of_each_pair() {
             assert_eq!(count(m), calls, "{m:#}");
             assert_eq!(m["params"]["placement"], "same-core");
             assert_eq!((value(m, "failures"), value(m, "mismatches")), (0.0, 0.0));
-            // On one CPU nobody can be elsewhere.
+            // On one CPU no process can be elsewhere.
             assert_eq!((value(m, "sync"), value(m, "migrated")), (100.0, 0.0), "{m:#}");
             assert!(value(m, "cpu-time") > 0.0);
             let contention = &m["contention"];
@@ -369,7 +369,11 @@ fn the_first_miss_ends_a_traced_run_and_the_trace_is_saved() {
     assert!(shown.contains("there is no trace in"), "{shown}");
     assert!(!fs::exists(none).unwrap());
     // Where it cannot be saved, that is an error, and no part of it is left.
-    let (ran, found) = tried("-t pipe --count 100000 --deadline 1ns --trace /dev/full");
+    let result = place.at("result.json");
+    let words = "ipc -t pipe --count 100000 --deadline 1ns --json".split(' ').chain([&*result, "--trace"]);
+    let ran = end(&mut on_a_full_disk(&words.collect::<Vec<_>>(), &place));
+    ran.no_panic();
+    let found = json(&result);
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     assert!(ran.err.contains("the trace is not saved"), "{ran:#?}");
     assert!(of_probe(&found, "ipc.pipe").iter().any(|m| count(m) > 0), "{found:#}");

@@ -1,7 +1,7 @@
 //! The live screen of `latscope wake` in a real terminal, and what there is
 //! where there is none.
 
-use crate::support::{eventually, latscope, run};
+use crate::support::{Place, eventually, latscope, run};
 use crate::terminal::Terminal;
 use rustix::process::Signal;
 
@@ -59,6 +59,123 @@ fn a_terminal_may_change_its_size() {
 }
 
 #[test]
+fn a_progress_line_follows_the_size_of_the_terminal() {
+    let mut terminal = Terminal::run(&["survey", "--full"]);
+    let drawn = |least: usize| {
+        let written = terminal.written();
+        let last = written.rsplit("\r\x1b[K").next().map_or(0, |line| line.chars().count());
+        (last >= least).then_some(last)
+    };
+    eventually("a long line is drawn", || drawn(50));
+    terminal.resize(30, 24);
+    eventually("a line is drawn that fits", || drawn(29).filter(|width| *width == 29));
+    terminal.signal(Signal::INT);
+    terminal.ends(1);
+    let mut dumb = Terminal::run_with(&["cpu", "cycle", "--count", "4"], &[("TERM", "dumb")]);
+    dumb.ends(0);
+    assert!(!dumb.written().contains('\x1b'), "{}", dumb.written());
+}
+
+/// Every family of single events, for longer than a test lasts.
+const FAMILIES: [&[&str]; 4] = [
+    &["noise", "--duration", "600s"],
+    &["ipc", "--transport", "pipe", "--duration", "600s"],
+    &["ipc", "--transport", "pipe", "--throughput", "--duration", "600s"],
+    &["remote", "ping", "--duration", "600s"],
+];
+
+#[test]
+fn every_family_of_single_events_has_the_screen() {
+    for words in FAMILIES {
+        let mut terminal = Terminal::run(words);
+        terminal.wait_for(&format!("latscope {}", words[0]));
+        terminal.wait_for("p99.9");
+        for (columns, rows) in [(40, 12), (20, 5), (80, 24)] {
+            terminal.resize(columns, rows);
+            eventually("it is drawn anew", || {
+                let lines = terminal.look(|screen| screen.rows(0, columns).collect::<Vec<_>>());
+                let last = lines.last().is_some_and(|line| line.starts_with("q end with the summ"));
+                (last && lines[0].starts_with("lat")).then_some(())
+            });
+        }
+        terminal.type_in("\t");
+        terminal.type_in("h");
+        terminal.wait_for("stop drawing, not measuring");
+        terminal.signal(Signal::INT);
+        let text = terminal.ends(1);
+        assert!(!terminal.is_taken() && !text.contains("q end with the summary"), "{words:?}: {text}");
+    }
+}
+
+#[test]
+fn what_is_measured_one_after_the_other_is_named_and_has_an_end() {
+    let mut terminal = Terminal::run(&["remote", "ping", "--wait", "spin,futex", "--duration", "300s"]);
+    for said in ["latscope remote", "now", "spin", "futex", " left"] {
+        terminal.wait_for(said);
+    }
+    terminal.type_in("q");
+    terminal.ends(1);
+}
+
+/// A trial whose runs last longer than a test.
+fn trial(results: &str) -> Terminal {
+    let mut terminal =
+        Terminal::run(&["trial", "--runs", "2", "--dir", results, "--", "noise", "--duration", "600s"]);
+    for said in ["latscope trial", "0 of 4 runs", "a-noise", "b-noise", "results: ", "about ", " left"] {
+        terminal.wait_for(said);
+    }
+    let (alternate, hidden) = terminal.look(|screen| (screen.alternate_screen(), screen.hide_cursor()));
+    assert!(alternate && hidden && terminal.is_taken());
+    for (columns, rows) in [(40, 12), (20, 5), (80, 24)] {
+        terminal.resize(columns, rows);
+        terminal.type_in("\x0c");
+        eventually("it is drawn anew", || {
+            let lines = terminal.look(|screen| screen.rows(0, columns).collect::<Vec<_>>());
+            let last = lines.last().is_some_and(|line| line.starts_with("q end with the summ"));
+            (last && lines[0].starts_with("latscope trial")).then_some(())
+        });
+    }
+    terminal
+}
+
+#[test]
+fn a_trial_has_a_screen_and_leaves_the_terminal_as_it_was() {
+    let place = Place::new();
+    for (at, ending) in ["q", "\x03"].into_iter().enumerate() {
+        let mut terminal = trial(&place.at(&format!("typed-{at}")));
+        terminal.type_in("p");
+        terminal.wait_for("PAUSED, still measuring");
+        terminal.type_in("p");
+        terminal.type_in("h");
+        terminal.wait_for("back to the messages");
+        terminal.type_in(ending);
+        let text = terminal.ends(1);
+        assert!(!terminal.is_taken() && text.contains("results: "), "{text}");
+        assert!(!text.contains("q end with the summary"), "{text}");
+    }
+    let mut terminal = trial(&place.at("signal"));
+    terminal.signal(Signal::TERM);
+    terminal.ends(1);
+    let terminal = trial(&place.at("killed"));
+    is_usable_after_a_kill(terminal);
+}
+
+#[test]
+fn a_plan_that_ends_by_itself_shows_its_table_on_the_normal_screen() {
+    let place = Place::new();
+    let plan = place.file("p.toml", "[[measurement]]\nname = \"cycle\"\nrun = \"cpu cycle --count 4\"\n");
+    let mut terminal = Terminal::run(&["run", &plan, "--runs", "2", "--dir", &place.at("r")]);
+    let text = terminal.ends(0);
+    assert!(terminal.written().contains("\x1b[?1049h"), "{}", terminal.written());
+    assert!(text.contains("core cycle") && !terminal.is_taken(), "{text}");
+    let mut terminal = Terminal::run(&["run", &plan, "--no-live", "--dir", &place.at("lines")]);
+    terminal.ends(0);
+    assert!(!terminal.written().contains("\x1b[?1049h"));
+    let refused = run(&["run", &plan, "--dry-run", "--no-live"]).refused();
+    assert!(refused.contains("--no-live"), "{refused}");
+}
+
+#[test]
 fn signals_end_with_the_summary_on_the_normal_screen() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let mut terminal = Terminal::run(&LONG);
@@ -74,16 +191,20 @@ fn signals_end_with_the_summary_on_the_normal_screen() {
     assert!(text.contains("How sure"), "{text}");
 }
 
-#[test]
-fn after_a_kill_the_terminal_is_usable() {
-    let mut terminal = Terminal::run(&LONG);
-    begun(&terminal);
+fn is_usable_after_a_kill(mut terminal: Terminal) {
     terminal.signal(Signal::KILL);
     eventually("the guardian restores it", || (!terminal.is_taken()).then_some(()));
     eventually("and the screen", || {
         terminal.look(|screen| !screen.alternate_screen() && !screen.hide_cursor()).then_some(())
     });
     terminal.ends(137);
+}
+
+#[test]
+fn after_a_kill_the_terminal_is_usable() {
+    let terminal = Terminal::run(&LONG);
+    begun(&terminal);
+    is_usable_after_a_kill(terminal);
 }
 
 #[test]

@@ -19,6 +19,12 @@ pub struct Process {
 }
 
 impl Process {
+    /// Who started it; `None` when it is gone.
+    pub fn parent(&self) -> Option<i32> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+    }
+
     /// Whether it ignores a signal by now.
     pub fn ignores(&self, signal: Signal) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();

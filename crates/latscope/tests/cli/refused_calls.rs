@@ -128,6 +128,17 @@ fn without_descriptors_of_events_only_their_probes_are_closed() {
 }
 
 #[test]
+fn without_getrandom_its_row_has_no_figure() {
+    for (error, reason) in [("EPERM", "not permitted"), ("ENOSYS", "not implemented")] {
+        let found = result(error, "getrandom", "syscall.getrandom,syscall.getppid");
+        measured(&found, "syscall.getppid");
+        let rows = of_probe(&found, "syscall.getrandom");
+        has_reason(&rows, "unsupported", reason);
+        assert!(rows.iter().all(|m| m["remedy"].is_string() && m["summary"]["p50"].is_null()), "{rows:#?}");
+    }
+}
+
+#[test]
 fn calls_that_only_help_are_not_missed() {
     let calls = "mlockall,perf_event_open,pidfd_open,statx,timer_create,timerfd_create,madvise";
     for error in ["EPERM", "ENOSYS"] {

@@ -77,6 +77,7 @@ fn a_qemu_that_is_killed_is_told_and_costs_no_sample() {
             wait_for,
             "--duration",
             "600s",
+            "--no-live",
             "--json",
             &result,
         ];

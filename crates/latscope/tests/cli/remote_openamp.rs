@@ -71,7 +71,7 @@ impl Setup {
 
     /// A driver that would go on for long, with samples.
     fn driving(&self, result: &str) -> Terminal {
-        let words = self.driver("ping --wait socket --duration 600s", result);
+        let words = self.driver("ping --wait socket --no-live --duration 600s", result);
         let terminal = Terminal::run(&words.iter().map(String::as_str).collect::<Vec<_>>());
         terminal.wait_for_samples();
         terminal

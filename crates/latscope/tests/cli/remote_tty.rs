@@ -182,7 +182,7 @@ fn modes_are_raw_while_it_runs_and_as_before_however_it_ends() {
         let pty = Pty::new();
         let before = modes(&pty.slave);
         assert!(!is_raw(&pty.slave));
-        // Nobody answers: it ends by itself after three seconds.
+        // Without an answer it ends by itself after three seconds.
         let mut command = ping(&pty.path, "--duration 60s", &result);
         let mark = Mark::on(&mut command);
         let child = start(&mut command);
@@ -229,8 +229,19 @@ fn a_server_that_is_killed_ends_the_row_and_leaves_nothing() {
     let (result, link) = (place.at("result.json"), place.at("tty"));
     let served = Served::start(&["--link", &link]);
     assert_eq!(std::fs::read_link(&link).unwrap(), Path::new(&served.path));
-    let words =
-        ["remote", "ping", "--transport", "tty", "--path", &link, "--duration", "600s", "--json", &result];
+    let words = [
+        "remote",
+        "ping",
+        "--transport",
+        "tty",
+        "--path",
+        &link,
+        "--duration",
+        "600s",
+        "--no-live",
+        "--json",
+        &result,
+    ];
     let mut terminal = Terminal::run(&words);
     terminal.wait_for_samples();
     signal(&served.child, Signal::KILL);
@@ -375,7 +386,7 @@ fn pty_test_counts_what_is_not_answered() {
     let ran = run(&["as", "pty_test", &pty.path, "--loop", "2", "--pace", "0ms"]).has_code(1);
     assert_eq!(ran.out, "ping test over!\n");
     assert!(ran.err.contains("of 2 pings 2 had no reply within a second"), "{ran:#?}");
-    // Ours are accepted beside theirs, and wrong ones are told.
+    // Ours are accepted beside theirs, and wrong ones are reported.
     assert!(run(&["as", "pty_test", "--help"]).done().contains("--pace=TIME"));
     let ran = run(&["as", "mica_main", "--loop", "x"]).has_code(1);
     assert!(ran.err.starts_with("mica_main: --loop x is no number\nUsage:"), "{ran:#?}");

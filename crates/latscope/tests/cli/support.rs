@@ -284,3 +284,15 @@ pub fn with_mounts(script: &str, arguments: &[&str]) -> Command {
     let words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", BINARY];
     program(words.iter().chain(arguments))
 }
+
+/// The command with these words and a file on a disk that is full, which only it sees.
+pub fn on_a_full_disk(words: &[&str], place: &Place) -> Command {
+    let disk = place.directory("disk");
+    let script = "
+        mount -t tmpfs -o size=64k none \"$2\"
+        head -c 1M /dev/zero > \"$2/filler\" 2>/dev/null || true
+        binary=$1 file=$2/file
+        shift 2
+        exec \"$binary\" \"$@\" \"$file\"";
+    with_mounts(script, &[&[&*disk], words].concat())
+}

@@ -75,7 +75,7 @@ impl Terminal {
             let mut bytes = [0; 4096];
             // The last one inside is gone: EIO.
             while let Ok(length @ 1..) = master.read(&mut bytes) {
-                let mut seen = seen.lock().expect("nobody panics with it");
+                let mut seen = seen.lock().expect("no thread panics with it");
                 seen.screen.process(&bytes[..length]);
                 seen.bytes.extend(&bytes[..length]);
             }
@@ -84,7 +84,7 @@ impl Terminal {
 
     /// Looks at the screen.
     pub fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
-        look(self.seen.lock().expect("nobody panics with it").screen.screen())
+        look(self.seen.lock().expect("no thread panics with it").screen.screen())
     }
 
     /// What the screen shows.
@@ -94,7 +94,7 @@ impl Terminal {
 
     /// All that was ever written to it.
     pub fn written(&self) -> String {
-        String::from_utf8_lossy(&self.seen.lock().expect("nobody panics with it").bytes).into_owned()
+        String::from_utf8_lossy(&self.seen.lock().expect("no thread panics with it").bytes).into_owned()
     }
 
     /// Waits until the screen shows this.
@@ -124,7 +124,7 @@ impl Terminal {
     /// Changes its size.
     pub fn resize(&self, columns: u16, rows: u16) {
         let some = |size| NonZero::new(size).expect("not 0");
-        let mut seen = self.seen.lock().expect("nobody panics with it");
+        let mut seen = self.seen.lock().expect("no thread panics with it");
         seen.screen.screen_mut().set_size(some(rows), some(columns));
         termios::tcsetwinsize(&self.master, size(columns, rows)).expect("it has a size");
     }
@@ -134,10 +134,12 @@ impl Terminal {
         modes(&self.inside) != self.before
     }
 
-    /// The process that coordinates the run.
+    /// The process that coordinates the run: what the shell started. What that starts has its command line too, until
+    /// it executes something else.
     #[track_caller]
     pub fn coordinator(&self) -> Process {
-        let ours = |process: &Process| process.command.starts_with(BINARY) && !process.command.contains("__");
+        let shell = self.shell.id().cast_signed();
+        let ours = |process: &Process| process.parent() == Some(shell) && process.command.starts_with(BINARY);
         eventually("the command runs", || self.mark.processes().into_iter().find(ours))
     }
 

@@ -17,6 +17,21 @@ fn trial(place: &Place, more: &[&str], command: &[&str]) -> std::process::Comman
     latscope
 }
 
+/// The page of a trial.
+pub fn page(place: &Place) -> String {
+    let path = place.at("trial.html");
+    end(&mut trial(place, &["--runs", "2", "--html", &path], &QUICK)).done();
+    path
+}
+
+/// The page of a plan.
+pub fn page_of_plan(place: &Place) -> String {
+    let plan = "[[measurement]]\nname = \"cycle\"\nrun = \"cpu cycle --rounds 2 --count 4\"\n";
+    let (path, plan) = (place.at("plan.html"), place.file("plan.toml", plan));
+    run(&["run", &plan, "--dir", &place.at("planned"), "--html", &path]).done();
+    path
+}
+
 fn knob(place: &Place) -> Vec<String> {
     let text = fs::read_to_string(place.at("knob")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -25,8 +40,9 @@ fn knob(place: &Place) -> Vec<String> {
 #[test]
 fn both_arms_run_in_turns_and_the_knob_is_put_back() {
     let place = Place::new();
-    let markdown = place.at("t.md");
-    let ran = end(&mut trial(&place, &["--runs", "3", "--markdown", &markdown], &QUICK));
+    let (markdown, html) = (place.at("t.md"), place.at("t.html"));
+    let views = ["--runs", "3", "--markdown", &markdown, "--html", &html];
+    let ran = end(&mut trial(&place, &views, &QUICK));
     assert!(ran.err.starts_with("results: results/: 6 runs"), "{ran:#?}");
     assert!(ran.err.contains("run 5 of 6") && ran.err.contains(" left"), "{ran:#?}");
     let shown = ran.done();
@@ -51,6 +67,11 @@ fn both_arms_run_in_turns_and_the_knob_is_put_back() {
     assert!(found["comparisons"][0]["answer"]["answer"].is_string());
     assert_eq!(json(place.at("results").clone() + "/" + &files[0])["labels"]["arm"], order[0]);
     assert!(fs::read_to_string(markdown).unwrap().contains("## latscope compare"));
+    let page = fs::read_to_string(html).unwrap();
+    for part in ["<h2>Verdict</h2>", "latscope cpu cycle", "A  without: echo off &gt;&gt; knob", "Medians of"]
+    {
+        assert!(page.contains(part), "{part:?}");
+    }
     // The usual command reads the same results.
     let of = |arm: &str| -> Vec<String> {
         let own = files.iter().filter(|name| name.contains(&format!("-{arm}-")));
@@ -112,6 +133,11 @@ fn a_command_that_fails_is_shown_and_the_other_arm_restored() {
     }
     assert_eq!(knob(&place).last().map(String::as_str), Some("off"));
     assert_eq!(json(place.at("results/trial.json"))["restored"], true);
+    // Where the command that puts back is the first to fail, nothing is to be put back.
+    let words = ["trial", "--without", "false", "--with", "true", "--dir", "nothing", "--seed", "1", "--"];
+    let ran = end(latscope(words).args(["cpu", "cycle", "--rounds", "1"]).current_dir(place.path()));
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.err.contains("it had changed nothing"), "{ran:#?}");
     // What cannot be put back is said, too.
     let words = [
         "trial",
@@ -158,6 +184,44 @@ fn after_a_kill_the_guardian_puts_the_knob_back() {
     mark.wait_for_none();
     let words = knob(&place);
     assert_eq!((words.len(), words.last().map(String::as_str)), (4, Some("off")), "{words:?}");
+    // The directory says what was planned, and what of it there is.
+    let found = json(place.at("results/trial.json"));
+    assert!(found["finished"].is_null() && found["interrupted"].is_null());
+    assert_eq!(found["order"].as_array().unwrap().len(), 8);
+    let done: Vec<bool> =
+        found["runs"].as_array().unwrap().iter().map(|run| run["counted"].as_bool().unwrap()).collect();
+    assert_eq!(done, [true, true]);
+    let shown = run(&["show", &place.at("results")]).done();
+    for part in
+        ["has not ended, or was killed: of 8 runs 2 are complete", "; not begun: ", "A  without: echo off"]
+    {
+        assert!(
+            shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(part.replace("  ", " ").as_str()),
+            "{part}: {shown}"
+        );
+    }
+    let refused = run(&["show", &place.at("results"), "--csv", "-"]).refused();
+    assert!(refused.contains("--csv is for a single result"), "{refused}");
+    assert!(run(&["show", place.path().to_str().unwrap()]).refused().contains("none of a trial"));
+}
+
+#[test]
+fn a_finished_trial_is_shown_as_it_ended() {
+    let place = Place::new();
+    let ended = end(&mut trial(&place, &["--runs", "2"], &QUICK)).done();
+    let found = json(place.at("results/trial.json"));
+    assert!(found["finished"].is_string());
+    assert_eq!(run(&["show", &place.at("results")]).done(), ended);
+    // A result that is gone is none, whatever the file of the trial says.
+    let first = found["runs"][0]["file"].as_str().unwrap();
+    fs::remove_file(place.at("results") + "/" + first).unwrap();
+    let shown = run(&["show", &place.at("results")]).done();
+    assert!(shown.contains("1 run of 4 does not count"), "{shown}");
+    // Also what is noted fits a narrow terminal; the answer is one line.
+    let narrow = end(latscope(["show", &place.at("results")]).env("COLUMNS", "60")).done();
+    let (before, answer) = narrow.trim_end().rsplit_once('\n').unwrap();
+    assert!(before.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    assert!(shown.ends_with(&format!("{answer}\n")), "{narrow}");
 }
 
 fn ends_with_what_there_is(which: Signal, name: &str) -> Ran {
@@ -192,11 +256,13 @@ fn a_signal_ends_a_trial_with_what_there_is() {
 #[test]
 fn bad_command_lines_are_refused_before_anything_is_changed() {
     let place = Place::new();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["cpu", "cycel"], "cycel"),
-        (&["cpu", "--json", "x.json"], "--json"),
+        (&["cpu", "--json", "x.json"], "--json is for the trial"),
+        (&["cpu", "--json=x.json"], "--json is for the trial"),
+        (&["cpu", "--help"], "it measures nothing"),
         (&["doctor"], "doctor does not measure"),
-        (&["wake", "--dry-run"], "--dry-run"),
+        (&["wake", "--dry-run"], "--dry-run is for the trial"),
         (&["nosuch"], "nosuch"),
         (&["show", "x.json"], "show does not measure"),
         (&["as", "cyclictest"], "latscope as cyclictest"),
@@ -331,6 +397,8 @@ fn wrong_plans_are_refused_in_one_line_with_the_nearest_name() {
 
 #[test]
 fn the_plans_of_latscope_are_listed_and_shown() {
+    let narrow = end(latscope(["run", "--list"]).env("COLUMNS", "60")).done();
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
     let list = run(&["run", "--list"]).done();
     for name in ["rt-acceptance", "android-ipc", "amp", "ci-quick", "knobs"] {
         assert!(list.contains(name), "{list}");

@@ -24,7 +24,56 @@ fn a_result_is_read_from_standard_input_too() {
     let survey = survey();
     let mut command = latscope(["show", "-"]);
     command.stdin(fs::File::open(&survey.path).unwrap());
-    assert_eq!(end(&mut command).done(), survey.ran.out);
+    let shown = end(&mut command).done();
+    // Without the name of a file only the last lines differ: where the rest is.
+    let body = |text: &str| {
+        text.lines().take_while(|line| !line.starts_with("All rows: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(body(&shown), body(&survey.ran.out));
+    assert!(shown.contains("All rows: --table"), "{shown}");
+}
+
+#[test]
+fn the_first_screen_has_ten_numbers_and_says_where_the_rest_is() {
+    let survey = survey();
+    let text = &survey.ran.out;
+    for part in ["L1 hit", "memory read", "fsync", "Of 1", "bars: logarithmic, ", "The machine was "] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let show = format!("All rows: latscope show {} --table", survey.path);
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&show), "{text}");
+    let rows = text.lines().skip_while(|line| !line.starts_with("───")).skip(1);
+    let rows = rows.take_while(|line| !line.starts_with("RT ")).count();
+    // On a busy machine a level of the caches may not be found; then that is said.
+    let missing = text.lines().filter(|line| line.starts_with("not measured  ")).count();
+    assert!((10..=12).contains(&(rows + missing)), "{rows} rows:\n{text}");
+    let table = run(&["show", &survey.path, "--table"]).done();
+    assert!(table.lines().count() > 2 * text.lines().count(), "{table}");
+}
+
+#[test]
+fn rows_stand_by_value_or_by_family_and_only_in_a_table() {
+    let survey = survey();
+    let families = |order: &str| {
+        let text =
+            end(latscope(["show", &survey.path, "--table", "--sort", order]).env("COLUMNS", "250")).done();
+        let rows: Vec<String> =
+            text.lines().skip_while(|line| !line.starts_with("───")).skip(1).map(str::to_owned).collect();
+        let heading = text.lines().find(|line| line.starts_with("operation")).unwrap();
+        let at = heading.chars().take_while(|c| *c != 'f').count();
+        let family = |line: &String| line.chars().skip(at).take_while(|c| *c != ' ').collect::<String>();
+        let mut all: Vec<String> =
+            rows.iter().take_while(|line| !line.starts_with("RT ")).map(family).collect();
+        all.dedup();
+        all.len()
+    };
+    assert!(families("family") < 15 && families("value") > 30);
+    let refused = run(&["show", &survey.path, "--sort", "family"]).refused();
+    assert!(refused.contains("--sort") && refused.contains("add --table"), "{refused}");
+    for options in [["--table", "--quiet"], ["--table", "--all"]] {
+        let refused = run(&[&["show", survey.path.as_str()][..], &options[..]].concat()).refused();
+        assert!(refused.contains("--table"), "{refused}");
+    }
 }
 
 #[test]
@@ -36,7 +85,7 @@ fn points_that_are_no_rows_are_shown_where_there_is_no_row() {
 #[test]
 fn every_row_of_the_table_is_in_the_result() {
     let survey = survey();
-    let table = &survey.ran.out;
+    let table = &end(latscope(["show", &survey.path, "--table"]).env("COLUMNS", "200")).done();
     for probe in ["cpu.cycle", "sync.mutex", "syscall.getppid", "process.vfork", "thread.std", "file.rename"]
     {
         let rows = of_probe(&survey.found, probe)
@@ -94,6 +143,10 @@ fn csv_has_a_line_for_each_point() {
     let header = lines.next().unwrap();
     assert!(header.starts_with("probe,family,title,params,"), "{header}");
     let lines: Vec<&str> = lines.collect();
+    // The levels of memory come last, which are read off a curve.
+    let (levels, lines): (Vec<&str>, Vec<&str>) =
+        lines.into_iter().partition(|line| line.starts_with("memory.level,"));
+    assert!(levels.iter().any(|line| line.contains("L1 hit")), "{levels:?}");
     assert_eq!(lines.len(), measurements(&survey.found).len());
     for (line, m) in lines.iter().zip(measurements(&survey.found)) {
         assert!(line.starts_with(&format!("{},", m["probe"].as_str().unwrap())), "{line}");
@@ -124,7 +177,7 @@ fn the_human_scale_and_other_results_are_columns() {
     assert!(human.contains("if L1 took 1 s") && human.contains("in a frame"), "{human}");
     let beside = run(&["show", &survey.path, "--beside", &survey.path]).done();
     let heading = |text: &str| text.lines().find(|line| line.starts_with("operation")).unwrap().to_owned();
-    let (alone, both) = (heading(&survey.ran.out), heading(&beside));
+    let (alone, both) = (heading(&run(&["show", &survey.path, "--table"]).done()), heading(&beside));
     let day = &survey.found["started"].as_str().unwrap()[..10];
     assert!(both.contains(day) && !alone.contains(day), "{both}");
     assert!(beside.contains("1.0×"), "{beside}");
@@ -148,9 +201,11 @@ fn families_can_be_compared_too() {
 fn a_narrow_terminal_is_respected() {
     let survey = survey();
     for width in ["60", "80", "200"] {
-        let text = end(latscope(["show", &survey.path]).env("COLUMNS", width)).done();
-        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
-        assert!(widest <= width.parse().unwrap(), "{widest} columns of {width}:\n{text}");
+        for view in [&["show", survey.path.as_str()][..], &["show", survey.path.as_str(), "--table"]] {
+            let text = end(latscope(view).env("COLUMNS", width)).done();
+            let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= width.parse().unwrap(), "{widest} columns of {width}:\n{text}");
+        }
     }
 }
 
@@ -281,4 +336,36 @@ fn a_page_has_every_row_and_needs_nothing_else() {
     }
     let mutex = latscope_probes::find("sync.mutex").unwrap();
     assert!(text.contains(mutex.timed), "{}", mutex.timed);
+}
+
+#[test]
+fn a_histogram_has_a_column_for_each_cpu_under_both_names() {
+    let place = Place::new();
+    let (result, now, before) = (place.at("r.json"), place.at("now.csv"), place.at("before.csv"));
+    run(&[
+        "wake",
+        "--duration",
+        "100ms",
+        "--interval",
+        "1ms",
+        "-q",
+        "--json",
+        &result,
+        "--csv-histogram",
+        &now,
+    ])
+    .done();
+    run(&["show", &result, "-q", "--csv-buckets", &before]).done();
+    let text = fs::read_to_string(&now).unwrap();
+    assert_eq!(text, fs::read_to_string(&before).unwrap());
+    let found = json(&result);
+    let points = measurements(&found);
+    let heading: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    assert_eq!(heading.len(), 2 + points.len(), "{heading:?}");
+    let sum = |column: usize| -> u64 {
+        text.lines().skip(1).map(|line| line.split(',').nth(column).unwrap().parse::<u64>().unwrap()).sum()
+    };
+    for (column, m) in (2..).zip(points) {
+        assert_eq!(sum(column), m["summary"]["count"].as_u64().unwrap(), "{}", heading[column]);
+    }
 }

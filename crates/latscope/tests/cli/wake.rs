@@ -221,14 +221,6 @@ fn an_unstable_clock_is_warned_of() {
 }
 
 #[test]
-fn a_full_disk_costs_the_file_and_not_the_table() {
-    let ran = run(&["wake", "--duration", "200ms", "--json", "/dev/full"]);
-    let line = ran.err.lines().last().unwrap_or_default();
-    assert!(line.contains("/dev/full") && line.contains("No space left"), "{ran:?}");
-    assert!(ran.code == Some(1) && ran.out.contains("all CPUs"), "{ran:?}");
-}
-
-#[test]
 fn a_tracefs_that_fails_costs_no_figure() {
     if !traceable("a_tracefs_that_fails_costs_no_figure") {
         return;

@@ -57,13 +57,13 @@ fn end(result: &Value, ran: &Ran, ending: Option<Ending>) -> Checked {
     ensure(cut == ending.is_some(), || format!("incomplete: {cut}"))
 }
 
-/// A verdict that was asked for is told, the worst one in the heading.
+/// A verdict that was asked for is shown, the worst one in the heading.
 fn verdict(result: &Value, ran: &Ran) -> Checked {
     let verdicts: Vec<&str> =
         measurements(result).iter().filter_map(|m| m["verdict"]["status"].as_str()).collect();
     let worst = ["exceeded", "inconclusive", "pass"].into_iter().find(|word| verdicts.contains(word));
     let told = ran.out.lines().find_map(|line| line.strip_prefix("Verdict: "));
-    ensure(told == worst, || format!("{verdicts:?}, but {told:?} is told"))
+    ensure(told == worst, || format!("{verdicts:?}, but {told:?} is shown"))
 }
 
 /// A sum of one has no line of its own.

@@ -90,7 +90,7 @@ const OF_SEVERAL: [&str; 4] = ["lat_mmap", "par_mem", "par_ops", "tlb"];
 
 #[test]
 fn of_lmbenchs_programs() {
-    // One that takes no repetitions is over too soon to be told.
+    // One that takes no repetitions is over too soon to be asked.
     let called = LMBENCH.iter().map(|(name, _)| *name).chain(["mhz"]);
     let all: Vec<&str> = compat::PERSONALITIES.iter().map(|personality| personality.name).collect();
     let mut called: Vec<&str> = called.collect();

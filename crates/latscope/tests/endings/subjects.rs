@@ -32,7 +32,7 @@ pub struct Subject {
     pub has_worker: bool,
     /// Whether it sleeps most of the time: several can run at once.
     pub sleeps: bool,
-    /// The exit code where it is told to end, and where its worker is killed.
+    /// The exit code where it is asked to end, and where its worker is killed.
     pub codes: [i32; 2],
 }
 

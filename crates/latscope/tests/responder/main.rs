@@ -240,7 +240,7 @@ fn a_host_may_end_and_begin_again() {
                 let payload = number.to_le_bytes();
                 assert_eq!(responder.ask(&mut host, Service::Pty, &payload), payload);
             }
-            // It sees the rings of one host only: it has to be told that this one goes.
+            // It sees the rings of one host only: this one has to say that it goes.
             responder.expect_line("online");
             responder.set_status(0);
             responder.expect_line("offline");

@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The host's address in all messages.
 pub const OURS: u32 = 0x500;
 
-/// How the sources are to be compiled, whoever does it.
+/// How the sources are to be compiled.
 const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"];
 
 fn sources() -> PathBuf {
@@ -83,7 +83,7 @@ enum Kicks {
 
 impl Kicks {
     fn send(&self) {
-        // Full counters and sockets hold kicks that nobody looked at.
+        // Full counters and sockets hold kicks that were not read.
         let _ = match self {
             Kicks::None => Ok(0),
             Kicks::Events { to, .. } => rustix::io::write(to, &1_u64.to_ne_bytes()),
@@ -189,7 +189,7 @@ impl Responder {
         }
     }
 
-    /// One that steps when it is told to.
+    /// One that steps when it is asked to.
     pub fn stepwise(layout: Window) -> Responder {
         Responder::spawn(watched(), layout, &["--steps".into()], Kicks::None)
     }

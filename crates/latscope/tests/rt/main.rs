@@ -52,7 +52,7 @@ fn done(name: &str, words: &str) -> String {
 const TRACING_ON: &str = "/sys/kernel/tracing/tracing_on";
 
 /// The user's own tracing, which the real programs switch off with `-b`. It is
-/// put back as it was found, and nobody else runs a program meanwhile.
+/// put back as it was found, and no other test runs a program meanwhile.
 struct Tracing {
     found: Option<String>,
     _alone: MutexGuard<'static, ()>,
@@ -75,7 +75,7 @@ impl Drop for Tracing {
     }
 }
 
-/// Held by whoever switches tracing, or runs programs: two of them would not be
+/// Held by each test that switches tracing, or runs programs: two of them would not be
 /// admitted to SCHED_DEADLINE together.
 static ALONE: Mutex<()> = Mutex::new(());
 

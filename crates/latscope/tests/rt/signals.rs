@@ -44,7 +44,7 @@ fn expects(child: &Child, signal: Signal) -> bool {
     in_mask(child, "SigCgt", signal) || in_mask(child, "SigBlk", signal)
 }
 
-/// Whether a process is still to be told of a signal.
+/// Whether a signal is still pending for a process.
 fn is_pending(child: &Child, signal: Signal) -> bool {
     in_mask(child, "ShdPnd", signal) || in_mask(child, "SigPnd", signal)
 }
@@ -56,7 +56,7 @@ fn usr1_and_usr2_show_the_status_and_term_ends_with_the_summary() {
     let directory = tempfile::tempdir().unwrap();
     let child = start(directory.path(), "-q -t2");
     let board = format!("/dev/shm/cyclictest{}", child.id());
-    // At first nobody listens yet, and USR2 would end the process.
+    // At first there is no handler yet, and USR2 would end the process.
     wait_for("listener", || expects(&child, Signal::USR2).then_some(()));
     // Asked again and again: at first nothing is counted yet.
     let text = wait_for("status in shared memory", || {

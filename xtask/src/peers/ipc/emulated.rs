@@ -32,7 +32,7 @@ pub struct Place {
     pub name: &'static str,
     /// What is compared there.
     pub what: &'static str,
-    /// What the kernel is told.
+    /// The kernel's command line.
     append: &'static str,
     /// latscope's options.
     options: &'static str,

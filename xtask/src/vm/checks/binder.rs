@@ -33,19 +33,22 @@ pub const CHECKS: &[Check] = &[
         ran.says("done: references")
     }),
     Check::new("binder calls survive signals", ALL, "binder_trials storm", |ran| ran.says("done: storm")),
-    Check::new("a killed binder server is told", ALL, "binder_trials server-killed", |ran| {
+    Check::new("a killed binder server is reported", ALL, "binder_trials server-killed", |ran| {
         ran.says("hwbinder: gone")
     }),
     Check::new("a binder server ends with its client", ALL, "binder_trials client-killed", |ran| {
         ran.says("hwbinder: server exit status: 0")
     }),
-    Check::new("a binder server that died early is told", ALL, "binder_trials server-died-early", |ran| {
-        ran.says("done: server-died-early")
-    }),
-    Check::new("a frozen binder server is told", ALL, "binder_trials frozen", |ran| {
+    Check::new(
+        "a binder server that died early is reported",
+        ALL,
+        "binder_trials server-died-early",
+        |ran| ran.says("done: server-died-early"),
+    ),
+    Check::new("a frozen binder server is reported", ALL, "binder_trials frozen", |ran| {
         ran.says("hwbinder: the receiver is frozen (BR_FROZEN_REPLY)")
     }),
-    Check::new("a full one-way queue is told", ALL, "binder_trials queue-full", |ran| {
+    Check::new("a full one-way queue is reported", ALL, "binder_trials queue-full", |ran| {
         ran.says("no room in the receiver's binder buffer (BR_FAILED_REPLY, ENOSPC)")
     }),
     Check::new("a payload over the limit is refused", ALL, "binder_trials too-long", |ran| {
@@ -54,19 +57,19 @@ pub const CHECKS: &[Check] = &[
     Check::new("a client that frees nothing fills its buffer", ALL, "binder_trials exhausted", |ran| {
         ran.says("512 replies kept in 4096 bytes, then ")
     }),
-    Check::new("what no binder buffer holds is told", ALL, "binder_trials over-the-buffer", |ran| {
+    Check::new("what no binder buffer holds is reported", ALL, "binder_trials over-the-buffer", |ran| {
         ran.says("No space left on device")
     }),
     Check::new("the kernel speaks binder's protocol 8", ALL, "binder_trials protocol", |ran| {
         ran.says("protocol 8")
     }),
-    Check::new("a second context manager is told the first", ALL, "binder_trials taken", |ran| {
+    Check::new("a second context manager names the first", ALL, "binder_trials taken", |ran| {
         ran.says("/dev/binder has a context manager: binder_trials (process ")
     }),
-    Check::new("another user of binder is told why not", ALL, "binder_trials other-user", |ran| {
+    Check::new("another user of binder gets the reason", ALL, "binder_trials other-user", |ran| {
         ran.says("/dev/vndbinder had a context manager of another user, which the driver does not forget")
     }),
-    Check::new("a refused mapping is told", ALL, "binder_trials no-memory", |ran| {
+    Check::new("a refused mapping is reported", ALL, "binder_trials no-memory", |ran| {
         ran.says("1016 KiB of /dev/binder cannot be mapped: ")
     }),
     Check::new("what others serve can be pinged", ALL, "binder_trials service", |ran| {

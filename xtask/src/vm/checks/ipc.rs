@@ -33,7 +33,7 @@ pub const CHECKS: &[Check] = &[
         ran.says("no permission to open /dev/binder")
     })
     .exits(1),
-    Check::new("a server killed over binder is told, and nothing is left", ALL, KILLED, |ran| {
+    Check::new("a server killed over binder is reported, and nothing is left", ALL, KILLED, |ran| {
         ran.says("signal: 9 (SIGKILL)")?;
         ran.says("left: 0")
     }),

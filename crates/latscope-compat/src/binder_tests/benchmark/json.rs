@@ -4,6 +4,7 @@ use super::context::Context;
 use super::runs::{Kind, Run};
 use crate::binder_tests::number::scientific;
 use crate::binder_tests::words::Layout;
+use crate::rt::json::quoted;
 
 /// The version of Google Benchmark whose form it is.
 const VERSION: &str = "v1.9.1";
@@ -31,10 +32,6 @@ type Pair = (&'static str, String);
 fn object(pairs: &[Pair], indent: usize) -> String {
     let pairs = pairs.iter().map(|(key, value)| format!("{:indent$}\"{key}\": {value}", ""));
     pairs.collect::<Vec<_>>().join(",\n")
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 fn oreo(context: &Context) -> Vec<Pair> {

@@ -3,6 +3,7 @@
 
 use super::filter::Filter;
 use crate::binder_tests::words::Layout;
+use latscope_core::statistics::median;
 
 /// One measurement of a payload.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,7 +80,7 @@ impl Statistic {
         let mean = values.iter().sum::<f64>() / count;
         match self {
             Statistic::Mean => mean,
-            Statistic::Median => median(values),
+            Statistic::Median => median(values).unwrap_or(0.0),
             Statistic::Deviation => {
                 (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt()
             }
@@ -87,13 +88,6 @@ impl Statistic {
             Statistic::Variation => Statistic::Deviation.of(values) / mean,
         }
     }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
 impl Run {

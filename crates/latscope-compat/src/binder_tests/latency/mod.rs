@@ -49,7 +49,7 @@ pub const HWBINDER: Test =
 /// The highest real-time priority.
 const PRIORITY: u32 = 99;
 
-/// First turns that are told in full, at most.
+/// First turns that are printed in full, at most.
 const TOLD: u64 = 1000;
 
 /// Carries out a call.

@@ -82,7 +82,7 @@ struct Digits {
     sync: usize,
 }
 
-/// Theirs were 2, 5 and 6: the best of 100,000 calls could not be told from the tenth.
+/// Theirs were 2, 5 and 6: the best of 100,000 calls could not be distinguished from the tenth.
 const OURS: Digits = Digits { times: 5, met: 9, sync: 9 };
 const THEIRS: Digits = Digits { times: 2, met: 5, sync: 6 };
 

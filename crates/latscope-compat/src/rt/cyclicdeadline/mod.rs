@@ -12,7 +12,7 @@ use super::{Refusal, cpuset, environment};
 use crate::names;
 use anyhow::Result;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
+use latscope_core::plan::{Conditions, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
 use latscope_engine::observers::{Event, Observer};
 use latscope_engine::saver;
@@ -71,13 +71,13 @@ fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<
     })
 }
 
-/// Where periods begin is told from the first wake-up, which is late itself.
+/// Where periods begin is taken from the earliest wake-up, which is late itself.
 fn early(measured: &[Measurement]) {
     let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
     if early > 0.0 {
         VOICE.note(&format!(
-            "{early} wake-ups came before the begin of their period, for that is computed from the first wake-up: they \
-             count as 0, and the others are too small by as much"
+            "the begin of the periods is taken from the earliest wake-up so far: {early} came before it and count as 0, \
+             and those before them are too small by as much"
         ));
     }
 }
@@ -124,16 +124,12 @@ fn plan(options: &CyclicdeadlineOptions, machine: &Machine, trace: Option<&Path>
 
 fn rules(options: &CyclicdeadlineOptions) -> Periodic {
     Periodic {
-        // The first wake-up tells where the periods begin.
-        warm_up: 1,
-        end: End::All,
-        phase: Phase::Free,
-        align_second: false,
         threshold: options.common.break_above.map(|limit| above(limit, Unit::Us)),
         stop_at_threshold: options.common.break_above.is_some(),
         corrected: options.common.result.is_some(),
         linear: options.histogram.map(|buckets| Linear { buckets, tick_ns: 1000 }),
-        stream: false,
+        // The first wake-up says where the periods begin.
+        ..Periodic::new(Phase::Free, 1)
     }
 }
 

@@ -24,7 +24,7 @@ pub enum Affinity {
 /// Policies by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// `other`, `normal`, and what nobody knows.
+    /// `other`, `normal`, and unknown names.
     #[default]
     Other,
     /// Named in the header, but run as `other`.

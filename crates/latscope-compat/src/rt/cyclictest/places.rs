@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A FIFO; whoever opens it gets the status lines.
+/// A FIFO; each reader gets the status lines.
 #[derive(Debug)]
 pub struct Fifo {
     path: PathBuf,
@@ -64,7 +64,7 @@ impl Board {
     /// # Errors
     /// It cannot be made.
     pub fn create(path: PathBuf) -> io::Result<Board> {
-        // One of a process long dead that had this id; nobody's link is followed.
+        // One of a process long dead that had this id; no link is followed.
         let _ = std::fs::remove_file(&path);
         File::create_new(&path)?;
         Ok(Board { path })
@@ -72,7 +72,7 @@ impl Board {
 
     /// Puts up a text.
     pub fn put(&self, text: &str) {
-        // Whoever reads sees that it is old.
+        // A reader sees that it is old.
         let _ = std::fs::write(&self.path, text);
     }
 }
@@ -93,7 +93,7 @@ mod tests {
         let path = directory.path().join("fifo");
         let mut fifo = Fifo::create(&path).unwrap();
         assert!(Fifo::create(&path).is_err());
-        fifo.offer("nobody reads\n");
+        fifo.offer("unread\n");
         fifo.tried = None;
         let mut reader = rustix::fs::open(&path, rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty())
             .map(File::from)

@@ -193,7 +193,7 @@ impl Program {
             return Ok(2);
         }
         let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
-        // Without an end of its own it is done when it is told to end.
+        // Without an end of its own it is done when it is asked to end.
         let cut_short = interrupted && (options.common.duration.is_some() || options.loops.is_some());
         Ok(match options.common.strict_exit {
             true => verdict::exit_code(options.common.break_above.map(|_| status), cut_short),
@@ -272,7 +272,7 @@ struct Screen<'a, W> {
 }
 
 impl<W: Write> Screen<'_, W> {
-    /// Draws until the run is over; whether it was told to end.
+    /// Draws until the run is over; whether it was asked to end.
     fn watch(&mut self, session: &mut Session) -> Result<bool> {
         let begun = Instant::now();
         let limit = self.options.common.duration.map_or(Duration::MAX, Duration::from_nanos);

@@ -5,10 +5,10 @@ use latscope_core::units::format_time;
 use latscope_probes::paced::{Figures, Rules};
 use std::fmt::Write;
 
-/// A pair: what its receiver was told, and what its receiver and its sender did.
+/// A pair: what its receiver was asked for, and what its receiver and its sender did.
 #[derive(Debug, Clone)]
 pub struct Pair<'a> {
-    /// What it was told.
+    /// What it was asked for.
     pub rules: &'a Rules,
     /// The endpoint that waits.
     pub receiver: Figures,

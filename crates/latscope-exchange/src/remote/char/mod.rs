@@ -22,37 +22,27 @@ pub(super) static CHAR: Transport =
     Transport { name: "char", waits: &["poll"], ours: false, options: OPTIONS, open };
 
 const OPTIONS: &[Opt] = &[
-    Opt {
-        name: "ctrl",
-        value: "DEVICE",
-        help: "The control device by which an endpoint is made",
-        default: "/dev/rpmsg_ctrl0",
-    },
-    Opt {
-        name: "endpoint",
-        value: "NAME",
-        help: "Its name; without it, the name under which the remote announces the service",
-        default: "",
-    },
-    Opt {
-        name: "dst",
-        value: "ADDRESS",
-        help: "The remote's address, such as 0x400; without it, that which the remote announces",
-        default: "",
-    },
-    Opt {
-        name: "via",
-        value: "HOW",
-        help: "How the device comes to be: `ioctl` makes an endpoint, `bind` gives the announced channel to rpmsg_chrdev",
-        default: "ioctl",
-    },
-    Opt {
-        name: "remoteproc",
-        value: "N",
-        help: "Starts remote processor N first unless it runs, and stops it then",
-        default: "",
-    },
-    Opt { name: "firmware", value: "FILE", help: "What it runs, in /lib/firmware", default: "" },
+    Opt::new("ctrl", "DEVICE", "The control device by which an endpoint is made", "/dev/rpmsg_ctrl0"),
+    Opt::new(
+        "endpoint",
+        "NAME",
+        "Its name; without it, the name under which the remote announces the service",
+        "",
+    ),
+    Opt::new(
+        "dst",
+        "ADDRESS",
+        "The remote's address, such as 0x400; without it, that which the remote announces",
+        "",
+    ),
+    Opt::new(
+        "via",
+        "HOW",
+        "How the device comes to be: `ioctl` makes an endpoint, `bind` gives the announced channel to rpmsg_chrdev",
+        "ioctl",
+    ),
+    Opt::new("remoteproc", "N", "Starts remote processor N first unless it runs, and stops it then", ""),
+    Opt::new("firmware", "FILE", "What it runs, in /lib/firmware", ""),
 ];
 
 /// The longest message on virtio, bytes: a buffer of 512 without its header.

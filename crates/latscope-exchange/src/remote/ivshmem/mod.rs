@@ -26,26 +26,16 @@ pub(super) static IVSHMEM: Transport = Transport {
     open,
 };
 
-const QEMU: Opt = Opt {
-    name: "qemu",
-    value: "PROGRAM",
-    help: "The QEMU that runs the image",
-    default: latscope_rpmsg::image::QEMU,
-};
+const QEMU: Opt = Opt::new("qemu", "PROGRAM", "The QEMU that runs the image", latscope_rpmsg::image::QEMU);
 
-const ACCEL: Opt = Opt {
-    name: "accel",
-    value: "ACCEL",
-    help: "What runs the guest: tcg emulates it, which every machine can; kvm is the processor itself",
-    default: TCG,
-};
+const ACCEL: Opt = Opt::new(
+    "accel",
+    "ACCEL",
+    "What runs the guest: tcg emulates it, which every machine can; kvm is the processor itself",
+    TCG,
+);
 
-const IMAGE: Opt = Opt {
-    name: "image",
-    value: "FILE",
-    help: "Another image than the one that latscope carries",
-    default: "",
-};
+const IMAGE: Opt = Opt::new("image", "FILE", "Another image than the one that latscope carries", "");
 
 const TCG: &str = "tcg";
 

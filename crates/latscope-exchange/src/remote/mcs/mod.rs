@@ -29,38 +29,14 @@ pub(super) static MCS: Transport = Transport {
     open,
 };
 
-const CPU: Opt = Opt {
-    name: "mcs-cpu",
-    value: "N",
-    help: "The CPU of the client OS, which Linux does not use (MCS: -c)",
-    default: "",
-};
-const IMAGE: Opt = Opt {
-    name: "mcs-image",
-    value: "FILE",
-    help: "The client OS, an ELF file or plain bytes (MCS: -t)",
-    default: "",
-};
-const ADDRESS: Opt = Opt {
-    name: "mcs-address",
-    value: "HEX",
-    help: "Where it is loaded, in reserved memory (MCS: -a)",
-    default: "",
-};
-const ENTRY: Opt = Opt {
-    name: "mcs-entry",
-    value: "HEX",
-    help: "Where it begins, if not where the file says or it is loaded (MCS: -e)",
-    default: "",
-};
-const SHARED: Opt = Opt {
-    name: "mcs-shared",
-    value: "HEX",
-    help: "Where the shared memory is that it was built for",
-    default: "70000000",
-};
-const DEVICE: Opt =
-    Opt { name: "mcs-device", value: "FILE", help: "The device; untested on a board", default: "/dev/mcs" };
+const CPU: Opt = Opt::new("mcs-cpu", "N", "The CPU of the client OS, which Linux does not use (MCS: -c)", "");
+const IMAGE: Opt = Opt::new("mcs-image", "FILE", "The client OS, an ELF file or plain bytes (MCS: -t)", "");
+const ADDRESS: Opt = Opt::new("mcs-address", "HEX", "Where it is loaded, in reserved memory (MCS: -a)", "");
+const ENTRY: Opt =
+    Opt::new("mcs-entry", "HEX", "Where it begins, if not where the file says or it is loaded (MCS: -e)", "");
+const SHARED: Opt =
+    Opt::new("mcs-shared", "HEX", "Where the shared memory is that it was built for", "70000000");
+const DEVICE: Opt = Opt::new("mcs-device", "FILE", "The device; untested on a board", "/dev/mcs");
 
 /// Bytes of the shared memory.
 const SIZE: usize = 0x3_0000;

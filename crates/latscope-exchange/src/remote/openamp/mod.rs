@@ -40,29 +40,20 @@ pub fn spin_ns(wait: &str) -> u64 {
     if wait == "spin-then-park" { PARK_AFTER } else { 0 }
 }
 
-/// Where both sides meet: what who serves is to be told, too.
+/// Where both sides meet: what the serving side is given, too.
 pub static PLACES: &[Opt] = &[SHM, SOCKET];
 
-const SHM: Opt = Opt {
-    name: "openamp-shm",
-    value: "FILE",
-    help: "The memory that both sides map",
-    default: "/dev/shm/openamp.shm",
-};
+const SHM: Opt = Opt::new("openamp-shm", "FILE", "The memory that both sides map", "/dev/shm/openamp.shm");
 
-const SOCKET: Opt = Opt {
-    name: "openamp-socket",
-    value: "SOCKET",
-    help: "The socket by which they kick each other",
-    default: "/tmp/openamp.event.0",
-};
+const SOCKET: Opt =
+    Opt::new("openamp-socket", "SOCKET", "The socket by which they kick each other", "/tmp/openamp.event.0");
 
-const ENDPOINT: Opt = Opt {
-    name: "endpoint",
-    value: "NAME",
-    help: "Another name than the service's: that of OpenAMP's echo is rpmsg-openamp-demo-channel",
-    default: "",
-};
+const ENDPOINT: Opt = Opt::new(
+    "endpoint",
+    "NAME",
+    "Another name than the service's: that of OpenAMP's echo is rpmsg-openamp-demo-channel",
+    "",
+);
 
 /// How the window is divided; the table may place the rings elsewhere.
 const LAYOUT: Window = Window::OPENAMP;

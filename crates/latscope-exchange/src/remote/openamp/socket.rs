@@ -75,7 +75,7 @@ fn remedy(socket: &Path) -> String {
 /// For so long nothing is said of a wait.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// Connects to the process that listens, or will in time. What a wait of more than a second is for is told.
+/// Connects to the process that listens, or will in time. What a wait of more than a second is for is printed.
 ///
 /// # Errors
 /// [`Absent`]: none does. It may not be talked to.

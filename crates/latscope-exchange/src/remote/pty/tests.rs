@@ -1,4 +1,4 @@
-//! The relay, over a remote that is told what to do.
+//! The relay, over a remote that does as it is asked.
 
 use super::*;
 use latscope_host::modes::OPEN;

@@ -213,7 +213,7 @@ fn a_line_has_an_end_and_the_rest_of_a_longer_one_is_lost() {
         assert_eq!(
             (length, &into[..length]),
             (4095, &[b'a'; 4095][..]),
-            "one of 4096 is lost, and nobody told"
+            "one of 4096 is lost without a word"
         );
     });
 }

@@ -1,7 +1,7 @@
 //! How the kernel and the system were built.
 
-use super::{Context, EVERYTHING, bad, good, note, unknown};
-use latscope_core::machine::Check;
+use super::{Context, bad, good, note, unknown};
+use latscope_core::machine::{Check, EVERY_FAMILY};
 use std::fs;
 
 /// What makes locks, preemption or every access to memory slower
@@ -33,7 +33,7 @@ pub(super) fn kernel_debugging(context: &Context) -> Check {
     }
     Check {
         remedy: Some("run a kernel without them".to_owned()),
-        ..bad(id, format!("{} slow the kernel down, says {file}", on.join(", ")), EVERYTHING)
+        ..bad(id, format!("{} slow the kernel down, says {file}", on.join(", ")), EVERY_FAMILY)
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn android(context: &Context) -> Check {
         Some(kind @ ("user" | "userdebug")) => good(id, kind),
         Some(kind) => Check {
             remedy: Some("measure a user or userdebug build".to_owned()),
-            ..note(id, format!("{kind}: checks that a build for users does not have cost time"), EVERYTHING)
+            ..note(id, format!("{kind}: checks that a build for users does not have cost time"), EVERY_FAMILY)
         },
     }
 }

@@ -2,9 +2,9 @@
 //! groups, affinity, filters.
 
 use super::control_group;
-use super::{Context, EVERYTHING, bad, good, note, unknown};
+use super::{Context, bad, good, note, unknown};
 use crate::machine::snapshot::load_average;
-use latscope_core::machine::Check;
+use latscope_core::machine::{Check, EVERY_FAMILY};
 use latscope_core::units::{format_share, format_time};
 
 /// Probes that need two CPUs at a time.
@@ -22,7 +22,7 @@ pub(super) fn hypervisor(context: &Context) -> Check {
             let found = format!("{name}: instructions are translated, no number is that of a processor");
             Check {
                 remedy: Some("run on real hardware or under KVM".to_owned()),
-                ..bad(id, found, EVERYTHING)
+                ..bad(id, found, EVERY_FAMILY)
             }
         }
         Some("unknown") => virtualised(id, "an unknown hypervisor"),
@@ -57,8 +57,8 @@ pub(super) fn steal(context: &Context) -> Check {
     let remedy = "on the host, give this guest's CPUs cores of their own: virsh vcpupin".to_owned();
     match share {
         none if none < 0.0005 => good(id, found),
-        little if little < 0.01 => note(id, found, EVERYTHING),
-        _ => Check { remedy: Some(remedy), ..bad(id, found, EVERYTHING) },
+        little if little < 0.01 => note(id, found, EVERY_FAMILY),
+        _ => Check { remedy: Some(remedy), ..bad(id, found, EVERY_FAMILY) },
     }
 }
 
@@ -72,8 +72,8 @@ pub(super) fn load(context: &Context) -> Check {
     let remedy = Some("ps -eo pcpu,pid,comm --sort=-pcpu | head".to_owned());
     match load / cpus as f64 {
         idle if idle < 0.1 => good(id, found),
-        some if some < 0.5 => Check { remedy, ..note(id, found, EVERYTHING) },
-        _ => Check { remedy, ..bad(id, found, EVERYTHING) },
+        some if some < 0.5 => Check { remedy, ..note(id, found, EVERY_FAMILY) },
+        _ => Check { remedy, ..bad(id, found, EVERY_FAMILY) },
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) fn quota(context: &Context) -> Check {
         format_time(quota.runtime as f64 * 1e3),
         format_time(quota.period as f64 * 1e3)
     );
-    Check { remedy: context.write(quota.lift, &quota.file), ..bad(id, found, EVERYTHING) }
+    Check { remedy: context.write(quota.lift, &quota.file), ..bad(id, found, EVERY_FAMILY) }
 }
 
 pub(super) fn cpus(context: &Context) -> Check {

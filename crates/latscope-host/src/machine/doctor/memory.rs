@@ -3,7 +3,7 @@
 use super::{Context, bad, good, note, unknown};
 use crate::machine::{snapshot::kibibytes, topology};
 use latscope_core::machine::Check;
-use latscope_core::units::format_size;
+use latscope_core::units::{format_amount, format_size};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -81,9 +81,9 @@ pub(super) fn swap(context: &Context) -> Check {
     let behind = if zswap { ", compressed in memory first (zswap)" } else { "" };
     match (total, used) {
         (0, _) => good(id, "none"),
-        (_, 0) => good(id, format!("{} there, none of it in use{behind}", format_size(total))),
+        (_, 0) => good(id, format!("{} there, none of it in use{behind}", format_amount(total))),
         _ => {
-            let found = format!("{} of {} in use{behind}", format_size(used), format_size(total));
+            let found = format!("{} of {} in use{behind}", format_amount(used), format_amount(total));
             let affects = &["memory.*", "file.*", "process.*", "wake.*"];
             Check { remedy: context.command("swapoff -a"), ..note(id, found, affects) }
         }

@@ -99,20 +99,6 @@ impl Context<'_> {
     }
 }
 
-/// Every family of probes.
-const EVERYTHING: &[&str] = &[
-    "cpu.*",
-    "memory.*",
-    "sync.*",
-    "thread.*",
-    "syscall.*",
-    "process.*",
-    "file.*",
-    "wake.*",
-    "noise.*",
-    "ipc.*",
-];
-
 fn check(id: &str, state: CheckState, found: impl Into<String>, affects: &[&str]) -> Check {
     Check {
         id: id.to_owned(),

@@ -90,7 +90,7 @@ fn no_tracing(context: &Context, id: &str) -> Check {
         Some(false) => note(id, "not in this kernel: spikes stay unexplained", &[]),
         Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => Check {
             remedy: context.command("mount -t tracefs nodev /sys/kernel/tracing"),
-            ..note(id, "tracefs is not mounted: spikes stay unexplained", &[])
+            ..note(id, "tracefs is not mounted: latscope mounts it for itself while it explains spikes", &[])
         },
         Some(true) => Check {
             remedy: Some("run latscope as root".to_owned()),

@@ -1,4 +1,4 @@
-use super::super::{Axis, Mark, Scale, Shape, Unit, latency_figure};
+use super::super::{Axis, Mark, Scale, Unit, latency_figure};
 use super::*;
 use latscope_core::testing::{chase, report};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ proptest! {
             notes: Vec::new(),
             x: axis(scales.0),
             y: axis(scales.1),
-            series: vec![Series { name: "curve".to_owned(), points, band: Vec::new(), shape: Shape::Line, background: false }; series],
+            series: vec![Series { name: "curve".to_owned(), points, ..Series::default() }; series],
             marks: marks.into_iter().map(mark).collect(),
         };
         let text = terminal(&figure, frame.0, frame.1);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
-const MAGIC: &[u8; 8] = b"lsindex2";
+const MAGIC: &[u8; 8] = b"lsindex5";
 
 /// What a directory has.
 #[derive(Debug, Default)]
@@ -53,11 +53,7 @@ enum Found {
 /// # Errors
 /// It is no directory, or cannot be read.
 pub fn read(directory: &Path) -> Result<Directory> {
-    ensure!(
-        directory.is_dir(),
-        "{} is no directory (choose one with results that --json wrote)",
-        directory.display()
-    );
+    ensure!(directory.is_dir(), no_directory(directory));
     let mut remarks = Vec::new();
     let mut there = Vec::new();
     walk(directory, directory, &mut there, &mut remarks)?;
@@ -74,6 +70,20 @@ pub fn read(directory: &Path) -> Result<Directory> {
         }
     }
     Ok(Directory { archive: index.archive, runs, remarks })
+}
+
+/// What to give instead of a file, or of what is not there.
+fn no_directory(path: &Path) -> String {
+    let shown = path.display();
+    if !path.exists() {
+        return format!("there is no directory {shown} (choose one with results that --json wrote)");
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    format!(
+        "{shown} is no directory: a history is of all results in one, such as `latscope history {}`; \
+         `latscope show {shown}` shows this one",
+        parent.display()
+    )
 }
 
 /// A file that is there: its name within the directory, size and time of change.

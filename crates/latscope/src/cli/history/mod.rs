@@ -3,9 +3,8 @@
 mod index;
 
 use super::Exit;
-use super::compare::percent;
-use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, width, write};
+use super::judged::JudgedArguments;
+use super::output::{check_distinct, is_stdout, unless_unread, width, write};
 use super::results;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -15,7 +14,7 @@ use latscope_host::stdout;
 use latscope_judge::history::{self as judge, Entry, History};
 use latscope_views::{Options, history as views};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Shows when the figures of a machine changed over the results of a directory, and what changed with them
 ///
@@ -30,12 +29,6 @@ pub struct HistoryArguments {
     /// A directory of results
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// What changes by less is not reported
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
-    same: f64,
-    /// Only these families or probes, each point with its time line
-    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::wanted)]
-    only: Vec<String>,
     /// Only changes after the one with this id, as it is shown
     #[arg(long, value_name = "ID")]
     since: Option<String>,
@@ -45,17 +38,11 @@ pub struct HistoryArguments {
     /// Every figure that changed, every odd run and every skipped file, not only the first ones
     #[arg(long)]
     all: bool,
-    /// Seed of the resampling
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
-    seed: u64,
+    /// No text
+    #[arg(short, long, conflicts_with = "all")]
+    quiet: bool,
     #[command(flatten)]
-    json: JsonArgument,
-    /// Write every figure of every change as CSV
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-    /// Write the changes as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
+    judged: JudgedArguments,
 }
 
 /// Reads, judges, shows, and ends by `--fail-on`.
@@ -63,9 +50,7 @@ pub struct HistoryArguments {
 /// # Errors
 /// There is no result, `--only` or `--since` name what no result has, or a view cannot be written.
 pub fn run(asked: &HistoryArguments) -> Result<Exit> {
-    let files = [("json", &asked.json.json), ("csv", &asked.csv), ("markdown", &asked.markdown)];
-    let files: Vec<(&str, &Path)> =
-        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
+    let files = asked.judged.files.named();
     check_distinct(&files, [asked.directory.as_path()])?;
     let mut found = look(asked, index::read(&asked.directory)?)?;
     if let Some(id) = &asked.since {
@@ -75,7 +60,8 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
             "--since {id}: no run has this id{last} (ids are those of changes as shown)"
         );
     }
-    show(asked, &found, files.iter().any(|(_, path)| is_stdout(path)))?;
+    let taken = asked.quiet || files.iter().any(|(_, path)| is_stdout(path));
+    unless_unread(show(asked, &found, taken))?;
     let judged = found.machines.iter().any(|machine| machine.judged > 0);
     let changed = found.machines.iter().any(|machine| !machine.changes.is_empty());
     Ok(match &asked.fail_on {
@@ -94,8 +80,9 @@ fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
         "there is no result in {directory} (choose a directory with files that --json wrote)"
     );
     let probes = archive.works.iter().map(|work| work.probe.as_str()).collect();
-    results::check_only(&asked.only, &probes, "no result has")?;
-    let options = judge::Options { same: asked.same, only: asked.only.clone(), seed: asked.seed };
+    results::check_only(&asked.judged.only, &probes, "no result has")?;
+    let options =
+        judge::Options { same: asked.judged.same, only: asked.judged.only.clone(), seed: asked.judged.seed };
     let mut found = judge::history(&archive, &runs, &options);
     found.remarks = remarks;
     Ok(found)
@@ -124,11 +111,16 @@ fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a 
 
 fn show(asked: &HistoryArguments, found: &History, taken: bool) -> Result<()> {
     let options = Options { width: width(), color: true, ..Options::default() };
-    let lines = !asked.only.is_empty();
+    let lines = !asked.judged.only.is_empty();
     let text = || stdout::write_styled(&views::text(found, asked.all, lines, &options));
     let text = if taken { Ok(()) } else { text() };
-    let json = write(asked.json.json.as_deref(), || Some(json::pretty(found).into_bytes()));
-    let csv = write(asked.csv.as_deref(), || Some(views::csv(found)));
-    let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(found, asked.all).into_bytes()));
-    Ok(text?).and(json).and(csv).and(markdown)
+    let json = write(asked.judged.files.json.json.as_deref(), || Some(json::pretty(found).into_bytes()));
+    let csv = write(asked.judged.files.csv.as_deref(), || Some(views::csv(found)));
+    let markdown = write(asked.judged.files.markdown.as_deref(), || {
+        Some(views::markdown(found, asked.all).into_bytes())
+    });
+    let html = write(asked.judged.files.html.as_deref(), || {
+        Some(views::html(found, asked.all || lines).into_bytes())
+    });
+    Ok(text?).and(json).and(csv).and(markdown).and(html)
 }

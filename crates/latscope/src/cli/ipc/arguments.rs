@@ -1,6 +1,7 @@
 //! The options of `latscope ipc`.
 
 use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
+use crate::cli::live::LiveArguments;
 use crate::cli::options::{Dynamic, Given, RunArguments, one_of, some_time, word};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
@@ -38,6 +39,8 @@ pub struct IpcArguments {
     pub trace: Option<PathBuf>,
     #[command(flatten)]
     pub run: RunArguments,
+    #[command(flatten)]
+    pub live: LiveArguments,
     // Headings hold for all that follows.
     #[command(flatten, next_help_heading = "Processes and callers")]
     pub pairs: PairArguments,

@@ -5,7 +5,6 @@ mod request;
 
 pub use arguments::IpcArguments;
 
-use super::live::Lines;
 use super::measure::Measures;
 use super::options::RunArguments;
 use anyhow::Result;
@@ -49,7 +48,7 @@ impl Measures for IpcArguments {
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        Ok(Box::new(Lines::new(std::io::stderr())))
+        self.live.watcher()
     }
 
     /// Transports that were not asked for by name and are not available here are listed, and not judged.

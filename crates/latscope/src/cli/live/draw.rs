@@ -15,8 +15,9 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
     head(model, view, theme, parts.head, buffer);
     warnings(model, theme, parts.warnings, buffer);
     table::draw(model, view, theme, parts.table, buffer);
-    plot::seconds(model.row(view.selected), model.threshold, theme, parts.seconds, buffer);
-    plot::histogram(model.row(view.selected), model.threshold, theme, parts.histogram, buffer);
+    let (row, name) = (model.row(view.selected), model.name(view.selected));
+    plot::seconds(row, &name, model.threshold, theme, parts.seconds, buffer);
+    plot::histogram(row, &name, model.threshold, theme, parts.histogram, buffer);
     if view.help {
         help(theme, parts.outliers, buffer);
     } else {
@@ -83,15 +84,23 @@ fn draw_text_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text
     }
 }
 
+/// Columns for what runs, before the time that is left is left out.
+const LEAST_HEAD: usize = 16;
+
 fn head(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let state = match (view.ending, view.paused) {
         (true, _) => "ending … ",
         (_, true) => "PAUSED, still measuring  ",
         _ => "",
     };
-    let whole = model.duration().map(|ns| format!(" of {}", words::span(ns))).unwrap_or_default();
     let round = model.round().map(|round| format!("{round}  ")).unwrap_or_default();
-    let time = format!("{state}{round}{}{whole}", words::span(model.elapsed()));
+    let mut time = format!("{state}{round}{}", model.position());
+    if let Some(left) = model.left() {
+        // What is left says more than how far it is.
+        let wordings = [format!("{time}, {left}"), format!("{state}{left}"), time];
+        let fits = |wording: &&String| wording.len() + LEAST_HEAD < area.width.into();
+        time = wordings.iter().find(fits).unwrap_or(&wordings[2]).clone();
+    }
     // The time is worth more than the end of a long line.
     let width = usize::from(area.width).saturating_sub(time.chars().count() + 2);
     let what: String = model.head.chars().take(width).collect();
@@ -133,7 +142,8 @@ fn outliers(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let title = match (model.outlier_count, model.threshold) {
         (0, Some(threshold)) => format!("no outliers above {} so far", words::time(threshold)),
         (0, None) if model.watching => "no outliers so far".to_owned(),
-        (0, None) => "outliers are not looked for: --threshold T, --blame".to_owned(),
+        (0, None) if model.is_of_cpus() => "outliers are not looked for: --threshold T, --blame".to_owned(),
+        (0, None) => String::new(),
         _ => "outliers, the latest first".to_owned(),
     };
     draw_text(buffer, area, 0, &title, theme.faint());
@@ -144,7 +154,7 @@ fn outliers(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 const HELP: [&str; 7] = [
-    "tab, arrows   choose the CPU whose seconds and distribution are shown",
+    "tab, arrows   choose the row whose seconds and distribution are shown",
     "p             stop drawing, not measuring; again: go on",
     "q, Ctrl-C     end now, with the summary",
     "Ctrl-L        draw all of it anew",

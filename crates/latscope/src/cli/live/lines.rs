@@ -68,9 +68,8 @@ impl<W: Write> Lines<W> {
 }
 
 fn state(model: &Model) -> String {
-    let whole = model.duration().map(|ns| format!(" of {}", words::span(ns))).unwrap_or_default();
     let mut said: Vec<String> = model.round().into_iter().collect();
-    said.push(format!("{}{whole}", words::span(model.elapsed())));
+    said.push(model.position());
     said.push(format!("n {}", words::count(model.all.histogram.count())));
     let largest = model.rows.iter().max_by_key(|row| row.histogram.max().map(|ns| ns as u64));
     if let Some((row, max)) = largest.and_then(|row| Some((row, row.histogram.max()?))) {

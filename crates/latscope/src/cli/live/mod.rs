@@ -1,4 +1,4 @@
-//! What is seen while periodic threads are measured: a live screen on a
+//! What is seen while threads, calls and messages are measured: a live screen on a
 //! terminal, lines of text elsewhere. Both are observers of the run: they are
 //! fed with snapshots on the coordinator and never touch a measuring thread.
 
@@ -7,6 +7,7 @@ mod draw;
 mod lines;
 mod model;
 mod plot;
+mod runs;
 mod screen;
 mod seconds;
 mod table;
@@ -20,11 +21,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use latscope_engine::observers::Observer;
 use latscope_host::terminal::Terminal;
-pub use lines::Lines;
+use lines::Lines;
+pub use runs::{Cell, Runs, RunsScreen};
 use screen::Screen;
 use std::io::{IsTerminal, stderr, stdout};
 
-// What is shown while periodic threads are measured.
+// What is shown while it is measured.
 #[derive(Debug, Args)]
 pub struct LiveArguments {
     /// The live screen on stderr, also where stdout is no terminal
@@ -41,11 +43,40 @@ impl LiveArguments {
     /// # Errors
     /// The screen is wanted, and stderr is no terminal of ours.
     pub fn watcher(&self) -> Result<Box<dyn Observer>> {
+        self.watcher_or(|| Box::new(Lines::new(stderr())))
+    }
+
+    /// The screen on a terminal, else another observer.
+    ///
+    /// # Errors
+    /// As [`watcher`](Self::watcher).
+    pub fn watcher_or(&self, other: impl FnOnce() -> Box<dyn Observer>) -> Result<Box<dyn Observer>> {
+        let screen = |terminal| -> Box<dyn Observer> { Box::new(Screen::new(terminal, in_colour())) };
+        Ok(self.terminal()?.map_or_else(other, screen))
+    }
+
+    /// The screen of many runs, if there is a terminal for it.
+    ///
+    /// # Errors
+    /// As [`watcher`](Self::watcher).
+    pub fn runs(&self) -> Result<Option<RunsScreen>> {
+        Ok(self.terminal()?.map(|terminal| RunsScreen::new(terminal, in_colour())))
+    }
+
+    /// Whether one of the options was given.
+    pub fn is_asked(&self) -> bool {
+        self.live || self.no_live
+    }
+
+    /// The terminal that a screen is to be drawn on, if there is one.
+    ///
+    /// # Errors
+    /// As [`watcher`](Self::watcher).
+    fn terminal(&self) -> Result<Option<Terminal>> {
         let usual = !self.no_live && is_watched();
         match (self.live || usual).then(terminal) {
-            Some(Ok(terminal)) => Ok(Box::new(Screen::new(terminal, in_colour()))),
             Some(Err(error)) if self.live => Err(error),
-            _ => Ok(Box::new(Lines::new(stderr()))),
+            found => Ok(found.and_then(Result::ok)),
         }
     }
 }

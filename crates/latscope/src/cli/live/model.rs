@@ -5,9 +5,10 @@ use super::seconds::{Seconds, fresh_max};
 use super::words;
 use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{Plan, Step};
+use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Outlier, Warning};
 use latscope_engine::observers::{Live, Round};
+use latscope_engine::remaining::{Remaining, about};
 use std::collections::VecDeque;
 
 const SECOND: u64 = 1_000_000_000;
@@ -42,6 +43,12 @@ pub(super) struct Model {
     at: u64,
     began: u64,
     step: Option<(Step, Round)>,
+    /// Whether the rows are of several kinds, measured one after the other: then `all` is the present one.
+    kinds: bool,
+    /// What is measured now.
+    point: Option<Point>,
+    /// How far a run of several steps is.
+    remaining: Option<Remaining>,
 }
 
 /// One measuring thread, or all of them.
@@ -127,6 +134,8 @@ impl Model {
         self.warnings.extend_from_slice(&plan.notes);
         self.watching = plan.on_threshold.is_some();
         self.head = format!("latscope {}", plan.job);
+        let several = plan.schedule().len() > 1 || plan.steps.iter().any(words::is_of_kinds);
+        self.remaining = several.then(|| Remaining::of(plan));
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
             self.begin(&plan.job, &step.in_round(0), Round::of(step, 0));
         }
@@ -135,9 +144,13 @@ impl Model {
     fn begin(&mut self, job: &str, step: &Step, round: Round) {
         self.head = format!("latscope {job}  {}", words::what_runs(step));
         self.rows = words::labels(step).into_iter().map(Row::new).collect();
+        self.kinds = words::is_of_kinds(step);
+        let of_cpus = self.is_of_cpus();
         self.all = Row::new(match &self.rows[..] {
             [only] => only.label.clone(),
-            _ => "all".to_owned(),
+            _ if self.kinds => "now".to_owned(),
+            _ if of_cpus => "all".to_owned(),
+            _ => "all of them".to_owned(),
         });
         self.threshold = step.periodic.as_ref().and_then(|periodic| periodic.threshold);
         (self.at, self.began) = (0, 0);
@@ -159,7 +172,68 @@ impl Model {
         for (row, snapshot) in self.rows.iter_mut().zip(&live.points) {
             row.take(snapshot, live.at);
         }
-        self.all.sum(&self.rows, live.at);
+        if !self.kinds {
+            return self.all.sum(&self.rows, live.at);
+        }
+        let present = self.present();
+        if let Some((row, snapshot)) = self.rows.get(present).zip(live.points.get(present)) {
+            // Another one begins anew.
+            if self.all.histogram.count() > row.histogram.count() {
+                self.all = Row::new(self.all.label.clone());
+            }
+            self.all.take(snapshot, live.at);
+        }
+    }
+
+    /// A point is begun.
+    pub fn begin_point(&mut self, point: &Point) {
+        self.point = Some(point.clone());
+    }
+
+    /// The index of what is measured now, where rows are measured one after the other.
+    fn present(&self) -> usize {
+        let points = self.step.iter().flat_map(|(step, _)| &step.points);
+        points
+            .enumerate()
+            .find(|(_, point)| Some(*point) == self.point.as_ref())
+            .map_or(0, |(index, _)| index)
+    }
+
+    /// The number of the row that has to be seen, whichever is chosen: the present one, where it is not all of them.
+    pub fn in_view(&self) -> usize {
+        if self.kinds { self.present() + 1 } else { 0 }
+    }
+
+    /// What the row with this number is of; of what is measured now its own name.
+    pub fn name(&self, number: usize) -> String {
+        let number = if number == 0 { self.in_view() } else { number };
+        let label = &self.row(number).label;
+        if label == "all" { "all CPUs".to_owned() } else { words::row(label) }
+    }
+
+    /// How far the run is: by time, or by rows that are measured one after the other.
+    pub fn position(&self) -> String {
+        match self.kinds {
+            true => format!("row {} of {}", self.in_view(), self.rows.len()),
+            false => words::elapsed(self.elapsed(), self.duration()),
+        }
+    }
+
+    /// A step is over.
+    pub fn closed(&mut self) {
+        self.remaining.iter_mut().for_each(Remaining::closed);
+    }
+
+    /// `about 20s left`, of a run of several steps.
+    pub fn left(&self) -> Option<String> {
+        let left = self.remaining.as_ref()?.left()?;
+        Some(format!("{} left", about(left)))
+    }
+
+    /// Whether the rows are CPUs, or threads on them.
+    pub fn is_of_cpus(&self) -> bool {
+        let is_number = |label: &str| label.chars().all(|c| c.is_ascii_digit());
+        self.rows.iter().all(|row| row.label.starts_with('#') || is_number(&row.label))
     }
 
     /// An event above the threshold.
@@ -198,11 +272,20 @@ impl Model {
     pub fn events(&self) -> Option<u64> {
         let each =
             self.step.as_ref().map(|(step, _)| step.stop.events).filter(|events| *events != u64::MAX)?;
-        each.checked_mul(self.rows.len() as u64)
+        if self.kinds { Some(each) } else { each.checked_mul(self.rows.len() as u64) }
     }
 
     /// How far the step is, 0 to 1, by whichever limit is nearer; `None` without one.
     pub fn progress(&self) -> Option<f64> {
+        let share = self.share()?;
+        match self.kinds {
+            true => Some((self.present() as f64 + share) / self.rows.len().max(1) as f64),
+            false => Some(share),
+        }
+    }
+
+    /// How far what is measured now is.
+    fn share(&self) -> Option<f64> {
         let share = |part: u64, whole: u64| (part as f64 / whole.max(1) as f64).min(1.0);
         let time = self.duration().map(|duration| share(self.elapsed(), duration));
         let events = self.events().map(|events| share(self.all.histogram.count(), events));

@@ -20,7 +20,14 @@ const MARGIN: u16 = 6;
 
 /// Draws the largest of each second, on a logarithmic scale, the present one
 /// at the right.
-pub(super) fn seconds(row: &Row, threshold: Option<u64>, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn seconds(
+    row: &Row,
+    name: &str,
+    threshold: Option<u64>,
+    theme: Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     let bars = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let shown: Vec<Option<f64>> = row.seconds.last(usize::from(area.width)).collect();
     let known = || shown.iter().flatten().copied();
@@ -31,7 +38,7 @@ pub(super) fn seconds(row: &Row, threshold: Option<u64>, theme: Theme, area: Rec
         (low, high) if low == high => high,
         (low, high) => format!("{low} to {high}, log"),
     };
-    let title = format!("largest of each second, {}, last {} s: {range}", named(row), shown.len());
+    let title = format!("{name}: largest of each second, last {} s, {range}", shown.len());
     draw_text(buffer, area, 0, &title, theme.faint());
     let eighths = f64::from(bars.height) * 8.0;
     // The smallest is a bar, too.
@@ -48,20 +55,23 @@ pub(super) fn seconds(row: &Row, threshold: Option<u64>, theme: Theme, area: Rec
         .render(Rect { x, width: bars.right() - x, ..bars }, buffer);
 }
 
-fn named(row: &Row) -> String {
-    if row.label == "all" { "all CPUs".to_owned() } else { words::row(&row.label) }
-}
-
 fn is_above(ns: f64, threshold: Option<u64>) -> bool {
     threshold.is_some_and(|threshold| ns > threshold as f64)
 }
 
 /// Draws how often each latency occurred, both on logarithmic scales.
-pub(super) fn histogram(row: &Row, threshold: Option<u64>, theme: Theme, area: Rect, buffer: &mut Buffer) {
+pub(super) fn histogram(
+    row: &Row,
+    name: &str,
+    threshold: Option<u64>,
+    theme: Theme,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     if area.height < LEAST_ROWS || area.width <= MARGIN + 20 {
         return;
     }
-    let title = format!("distribution, {}: how often by latency, log, log", named(row));
+    let title = format!("{name}: distribution, how often by latency, log, log");
     draw_text(buffer, area, 0, &title, theme.faint());
     let plot = Rect::new(area.x + MARGIN, area.y + 2, area.width - MARGIN, area.height - 4);
     let Some(scale) = Scale::of(&row.histogram, plot.width) else { return };

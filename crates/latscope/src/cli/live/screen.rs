@@ -99,6 +99,8 @@ impl Observer for Screen {
                     Err(_) => self.terminal.leave(),
                 }
             }
+            Event::Point { point, .. } => self.model.begin_point(point),
+            Event::Closed(_) => self.model.closed(),
             Event::Snapshot(live) => self.take(live),
             Event::Outlier(outlier) => self.model.outlier(outlier),
             Event::Warning(warning) => self.model.warn(warning),

@@ -56,7 +56,7 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// Columns that a narrow screen can do without, in this order.
-const DISPENSABLE: [&str; 4] = ["n", "max age", "min", "p99"];
+const DISPENSABLE: [&str; 6] = ["n", "max age", "min", "p99", "p99.9", "missed"];
 
 fn or_dash(ns: Option<f64>) -> String {
     ns.map_or("-".to_owned(), format_time)
@@ -64,24 +64,25 @@ fn or_dash(ns: Option<f64>) -> String {
 
 /// Draws as many rows as there is room for, the chosen one among them.
 pub(super) fn draw(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let first = 2 + model.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max(3);
+    let longest =
+        model.rows.iter().chain([&model.all]).map(|row| row.label.chars().count()).max().unwrap_or(0);
+    // On a narrow screen names are worth more than columns.
+    let most = if area.width < 60 { area.width / 2 } else { area.width / 3 };
+    let first = 2 + longest.max(3).min(usize::from(most).max(8));
     let columns = fitting(usize::from(area.width), first);
     let gap = gap(usize::from(area.width), first, &columns);
-    let mut title = format!("  {:<width$}", "CPU", width = first - 2);
+    let heading = if model.is_of_cpus() { "CPU" } else { "row" };
+    let mut title = format!("  {heading:<width$}", width = first - 2);
     columns
         .iter()
         .for_each(|column| title += &format!("{:>width$}", column.title, width = column.width + gap));
     draw_text(buffer, area, 0, &title, theme.faint());
     let room = usize::from(area.height.saturating_sub(1));
-    // All of them together come last, and are number 0.
-    let numbers = (1..model.choices()).chain([0]);
-    let chosen = numbers.clone().position(|number| number == view.selected).unwrap_or(0);
-    let skipped = (chosen + 1).saturating_sub(room);
-    for (line, number) in (1..area.height).zip(numbers.skip(skipped)) {
+    for (line, number) in (1..area.height).zip(shown(model, view.selected, room)) {
         let (row, is_chosen) = (model.row(number), number == view.selected && model.choices() > 1);
         let style = if is_chosen { theme.strong() } else { Style::new() };
         let mark = if is_chosen { '▸' } else { ' ' };
-        draw_text(buffer, area, line, &format!("{mark} {}", row.label), style);
+        draw_text(buffer, area, line, &format!("{mark} {}", words::shortened(&row.label, first - 2)), style);
         let mut x = first;
         for column in &columns {
             let style = if (column.alarming)(model, row) { theme.alarm() } else { style };
@@ -90,6 +91,21 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, area: Rect, buffer:
             x += column.width + gap;
         }
     }
+}
+
+/// The numbers of the rows that are seen in `room` lines: the chosen one, or else what is measured now, and at last all
+/// of them together, number 0.
+fn shown(model: &Model, chosen: usize, room: usize) -> Vec<usize> {
+    if room <= 1 {
+        return vec![chosen];
+    }
+    let seen = match (chosen, model.in_view()) {
+        (0, 0) => model.choices() - 1,
+        (0, present) => present,
+        _ => chosen,
+    };
+    let above = (1..model.choices()).skip(seen.saturating_sub(room - 1)).take(room - 1);
+    above.chain([0]).collect()
 }
 
 /// Room that a wide screen leaves between the columns.

@@ -2,7 +2,7 @@
 
 use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::{Conditions, End, Periodic, Phase, Plan, Step};
+use latscope_core::plan::{Conditions, Periodic, Phase, Plan, Step};
 use latscope_core::report::{Cause, Outlier};
 use latscope_core::units::CpuList;
 use latscope_engine::observers::{Live, Round};
@@ -27,17 +27,8 @@ fn thread(index: u64, cpu: u32) -> Thread {
 
 /// A thread every millisecond on each of these CPUs for a minute, 100 µs being the threshold.
 pub(super) fn step(cpus: &[u32]) -> Step {
-    let periodic = Periodic {
-        warm_up: 0,
-        end: End::All,
-        phase: Phase::Staggered,
-        align_second: false,
-        threshold: Some(100_000),
-        stop_at_threshold: false,
-        corrected: true,
-        linear: None,
-        stream: false,
-    };
+    let periodic =
+        Periodic { threshold: Some(100_000), corrected: true, ..Periodic::new(Phase::Staggered, 0) };
     let threads = cpus.iter().zip(0..).map(|(cpu, index)| thread(index, *cpu)).collect();
     let setup = Setup {
         threads,

@@ -1,16 +1,16 @@
 //! How a run, its threads and its outliers are worded in a line.
 
 use latscope_core::events::written;
-use latscope_core::plan::{ParamValue, Params, Step};
+use latscope_core::plan::{ParamValue, Params, Point, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
-use latscope_core::units::{CpuList, format_share, format_time, three_digits};
+use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
 
 /// Parameters that come first, in this order.
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
 
 /// Parameters that distinguish threads, and those that are worded elsewhere.
-const NOT_SAID: [&str; 9] =
-    ["cpu", "thread", "pair", "priority", "interval", "inheritance", "copies", "hops", "wait"];
+const NOT_SAID: [&str; 10] =
+    ["cpu", "thread", "pair", "priority", "interval", "inheritance", "copies", "hops", "wait", "timeout"];
 
 /// What runs: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
 pub(super) fn what_runs(step: &Step) -> String {
@@ -74,18 +74,83 @@ pub(super) fn time(ns: u64) -> String {
 }
 
 /// What the points of a step are called: by CPU or pair where that distinguishes
-/// them, by their number too where not.
+/// them, else by what they differ in, too, by their number where nothing does.
 pub(super) fn labels(step: &Step) -> Vec<String> {
     let place = |params: &Params| {
         let cpu = params.get("cpu").map(ToString::to_string);
         let caller = params.get("caller").map(|caller| format!(" {caller}")).unwrap_or_default();
         let pair = params.get("pair").map(|pair| format!("pair {pair}{caller}"));
-        cpu.or(pair).unwrap_or_else(|| "-".to_owned())
+        cpu.or(pair)
     };
-    let places: Vec<String> = step.points.iter().map(|point| place(&point.params)).collect();
-    let unique = places.iter().all(|place| places.iter().filter(|other| *other == place).count() == 1);
-    let numbered = places.iter().enumerate().map(|(index, place)| format!("#{index} {place}"));
-    if unique { places } else { numbered.collect() }
+    let unique = |labels: &[String]| {
+        labels.iter().all(|label| labels.iter().filter(|other| *other == label).count() == 1)
+    };
+    let places: Vec<Option<String>> = step.points.iter().map(|point| place(&point.params)).collect();
+    let named = |place: &Option<String>| place.clone().unwrap_or_else(|| "-".to_owned());
+    let plain: Vec<String> = places.iter().map(named).collect();
+    let is_cpu = |place: &Option<String>| {
+        place.as_ref().is_some_and(|place| place.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let differing = differing(step);
+    let told = step.points.iter().zip(&places).map(|(point, place)| {
+        let parts = differing.iter().filter(|name| distinguishes(step, point, name));
+        let parts = parts.filter_map(|name| match (*name, point.params.get(*name)) {
+            (PROBE, _) => {
+                Some(point.probe.split_once('.').map_or(&*point.probe, |(_, name)| name).to_owned())
+            }
+            // The unit says what it is.
+            ("payload" | "size", Some(ParamValue::Number(bytes))) => Some(format_size(*bytes)),
+            (name, value) => Some(parameter(name, value?, &point.params)),
+        });
+        // Where all have the same place, that distinguishes nothing.
+        let place = place.iter().filter(|_| places.iter().any(|other| other != &places[0]));
+        place.cloned().chain(parts).collect::<Vec<_>>().join(" ")
+    });
+    let told: Vec<String> = told.collect();
+    if unique(&plain) && places.iter().all(Option::is_some) {
+        return plain;
+    }
+    let of_cpus = places.iter().all(is_cpu);
+    if !of_cpus && unique(&told) && told.iter().all(|label| !label.is_empty()) {
+        return told;
+    }
+    if let [only] = &step.points[..] {
+        return vec![only.probe.clone()];
+    }
+    plain.iter().enumerate().map(|(index, place)| format!("#{index} {place}")).collect()
+}
+
+/// Stands for the probe among the names of parameters.
+const PROBE: &str = "";
+
+/// What a label does not say: it follows from the place, or is worded in the head.
+const NOT_IN_LABELS: [&str; 8] =
+    ["cpu", "thread", "pair", "caller", "priority", "policy", "interval", "inheritance"];
+
+/// In what the points of a step differ, other than in the place and the thread.
+fn differing(step: &Step) -> Vec<&str> {
+    let Some((first, rest)) = step.points.split_first() else { return Vec::new() };
+    let of_probe = rest.iter().any(|point| point.probe != first.probe).then_some(PROBE);
+    let mut names: Vec<&str> =
+        step.points.iter().flat_map(|point| point.params.keys()).map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let differs = |name: &&str| rest.iter().any(|point| point.params.get(*name) != first.params.get(*name));
+    let names = names.into_iter().filter(|name| !NOT_IN_LABELS.contains(name)).filter(differs);
+    of_probe.into_iter().chain(names).collect()
+}
+
+/// Whether a parameter tells a point from others of its probe; the probe itself tells it from the rest.
+fn distinguishes(step: &Step, point: &Point, name: &str) -> bool {
+    let differs =
+        |other: &Point| other.probe == point.probe && other.params.get(name) != point.params.get(name);
+    name == PROBE || step.points.iter().any(differs)
+}
+
+/// Whether the points of a step are of several kinds, of which a sum says nothing: other payloads, other ways to wait.
+pub(super) fn is_of_kinds(step: &Step) -> bool {
+    let kinds = [PROBE, "payload", "wait", "transport", "mode", "form", "direction", "size"];
+    differing(step).iter().any(|name| kinds.contains(name))
 }
 
 /// What a row is of, by its label: `CPU 1`, `thread 8 on CPU 0`, `pair 2 fifo`.
@@ -135,6 +200,28 @@ pub(super) fn span(ns: u64) -> String {
     }
 }
 
+/// How far a run of this length is, where that is known: `12:03 of 1:00:00`, of a short one `0.2 of 0.5 s`.
+pub(super) fn elapsed(ns: u64, whole: Option<u64>) -> String {
+    match whole {
+        Some(whole) if whole < 10_000_000_000 => {
+            format!("{:.1} of {:.1} s", ns as f64 / 1e9, whole as f64 / 1e9)
+        }
+        Some(whole) => format!("{} of {}", span(ns), span(whole)),
+        None => span(ns),
+    }
+}
+
+/// A name of at most `width` characters: of a longer one its begin and its end, which tells it from others.
+pub(super) fn shortened(name: &str, width: usize) -> String {
+    let length = name.chars().count();
+    if length <= width {
+        return name.to_owned();
+    }
+    let begin = width / 2;
+    let end = width.saturating_sub(begin + 1);
+    name.chars().take(begin).chain(['…']).chain(name.chars().skip(length - end)).collect()
+}
+
 /// The time of day of an instant `at` ns after `epoch` ns of Unix time, in UTC as in results.
 pub(super) fn time_of_day(epoch: u64, at: u64) -> String {
     let second = (epoch.saturating_add(at)) / 1_000_000_000 % 86_400;
@@ -153,6 +240,7 @@ pub(super) fn count(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::plan::Point;
 
     fn cause(kind: &str, name: &str, pid: u32, ns: u64) -> Cause {
         Cause { kind: kind.to_owned(), name: name.to_owned(), pid, ns }
@@ -162,6 +250,55 @@ mod tests {
     fn a_row_is_on_a_cpu_or_of_a_thread() {
         let words = ["1", "#8 0", "#3 -", "pair 2 fifo", "-"].map(row);
         assert_eq!(words, ["CPU 1", "thread 8 on CPU 0", "thread 3", "pair 2 fifo", "-"]);
+    }
+
+    #[test]
+    fn rows_are_named_by_what_distinguishes_them() {
+        let step = |points: &[&[(&str, ParamValue)]]| {
+            let mut step = super::super::testing::step(&[0]);
+            let template = step.points[0].clone();
+            step.points = points
+                .iter()
+                .map(|params| Point {
+                    params: params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+                    ..template.clone()
+                })
+                .collect();
+            step
+        };
+        let text = |word: &str| ParamValue::from(word);
+        let number = ParamValue::Number;
+        let waits = step(&[
+            &[("wait", text("spin")), ("payload", number(48))],
+            &[("wait", text("futex")), ("payload", number(48))],
+        ]);
+        assert_eq!(
+            (labels(&waits), is_of_kinds(&waits)),
+            (vec!["spin".to_owned(), "futex".to_owned()], true)
+        );
+        let callers = step(&[
+            &[("pair", number(0)), ("caller", text("fifo"))],
+            &[("pair", number(0)), ("caller", text("other"))],
+        ]);
+        assert_eq!(labels(&callers), ["pair 0 fifo", "pair 0 other"]);
+        assert!(!is_of_kinds(&callers));
+        let sizes = |bytes| [("pair", number(0)), ("caller", text("other")), ("payload", number(bytes))];
+        assert_eq!(labels(&step(&[&sizes(4), &sizes(2048)])), ["4 B", "2 KiB"]);
+        let mut probes = step(&[
+            &[("payload", number(48)), ("wait", text("spin"))],
+            &[("payload", number(48)), ("wait", text("futex"))],
+            &[("payload", number(4)), ("wait", text("spin"))],
+            &[("payload", number(4)), ("wait", text("futex"))],
+        ]);
+        probes.points[..2].iter_mut().for_each(|point| point.probe = "remote.ping".to_owned());
+        probes.points[2..].iter_mut().for_each(|point| point.probe = "remote.mailbox".to_owned());
+        let labels_of_probes = ["ping spin", "ping futex", "mailbox spin", "mailbox futex"];
+        assert_eq!(labels(&probes), labels_of_probes);
+        assert_eq!(shortened("bandwidth echoed 496 B spin", 22), "bandwidth e…496 B spin");
+        assert_eq!(shortened("ping spin", 9), "ping spin");
+        let same = [("cpu", number(1))];
+        assert_eq!(labels(&step(&[&same, &same])), ["#0 1", "#1 1"]);
+        assert_eq!(labels(&step(&[&[]])), ["wake.timer"]);
     }
 
     #[test]
@@ -193,6 +330,8 @@ mod tests {
         assert_eq!(spans, ["0:00", "0:59", "1:00", "59:59", "1:00:00", "23:59:59", "3d 01:00"]);
         let counts = [0, 999_999, 1_000_000, 999_499_999, 999_500_000, 100_000_000_000].map(count);
         assert_eq!(counts, ["0", "999999", "1.00 M", "999 M", "1.00 G", "100 G"]);
+        let far = [(200_000_000, Some(500_000_000)), (39 * second, Some(60 * second)), (7 * second, None)];
+        assert_eq!(far.map(|(ns, whole)| elapsed(ns, whole)), ["0.2 of 0.5 s", "0:39 of 1:00", "0:07"]);
         assert_eq!(time_of_day(1_000_000_000 * second, 0), "01:46:40Z");
         assert_eq!(time_of_day(86_399 * second, second), "00:00:00Z");
     }

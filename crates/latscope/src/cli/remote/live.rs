@@ -11,27 +11,27 @@ use std::time::Duration;
 /// Shows it.
 pub struct Line<W> {
     out: W,
-    terminal: bool,
-    width: usize,
+    /// The columns of a line that is rewritten, now; `None` where each is a new line.
+    width: fn() -> Option<usize>,
     /// What is measured now.
     title: String,
     point: Option<Point>,
 }
 
 impl<W: Write> Line<W> {
-    /// To a terminal of so many columns, or to whatever else.
-    pub fn new(out: W, terminal: bool, width: usize) -> Line<W> {
-        Line { out, terminal, width, title: String::new(), point: None }
+    /// To a terminal, which has so many columns whenever that is asked, or to whatever else.
+    pub fn new(out: W, width: fn() -> Option<usize>) -> Line<W> {
+        Line { out, width, title: String::new(), point: None }
     }
 
     /// A closed stderr is no reason to stop measuring.
     fn say(&mut self, line: &str) {
-        let written = match self.terminal {
-            true => {
-                let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+        let written = match (self.width)() {
+            Some(width) => {
+                let line: String = line.chars().take(width - 1).collect();
                 write!(self.out, "\r\x1b[K{line}")
             }
-            false => writeln!(self.out, "{line}"),
+            None => writeln!(self.out, "{line}"),
         };
         let _ = written.and_then(|()| self.out.flush());
     }
@@ -73,24 +73,24 @@ impl<W: Write> Observer for Line<W> {
                 let current = live.step.points.iter().position(|point| Some(point) == self.point.as_ref());
                 if let Some(snapshot) = current.and_then(|index| live.points.get(index)) {
                     // On a terminal the figures come first: the line is cut off.
-                    let line = match self.terminal {
-                        true => format!("{}  {}", figures(snapshot), self.title),
-                        false => format!("{}  {}", self.title, figures(snapshot)),
+                    let line = match (self.width)() {
+                        Some(_) => format!("{}  {}", figures(snapshot), self.title),
+                        None => format!("{}  {}", self.title, figures(snapshot)),
                     };
                     self.say(&line);
                 }
             }
             Event::Warning(warning) => {
-                let clear = if self.terminal { "\r\x1b[K" } else { "" };
+                let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };
                 let _ = writeln!(self.out, "{clear}latscope: {}", warning.text);
             }
-            Event::Finished(_) if self.terminal => self.say(""),
+            Event::Finished(_) if (self.width)().is_some() => self.say(""),
             _ => {}
         }
     }
 
     fn period(&self) -> Option<Duration> {
-        Some(if self.terminal { Duration::from_millis(250) } else { Duration::from_secs(10) })
+        Some(if (self.width)().is_some() { Duration::from_millis(250) } else { Duration::from_secs(10) })
     }
 }
 
@@ -125,14 +125,14 @@ mod tests {
         }
     }
 
-    fn shown(terminal: bool, width: usize) -> String {
+    fn shown(width: fn() -> Option<usize>) -> String {
         let step = step();
         let layout = Layout::of(&step);
         let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
         let mut writer = slots.writer(1, Sampling::Event);
         (1..=100).for_each(|ns| writer.record(ns * 1000, ns));
         let points = (0..step.points.len()).map(|point| slots.snapshot(point)).collect();
-        let mut line = Line::new(Vec::new(), terminal, width);
+        let mut line = Line::new(Vec::new(), width);
         let round = Round { number: 2, of: 3 };
         line.observe(&Event::Point { point: &step.points[1], index: 1, round });
         line.observe(&Event::Snapshot(&Live { step: &step, points, round, began: 0, at: 1 }));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_figures_of_the_present_point_are_shown() {
-        let text = shown(false, 80);
+        let text = shown(|| None);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "measuring remote.ping: ping to a remote, 48 B (spin-then-park), round 2 of 3");
         for part in ["Count 100", "Last 100 µs", "Min 1.00 µs", "Avg 50.5 µs", "Max 100 µs", "p50 ", "p90"]
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_line_on_a_terminal_is_rewritten_and_no_longer_than_that() {
-        let text = shown(true, 40);
+        let text = shown(|| Some(40));
         let lines: Vec<&str> = text.split("\r\x1b[K").collect();
         assert!(lines[2].starts_with("Count 100  Last 100 µs"), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() < 40), "{lines:?}");

@@ -7,9 +7,9 @@ mod window;
 
 use super::Exit;
 use super::family::{self, FamilyArguments};
+use super::live::LiveArguments;
 use super::measure::{self, Measures};
 use super::options::{Dynamic, RunArguments};
-use super::output;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use latscope_bench::settings::Asked;
@@ -18,13 +18,14 @@ use latscope_core::plan::Plan;
 use latscope_engine::observers::Observer;
 use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
+use latscope_host::terminal::status_width;
 use latscope_probes::Word;
 use latscope_probes::remote::{LONG_PING, MAILBOX, Packets, SMALLEST};
 use latscope_probes::{PlanInput, Probe};
 use live::Line;
 use options::TransportOptions;
 use serve::ServeArguments;
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 use window::WindowArguments;
 
 // The options of the family, with those of its transports.
@@ -48,6 +49,8 @@ pub struct RemoteArguments {
     /// No limits: until it is interrupted; measures a single row
     #[arg(long, conflicts_with_all = ["count", "duration", "rounds"])]
     endless: bool,
+    #[command(flatten)]
+    live: LiveArguments,
     #[command(flatten)]
     options: Dynamic<TransportOptions>,
 }
@@ -89,7 +92,8 @@ impl Measures for RemoteArguments {
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        Ok(Box::new(Line::new(stderr(), stderr().is_terminal(), output::width())))
+        let line = || Line::new(stderr(), status_width);
+        self.live.watcher_or(|| Box::new(line()))
     }
 }
 

@@ -8,7 +8,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics;
-use latscope_core::units::format_time;
+use latscope_core::units::{counted, format_time};
 use latscope_engine::planner::{self, Request};
 use latscope_probes::selftest::{self, DELAY_NS};
 use latscope_probes::{PlanInput, REGISTRY};
@@ -74,9 +74,15 @@ fn same(report: &Report) -> Result<Verdict> {
     let (ratio, interval) =
         statistics::ratio_of_medians(&pairs, 1).context("selftest.same was not measured")?;
     let holds = interval.contains(1.0) || (interval.low > 0.98 && interval.high < 1.02);
+    let ratios = || pairs.iter().map(|(a, b)| a / b);
     let text = format!(
-        "the same operation twice: ratio {ratio:.4}, 95 % interval {:.4} to {:.4}",
-        interval.low, interval.high
+        "the same operation twice, in {}: medians of the two differ by a ratio of {:.4} to {:.4}; the median of these \
+         ratios is {ratio:.4}, 95 % interval {:.4} to {:.4}",
+        counted(pairs.len() as u64, "pair"),
+        ratios().fold(f64::MAX, f64::min),
+        ratios().fold(0.0, f64::max),
+        interval.low,
+        interval.high
     );
     Ok(Verdict { holds, text })
 }

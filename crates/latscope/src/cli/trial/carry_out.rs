@@ -1,19 +1,23 @@
 //! From a plan to what is shown: what this machine lacks is left out, every command line is tried, then the runs are
 //! made, what they changed is put back, and what there is is compared.
 
+use super::super::live::{self, Runs};
 use super::super::results;
 use super::super::{Exit, output};
-use super::executor::{Executor, complaint, expected, plan_of, succeeds};
+use super::executor::{Executor, complaint, plan_of, succeeds};
 use super::order::order;
-use super::outcome::{Counted, Done, Outcome, SCHEMA, Skipped, comparisons, table};
+use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::{Place, PlanFile, Planned};
-use super::progress::{Progress, Remaining, about};
+use super::progress::{Progress, Remaining};
+use super::saved::complete;
 use super::settings::Settings;
 use super::shared::SharedArguments;
 use super::show::{self, View};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::json;
+use latscope_core::report::{Report, Warning};
 use latscope_core::units::counted;
+use latscope_engine::remaining::{about, expected};
 use latscope_engine::saver;
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
@@ -50,10 +54,11 @@ struct Ready {
 pub fn carry_out(request: &Request) -> Result<Exit> {
     let to = request.to;
     show::check_files(to)?;
-    let progress = Progress::new(to.quiet, output::width());
+    let mut progress = Progress::new(to.quiet);
     let mut ready = ready(&request.plan)?;
     let directory = directory(request);
     if to.dry_run {
+        ensure!(!to.live.is_asked(), "--dry-run runs nothing that --live or --no-live could show");
         let time = ready.remaining.of(&ready.order);
         show::dry_run(&request.plan, &ready.skipped, &directory, &ready.order, time)?;
         return Ok(Exit::Done);
@@ -63,6 +68,10 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     let refused = executor.try_settings()?;
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
     ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
+    if let Some(screen) = if to.quiet { None } else { to.live.runs()? } {
+        executor.attend(&screen)?;
+        progress.show(screen, runs(request, &ready.order));
+    }
     progress.say(&format!(
         "results: {}/: {}{}",
         directory.display(),
@@ -72,19 +81,37 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     for one in &ready.skipped {
         progress.say(&format!("skipped: {}", one.words()));
     }
+    let order = ready.order.iter().enumerate().map(|(at, run)| Ordered::of(&request.plan, at, run)).collect();
     let mut trial = Trial {
         plan: &request.plan,
         directory: &directory,
         executor,
         progress,
         remaining: ready.remaining,
-        runs: Vec::new(),
+        outcome: Outcome::begun(request.plan.clone(), now(), ready.skipped, order),
         counted: Counted::new(),
         reasons: BTreeMap::new(),
     };
-    let started = now();
+    // Whatever ends it, the directory says what it was to hold.
+    trial.save()?;
     let ended = trial.run_all(&ready.order);
-    trial.conclude(request, started, ended, ready.skipped)
+    trial.conclude(request, ended)
+}
+
+/// What a screen shows before the first run.
+fn runs(request: &Request, order: &[Planned]) -> Runs {
+    let plan = &request.plan;
+    let command = if request.view == View::Comparison { "trial" } else { "run" };
+    let what = if plan.title.is_empty() { &request.name } else { &plan.title };
+    let what = if what == command { String::new() } else { format!("  {what}") };
+    let mut cells: Vec<live::Cell> = Vec::new();
+    for name in order.iter().map(|run| plan.name(run.cell)) {
+        match cells.iter_mut().find(|cell| cell.name == name) {
+            Some(cell) => cell.planned += 1,
+            None => cells.push(live::Cell { name, planned: 1, ..live::Cell::default() }),
+        }
+    }
+    Runs { title: format!("latscope {command}{what}"), cells, ..Runs::default() }
 }
 
 /// Looks at what the plan needs and tries every command line of it.
@@ -95,7 +122,7 @@ fn ready(plan: &PlanFile) -> Result<Ready> {
         let Some(command) = needs else { return Ok(()) };
         if !succeeds(command)? {
             let why = otherwise.clone().unwrap_or_else(|| format!("what it needs is not there: {command}"));
-            skipped.push(Skipped { kind, name: name.to_owned(), why });
+            skipped.push(Skipped { kind: kind.to_owned(), name: name.to_owned(), why });
         }
         anyhow::Ok(())
     };
@@ -124,7 +151,7 @@ fn skip_arms(plan: &PlanFile, reasons: Vec<Option<String>>, skipped: &mut Vec<Sk
     for (arm, why) in plan.arms.iter().zip(reasons) {
         let known = skipped.iter().any(|one| one.kind == "arm" && one.name == arm.name);
         if let Some(why) = why.filter(|_| !known) {
-            skipped.push(Skipped { kind: "arm", name: arm.name.clone(), why });
+            skipped.push(Skipped { kind: "arm".to_owned(), name: arm.name.clone(), why });
         }
     }
     let first = skipped.iter().find(|one| one.kind == "arm" && one.name == plan.arms[0].name);
@@ -136,7 +163,7 @@ fn skip_arms(plan: &PlanFile, reasons: Vec<Option<String>>, skipped: &mut Vec<Sk
 
 fn is_skipped(plan: &PlanFile, place: Place, skipped: &[Skipped]) -> bool {
     let load = place.load.map(|at| plan.loads[at].name.as_str());
-    skipped.iter().any(|one| match one.kind {
+    skipped.iter().any(|one| match one.kind.as_str() {
         "measurement" => one.name == plan.measurements[place.measurement].name,
         "arm" => one.name == plan.arms[place.arm].name,
         _ => Some(one.name.as_str()) == load,
@@ -152,7 +179,8 @@ fn directory(request: &Request) -> PathBuf {
 
 /// Makes the directory of results.
 fn make(directory: &Path) -> Result<()> {
-    let cannot = || format!("cannot make the directory {}", directory.display());
+    let cannot =
+        || format!("cannot make the directory {} (choose another one with --dir)", directory.display());
     fs::create_dir_all(directory).with_context(cannot)?;
     let empty = fs::read_dir(directory).with_context(cannot)?.next().is_none();
     ensure!(empty, "--dir {}: it is not empty: choose another directory", directory.display());
@@ -173,7 +201,8 @@ struct Trial<'a> {
     executor: Executor,
     progress: Progress,
     remaining: Remaining,
-    runs: Vec<Done>,
+    /// What is known so far.
+    outcome: Outcome,
     counted: Counted,
     /// Why runs do not count, by their place.
     reasons: BTreeMap<Place, Vec<String>>,
@@ -213,19 +242,19 @@ impl Trial<'_> {
     }
 
     fn run(&mut self, order: &[Planned], at: usize) -> Result<()> {
-        let Planned { repetition, cell } = order[at];
+        let Planned { cell, .. } = order[at];
         let plan = self.plan;
         let name = plan.name(cell);
         let began = Instant::now();
-        let stem = format!("{:03}-{name}", at + 1);
-        let (file, log) = (format!("{stem}.json"), self.directory.join(format!("{stem}.log")));
+        let Ordered { file, repetition, measurement, load, arm: of_arm } = self.outcome.order[at].clone();
+        let (result, log) = (self.directory.join(&file), self.directory.join(&file).with_extension("log"));
         let arm = &plan.arms[cell.arm];
         let shown = format!("run {} of {}, {name}", at + 1, order.len());
+        self.progress.begin(&name);
         self.prepare(cell.arm, &log).with_context(|| format!("before {shown}"))?;
         if self.executor.stopped()?.is_some() {
             return Ok(());
         }
-        let result = self.directory.join(&file);
         let mut words = plan.words(cell);
         words.extend(["--json".to_owned(), result.to_string_lossy().into_owned()]);
         let left = self.remaining.of(&order[at..]);
@@ -234,7 +263,8 @@ impl Trial<'_> {
         let exit = executor.measure(&arm.prefix.0, &words, &log, &mut tick)?;
         let (why, warnings) = match self.judge(exit, &result, &log) {
             Ok(run) => {
-                let warnings = run.report.warnings.clone();
+                let mut warnings = run.report.warnings.clone();
+                warnings.extend(busy(&run.report));
                 self.counted.entry(cell).or_default().push(run);
                 (None, warnings)
             }
@@ -246,18 +276,21 @@ impl Trial<'_> {
             None => self.remaining.took(cell, took),
             Some(why) => self.reasons.entry(cell).or_default().push(why.clone()),
         }
-        self.runs.push(Done {
+        self.outcome.runs.push(Done {
             file,
-            repetition: repetition + 1,
-            measurement: plan.measurements[cell.measurement].name.clone(),
-            load: cell.load.map(|at| plan.loads[at].name.clone()),
-            arm: arm.name.clone(),
+            repetition,
+            measurement,
+            load,
+            arm: of_arm,
             exit,
             seconds: (took.as_secs_f64() * 1e3).round() / 1e3,
             counted: why.is_none(),
             why: why.clone(),
             warnings,
         });
+        // The one at the end says so if it cannot be written.
+        let _ = self.save();
+        self.progress.count(took, why.is_none());
         self.progress.done(&shown, took, self.remaining.of(&order[at + 1..]));
         if let Some(why) = why {
             self.progress.say(&format!("{shown} does not count: {why}"));
@@ -279,75 +312,65 @@ impl Trial<'_> {
                 });
             }
         }
-        let read = results::load(&[result.to_path_buf()]).map_err(|error| format!("{error:#}"))?;
-        let (_, run) = read.runs.into_iter().next().ok_or("it left no result")?;
-        match &run.report.interrupted {
-            Some(by) => Err(format!("it was interrupted by {}", by.by)),
-            None if run.report.finished.is_none() => Err("it did not end by itself".to_owned()),
-            None => Ok(run),
-        }
+        complete(result)
+    }
+
+    /// Writes what is known so far.
+    fn save(&self) -> Result<()> {
+        saver::replace(&self.directory.join(results::TRIAL), json::pretty(&self.outcome).as_bytes())
     }
 
     /// Puts back what was changed, compares what there is, shows and saves it.
-    fn conclude(
-        mut self,
-        request: &Request,
-        started: String,
-        ended: Result<Ended>,
-        skipped: Vec<Skipped>,
-    ) -> Result<Exit> {
+    fn conclude(mut self, request: &Request, ended: Result<Ended>) -> Result<Exit> {
         let log = self.directory.join("restore.log");
         let restored = self.executor.restore(&log);
         remove_empty(&log);
         self.progress.end();
+        let restored = restored.and(self.executor.dismiss());
         let (failed, interrupted) = match ended {
             Ok(Ended::All) => (None, None),
             Ok(Ended::Signal(signal)) => (None, Some(signal)),
             Err(error) => (Some(error), None),
         };
-        let changes = self.plan.restore().is_some() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
+        let changes = self.executor.is_changed() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
         let options = Options { same: request.to.same, ..Options::default() };
-        let outcome = Outcome {
-            schema: SCHEMA,
-            plan: self.plan.clone(),
-            started,
-            finished: now(),
-            interrupted,
-            failed: failed.as_ref().map(|error| format!("{error:#}")),
-            restored: changes.then_some(restored.is_ok()),
-            table: table(self.plan, &self.counted, &|place| Some(self.why(place, &skipped))),
-            comparisons: comparisons(self.plan, &self.counted, &options),
-            runs: std::mem::take(&mut self.runs),
-            skipped,
-        };
-        let saved = saver::replace(&self.directory.join(results::TRIAL), json::pretty(&outcome).as_bytes());
+        self.outcome.finished = Some(now());
+        self.outcome.interrupted = interrupted;
+        self.outcome.failed = failed.as_ref().map(|error| format!("{error:#}"));
+        self.outcome.restored = changes.then_some(restored.is_ok());
+        self.outcome.table = table(self.plan, &self.counted, &|place| Some(self.why(place)));
+        self.outcome.comparisons = comparisons(self.plan, &self.counted, &options);
+        let saved = self.save();
+        let outcome = &self.outcome;
         let restore = if changes && restored.is_ok() { "what was changed is put back, and " } else { "" };
         let at = format!("results are in {}", self.directory.display());
         let results = if outcome.interrupted.is_some() { format!("{restore}{at}") } else { at };
         if let Some(error) = failed {
-            return Err(with_restored(&error, restored, &results));
+            return Err(with_restored(&error, restored.map(|()| changes), &results));
         }
-        output::unless_unread(show::show(&outcome, request.view, request.to))?;
-        restored.and(saved)?;
+        let shown = output::unless_unread(show::show(outcome, request.view, request.to));
+        // That the machine is not as it was is worse than a file that cannot be written.
+        restored.and(saved).and(shown)?;
         if let Some(signal) = outcome.interrupted.as_ref().filter(|_| !self.counted.is_empty()) {
             self.progress.say(&format!("ended by {signal}: {results}"));
         }
-        exit(&outcome, &self.counted, &results)
+        exit(outcome, &self.counted, &results)
     }
 
     /// Why a place has no run that counts.
-    fn why(&self, place: Place, skipped: &[Skipped]) -> String {
+    fn why(&self, place: Place) -> String {
         let is = |one: &&Skipped| is_skipped(self.plan, place, std::slice::from_ref(one));
-        let lacking = skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
+        let lacking = self.outcome.skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
         let failed = || self.reasons.get(&place).and_then(|reasons| reasons.last().cloned());
         lacking.or_else(failed).unwrap_or_else(|| "the trial ended before it".to_owned())
     }
 }
 
-/// An error that ended a trial, with what became of what was changed.
-fn with_restored(error: &anyhow::Error, restored: Result<()>, results: &str) -> anyhow::Error {
+/// An error that ended a trial, with whether something was changed and is put back.
+fn with_restored(error: &anyhow::Error, restored: Result<bool>, results: &str) -> anyhow::Error {
     match restored {
-        Ok(()) => anyhow::anyhow!("{error:#}\nthe trial is over, what it changed is put back; {results}"),
+        Ok(false) => anyhow::anyhow!("{error:#}\nthe trial is over, it had changed nothing; {results}"),
+        Ok(true) => anyhow::anyhow!("{error:#}\nthe trial is over, what it changed is put back; {results}"),
         Err(not) => anyhow::anyhow!("{error:#}\nthe trial is over, and {not:#}; {results}"),
     }
 }
@@ -379,4 +402,16 @@ fn remove_empty(log: &Path) {
     if fs::metadata(log).is_ok_and(|about| about.len() == 0) {
         let _ = fs::remove_file(log);
     }
+}
+
+/// That other processes used the machine while a run was made, if they were not the load that was asked for.
+fn busy(report: &Report) -> Option<Warning> {
+    let others = report.activity.as_ref().filter(|_| report.plan.load.is_none());
+    let text =
+        "other processes used more than 5 % of the CPUs; the figures are those of a machine as busy as that";
+    others.filter(|others| !others.is_quiet()).map(|_| Warning {
+        id: "busy-machine".to_owned(),
+        text: text.to_owned(),
+        remedy: Some("measure on a quieter machine".to_owned()),
+    })
 }

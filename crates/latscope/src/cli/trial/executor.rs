@@ -1,6 +1,7 @@
 //! Runs commands of the shell and runs of latscope one after the other, so that all that was changed is put back
 //! whatever ends the trial: a failing command, a signal, or SIGKILL, after which the guardian does it.
 
+use super::super::live::RunsScreen;
 use super::plan_file::PlanFile;
 use super::settings::Settings;
 use anyhow::{Context, Result, bail};
@@ -9,6 +10,7 @@ use latscope_host::guardian::{Guardian, Ticket, Undo};
 use latscope_os::signal::{self, Signals};
 use latscope_os::worker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
@@ -16,14 +18,18 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 /// What runs the commands of a trial.
 pub struct Executor {
     guardian: Guardian,
     signals: Signals,
     settings: Settings,
+    /// Where keys come from, and what restores their terminal.
+    keys: Option<OwnedFd>,
+    screen: Option<Ticket>,
     restore: Option<(String, Ticket)>,
+    /// Whether a command of an arm ran that is not the one that puts back, which has nothing to put back before.
+    changed: bool,
     /// Signals that arrived, and the first of them.
     arrived: u32,
     stopped: Option<i32>,
@@ -52,7 +58,36 @@ impl Executor {
             Some(command) => Some((command.to_owned(), guardian.journal(Undo::Shell(command.to_owned()))?)),
             None => None,
         };
-        Ok(Executor { guardian, signals, settings, restore, arrived: 0, stopped: None })
+        Ok(Executor {
+            guardian,
+            signals,
+            settings,
+            keys: None,
+            screen: None,
+            restore,
+            changed: false,
+            arrived: 0,
+            stopped: None,
+        })
+    }
+
+    /// Also waits for keys of a screen, whose terminal the guardian is to restore.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn attend(&mut self, screen: &RunsScreen) -> Result<()> {
+        self.screen = Some(self.guardian.journal(screen.undo())?);
+        self.keys = rustix::io::dup(screen.input()).ok();
+        Ok(())
+    }
+
+    /// The terminal is as it was: to restore it once more would move the cursor back over what is printed now.
+    ///
+    /// # Errors
+    /// The guardian is gone.
+    pub fn dismiss(&mut self) -> Result<()> {
+        self.keys = None;
+        self.screen.take().map_or(Ok(()), |ticket| self.guardian.forget(ticket))
     }
 
     /// Tries what the arms set; of an arm whose values are refused, why.
@@ -82,7 +117,13 @@ impl Executor {
     /// # Errors
     /// It fails; the text has its last lines.
     pub fn shell(&mut self, command: &str, log: &Path) -> Result<()> {
+        self.changed |= self.restore.as_ref().is_some_and(|(restore, _)| restore != command);
         self.change(command, log, OnSignal::Wait)
+    }
+
+    /// Whether a command may have changed something that [`Executor::restore`] puts back.
+    pub fn is_changed(&self) -> bool {
+        self.changed
     }
 
     fn change(&mut self, command: &str, log: &Path, on: OnSignal) -> Result<()> {
@@ -146,6 +187,9 @@ impl Executor {
             tick();
             let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
             fds.extend(ended.as_ref().map(|ended| PollFd::new(ended, PollFlags::IN)));
+            // Only a run of latscope looks at them.
+            let keys = self.keys.as_ref().filter(|_| on == OnSignal::HandOn);
+            fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::IN)));
             let timeout = match (&ended, io::IsTerminal::is_terminal(&io::stderr())) {
                 (None, _) => Some(&often),
                 (Some(_), true) => Some(&second),
@@ -154,6 +198,11 @@ impl Executor {
             match poll(&mut fds, timeout) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).context("cannot wait for a process"),
+            }
+            let keys = keys.and_then(|_| fds.last()).map(PollFd::revents);
+            // A terminal that is gone can always be read.
+            if keys.is_some_and(|keys| keys.intersects(PollFlags::HUP | PollFlags::ERR)) {
+                self.keys = None;
             }
         }
     }
@@ -184,7 +233,7 @@ impl Executor {
             self.settings.forget(&mut self.guardian)?;
         }
         let Some((command, ticket)) = self.restore.take() else { return settings };
-        let shell = self.change(&command, log, OnSignal::Ignore);
+        let shell = if self.changed { self.change(&command, log, OnSignal::Ignore) } else { Ok(()) };
         // Once is enough, also if it fails: then the user has to look.
         self.guardian.forget(ticket)?;
         shell.context("what the trial changed is not restored: do it by hand").and(settings)
@@ -204,11 +253,18 @@ pub fn succeeds(command: &str) -> Result<bool> {
 /// The first of the options that each run is given, of which one shows its plan.
 const OURS: [&str; 3] = ["--quiet", "--label", "--dry-run"];
 
+/// Options that a run is given, and cannot have twice.
+const GIVEN: [&str; 2] = ["--json", "--dry-run"];
+
 /// The plan of a run: what latscope would measure with these words.
 ///
 /// # Errors
 /// It refuses the words, or does not measure; the text is its own.
 pub fn plan_of(prefix: &[String], words: &[String]) -> Result<Plan> {
+    let is = |word: &String, option: &str| word.split('=').next() == Some(option);
+    if let Some(option) = GIVEN.iter().find(|option| words.iter().any(|word| is(word, option))) {
+        bail!("{option} is for the trial, which saves each run in its directory: leave it out here");
+    }
     let mut command = worker::own_binary_behind(prefix)?;
     let command = command.args(words).args(["--dry-run", "--json", "-"]).stdin(Stdio::null());
     let shown = command
@@ -228,21 +284,6 @@ pub fn plan_of(prefix: &[String], words: &[String]) -> Result<Plan> {
         );
     }
     serde_json::from_slice(&shown.stdout).context("it measures nothing")
-}
-
-/// How long a plan is expected to take; `None` where it does not say.
-pub fn expected(plan: &Plan) -> Option<Duration> {
-    let step = |step: &latscope_core::plan::Step| {
-        let stop = &step.stop;
-        let once = [stop.budget_ns, stop.limit_ns].into_iter().find(|ns| *ns != u64::MAX)?;
-        let points = if step.periodic.is_some() { 1 } else { step.points.len() as u64 };
-        Some(once.saturating_mul(points))
-    };
-    plan.steps
-        .iter()
-        .map(step)
-        .try_fold(0u64, |sum, ns| Some(sum.saturating_add(ns?)))
-        .map(Duration::from_nanos)
 }
 
 /// The lines of a log that a message ends with.

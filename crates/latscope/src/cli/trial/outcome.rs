@@ -1,12 +1,12 @@
 //! What came of the runs of a plan: each run, the table of measurements under loads, arms compared.
 
-use super::plan_file::{Place, PlanFile};
+use super::plan_file::{Place, PlanFile, Planned};
 use latscope_core::report::{Status, Warning};
 use latscope_judge::compare::{Comparison, Options, compare};
 use latscope_judge::runs::Run;
 use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
 use latscope_judge::verdict::exit_code;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Name of the form in which outcomes are written.
@@ -21,8 +21,8 @@ pub struct Outcome {
     pub plan: PlanFile,
     /// When the first run began, RFC 3339.
     pub started: String,
-    /// When the last one ended.
-    pub finished: String,
+    /// When the last one ended; `None` as long as it goes on, also where it was killed.
+    pub finished: Option<String>,
     /// The signal that ended it before its time.
     pub interrupted: Option<String>,
     /// Why it was ended before its time, if not by a signal.
@@ -31,6 +31,8 @@ pub struct Outcome {
     pub restored: Option<bool>,
     /// Parts of the plan that this machine lacks something for.
     pub skipped: Vec<Skipped>,
+    /// The runs that are planned, in their order.
+    pub order: Vec<Ordered>,
     /// The runs, in the order in which they were made.
     pub runs: Vec<Done>,
     /// Measurements under loads in arms.
@@ -40,10 +42,10 @@ pub struct Outcome {
 }
 
 /// A part of the plan that was left out.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Skipped {
     /// `measurement`, `arm` or `load`.
-    pub kind: &'static str,
+    pub kind: String,
     /// Its name.
     pub name: String,
     /// What this machine lacks.
@@ -57,8 +59,50 @@ impl Skipped {
     }
 }
 
+/// A run that is planned.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ordered {
+    /// The file of its result, in the directory of results.
+    pub file: String,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Name of its measurement.
+    pub measurement: String,
+    /// Name of its load.
+    pub load: Option<String>,
+    /// Name of its arm.
+    pub arm: String,
+}
+
+impl Ordered {
+    /// A run of a plan, and its number in the order.
+    pub fn of(plan: &PlanFile, at: usize, run: &Planned) -> Ordered {
+        let cell = run.cell;
+        Ordered {
+            file: format!("{:03}-{}.json", at + 1, plan.name(cell)),
+            repetition: run.repetition + 1,
+            measurement: plan.measurements[cell.measurement].name.clone(),
+            load: cell.load.map(|at| plan.loads[at].name.clone()),
+            arm: plan.arms[cell.arm].name.clone(),
+        }
+    }
+
+    /// Where it is in the plan.
+    pub fn place(&self, plan: &PlanFile) -> Option<Place> {
+        let of_load = |name: &String| plan.loads.iter().position(|load| load.name == *name);
+        Some(Place {
+            measurement: plan.measurements.iter().position(|one| one.name == self.measurement)?,
+            load: match &self.load {
+                Some(name) => Some(of_load(name)?),
+                None => None,
+            },
+            arm: plan.arms.iter().position(|arm| arm.name == self.arm)?,
+        })
+    }
+}
+
 /// A run that was made.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Done {
     /// The file of its result, in the directory of results.
     pub file: String,
@@ -80,6 +124,21 @@ pub struct Done {
     pub why: Option<String>,
     /// What its result warns of.
     pub warnings: Vec<Warning>,
+}
+
+impl Done {
+    /// A run of which there is a result, and nothing else is known.
+    pub fn unknown(planned: &Ordered) -> Done {
+        let Ordered { file, repetition, measurement, load, arm } = planned.clone();
+        let (exit, seconds, counted, why, warnings) = (None, 0.0, false, None, Vec::new());
+        Done { file, repetition, measurement, load, arm, exit, seconds, counted, why, warnings }
+    }
+
+    /// As it was planned.
+    pub fn ordered(&self) -> Ordered {
+        let Done { file, repetition, measurement, load, arm, .. } = self.clone();
+        Ordered { file, repetition, measurement, load, arm }
+    }
 }
 
 /// Two arms compared.
@@ -126,7 +185,7 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
         let (a, b) = (counted.get(&Place { arm: 0, ..place }), counted.get(&place));
         let (Some(a), Some(b)) = (a, b) else { continue };
         let mut comparison = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), options);
-        // That is how the arms are told apart, and is in the head.
+        // That distinguishes the arms, and is in the head.
         comparison.differences.retain(|difference| difference.what != "label arm");
         found.push(Compared {
             measurement: plan.measurements[place.measurement].name.clone(),
@@ -141,6 +200,24 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
 }
 
 impl Outcome {
+    /// That of a plan of which nothing has been run.
+    pub fn begun(plan: PlanFile, started: String, skipped: Vec<Skipped>, order: Vec<Ordered>) -> Outcome {
+        Outcome {
+            schema: SCHEMA,
+            plan,
+            started,
+            finished: None,
+            interrupted: None,
+            failed: None,
+            restored: None,
+            skipped,
+            order,
+            runs: Vec::new(),
+            table: Vec::new(),
+            comparisons: Vec::new(),
+        }
+    }
+
     /// The exit code: by the worst verdict on what was asked of any run.
     pub fn exit(&self, counted: &Counted) -> u8 {
         let unjudged = |name: &str| {
@@ -162,7 +239,7 @@ impl Outcome {
 
     /// Whether a part of the plan that a cell belongs to was left out.
     pub fn is_skipped(&self, cell: &Cell) -> bool {
-        let is = |skipped: &Skipped| match skipped.kind {
+        let is = |skipped: &Skipped| match skipped.kind.as_str() {
             "measurement" => skipped.name == cell.measurement,
             "arm" => skipped.name == cell.arm,
             _ => Some(&skipped.name) == cell.load.as_ref(),

@@ -245,7 +245,10 @@ impl PlanFile {
     pub fn words(&self, place: Place) -> Vec<String> {
         let arm = &self.arms[place.arm];
         let mut words = self.measurements[place.measurement].run.0.clone();
-        words.extend(["--quiet".to_owned(), "--label".to_owned(), format!("arm={}", arm.name)]);
+        if !words.iter().any(|word| word == "--quiet" || word == "-q") {
+            words.push("--quiet".to_owned());
+        }
+        words.extend(["--label".to_owned(), format!("arm={}", arm.name)]);
         for (key, value) in &arm.labels {
             words.extend(["--label".to_owned(), format!("{key}={value}")]);
         }
@@ -363,6 +366,9 @@ mod tests {
         assert!(!plan.is_same());
         let alone = PlanFile::parse("[[measurement]]\nname = \"a\"\nrun = \"wake\"").unwrap();
         assert_eq!((alone.arms.len(), alone.repetitions, alone.restore()), (1, 1, None));
+        let quiet = PlanFile::parse("[[measurement]]\nname = \"a\"\nrun = \"wake -q\"").unwrap();
+        let only = Place { measurement: 0, load: None, arm: 0 };
+        assert!(quiet.words(only).join(" ").starts_with("wake -q --label arm="));
     }
 
     #[test]

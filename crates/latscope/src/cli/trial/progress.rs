@@ -1,9 +1,12 @@
 //! How a trial stands, on stderr: one line that is rewritten on a terminal, a line a run otherwise.
 
+use super::super::live::{Runs, RunsScreen};
 use super::plan_file::{Place, Planned};
-use humantime::format_duration;
+use latscope_engine::remaining::about;
+use latscope_host::terminal::status_width;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// How long runs took, and from that how long the others will take.
@@ -38,60 +41,92 @@ impl Remaining {
     }
 }
 
-/// A duration as people say it: whole seconds, minutes from an hour on.
-pub fn about(duration: Duration) -> String {
-    let seconds = duration.as_secs_f64().round() as u64;
-    let step = if seconds >= 3600 { 60 } else { 1 };
-    format!("about {}", format_duration(Duration::from_secs((seconds / step * step).max(1))))
-}
-
 /// Shows how a trial stands.
 pub struct Progress {
-    terminal: bool,
     quiet: bool,
-    width: usize,
+    screen: RefCell<Option<RunsScreen>>,
 }
 
 impl Progress {
-    /// On the stderr of this process, `width` columns wide.
-    pub fn new(quiet: bool, width: usize) -> Progress {
-        Progress { terminal: std::io::stderr().is_terminal(), quiet, width }
+    /// On the stderr of this process.
+    pub fn new(quiet: bool) -> Progress {
+        Progress { quiet, screen: RefCell::new(None) }
+    }
+
+    /// From now on a screen shows it.
+    pub fn show(&mut self, mut screen: RunsScreen, runs: Runs) {
+        screen.runs = runs;
+        screen.take();
+        self.screen = RefCell::new(Some(screen));
     }
 
     /// A line that stays.
     pub fn say(&self, line: &str) {
-        if !self.quiet {
+        if let Some(screen) = self.screen.borrow_mut().as_mut() {
+            screen.runs.said.push(line.to_owned());
+        } else if !self.quiet {
             self.write(&format!("{}{line}\n", self.clear()));
+        }
+    }
+
+    /// A run of a cell begins.
+    pub fn begin(&self, cell: &str) {
+        if let Some(screen) = self.screen.borrow_mut().as_mut() {
+            let known = screen.runs.cells.iter().position(|known| known.name == cell);
+            screen.runs.now = known.unwrap_or_default();
+        }
+    }
+
+    /// A run of the present cell is over.
+    pub fn count(&self, took: Duration, counted: bool) {
+        if let Some(screen) = self.screen.borrow_mut().as_mut() {
+            let now = screen.runs.now;
+            if let Some(cell) = screen.runs.cells.get_mut(now) {
+                (cell.counted, cell.lost) =
+                    (cell.counted + usize::from(counted), cell.lost + usize::from(!counted));
+                cell.last = Some(took);
+            }
         }
     }
 
     /// A run is under way: what it is, since when, and how long it and those after it take.
     pub fn running(&self, what: &str, since: Instant, left: Option<Duration>) {
-        if self.terminal && !self.quiet {
+        let mut screen = self.screen.borrow_mut();
+        if let Some(screen) = screen.as_mut() {
+            screen.runs.since = since.elapsed();
+            let left = left.map(|left| left.saturating_sub(since.elapsed()));
+            screen.runs.left = left.map(|left| format!("{} left", about(left)));
+            screen.tick();
+        } else if let Some(width) = status_width().filter(|_| !self.quiet) {
             let left = left.map(|left| format!(", {} left", about(left.saturating_sub(since.elapsed()))));
             let line = format!("{what}: {} s{}", since.elapsed().as_secs(), left.unwrap_or_default());
-            let line: String = line.chars().take(self.width.saturating_sub(1)).collect();
+            let line: String = line.chars().take(width - 1).collect();
             self.write(&format!("{}{line}", self.clear()));
         }
     }
 
     /// A run is over.
     pub fn done(&self, what: &str, took: Duration, left: Option<Duration>) {
-        if !self.terminal {
+        if status_width().is_none() {
             let left = left.filter(|left| !left.is_zero()).map(|left| format!(", {} left", about(left)));
             self.say(&format!("{what}: {:.1} s{}", took.as_secs_f64(), left.unwrap_or_default()));
         }
     }
 
-    /// Removes the line that is rewritten.
+    /// Removes the line that is rewritten, or leaves the screen; what was said on it is said again.
     pub fn end(&self) {
+        if let Some(screen) = self.screen.take() {
+            screen.leave();
+            screen.runs.said.iter().for_each(|line| self.say(line));
+            return;
+        }
         if !self.quiet {
             self.write(self.clear());
         }
     }
 
     fn clear(&self) -> &'static str {
-        if self.terminal { "\r\x1b[K" } else { "" }
+        if status_width().is_some() { "\r\x1b[K" } else { "" }
     }
 
     /// A closed stderr is no reason to stop.
@@ -122,12 +157,5 @@ mod tests {
         assert_eq!(remaining.of(&left), Some(seconds(50)));
         assert_eq!(remaining.of(&[]), Some(Duration::ZERO));
         assert_eq!(remaining.of(&[run(1, 0)]), None);
-    }
-
-    #[test]
-    fn durations_are_rounded_for_people() {
-        assert_eq!(about(Duration::from_millis(150_400)), "about 2m 30s");
-        assert_eq!(about(Duration::from_secs(7_325)), "about 2h 2m");
-        assert_eq!(about(Duration::from_millis(3)), "about 1s");
     }
 }

@@ -1,7 +1,7 @@
 //! The arguments that both commands take.
 
-use super::super::compare::percent;
-use super::super::options::JsonArgument;
+use super::super::judged::{ComparisonFiles, percent};
+use super::super::live::LiveArguments;
 use clap::{Args, value_parser};
 use latscope_core::json;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ pub struct SharedArguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
     pub runs: Option<u32>,
     /// Seed of the order of the runs
+    // Without a default: a plan has a seed of its own.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(..=json::LARGEST))]
     pub seed: Option<u64>,
     /// What differs by less is the same
@@ -28,13 +29,9 @@ pub struct SharedArguments {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub json: JsonArgument,
-    /// Write every figure as CSV
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Write the tables as Markdown
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    pub files: ComparisonFiles,
+    #[command(flatten)]
+    pub live: LiveArguments,
     /// No tables and no progress
     #[arg(long, short)]
     pub quiet: bool,

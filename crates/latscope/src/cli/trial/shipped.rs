@@ -1,7 +1,10 @@
 //! The plans that come with latscope.
 
+use super::super::output::width;
 use super::super::usage::did_you_mean;
 use super::plan_file::PlanFile;
+use latscope_views::Options;
+use latscope_views::trial::paragraph;
 
 const PLANS: [(&str, &str); 5] = [
     ("rt-acceptance", include_str!("../../../plans/rt-acceptance.toml")),
@@ -19,7 +22,9 @@ pub fn text(name: &str) -> Option<&'static str> {
 /// The names, and what each plan answers.
 pub fn list() -> String {
     let title = |text: &str| PlanFile::parse(text).map(|plan| plan.title).unwrap_or_default();
-    PLANS.iter().map(|(name, text)| format!("{name:<14}  {}\n", title(text))).collect()
+    let options = Options { width: width(), ..Options::default() };
+    let line = |(name, text): &(&str, &str)| paragraph(&format!("{name:<14}  "), &title(text), &options);
+    PLANS.iter().map(line).collect()
 }
 
 /// That there is neither a file nor a plan of this name.

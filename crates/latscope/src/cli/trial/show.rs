@@ -2,12 +2,12 @@
 
 use super::super::output::{check_distinct, is_stdout, width, write};
 use super::outcome::{Compared, Done, Outcome, Skipped};
-use super::plan_file::{Arm, PlanFile, Planned};
-use super::progress::about;
+use super::plan_file::{Arm, Order, PlanFile, Planned};
 use super::shared::SharedArguments;
 use anyhow::{Result, ensure};
 use latscope_core::json;
 use latscope_core::units::counted;
+use latscope_engine::remaining::about;
 use latscope_engine::saver;
 use latscope_host::stdout;
 use latscope_views::{Options, comparison, trial as views};
@@ -24,17 +24,12 @@ pub enum View {
     Table,
 }
 
-fn files(to: &SharedArguments) -> Vec<(&'static str, &Path)> {
-    let files = [("json", &to.json.json), ("csv", &to.csv), ("markdown", &to.markdown)];
-    files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
-}
-
 /// Checks that no file that is written replaces the plan.
 ///
 /// # Errors
 /// One would.
 pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
-    check_distinct(&files(to), [plan])
+    check_distinct(&to.files.named(), [plan])
 }
 
 /// Checks that all files can be written, before anything is run.
@@ -42,7 +37,7 @@ pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
 /// # Errors
 /// One cannot, or two are the same.
 pub fn check_files(to: &SharedArguments) -> Result<()> {
-    let files = files(to);
+    let files = to.files.named();
     check_distinct(&files, [])?;
     ensure!(files.is_empty() || !to.dry_run, "--dry-run measures nothing that --{} could hold", files[0].0);
     files.iter().filter(|(_, path)| !is_stdout(path)).try_for_each(|(_, path)| saver::check(path))
@@ -89,39 +84,94 @@ fn arms(plan: &PlanFile, options: &Options) -> String {
 /// # Errors
 /// The first one that failed.
 pub fn show(outcome: &Outcome, view: View, to: &SharedArguments) -> Result<()> {
-    let taken = to.quiet || files(to).iter().any(|(_, path)| is_stdout(path));
+    let taken = to.quiet || to.files.named().iter().any(|(_, path)| is_stdout(path));
     let shown = if taken { Ok(()) } else { stdout::write_styled(&text(outcome, view, to.all)) };
-    let json = write(to.json.json.as_deref(), || Some(json::pretty(outcome).into_bytes()));
-    let csv = write(to.csv.as_deref(), || match (view, &outcome.comparisons[..]) {
+    let json = write(to.files.json.json.as_deref(), || Some(json::pretty(outcome).into_bytes()));
+    let csv = write(to.files.csv.as_deref(), || match (view, &outcome.comparisons[..]) {
         (View::Comparison, [compared]) => Some(comparison::csv(&compared.comparison)),
         _ => Some(views::csv(&outcome.table)),
     });
-    let markdown = write(to.markdown.as_deref(), || Some(markdown(outcome, view, to.all).into_bytes()));
-    Ok(shown?).and(json).and(csv).and(markdown)
+    let markdown = write(to.files.markdown.as_deref(), || Some(markdown(outcome, view, to.all).into_bytes()));
+    let html = write(to.files.html.as_deref(), || Some(html(outcome, view).into_bytes()));
+    Ok(shown?).and(json).and(csv).and(markdown).and(html)
 }
 
-fn text(outcome: &Outcome, view: View, all: bool) -> String {
+fn html(outcome: &Outcome, view: View) -> String {
+    let plan = &outcome.plan;
+    let minute = |time: &str| time.replace('T', " ").chars().take(16).collect::<String>();
+    let from = minute(&outcome.started);
+    let when = match &outcome.finished {
+        Some(finished) => format!("{from} to {}", minute(finished)),
+        None => format!("begun {from}, not finished"),
+    };
+    let runs = counted(outcome.runs.len() as u64, "run");
+    let order = match plan.order {
+        Order::Random => format!("in random order (seed {})", plan.seed),
+        Order::Given => "in the order of the plan".to_owned(),
+    };
+    let interrupted = outcome
+        .interrupted
+        .iter()
+        .map(|signal| format!("interrupted by {signal}: these are the runs until then"));
+    let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.words()));
+    let page = views::Page {
+        title: title(plan),
+        facts: vec![format!("{runs} {order}, {when}")],
+        arms: arms(plan, &Options { width: 1000, color: false, ..Options::default() })
+            .lines()
+            .map(str::to_owned)
+            .collect(),
+        against: interrupted.chain(against(outcome, view)).chain(skipped).collect(),
+        commands: plan.measurements.iter().map(|one| format!("latscope {}", one.run)).collect(),
+        cells: &outcome.table,
+        is_table: view == View::Table || outcome.comparisons.is_empty(),
+        parts: outcome.comparisons.iter().map(|compared| part(outcome, compared)).collect(),
+    };
+    views::html(&page)
+}
+
+fn part<'a>(outcome: &Outcome, compared: &'a Compared) -> views::Part<'a> {
+    views::Part {
+        heading: heading(outcome, compared),
+        answer: compared.answer.answer,
+        words: answer(outcome, compared),
+        comparison: &compared.comparison,
+    }
+}
+
+fn title(plan: &PlanFile) -> &str {
+    if plan.title.is_empty() { "latscope trial" } else { &plan.title }
+}
+
+/// What is to be said before the tables.
+fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
+    lost(outcome).into_iter().chain(criteria(outcome, view)).chain(warnings(outcome))
+}
+
+/// An outcome as text: its arms, what speaks against it, its table and comparisons.
+pub fn text(outcome: &Outcome, view: View, all: bool) -> String {
     let options = Options { width: width(), color: true, ..Options::default() };
     let plan = &outcome.plan;
     let title = if plan.title.is_empty() { String::new() } else { format!("{}\n", plan.title) };
     let mut out = title + &arms(plan, &options);
     if let Some(signal) = &outcome.interrupted {
-        out += &format!("!  interrupted by {signal}: these are the runs until then\n");
+        out += &views::paragraph(
+            "!  ",
+            &format!("interrupted by {signal}: these are the runs until then"),
+            &options,
+        );
     }
-    lost(outcome)
-        .into_iter()
-        .chain(criteria(outcome, view))
-        .chain(warnings(outcome))
-        .for_each(|line| out += &format!("!  {line}\n"));
+    against(outcome, view).for_each(|line| out += &views::paragraph("!  ", &line, &options));
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &format!("\n{}", views::table(&outcome.table, all, &options));
     }
     for compared in &outcome.comparisons {
         out += "\n";
         if let Some(heading) = heading(outcome, compared) {
-            out += &format!("{heading}\n");
+            out += &views::paragraph("", &heading, &options);
         }
         out += &comparison::text(&compared.comparison, all || is_short(compared), &options);
+        // One line, which scripts read.
         out += &format!("\n{}\n", answer(outcome, compared));
     }
     out
@@ -192,7 +242,7 @@ fn warnings(outcome: &Outcome) -> Vec<String> {
 }
 
 fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
-    let title = if outcome.plan.title.is_empty() { "latscope trial" } else { &outcome.plan.title };
+    let title = title(&outcome.plan);
     let mut out = String::new();
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &views::markdown(title, &outcome.table);

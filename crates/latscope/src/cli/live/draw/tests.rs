@@ -91,9 +91,30 @@ fn of_many_cpus_the_chosen_one_is_seen() {
     let shown = text(&model, &selected(41), 80, 24);
     let chosen = shown.lines().find(|line| line.starts_with('▸')).expect("it is seen");
     assert!(chosen.starts_with("▸ 40 "), "{shown}");
-    assert!(shown.contains("distribution, CPU 40"), "{shown}");
+    assert!(shown.contains("CPU 40: distribution"), "{shown}");
     let all = text(&model, &View::default(), 80, 24);
     assert!(all.contains("\n▸ all"), "{all}");
+}
+
+#[test]
+fn what_is_measured_in_turn_is_in_view_and_named_on_a_narrow_screen() {
+    let mut kinds = step(&[0; 9]);
+    for (point, at) in kinds.points.iter_mut().zip(0u64..) {
+        point.probe = "remote.bandwidth".to_owned();
+        let wait = if at % 2 == 0 { "eventfd" } else { "futex" };
+        point.params = [("payload", (496 + at / 2).into()), ("wait", wait.into())]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
+    }
+    let mut model = Model::default();
+    model.start(&plan(&kinds));
+    model.begin_point(&kinds.points[3]);
+    let points = (0..9u64).map(|at| snapshot(&[(1000, if at <= 3 { 20 } else { 0 })], 0, 0)).collect();
+    model.take("remote", &live(&kinds, SECOND, points));
+    let shown = text(&model, &View::default(), 40, 20);
+    assert!(shown.contains("497 B futex") && shown.contains("▸ now"), "{shown}");
+    assert!(shown.contains(" left") && !shown.contains("500 B"), "{shown}");
+    assert!(text(&model, &View::default(), 80, 24).contains("row 4 of 9, about "), "{shown}");
 }
 
 #[test]

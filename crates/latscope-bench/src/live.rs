@@ -1,0 +1,80 @@
+//! What the loops of the sampler run on: the clock, the gate and the core clock of this machine, and the slots that
+//! samples go to.
+
+use crate::gate::{Gate, Reading, Taint};
+use crate::recorder::Writer;
+use crate::sampler::{Host, Sink};
+use crate::timebase::{AnyClock, Timebase};
+use latscope_os::clock::Clock;
+use latscope_os::kernels::cycle;
+use latscope_os::usage::thread_counts;
+
+/// The machine itself, behind the measuring loops.
+pub(crate) struct Live<'a> {
+    clock: AnyClock,
+    gate: Gate,
+    cycles: bool,
+    timebase: Timebase,
+    /// What has to be done before each sample, outside of its stamps.
+    prepare: &'a mut dyn FnMut(),
+}
+
+/// Adds in a look at the core clock: about 10 µs.
+const CYCLE_ITERATIONS: u64 = 300;
+
+impl Live<'_> {
+    pub(crate) fn new(timebase: Timebase, gate: Gate, cycles: bool, prepare: &mut dyn FnMut()) -> Live<'_> {
+        Live { clock: timebase.clock(), gate, cycles, timebase, prepare }
+    }
+}
+
+impl Host for Live<'_> {
+    type Clock = AnyClock;
+
+    fn clock(&self) -> AnyClock {
+        self.clock
+    }
+
+    fn pause(&mut self) -> bool {
+        let before = thread_counts();
+        rustix::thread::sched_yield();
+        let after = thread_counts();
+        (before.voluntary, before.involuntary) != (after.voluntary, after.involuntary)
+    }
+
+    fn open(&mut self) -> Reading {
+        (self.prepare)();
+        self.gate.read()
+    }
+
+    fn close(&mut self, before: Reading, wall_ns: f64) -> Option<Taint> {
+        self.gate.close(before, wall_ns)
+    }
+
+    fn cycle_ps(&mut self) -> Option<f64> {
+        self.cycles.then(|| {
+            let start = self.clock.start();
+            std::hint::black_box(cycle::dependent_adds(CYCLE_ITERATIONS));
+            let ns = self.timebase.ns(self.clock.end() - start);
+            ns * 1e3 / (CYCLE_ITERATIONS * cycle::ADDS_PER_ITERATION) as f64
+        })
+    }
+}
+
+/// Records samples of several parts, each in its own slot.
+pub(crate) struct Recorders {
+    pub writers: Vec<Writer>,
+    pub timebase: Timebase,
+    pub epoch: u64,
+}
+
+impl Sink for Recorders {
+    fn record(&mut self, part: usize, value: u64, at: u64) {
+        let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
+        self.writers[part].record(value, at);
+    }
+
+    fn reject(&mut self, taint: Taint) {
+        self.writers.iter().for_each(|writer| writer.reject(taint));
+    }
+}

@@ -1,0 +1,103 @@
+//! Threads beside the measuring one.
+
+use crate::waits::Measuring;
+use anyhow::{Context, Result};
+use latscope_os::sched;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{Builder, JoinHandle, Scope};
+
+/// Puts the calling thread on a CPU.
+///
+/// # Errors
+/// The CPU cannot be used; the text names it.
+pub fn pin(cpu: u32) -> Result<()> {
+    sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))
+}
+
+/// A thread that was [started](start).
+#[derive(Debug)]
+pub struct Partner<T>(JoinHandle<Option<T>>);
+
+impl<T> Partner<T> {
+    /// Whether it has ended.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits for its end; returns what it did.
+    ///
+    /// # Panics
+    /// It panicked.
+    pub fn join(self) -> T {
+        self.0.join().expect("a partner does not panic").expect("a partner was set up")
+    }
+}
+
+/// Starts a thread that measures with the calling one. It sets itself up; this returns when it has.
+///
+/// # Errors
+/// There is no thread, or it cannot be set up.
+pub fn start<T: Send + 'static>(
+    set_up: impl FnOnce() -> Result<()> + Send + 'static,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<Partner<T>> {
+    let (told, ready) = mpsc::channel();
+    let body = move || {
+        let _measuring = Measuring::hold();
+        body()
+    };
+    let thread = Builder::new().spawn(move || prepared(set_up, &told, body)).context(NO_THREAD)?;
+    wait(&ready)?;
+    Ok(Partner(thread))
+}
+
+/// Starts a thread of a scope on a CPU; returns when it is there. What it waits for a CPU is not counted.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_in<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    cpu: u32,
+    body: impl FnOnce() + Send + 'scope,
+) -> Result<()> {
+    let (told, ready) = mpsc::channel();
+    Builder::new().spawn_scoped(scope, move || prepared(|| pin(cpu), &told, body)).context(NO_THREAD)?;
+    wait(&ready)
+}
+
+const NO_THREAD: &str = "no thread can be created";
+
+fn wait(ready: &Receiver<Result<()>>) -> Result<()> {
+    ready.recv().context("a thread ended early")?
+}
+
+fn prepared<T>(
+    set_up: impl FnOnce() -> Result<()>,
+    told: &Sender<Result<()>>,
+    body: impl FnOnce() -> T,
+) -> Option<T> {
+    let done = set_up();
+    let is_set_up = done.is_ok();
+    (told.send(done).is_ok() && is_set_up).then(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::bail;
+
+    #[test]
+    fn a_partner_begins_on_its_cpu_and_one_that_cannot_be_set_up_never_begins() {
+        let cpu = sched::allowed_cpus().unwrap()[0];
+        let partner = start(move || pin(cpu), || sched::allowed_cpus().unwrap()).unwrap();
+        assert_eq!(partner.join(), [cpu]);
+        let error = start(|| bail!("refused"), || panic!("it began")).unwrap_err();
+        assert_eq!(error.to_string(), "refused");
+        let nowhere = start(|| pin(60_000), || ()).unwrap_err();
+        assert!(nowhere.to_string().contains("CPU 60000 cannot be used"), "{nowhere}");
+        std::thread::scope(|scope| {
+            start_in(scope, cpu, || assert_eq!(sched::allowed_cpus().unwrap(), [cpu])).unwrap();
+            assert!(start_in(scope, 60_000, || panic!("it began")).is_err());
+        });
+    }
+}

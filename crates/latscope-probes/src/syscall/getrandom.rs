@@ -1,0 +1,103 @@
+//! Random bytes from the kernel.
+
+use super::calls::time_call;
+use crate::failure::refuse;
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, available, settings};
+use latscope_bench::bench::Bench;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Policy};
+use latscope_core::report::Semantics;
+use latscope_core::units::format_size;
+use latscope_os::random;
+
+/// What programs call for seeds of hash tables and for keys.
+pub static GETRANDOM: Probe = Probe {
+    id: "syscall.getrandom",
+    title: "getrandom",
+    timed: "One getrandom of n bytes into a buffer by the system call instruction itself, never the vDSO's getrandom, once the kernel's generator has its seed.",
+    times: Semantics::Operation,
+    source: "getrandom(2)",
+    params: Wanted::PARAMS,
+    experiment: &EXPERIMENT,
+    revision: 1,
+    plan,
+};
+
+static EXPERIMENT: Experiment =
+    Experiment { name: "syscall.getrandom", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+
+settings! {
+    /// Random bytes.
+    struct Wanted, asked for as WantedAsked {
+        /// Random bytes of a call
+        size: u64 as Size, axis;
+    }
+}
+
+/// The seed of a hash table: what the survey's table shows.
+const SEED: u64 = 16;
+
+fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let sizes: &[u64] = match input.profile {
+        Profile::Quick => &[SEED],
+        Profile::Normal => &[SEED, 256],
+        Profile::Full => &[SEED, 32, 64, 256, 4 << 10],
+    };
+    let point = |size: u64| {
+        let title = format!("getrandom {}", format_size(size));
+        GETRANDOM.point(Wanted { size }, title, size == SEED)
+    };
+    WantedAsked::of(input).size.or(sizes).into_iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    for (index, Wanted { size }) in bench.settings::<Wanted>()?.into_iter().enumerate() {
+        if let Some((reason, remedy)) = available::shortage(size) {
+            bench.unsupported(index, reason, remedy);
+            continue;
+        }
+        match random::is_seeded() {
+            Ok(true) => {
+                let mut buffer = vec![0; size as usize];
+                time_call(bench, index, "getrandom", || random::fill(&mut buffer))?;
+            }
+            Ok(false) => bench.unsupported(
+                index,
+                "getrandom: the kernel's generator has no seed yet",
+                "wait until the kernel has logged `crng init done`",
+            ),
+            Err(error) => refuse(bench, index, "getrandom", error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness;
+
+    fn sizes(profile: Profile) -> Vec<u64> {
+        let points = plan(&PlanInput { profile, ..harness::input() }, &harness::machine());
+        points.iter().map(|point| Wanted::read(point).unwrap().size).collect()
+    }
+
+    #[test]
+    fn a_seed_and_a_few_keys_are_usual() {
+        assert_eq!(sizes(Profile::Normal), [16, 256]);
+        assert!([Profile::Quick, Profile::Full].into_iter().all(|profile| sizes(profile)[0] == SEED));
+    }
+
+    #[test]
+    fn any_size_is_measured_that_there_is_memory_for() {
+        let point = |size| GETRANDOM.point(Wanted { size }, "", false);
+        let all = harness::measure(&EXPERIMENT, [SEED, 256, 1 << 20, 1 << 60].map(point).to_vec());
+        all.iter().for_each(harness::check);
+        let (too_large, measured) = all.split_last().unwrap();
+        for m in measured {
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason);
+        }
+        assert!(too_large.quality.level == Level::Unsupported && too_large.remedy.is_some());
+    }
+}

@@ -1,0 +1,111 @@
+//! All pictures of a report, each with a name that stays: that of its file.
+
+use super::{
+    Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, percentile_figure,
+    spikes, tails, throughput_figure, time,
+};
+use crate::groups::FAMILIES;
+use crate::rows::family as family_of;
+use latscope_core::events::{Group, groups};
+use latscope_core::report::Report;
+
+/// A picture with its name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Its name, which a file can have: `memory-latency`. Of letters a to z, digits and hyphens.
+    pub id: String,
+    /// The picture.
+    pub drawing: Drawing,
+}
+
+impl Named {
+    /// A picture, whose name begins with that of its family.
+    pub(super) fn new(family: &str, id: &str, drawing: Drawing) -> Named {
+        let id = if id.starts_with(family) { id.to_owned() } else { format!("{family}-{id}") };
+        let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        Named { id: id.chars().map(safe).collect(), drawing }
+    }
+}
+
+/// The pictures of a family as a whole.
+pub fn of_family(report: &Report, family: &str) -> Vec<Named> {
+    let first = match family {
+        "memory" => latency_figure(report).map(|figure| ("memory-latency", figure)),
+        "ipc" => throughput_figure(report).map(|figure| ("ipc-time-by-payload", figure)),
+        _ => None,
+    };
+    let first = first.map(|(id, figure)| Named::new(family, id, Drawing::Curves(figure)));
+    let curves = by_parameter::figures(report, family).into_iter();
+    let rows = bars::figures(report, family).into_iter().chain(tails::figure(report, family));
+    first.into_iter().chain(curves).chain(rows).chain(heat_map::figures(report, family)).collect()
+}
+
+fn distribution(report: &Report, group: &Group) -> Option<Named> {
+    distribution_figure(report, group).map(|figure| of_group(group, "distribution", Drawing::Curves(figure)))
+}
+
+fn of_group(group: &Group, what: &str, drawing: Drawing) -> Named {
+    Named::new(family_of(group.probe), &format!("{}-{what}", group.probe), drawing)
+}
+
+/// The pictures of the events of a probe.
+pub fn of_events(report: &Report, group: &Group) -> Vec<Named> {
+    let curves = |what: &str, figure: Figure| of_group(group, what, Drawing::Curves(figure));
+    let percentiles = percentile_figure(report, group).map(|figure| curves("percentiles", figure));
+    let first = [distribution(report, group), percentiles];
+    let over_time = time::figures(report, group).into_iter().map(|figure| Some(curves("over-time", figure)));
+    let causes = spikes::figure(report, group).map(|rows| of_group(group, "causes", Drawing::Rows(rows)));
+    first.into_iter().chain(over_time).chain([causes]).flatten().collect()
+}
+
+/// The pictures of a report in the order of its families, no two of the same name: those of its page, and of families
+/// that have batches, too, the distribution of each probe whose single events were timed.
+pub fn pictures(report: &Report) -> Vec<Named> {
+    let groups = groups(report);
+    let mut families: Vec<&str> = Vec::new();
+    for m in &report.measurements {
+        if !families.contains(&family_of(&m.probe)) {
+            families.push(family_of(&m.probe));
+        }
+    }
+    let mut all: Vec<Named> = Vec::new();
+    for family in families {
+        all.extend(of_family(report, family));
+        let ours = groups.iter().filter(|group| family_of(group.probe) == family);
+        all.extend(ours.flat_map(|group| match FAMILIES.contains(&family) {
+            true => of_events(report, group),
+            false => distribution(report, group).into_iter().collect(),
+        }));
+    }
+    for at in 1..all.len() {
+        let (before, rest) = all.split_at_mut(at);
+        let taken = |id: &str| before.iter().any(|known| known.id == id);
+        let id = rest[0].id.clone();
+        let more = (2..).map(|number| format!("{id}-{number}"));
+        rest[0].id = std::iter::once(id.clone()).chain(more).find(|id| !taken(id)).unwrap_or_default();
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn every_picture_has_a_name_of_its_own() {
+        let mut report = fixture::report();
+        report.measurements.extend(fixture::wake().measurements);
+        report.measurements.extend(fixture::ipc::throughput().measurements);
+        let mut ids: Vec<String> = pictures(&report).into_iter().map(|picture| picture.id).collect();
+        let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(ids.iter().all(|id| id.chars().all(safe)), "{ids:?}");
+        for known in ["memory-latency", "wake-timer-distribution", "ipc-throughput", "file-by-size-tmpfs"] {
+            assert!(ids.iter().any(|id| id == known), "{known}: {ids:?}");
+        }
+        let all = ids.len();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), all);
+    }
+}

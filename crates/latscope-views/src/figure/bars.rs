@@ -1,0 +1,198 @@
+//! What a family does beside each other: a bar for the median of each, with where that of the next run is expected.
+
+use super::about::of_points;
+use super::{Axis, Drawing, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
+use latscope_core::merged::{MERGED, is_merged, without_pairs};
+use latscope_core::plan::ParamValue;
+use latscope_core::report::{Measurement, Report};
+use latscope_core::units::{format_size, format_time};
+
+/// More rows than this are no picture.
+const MOST_ROWS: usize = 40;
+
+/// An interval that is longer than this many times the longest bar ends at the edge.
+const REACH: f64 = 1.6;
+
+/// Operations beside each other.
+struct Beside {
+    id: &'static str,
+    title: &'static str,
+    /// As of curves: ids, or where one ends with a point, how they begin.
+    probes: &'static [&'static str],
+    /// What the colours stand for.
+    key: &'static str,
+    label: &'static str,
+}
+
+const FIGURES: [Beside; 4] = [
+    Beside {
+        id: "sync-hand-offs",
+        title: "Hand-offs between two threads",
+        probes: &[
+            "sync.semaphore",
+            "sync.futex",
+            "sync.condvar",
+            "sync.eventfd",
+            "sync.pipe",
+            "sync.unix-stream",
+            "sync.context-switch",
+        ],
+        key: "placement",
+        label: "round trip or switch, median",
+    },
+    Beside {
+        id: "thread-life",
+        title: "The life of a thread, step by step",
+        probes: &["thread.create", "thread.start", "thread.end", "thread.join", "thread.total", "thread.std"],
+        key: "mode",
+        label: "step, median",
+    },
+    Beside {
+        id: "ipc-transports",
+        title: "Transactions of the transports",
+        probes: &["ipc."],
+        key: "caller",
+        label: "round trip, median",
+    },
+    Beside {
+        id: "remote-ways",
+        title: "Ping to a remote",
+        probes: &["remote.ping", "remote.long-ping", "remote.mailbox"],
+        key: "wait",
+        label: "round trip, median",
+    },
+];
+
+/// The bars of a family; none of a single point.
+pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
+    let ours = FIGURES.iter().filter(|beside| beside.id.split('-').next() == Some(family));
+    let named = |beside: &Beside| {
+        let points = points(report, beside);
+        let drawn = (2..=MOST_ROWS).contains(&points.len()).then(|| beside.rows(report, &points))?;
+        Some(Named::new(family, beside.id, Drawing::Rows(drawn)))
+    };
+    ours.filter_map(named).collect()
+}
+
+/// In the order of the probes, and within one as measured.
+fn points<'a>(report: &'a Report, beside: &Beside) -> Vec<&'a Measurement> {
+    let of = |probe: &&str, m: &Measurement| {
+        m.probe == *probe || probe.ends_with('.') && m.probe.starts_with(probe)
+    };
+    // Payloads and rates have curves; where there are single ones only, they are here.
+    let wanted = |m: &Measurement| {
+        let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
+        let throughput = m.params.get("mode").is_some_and(|mode| mode.to_string() == "throughput");
+        summed && !throughput && m.typical().is_some()
+    };
+    let probes = beside.probes.iter();
+    probes.flat_map(|probe| report.measurements.iter().filter(move |m| of(probe, m) && wanted(m))).collect()
+}
+
+impl Beside {
+    fn rows(&self, report: &Report, points: &[&Measurement]) -> Rows {
+        let mut keys: Vec<String> = Vec::new();
+        let labels = labels(points);
+        let rows = points.iter().zip(labels).map(|(m, label)| row(m, label, key(&mut keys, m, self.key)));
+        let rows = rows.collect();
+        let longest = points.iter().filter_map(|m| m.typical()).fold(0.0, f64::max);
+        let intervals = || points.iter().filter_map(|m| m.next_run()).map(|next| next.high);
+        let end = intervals().fold(longest, f64::max).min(longest * REACH);
+        let mut notes = of_points(report, points, "line with ends");
+        if intervals().any(|high| high > end) {
+            notes.push("lines that end at the right edge reach beyond it".to_owned());
+        }
+        Rows {
+            title: self.title.to_owned(),
+            notes,
+            x: Axis {
+                label: self.label.to_owned(),
+                scale: Scale::Linear,
+                unit: Unit::Nanoseconds,
+                ends: Some((0.0, end * 1.02)),
+            },
+            keys,
+            rows,
+            marks: Vec::new(),
+        }
+    }
+}
+
+/// The index of the key of a point, which becomes known.
+fn key(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
+    let key = m.params.get(name).map_or_else(|| format!("no {name}"), ToString::to_string);
+    keys.iter().position(|known| *known == key).unwrap_or_else(|| {
+        keys.push(key);
+        keys.len() - 1
+    })
+}
+
+/// What rows of these points are called: their titles, with the payload where several are alike. All are of all pairs.
+pub(super) fn labels(points: &[&Measurement]) -> Vec<String> {
+    let title = |m: &&Measurement| {
+        let title = if m.title.is_empty() { &m.probe } else { &m.title };
+        without_pairs(title).to_owned()
+    };
+    let titles: Vec<String> = points.iter().map(title).collect();
+    let label = |(m, title): (&&Measurement, &String)| match m.params.get("payload") {
+        Some(ParamValue::Number(bytes)) if titles.iter().filter(|other| *other == title).count() > 1 => {
+            format!("{title}, {}", format_size(*bytes))
+        }
+        _ => title.clone(),
+    };
+    points.iter().zip(&titles).map(label).collect()
+}
+
+fn row(m: &Measurement, label: String, key: usize) -> Row {
+    let median = m.typical().unwrap_or_default();
+    let part = |kind, from, to, label: &str| Part { kind, key, from, to, label: label.to_owned() };
+    let next = m.next_run().map(|next| part(PartKind::Interval, next.low, next.high, "next run"));
+    let bar = part(PartKind::Bar, 0.0, median, "median");
+    Row {
+        label,
+        parts: [Some(bar), next].into_iter().flatten().collect(),
+        value: format_time(median),
+        doubtful: is_doubtful(m),
+    }
+}
+
+/// How the names of the figures begin.
+#[cfg(test)]
+pub(super) fn ids() -> impl Iterator<Item = &'static str> {
+    FIGURES.iter().map(|beside| beside.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    fn of(family: &str) -> Rows {
+        match figures(&fixture::report(), family).remove(0).drawing {
+            Drawing::Rows(rows) => rows,
+            _ => panic!("no rows"),
+        }
+    }
+
+    #[test]
+    fn hand_offs_and_steps_of_threads_have_a_bar_each() {
+        for family in ["sync", "thread"] {
+            let rows = of(family);
+            assert!(rows.rows.len() > 1, "{family}");
+            let bars = |row: &Row| row.parts.iter().filter(|part| part.kind == PartKind::Bar).count();
+            assert!(rows.rows.iter().all(|row| bars(row) == 1 && !row.value.is_empty()));
+            let end = rows.x.ends.unwrap().1;
+            assert!(
+                rows.rows
+                    .iter()
+                    .flat_map(|row| &row.parts)
+                    .all(|p| p.kind == PartKind::Interval || p.to <= end)
+            );
+        }
+    }
+
+    #[test]
+    fn a_family_without_ways_beside_each_other_has_no_bars() {
+        assert!(figures(&fixture::report(), "memory").is_empty());
+    }
+}

@@ -1,0 +1,588 @@
+//! Figures of probes over one of their parameters, each a line of a table.
+
+use super::about::of_points;
+use super::many::{self, thinned};
+use super::{Axis, Drawing, Figure, Mark, MarkAxis, Named, Scale, Series, Unit, is_doubtful};
+use crate::matrix::{show_all, varying};
+use latscope_core::merged::{MERGED, is_merged};
+use latscope_core::plan::ParamValue;
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report};
+use latscope_core::units::{counted, format_time};
+
+/// So many curves can be told apart: each colour with two kinds of dashes.
+const MOST_SERIES: usize = 2 * many::MOST;
+
+/// Something over a parameter.
+struct Over {
+    /// The name of its file, to which the values of `apart` are added.
+    id: &'static str,
+    title: &'static str,
+    /// Ids of probes, or where one ends with a point, how they begin.
+    probes: &'static [&'static str],
+    /// Points that have no sum over pairs, or one, and where a parameter has this value.
+    only: Option<(&'static str, &'static str)>,
+    x: Along,
+    y: Along,
+    /// What is along y, where that is several figures of each point: curves of one colour.
+    several: &'static [(&'static str, Of)],
+    /// A parameter whose values are curves of one colour.
+    dashes: Option<&'static str>,
+    /// A parameter that is a limit of what is along y.
+    limit: Option<&'static str>,
+    /// Parameters that each have a figure of their own for each value.
+    apart: &'static [&'static str],
+    /// Parameters that follow from x.
+    within: &'static [&'static str],
+}
+
+/// What is along an axis.
+struct Along {
+    of: Of,
+    label: &'static str,
+    scale: Scale,
+    unit: Unit,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy)]
+enum Of {
+    Parameter(&'static str),
+    /// A named value, in units of the axis.
+    Value(&'static str, f64),
+    Median,
+    /// The p99 of single events; not known of few.
+    P99,
+    Maximum,
+    /// Bytes touched per second.
+    Rate,
+}
+
+const fn over(name: &'static str, label: &'static str, scale: Scale, unit: Unit) -> Along {
+    Along { of: Of::Parameter(name), label, scale, unit }
+}
+
+const fn median(label: &'static str) -> Along {
+    Along { of: Of::Median, label, scale: Scale::Log10, unit: Unit::Nanoseconds }
+}
+
+const fn rate(of: Of, label: &'static str) -> Along {
+    Along { of, label, scale: Scale::Log10, unit: Unit::Rate }
+}
+
+const SIZE: Along = over("size", "size", Scale::Log2, Unit::Bytes);
+const PAYLOAD: Along = over("payload", "payload", Scale::Log2, Unit::Bytes);
+const THREADS: Along = over("threads", "threads", Scale::Log2, Unit::Number);
+
+/// A figure of one probe, with nothing apart.
+const PLAIN: Over = Over {
+    id: "",
+    title: "",
+    probes: &[],
+    only: None,
+    x: SIZE,
+    y: median("median"),
+    several: &[],
+    dashes: None,
+    limit: None,
+    apart: &[],
+    within: &[],
+};
+
+/// How long the longest take.
+const TAILS: Over = Over {
+    x: PAYLOAD,
+    y: median("round trip"),
+    several: &[("p99", Of::P99), ("maximum", Of::Maximum)],
+    limit: Some("deadline"),
+    ..PLAIN
+};
+
+const FIGURES: [Over; 18] = [
+    Over {
+        id: "memory-bandwidth",
+        title: "Memory bandwidth by size",
+        probes: &["memory.bandwidth"],
+        y: rate(Of::Rate, "bytes touched per second, median"),
+        dashes: Some("step"),
+        apart: &["threads"],
+        ..PLAIN
+    },
+    Over {
+        id: "memory-loaded",
+        title: "Memory latency while other CPUs copy memory",
+        probes: &["memory.loaded"],
+        x: Along {
+            of: Of::Value("load", 1e9),
+            label: "what the others read and write",
+            scale: Scale::Linear,
+            unit: Unit::Rate,
+        },
+        y: Along { of: Of::Median, label: "one load, median", scale: Scale::Linear, unit: Unit::Nanoseconds },
+        within: &["delay"],
+        ..PLAIN
+    },
+    Over {
+        id: "memory-parallelism",
+        title: "A load, several chains at once",
+        probes: &["memory.parallelism"],
+        x: over("chains", "chains", Scale::Log2, Unit::Number),
+        y: median("one load, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "memory-tlb",
+        title: "A load from another page each time, by the memory of the pages",
+        probes: &["memory.tlb"],
+        y: median("one load, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "memory-sequential-sum",
+        title: "An element of an array that is added up",
+        probes: &["memory.sequential-sum"],
+        y: median("one element, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "sync-ring",
+        title: "A switch in a ring of processes",
+        probes: &["sync.ring"],
+        x: over("processes", "processes", Scale::Log2, Unit::Number),
+        y: median("one switch, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "thread-pool",
+        title: "A pool by its threads: until each has done its task",
+        probes: &["thread.pool"],
+        x: THREADS,
+        y: median("all tasks, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "process-fork",
+        title: "fork, exit and wait, by the memory of the parent",
+        probes: &["process.fork"],
+        y: median("one process, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "syscall-descriptors",
+        title: "Waiting for one of many descriptors",
+        probes: &["syscall.select", "syscall.poll", "syscall.epoll"],
+        x: over("descriptors", "descriptors", Scale::Log10, Unit::Count),
+        y: median("one call, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "syscall-mappings",
+        title: "Mappings by size",
+        probes: &["syscall.mmap", "syscall.munmap", "syscall.mprotect"],
+        y: median("one call, median"),
+        ..PLAIN
+    },
+    Over {
+        id: "file-by-size",
+        title: "File operations by size",
+        probes: &[
+            "file.read",
+            "file.read-mmap",
+            "file.read-direct",
+            "file.create",
+            "file.write",
+            "file.close",
+            "file.unlink",
+        ],
+        y: median("one operation, median"),
+        apart: &["filesystem", "directory"],
+        within: &["device"],
+        ..PLAIN
+    },
+    Over {
+        id: "ipc-throughput",
+        title: "Throughput of transactions by payload",
+        probes: &["ipc."],
+        only: Some(("mode", "throughput")),
+        x: PAYLOAD,
+        y: rate(Of::Value("throughput", 1.0), "payload per second"),
+        within: &["transport", "deadline", "copies"],
+        ..PLAIN
+    },
+    Over {
+        id: "ipc-by-payload",
+        title: "Round trip of a transaction by payload",
+        probes: &["ipc."],
+        only: Some(("mode", "latency")),
+        x: PAYLOAD,
+        y: median("round trip, median"),
+        within: &["transport", "deadline", "priority", "caller-thread"],
+        ..PLAIN
+    },
+    Over {
+        id: "ipc-tails",
+        title: "p99 and maximum of a transaction by payload",
+        probes: &["ipc."],
+        only: Some(("mode", "latency")),
+        apart: &["transport"],
+        within: &["deadline", "priority", "caller-thread"],
+        ..TAILS
+    },
+    Over {
+        id: "remote-ping-tails",
+        title: "p99 and maximum of a ping to a remote by payload",
+        probes: &["remote.ping"],
+        apart: &["transport"],
+        within: &["timeout"],
+        ..TAILS
+    },
+    Over {
+        id: "remote-long-ping-tails",
+        title: "p99 and maximum of a long ping to a remote by payload",
+        probes: &["remote.long-ping"],
+        apart: &["transport"],
+        within: &["timeout"],
+        ..TAILS
+    },
+    Over {
+        id: "remote-by-payload",
+        title: "Ping and long ping to a remote by payload",
+        probes: &["remote.ping", "remote.long-ping"],
+        x: PAYLOAD,
+        y: median("round trip, median"),
+        within: &["timeout"],
+        ..PLAIN
+    },
+    Over {
+        id: "remote-bandwidth",
+        title: "Bandwidth to a remote by payload",
+        probes: &["remote.bandwidth"],
+        x: PAYLOAD,
+        y: rate(Of::Rate, "payload per second"),
+        within: &["timeout"],
+        ..PLAIN
+    },
+];
+
+/// The figures of a family over parameters that were measured with several values.
+pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
+    let ours = FIGURES.iter().filter(|over| over.id.split('-').next() == Some(family));
+    ours.flat_map(|over| over.figures(report, family)).collect()
+}
+
+impl Over {
+    fn is_of(&self, m: &Measurement) -> bool {
+        let named = |probe: &&str| m.probe == **probe || probe.ends_with('.') && m.probe.starts_with(*probe);
+        // Of threads and pairs that were summed the sum is enough.
+        let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
+        let only = self.only.is_none_or(|(name, value)| text(m, name).as_deref() == Some(value));
+        self.probes.iter().any(named) && summed && only && m.quality.level != Level::Unsupported
+    }
+
+    fn figures(&self, report: &Report, family: &str) -> Vec<Named> {
+        let points: Vec<&Measurement> = report.measurements.iter().filter(|m| self.is_of(m)).collect();
+        let mut figures: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
+        for m in points {
+            let key: Vec<String> = self.apart.iter().filter_map(|name| apart(name, m)).collect();
+            match figures.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, of)) => of.push(m),
+                None => figures.push((key, vec![m])),
+            }
+        }
+        let named = |(key, of): (Vec<String>, Vec<&Measurement>)| {
+            let figure = self.figure(report, &key, &of)?;
+            let key: Vec<&str> = key.iter().map(String::as_str).filter(|key| !key.contains('/')).collect();
+            let id = [&[self.id], &key[..]].concat().join("-");
+            Some(Named::new(family, &id, Drawing::Curves(figure)))
+        };
+        figures.into_iter().filter_map(named).collect()
+    }
+
+    fn figure(&self, report: &Report, apart: &[String], points: &[&Measurement]) -> Option<Figure> {
+        let (curves, without_place) = self.curves(points);
+        // A curve of one point is one only beside others.
+        if !curves.iter().any(|curve| curve.points.len() > 1) {
+            return None;
+        }
+        let has = |m: &&&Measurement| curves.iter().any(|curve| curve.has(m));
+        let mut notes = of_points(report, &points.iter().filter(has).copied().collect::<Vec<_>>(), "band");
+        if without_place > 0 {
+            let (points, what) = (counted(without_place, "point"), self.x.label);
+            notes.push(format!("{points} with a {what} of 0 not drawn: a logarithmic axis has no 0"));
+        }
+        let marks = self.limits(points);
+        let dashed = curves.iter().any(|curve| curve.tone.is_some());
+        let most = if dashed { many::MOST } else { MOST_SERIES };
+        let (series, thinned) = thinned(curves.into_iter().map(Curve::series).collect(), most);
+        notes.extend(thinned);
+        let axis = |along: &Along| Axis {
+            label: along.label.to_owned(),
+            scale: along.scale,
+            unit: along.unit,
+            ends: None,
+        };
+        let y = Axis { ends: ends_with(&series, &marks), ..axis(&self.y) };
+        let title = [&[self.title.to_owned()], &self.same(points)[..], apart].concat().join(", ");
+        Some(Figure { title, notes, x: axis(&self.x), y, series, marks })
+    }
+
+    /// What would be told apart by dashes, where it is the same in all points.
+    fn same(&self, points: &[&Measurement]) -> Vec<String> {
+        let name = self.dashes.filter(|name| !varying(points).contains(name));
+        name.and_then(|name| text(points.first()?, name))
+            .iter()
+            .map(|value| dash_name(value).to_owned())
+            .collect()
+    }
+
+    /// The curves, and how many points have no place on the x axis.
+    fn curves<'a>(&self, points: &[&'a Measurement]) -> (Vec<Curve<'a>>, u64) {
+        let along = match self.x.of {
+            Of::Parameter(name) => name,
+            _ => "",
+        };
+        let ignored = |name: &&str| *name == along || self.apart.contains(name) || self.within.contains(name);
+        let mut names: Vec<&str> = varying(points).into_iter().filter(|name| !ignored(name)).collect();
+        let dashed = self.dashes.filter(|dashes| names.contains(dashes));
+        names.retain(|name| Some(*name) != dashed);
+        let several = points.iter().any(|m| m.probe != points[0].probe);
+        let parts = if self.several.is_empty() { &[("", self.y.of)] } else { self.several };
+        let (mut colours, mut dashes) = (Vec::new(), Vec::new());
+        let mut curves: Vec<Curve> = Vec::new();
+        let mut without_place = 0;
+        for m in points {
+            let Some(x) = self.x.of.read(m).filter(|_| self.y.of.read(m).is_some()) else { continue };
+            if self.x.scale.place(x).is_none() {
+                without_place += 1;
+                continue;
+            }
+            let colour = self.name(m, &names, several);
+            for (what, of) in parts.iter().filter(|(_, of)| of.read(m).is_some()) {
+                let dash =
+                    dashed.map_or_else(|| (*what).to_owned(), |name| text(m, name).unwrap_or_default());
+                let tone = Some((index(&mut colours, &colour), index(&mut dashes, &dash)));
+                match curves.iter_mut().find(|known| known.tone == tone) {
+                    Some(known) => known.points.push((x, *m)),
+                    None => {
+                        let name = named(&colour, &dash);
+                        curves.push(Curve { name, tone, of: *of, points: vec![(x, *m)] });
+                    }
+                }
+            }
+        }
+        if dashes.len() < 2 {
+            curves.iter_mut().for_each(|curve| curve.tone = None);
+        }
+        (curves, without_place)
+    }
+
+    /// The values of the limit.
+    fn limits(&self, points: &[&Measurement]) -> Vec<Mark> {
+        let value = |m: &&Measurement| Of::Parameter(self.limit?).read(m).filter(|ns| *ns > 0.0);
+        let mut values: Vec<f64> = points.iter().filter_map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let label = |at: f64| format!("{} {}", self.limit.unwrap_or_default(), format_time(at));
+        values.into_iter().map(|at| Mark { axis: MarkAxis::Y, at, label: label(at) }).collect()
+    }
+
+    /// The probe, where there are several, and what else tells its points apart; of a single curve what it is of.
+    fn name(&self, m: &Measurement, names: &[&str], several: bool) -> String {
+        let probe = m.probe.split_once('.').map_or(m.probe.as_str(), |(_, name)| name);
+        let probe = Some(probe).filter(|_| several).map(str::to_owned);
+        let parts: Vec<String> =
+            probe.into_iter().chain(names.iter().filter_map(|name| part(name, m))).collect();
+        if parts.is_empty() { self.y.label.to_owned() } else { parts.join(" ") }
+    }
+}
+
+impl Of {
+    fn read(self, m: &Measurement) -> Option<f64> {
+        match self {
+            Of::Parameter(name) => match m.params.get(name) {
+                Some(ParamValue::Number(number)) => Some(*number as f64),
+                _ => None,
+            },
+            Of::Value(name, unit) => m.values.get(name).map(|value| value.value * unit),
+            Of::Median => m.typical(),
+            Of::P99 => m.summary.p99,
+            Of::Maximum => m.summary.max,
+            Of::Rate => m.rate_touched(),
+        }
+    }
+
+    /// Where the figure of the next run is expected, from that of the median.
+    fn band(self, m: &Measurement) -> Option<(f64, f64)> {
+        let (next, median, at) = (m.next_run()?, m.typical()?, self.read(m)?);
+        match self {
+            Of::Median => Some((next.low, next.high)),
+            // A rate that was measured over all of the time has none.
+            Of::Rate if !m.values.contains_key("throughput") => {
+                Some((at * median / next.high, at * median / next.low))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A value by which figures are apart, as their titles and files have it: `tmpfs`, `2 threads`.
+fn apart(name: &str, m: &Measurement) -> Option<String> {
+    match m.params.get(name)? {
+        ParamValue::Number(1) if name == "threads" => Some("1 thread".to_owned()),
+        ParamValue::Number(number) => Some(format!("{number} {name}")),
+        ParamValue::Text(text) => Some(text.clone()),
+    }
+}
+
+/// The value of a parameter as the name of a curve has it: `1 thread`, `4 KiB pages`.
+fn part(name: &str, m: &Measurement) -> Option<String> {
+    match (name, m.params.get(name)?) {
+        ("threads", ParamValue::Number(number)) => Some(counted(*number, "thread")),
+        ("pages", pages) => Some(format!("{} pages", spaced(&pages.to_string()))),
+        _ => Some(show_all(&m.params, &[name])).filter(|text| !text.is_empty()),
+    }
+}
+
+fn text(m: &Measurement, name: &str) -> Option<String> {
+    m.params.get(name).map(ToString::to_string)
+}
+
+/// What a curve is made of.
+struct Curve<'a> {
+    name: String,
+    /// Colour and dashes, where several have one colour.
+    tone: Option<(usize, usize)>,
+    of: Of,
+    points: Vec<(f64, &'a Measurement)>,
+}
+
+impl Curve<'_> {
+    fn has(&self, m: &Measurement) -> bool {
+        self.points.iter().any(|(_, known)| std::ptr::eq(*known, m))
+    }
+
+    /// The curve behind its highest value.
+    fn series(self) -> (f64, Series) {
+        let one = Series { tone: self.tone, ..curve(self.name, self.points, self.of) };
+        (one.points.iter().map(|(_, y)| *y).fold(0.0, f64::max), one)
+    }
+}
+
+/// A value that has dashes of its own, in words.
+fn dash_name(value: &str) -> &str {
+    match value {
+        "every" => "every byte",
+        "fourth" => "4 of every 16 bytes",
+        other => other,
+    }
+}
+
+/// What tells a curve apart, and which of one colour it is.
+fn named(colour: &str, dash: &str) -> String {
+    [colour, dash_name(dash)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// The place of a name among those known, to which it is added.
+fn index(known: &mut Vec<String>, name: &str) -> usize {
+    known.iter().position(|one| one == name).unwrap_or_else(|| {
+        known.push(name.to_owned());
+        known.len() - 1
+    })
+}
+
+/// The ends of an axis on which all marks are seen; `None` without marks.
+fn ends_with(series: &[Series], marks: &[Mark]) -> Option<(f64, f64)> {
+    let points = series.iter().flat_map(|one| one.points.iter().map(|(_, y)| *y));
+    let all = || points.clone().chain(marks.iter().map(|mark| mark.at)).filter(|y| *y > 0.0);
+    let (low, high) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+    (!marks.is_empty()).then_some((low / 1.3, high * 1.3))
+}
+
+/// A size as a parameter has it, `4KiB`, with a space before its unit.
+pub(super) fn spaced(size: &str) -> String {
+    size.replace("KiB", " KiB").replace("MiB", " MiB")
+}
+
+/// A curve of medians over something, in the order of that, with where the next run's are expected.
+pub(super) fn medians(name: String, points: Vec<(f64, &Measurement)>) -> Series {
+    curve(name, points, Of::Median)
+}
+
+fn curve(name: String, mut points: Vec<(f64, &Measurement)>, y: Of) -> Series {
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let band = points.iter().filter_map(|(x, m)| y.band(m).map(|(low, high)| (*x, low, high))).collect();
+    let doubtful = points.iter().filter(|(_, m)| is_doubtful(m)).map(|(x, _)| *x).collect();
+    let points = points.iter().filter_map(|(x, m)| Some((*x, y.read(m)?))).collect();
+    Series { name, points, band, doubtful, ..Series::default() }
+}
+
+/// How the names of the figures begin.
+#[cfg(test)]
+pub(super) fn ids() -> impl Iterator<Item = &'static str> {
+    FIGURES.iter().map(|over| over.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::fixture::ipc;
+
+    fn of(report: &Report, family: &str) -> Vec<(String, Vec<String>)> {
+        let names = |figure: &Named| match &figure.drawing {
+            Drawing::Curves(figure) => figure.series.iter().map(|series| series.name.clone()).collect(),
+            _ => Vec::new(),
+        };
+        figures(report, family).iter().map(|figure| (figure.id.clone(), names(figure))).collect()
+    }
+
+    #[test]
+    fn bandwidth_has_a_figure_for_each_number_of_threads_and_both_steps_of_an_operation_in_one_colour() {
+        let found = of(&fixture::report(), "memory");
+        let curves = ["read", "write", "copy"].map(str::to_owned).to_vec();
+        assert_eq!(found[0], ("memory-bandwidth-1-thread".to_owned(), curves.clone()));
+        assert_eq!(found[1], ("memory-bandwidth-2-threads".to_owned(), curves));
+        let figures = figures(&fixture::server(), "memory");
+        let Drawing::Curves(figure) = &figures[0].drawing else { panic!("curves") };
+        let tone = |name: &str| figure.series.iter().find(|one| one.name == name).unwrap().tone;
+        assert_eq!(
+            (tone("copy, every byte"), tone("copy, 4 of every 16 bytes")),
+            (Some((2, 0)), Some((2, 1)))
+        );
+        assert_eq!(figure.series.len(), 8);
+    }
+
+    #[test]
+    fn tails_by_payload_have_the_deadline_within_the_axis() {
+        let figures = figures(&ipc::payloads(), "ipc");
+        let tails = figures.iter().find(|figure| figure.id == "ipc-tails-binder").unwrap();
+        let Drawing::Curves(figure) = &tails.drawing else { panic!("curves") };
+        let names: Vec<&str> = figure.series.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["fifo, p99", "fifo, maximum", "other, p99", "other, maximum"]);
+        assert_eq!(figure.marks[0].label, "deadline 2.50 ms");
+        let (low, high) = figure.y.ends.unwrap();
+        assert!(low < 25_000.0 && high > 2_820_000.0);
+    }
+
+    #[test]
+    fn file_operations_have_a_figure_for_each_file_system() {
+        let ids: Vec<String> = of(&fixture::report(), "file").into_iter().map(|(id, _)| id).collect();
+        assert_eq!(ids, ["file-by-size-ext4", "file-by-size-tmpfs"]);
+        let figures = figures(&fixture::report(), "file");
+        let Drawing::Curves(figure) = &figures[0].drawing else { panic!("curves") };
+        assert!(figure.title.ends_with(", ext4, /root"), "{}", figure.title);
+        assert!(figure.notes.iter().any(|note| note.contains("of 0 not drawn")), "{:?}", figure.notes);
+    }
+
+    #[test]
+    fn throughput_has_a_curve_for_each_transport() {
+        let found = of(&ipc::throughput(), "ipc");
+        assert_eq!(found[0].0, "ipc-throughput");
+        assert_eq!(found[0].1, ["unix-stream", "passthrough"]);
+    }
+
+    #[test]
+    fn one_value_of_a_parameter_is_no_figure() {
+        assert!(of(&ipc::latency(), "ipc").is_empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! Times between pairs of CPUs as a map, the CPUs in the order of the topology.
+
+use super::about::of_points;
+use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
+use latscope_core::machine::Machine;
+use latscope_core::plan::ParamValue;
+use latscope_core::report::{Measurement, Report};
+use std::collections::BTreeMap;
+
+const PROBE: &str = "sync.core-to-core";
+
+/// A measurement and its two CPUs.
+type Point<'a> = (&'a Measurement, (u32, u32));
+
+/// A map for each way in which cores hand over a cache line; none of fewer than two pairs.
+pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
+    let mut modes: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+    for m in report.of_probe(PROBE).filter(|m| family == "sync" && m.typical().is_some()) {
+        let mode = m.params.get("mode").map(ToString::to_string).unwrap_or_default();
+        modes.entry(mode).or_default().extend(pair(m).map(|pair| (m, pair)));
+    }
+    modes.retain(|_, points| points.len() > 1);
+    let named = |(mode, points): (String, Vec<_>)| {
+        let id = format!("sync-core-to-core-{mode}");
+        Named::new(family, &id, Drawing::Cells(map(report, &mode, &points)))
+    };
+    modes.into_iter().map(named).collect()
+}
+
+/// The two CPUs of a point.
+fn pair(m: &Measurement) -> Option<(u32, u32)> {
+    let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };
+    let (a, b) = pair.split_once('-')?;
+    Some((a.parse().ok()?, b.parse().ok()?))
+}
+
+fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
+    let mut cpus: Vec<(Place, u32)> = points
+        .iter()
+        .flat_map(|(_, (a, b))| [*a, *b])
+        .map(|cpu| (place(&report.machine, cpu), cpu))
+        .collect();
+    cpus.sort();
+    cpus.dedup();
+    let index: BTreeMap<u32, usize> = cpus.iter().enumerate().map(|(at, (_, cpu))| (*cpu, at)).collect();
+    let group = |at: usize| (cpus[at].0.package, cpus[at].0.node, cpus[at].0.cache);
+    let cell = |(m, (a, b)): &Point| {
+        let (a, b) = (index[a], index[b]);
+        Some(Cell { row: a.max(b), column: a.min(b), value: m.typical()?, doubtful: is_doubtful(m) })
+    };
+    let measured: Vec<&Measurement> = points.iter().map(|(m, _)| *m).collect();
+    let mut notes = of_points(report, &measured, "");
+    for note in &mut notes {
+        *note = note.replace("(hollow)", "(marked with ?, of many CPUs with a white dot)");
+    }
+    let borders: Vec<usize> = (1..cpus.len()).filter(|at| group(*at) != group(at - 1)).collect();
+    let cache = if report.machine.last_caches.is_empty() { "" } else { ", last cache" };
+    let mut order = format!("CPUs by package, node{cache} and core; each pair once");
+    if cache.is_empty() {
+        order += "; which share a last cache is not known";
+    }
+    if !borders.is_empty() {
+        order += &format!(
+            "; lines: another package{} node{}",
+            if cache.is_empty() { " or" } else { "," },
+            cache.replace(',', " or")
+        );
+    }
+    notes.push(order);
+    let times = measured.first().map_or("", |m| m.times.words());
+    Cells {
+        title: format!("Core to core, {mode}"),
+        notes,
+        side: "CPU".to_owned(),
+        names: cpus.iter().map(|(_, cpu)| cpu.to_string()).collect(),
+        borders,
+        label: format!("{times}, median"),
+        unit: Unit::Nanoseconds,
+        cells: points.iter().filter_map(cell).collect(),
+    }
+}
+
+/// Where a CPU is among the others.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    package: u32,
+    node: u32,
+    /// The index of its last cache, behind all others where that is not known.
+    cache: usize,
+    core: u32,
+}
+
+fn place(machine: &Machine, cpu: u32) -> Place {
+    let known = machine.cpus.iter().find(|known| known.id == cpu);
+    let (package, node, core) =
+        known.map_or((u32::MAX, 0, cpu), |known| (known.package, known.node, known.core));
+    let cache = machine.last_caches.iter().position(|shared| shared.0.contains(&cpu)).unwrap_or(usize::MAX);
+    Place { package, node, cache, core }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture::{self, batch};
+    use latscope_core::machine::Cpu;
+    use latscope_core::units::CpuList;
+
+    fn of(report: &Report) -> Cells {
+        match figures(report, "sync").remove(0).drawing {
+            Drawing::Cells(cells) => cells,
+            _ => panic!("no map"),
+        }
+    }
+
+    #[test]
+    fn cpus_stand_by_package_and_core_and_every_pair_below_the_diagonal() {
+        let mut report = fixture::report();
+        // The threads of a core are CPUs 0 and 2; CPUs 1 and 3 are another package.
+        report.machine.cpus = [(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 1, 1)]
+            .map(|(id, core, package)| Cpu { id, core, package, ..Cpu::default() })
+            .to_vec();
+        let cells = of(&report);
+        assert_eq!(cells.names, ["0", "2", "1", "3"]);
+        assert_eq!(cells.borders, [2]);
+        assert_eq!(cells.cells.len(), 6);
+        assert!(cells.cells.iter().all(|cell| cell.row > cell.column));
+        assert_eq!(cells.label, "round trip, median");
+        assert!(cells.notes.iter().any(|note| note.contains("which share a last cache is not known")));
+    }
+
+    #[test]
+    fn cpus_of_one_last_cache_stand_together() {
+        let mut report = fixture::report();
+        report.machine.cpus = (0..4).map(|id| Cpu { id, core: id, ..Cpu::default() }).collect();
+        report.machine.last_caches = [[0, 2], [1, 3]].map(|cpus| CpuList(cpus.to_vec())).to_vec();
+        let cells = of(&report);
+        assert_eq!((cells.names.join(" "), cells.borders), ("0 2 1 3".to_owned(), vec![2]));
+        let order = "CPUs by package, node, last cache and core; each pair once; lines: another package, node or last cache";
+        assert_eq!(cells.notes.last().unwrap(), order);
+    }
+
+    #[test]
+    fn a_map_of_very_many_cpus_stays_small() {
+        let mut report = fixture::report();
+        let cpus = 576_u32;
+        report.machine.cpus =
+            (0..cpus).map(|id| Cpu { id, core: id / 2, package: id / 288, ..Cpu::default() }).collect();
+        let one = batch("sync.core-to-core", "", [("mode", "cas".into()), ("pair", "".into())], 50.0);
+        report.measurements = (0..cpus)
+            .flat_map(|a| (0..a).map(move |b| (a, b)))
+            .map(|(a, b)| {
+                let mut m = one.clone();
+                m.params.insert("pair".to_owned(), format!("{b}-{a}").as_str().into());
+                // Hardly two neighbours have the same colour.
+                m.summary.p50 = Some(40.0 + f64::from((a * 7919 + b * 104_729) % 400));
+                m
+            })
+            .collect();
+        let text = super::super::document_of(&Drawing::Cells(of(&report)));
+        assert!(text.len() < 2 << 20, "{} bytes", text.len());
+        assert!(text.matches("<path").count() < 12);
+        assert!(text.matches("<text").count() < 80);
+    }
+}

@@ -1,0 +1,75 @@
+//! Two sides of a comparison by percentile: both curves over each other, and their ratio.
+
+use super::{Axis, Figure, Scale, Series, Unit};
+use latscope_core::statistics::median;
+use latscope_core::units::{counted, format_share};
+use latscope_judge::compare::{Quantile, Quantiles};
+
+/// Where a quantile is on the axis of percentiles.
+fn place(quantile: &Quantile) -> f64 {
+    1.0 / (1.0 - quantile.q)
+}
+
+fn axis() -> Axis {
+    Axis { label: "percentile".to_owned(), scale: Scale::Log10, unit: Unit::Percentile, ends: None }
+}
+
+/// The latency of A and of B at each percentile that every run has: the median of the runs of a side, between its
+/// lowest and its highest run. The notes stand below the title.
+pub(crate) fn overlay_figure(of: &Quantiles, title: &str, notes: &[String]) -> Figure {
+    let series = [0, 1].map(|side| {
+        let name = format!("{}, {}", ["A", "B"][side], counted(of.samples[side], "sample"));
+        let ends = |runs: &[f64]| {
+            runs.iter()
+                .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), ns| (low.min(*ns), high.max(*ns)))
+        };
+        let points = of.quantiles.iter().filter_map(|one| Some((place(one), median(&one.runs[side])?)));
+        let band = of.quantiles.iter().map(|one| {
+            let (low, high) = ends(&one.runs[side]);
+            (place(one), low, high)
+        });
+        let band =
+            if of.quantiles.iter().all(|one| one.runs[side].len() < 2) { Vec::new() } else { band.collect() };
+        Series { name, points: points.collect(), band, ..Series::default() }
+    });
+    let about = "curve: median of the runs; band: from the lowest to the highest run; as far as each run has 10 samples beyond";
+    Figure {
+        title: format!("Latency by percentile of {title}"),
+        notes: notes.iter().cloned().chain([about.to_owned()]).collect(),
+        x: axis(),
+        y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        series: series.into(),
+        marks: Vec::new(),
+    }
+}
+
+/// The ratio of B to A at each percentile with its 95 % interval, before what counts as the same.
+pub(crate) fn shift_figure(of: &Quantiles, title: &str, notes: &[String], margin: f64) -> Figure {
+    let ratio = of.quantiles.iter().map(|one| (place(one), one.contrast.ratio)).collect();
+    let band = of.quantiles.iter().filter_map(|one| {
+        let interval = one.contrast.interval?;
+        Some((place(one), interval.low, interval.high))
+    });
+    let ends = of.quantiles.first().into_iter().chain(of.quantiles.last()).map(place);
+    let same: Vec<(f64, f64, f64)> = ends.map(|x| (x, 1.0 / (1.0 + margin), 1.0 + margin)).collect();
+    let curve = |name: String, points, band| Series { name, points, band, ..Series::default() };
+    let [a, b] = of.samples.map(|samples| counted(samples, "sample"));
+    let about = format!(
+        "A: {a}; B: {b}; the median is tested; the band is the 95 % interval of the ratio, of other percentiles not tested"
+    );
+    Figure {
+        title: format!("B/A by percentile of {title}"),
+        notes: notes.iter().cloned().chain([about]).collect(),
+        x: axis(),
+        y: Axis { label: "ratio B/A".to_owned(), scale: Scale::Log2, unit: Unit::Number, ends: None },
+        series: vec![
+            curve("B/A".to_owned(), ratio, band.collect()),
+            curve(
+                format!("the same: ±{}", format_share(margin)),
+                same.iter().map(|(x, _, _)| (*x, 1.0)).collect(),
+                same,
+            ),
+        ],
+        marks: Vec::new(),
+    }
+}

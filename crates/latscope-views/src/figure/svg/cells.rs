@@ -1,0 +1,224 @@
+//! Heat maps as SVG: one path a colour, so that those of many CPUs stay small.
+
+use super::super::ticks::written;
+use super::{LINE, QUIET, WIDTH, heading, px, text};
+use crate::figure::{Cell, Cells};
+use crate::markup::{Element, element};
+use latscope_core::units::three_digits;
+
+/// From low to high, each darker than the one before: they differ without colour, too (after viridis, by Smith and van
+/// der Walt).
+const COLOURS: [&str; 8] =
+    ["#fde725", "#b5de2b", "#6ece58", "#35b779", "#26828e", "#31688e", "#3e4989", "#440154"];
+
+/// From this colour on, text on it is white.
+const DARK: usize = 4;
+
+/// The left edge of the cells and the longest side of all, pixels.
+const LEFT: f64 = 64.0;
+const SIDE: f64 = WIDTH - LEFT - 40.0;
+
+/// A cell is at most so wide.
+const WIDEST: f64 = 56.0;
+
+/// So many rows have numbers in their cells, and so many names stand along a side.
+const MOST_NUMBERS: usize = 16;
+const MOST_NAMES: usize = 24;
+
+/// The map from the upper edge on, and its height.
+pub(super) fn draw(cells: &Cells) -> (Element, f64) {
+    let (group, y) = heading(&cells.title, &cells.notes);
+    let values = || cells.cells.iter().map(|cell| cell.value).filter(|value| *value > 0.0);
+    let (Some(low), Some(high)) = (values().reduce(f64::min), values().reduce(f64::max)) else {
+        return (group, y + LINE);
+    };
+    let n = cells.names.len();
+    let map = Map { cells, low, high, top: y + 1.6 * LINE, width: (SIDE / n as f64).min(WIDEST) };
+    let bottom = map.top + map.width * n as f64;
+    let group = map.told(group).child(map.coloured()).child(map.borders()).children(map.names());
+    let group = if n <= MOST_NUMBERS { group.children(map.numbers()) } else { group };
+    (group.children(map.legend(bottom + 2.8 * LINE)), bottom + 5.6 * LINE)
+}
+
+struct Map<'a> {
+    cells: &'a Cells,
+    low: f64,
+    high: f64,
+    top: f64,
+    width: f64,
+}
+
+impl Map<'_> {
+    /// The index of the colour of a value: equal ratios are equally far apart.
+    fn colour(&self, value: f64) -> usize {
+        let share = (value / self.low).ln() / (self.high / self.low).ln();
+        if share.is_finite() { ((share * COLOURS.len() as f64) as usize).min(COLOURS.len() - 1) } else { 0 }
+    }
+
+    /// Tells the script of the page where which value is.
+    fn told(&self, group: Element) -> Element {
+        let (scale, unit) = self.scale();
+        let mut told = vec![vec![String::new(); self.cells.names.len()]; self.cells.names.len()];
+        for cell in &self.cells.cells {
+            let doubt = if cell.doubtful { "?" } else { "" };
+            told[cell.row][cell.column] = format!("{}{doubt}", three_digits(cell.value / scale));
+        }
+        let told: Vec<String> = told.iter().map(|row| row.join(" ").trim_end().to_owned()).collect();
+        let side = &self.cells.side;
+        let names: Vec<String> = self.cells.names.iter().map(|name| format!("{side} {name}")).collect();
+        group
+            .with("data-map", format!("{} {} {:.4}", px(LEFT), px(self.top), self.width))
+            .with("data-names", names.join(","))
+            .with("data-unit", unit)
+            .with("data-cells", told.join(","))
+    }
+
+    /// The value at which a colour begins.
+    fn begin(&self, colour: usize) -> f64 {
+        self.low * (self.high / self.low).powf(colour as f64 / COLOURS.len() as f64)
+    }
+
+    /// All cells, in units of a cell; with a small white dot where one is doubtful.
+    fn coloured(&self) -> Element {
+        let mut sorted: Vec<&Cell> = self.cells.cells.iter().filter(|cell| cell.value > 0.0).collect();
+        sorted.sort_by_key(|cell| (cell.row, cell.column));
+        let mut paths = vec![Runs::default(); COLOURS.len()];
+        let mut doubtful = String::new();
+        for cell in sorted {
+            paths[self.colour(cell.value)].add(cell);
+            // Where there are numbers they have a question mark.
+            if cell.doubtful && self.cells.names.len() > MOST_NUMBERS {
+                doubtful += &format!("M{}.5 {}h0", cell.column, cell.row);
+            }
+        }
+        let place =
+            format!("translate({} {}) scale({:.4})", px(LEFT), px(self.top + self.width / 2.0), self.width);
+        let drawn = paths.into_iter().zip(COLOURS).map(|(runs, colour)| (runs.text(), colour));
+        let drawn = drawn.filter(|(text, _)| !text.is_empty());
+        let path = |d: String, colour: &str| {
+            element("path").with("d", d).with("stroke", colour).with("fill", "none")
+        };
+        let group = element("g").with("transform", place).children(drawn.map(|(d, colour)| {
+            path(d, colour).with("stroke-width", 1).with("shape-rendering", "crispEdges")
+        }));
+        match doubtful.is_empty() {
+            true => group,
+            false => group
+                .child(path(doubtful, "white").with("stroke-width", 0.22).with("stroke-linecap", "round")),
+        }
+    }
+
+    /// Lines where another package or cache begins, and around all.
+    fn borders(&self) -> Element {
+        let n = self.cells.names.len();
+        let (left, right) = (px(LEFT), px(LEFT + self.width * n as f64));
+        let (top, bottom) = (px(self.top), px(self.top + self.width * n as f64));
+        let lines = self.cells.borders.iter().chain([&0, &n]).map(|at| {
+            let (x, y) = (px(LEFT + self.width * *at as f64), px(self.top + self.width * *at as f64));
+            format!("M{x} {top}L{x} {bottom}M{left} {y}L{right} {y}")
+        });
+        element("path").with("d", lines.collect::<String>()).with("stroke", QUIET).with("fill", "none")
+    }
+
+    /// Names along the left and the lower side, as many as can be read.
+    fn names(&self) -> Vec<Element> {
+        let n = self.cells.names.len();
+        let each = n.div_ceil(MOST_NAMES).max(1);
+        let middle = |at: usize| self.width * (at as f64 + 0.5);
+        let bottom = self.top + self.width * n as f64;
+        let shown = || self.cells.names.iter().enumerate().step_by(each);
+        let left = shown()
+            .map(|(at, name)| text(LEFT - 6.0, self.top + middle(at) + 4.0, name).with("text-anchor", "end"));
+        let below = shown()
+            .map(|(at, name)| text(LEFT + middle(at), bottom + LINE, name).with("text-anchor", "middle"));
+        let side = text(12.0, self.top - 6.0, &format!("{} ↓ →", self.cells.side));
+        left.chain(below).chain([side]).collect()
+    }
+
+    /// What the numbers in the cells are multiples of, ns, and its name.
+    fn scale(&self) -> (f64, &'static str) {
+        if self.high >= 1e6 {
+            (1e6, "ms")
+        } else if self.high >= 1e3 {
+            (1e3, "µs")
+        } else {
+            (1.0, "ns")
+        }
+    }
+
+    fn numbers(&self) -> Vec<Element> {
+        let number = |cell: &Cell| {
+            let (x, y) = (
+                LEFT + self.width * (cell.column as f64 + 0.5),
+                self.top + self.width * (cell.row as f64 + 0.5),
+            );
+            let colour = if self.colour(cell.value) >= DARK { "white" } else { "black" };
+            let doubt = if cell.doubtful { "?" } else { "" };
+            let number = text(x, y + 4.0, &format!("{}{doubt}", three_digits(cell.value / self.scale().0)));
+            number.with("text-anchor", "middle").with("font-size", 11).with("fill", colour)
+        };
+        self.cells.cells.iter().map(number).collect()
+    }
+
+    /// The colours with the values at which they begin, and where the last one ends.
+    fn legend(&self, y: f64) -> Vec<Element> {
+        let width = 76.0;
+        let in_cells = match self.cells.names.len() <= MOST_NUMBERS {
+            true => format!("; numbers in cells: {}", self.scale().1),
+            false => String::new(),
+        };
+        let mut parts = vec![text(LEFT, y, &format!("{}{in_cells}", self.cells.label))];
+        if self.high <= self.low {
+            parts.push(text(LEFT, y + LINE, &written(self.cells.unit, self.low)));
+            return parts;
+        }
+        for (at, colour) in COLOURS.into_iter().enumerate() {
+            let box_of = element("rect").with("x", px(LEFT + width * at as f64)).with("y", px(y + 6.0));
+            parts.push(box_of.with("width", width).with("height", 10).with("fill", colour));
+        }
+        for at in 0..=COLOURS.len() {
+            let value = latscope_core::units::format_time(self.begin(at));
+            parts.push(
+                text(LEFT + width * at as f64, y + 6.0 + 1.6 * LINE, &value).with("text-anchor", "middle"),
+            );
+        }
+        parts
+    }
+}
+
+/// Cells of one colour as a path, those beside each other as one stroke.
+#[derive(Clone, Default)]
+struct Runs {
+    path: String,
+    /// Row, begin and end of the last stroke.
+    last: Option<(usize, usize, usize)>,
+    /// The row and column where the pen is.
+    pen: (usize, usize),
+}
+
+impl Runs {
+    fn add(&mut self, cell: &Cell) {
+        match &mut self.last {
+            Some((row, _, end)) if *row == cell.row && *end == cell.column => *end += 1,
+            _ => {
+                self.end();
+                self.last = Some((cell.row, cell.column, cell.column + 1));
+            }
+        }
+    }
+
+    /// Writes the last stroke.
+    fn end(&mut self) {
+        let Some((row, from, to)) = self.last.take() else { return };
+        self.path += &match row == self.pen.0 && !self.path.is_empty() {
+            true => format!("m{} 0h{}", from - self.pen.1, to - from),
+            false => format!("M{from} {row}h{}", to - from),
+        };
+        self.pen = (row, to);
+    }
+
+    fn text(mut self) -> String {
+        self.end();
+        self.path
+    }
+}

@@ -1,0 +1,246 @@
+//! The events of a probe over time: the longest and the median of each moment.
+
+use super::about::about;
+use super::{Axis, Figure, Scale, Series, Shape, Unit};
+use latscope_core::events::{Group, written};
+use latscope_core::merged::MERGED;
+use latscope_core::plan::{ParamValue, Params};
+use latscope_core::report::{Block, Measurement, Report};
+use latscope_core::statistics::median;
+use latscope_core::units::counted;
+
+/// So many columns can be told apart.
+const COLUMNS: usize = 240;
+
+/// So many sets of rows are in a figure, and so many figures there are.
+const MOST_SETS: usize = 3;
+const MOST_FIGURES: usize = 4;
+
+/// What is known of a column.
+#[derive(Clone, Default)]
+struct Column {
+    count: u64,
+    sum: f64,
+    max: f64,
+    medians: Vec<f64>,
+}
+
+/// The longest event and the median of all in columns of equal time, a pair of curves for each set of rows that differ
+/// only in their CPU, thread or pair; none where fewer than three moments are known.
+pub(super) fn figures(report: &Report, group: &Group) -> Vec<Figure> {
+    let sets = sets(group);
+    let names = names(&sets);
+    let named: Vec<(&Set, String)> =
+        sets.iter().zip(names).filter(|(set, _)| set.columns().is_some()).collect();
+    let left = named.len().saturating_sub(MOST_SETS * MOST_FIGURES);
+    let parts = named.chunks(MOST_SETS).take(MOST_FIGURES);
+    parts.map(|part| figure(report, group, part, left)).collect()
+}
+
+/// Rows that may be put together.
+struct Set<'a>(Vec<&'a Measurement>);
+
+fn sets<'a>(group: &Group<'a>) -> Vec<Set<'a>> {
+    let apart = |m: &'a Measurement| {
+        m.params.iter().filter(|(name, _)| *name != "thread" && !MERGED.contains(&name.as_str()))
+    };
+    let mut sets: Vec<Set> = Vec::new();
+    for m in group.singles.iter().map(|row| row.m).filter(|m| !m.blocks.is_empty()) {
+        match sets.iter_mut().find(|set| apart(set.0[0]).eq(apart(m))) {
+            Some(set) => set.0.push(m),
+            None => sets.push(Set(vec![m])),
+        }
+    }
+    sets
+}
+
+/// The parameters in which sets differ; of a caller its policy is enough.
+fn names(sets: &[Set]) -> Vec<String> {
+    let all: Vec<&Params> = sets.iter().map(|set| &set.0[0].params).collect();
+    let implied =
+        |name: &str| ["thread", "priority", "caller-thread"].contains(&name) || MERGED.contains(&name);
+    let varies = |name: &str| all.iter().any(|params| params.get(name) != all[0].get(name));
+    let part = |params: &Params, (name, value): (&String, &ParamValue)| {
+        (varies(name) && !implied(name)).then(|| written(name, value, params))
+    };
+    let name =
+        |params: &&Params| params.iter().filter_map(|one| part(params, one)).collect::<Vec<_>>().join(", ");
+    all.iter().map(name).collect()
+}
+
+fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) -> Figure {
+    let what = if sets.iter().all(|(set, _)| set.has_medians()) { "median" } else { "mean" };
+    let mut notes = about(report, group);
+    notes.push(match what {
+        "median" => "of each moment the longest event, and the median of at most 16 of each block of events"
+            .to_owned(),
+        _ => "of each moment the longest event, and the mean of all".to_owned(),
+    });
+    let threads = sets.iter().map(|(set, _)| set.0.len()).max().unwrap_or(0);
+    if threads > 1 {
+        notes.push(format!("bands: from the least to the largest of {threads} threads"));
+    }
+    if left > 0 {
+        notes.push(format!("{} of rows not drawn", counted(left as u64, "further set")));
+    }
+    let one = sets.len() == 1;
+    let drawn = sets.iter().enumerate().flat_map(|(at, (set, name))| set.curves(what, name, at));
+    Figure {
+        title: format!("{}: maximum and {what} over time", group.probe),
+        notes,
+        x: Axis {
+            label: "since the start of the run".to_owned(),
+            scale: Scale::Linear,
+            unit: Unit::Nanoseconds,
+            ends: None,
+        },
+        y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        series: drawn.map(|series| Series { tone: series.tone.filter(|_| !one), ..series }).collect(),
+        marks: Vec::new(),
+    }
+}
+
+impl Set<'_> {
+    fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.0.iter().flat_map(|m| &m.blocks)
+    }
+
+    fn has_medians(&self) -> bool {
+        self.blocks().all(|block| block.median.is_some())
+    }
+
+    /// The begin of the first column, the width of each, ns, and their number; `None` of fewer than three.
+    fn columns(&self) -> Option<(f64, f64, usize)> {
+        let first = self.blocks().map(|block| block.from).min()?;
+        let last = self.blocks().map(|block| block.from).max()?;
+        // No more columns than a thread has blocks: empty ones would be gaps that are none.
+        let columns = self.0.iter().map(|m| m.blocks.len()).max()?.min(COLUMNS);
+        let width = (last - first) as f64 / columns as f64;
+        (columns >= 3 && last > first).then_some((first as f64, width, columns))
+    }
+
+    /// The maximum, and the median or the mean.
+    fn curves(&self, what: &str, name: &str, at: usize) -> Vec<Series> {
+        let Some((first, width, columns)) = self.columns() else { return Vec::new() };
+        let threads: Vec<Vec<Column>> = self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
+        let value: fn(&Column) -> Option<f64> = match what {
+            "median" => |column| median(&column.medians),
+            _ => |column| Some(column.sum / column.count as f64),
+        };
+        let known = |at: usize, value: &dyn Fn(&Column) -> Option<f64>| -> Vec<f64> {
+            threads.iter().map(|of| &of[at]).filter(|column| column.count > 0).filter_map(value).collect()
+        };
+        let curve = |what: &str,
+                     shape,
+                     dash,
+                     value: &dyn Fn(&Column) -> Option<f64>,
+                     of: fn(&[f64]) -> Option<f64>| {
+            let middle = |at: usize| first + width * (at as f64 + 0.5);
+            let ends = |at: usize| {
+                let known = known(at, value);
+                let low = known.iter().copied().reduce(f64::min)?;
+                Some((middle(at), low, known.iter().copied().reduce(f64::max)?))
+            };
+            let parts = [what, name];
+            Series {
+                name: parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
+                points: (0..columns).filter_map(|at| Some((middle(at), of(&known(at, value))?))).collect(),
+                band: (0..columns).filter(|_| threads.len() > 1).filter_map(ends).collect(),
+                shape,
+                tone: Some((at, dash)),
+                ..Series::default()
+            }
+        };
+        let largest = |known: &[f64]| known.iter().copied().reduce(f64::max);
+        vec![
+            curve("maximum", Shape::Steps, 0, &|column| Some(column.max), largest),
+            curve(what, Shape::Line, 1, &value, median),
+        ]
+    }
+}
+
+/// What is known of a thread in each column; a block is where its first event is.
+fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<Column> {
+    let tick = m.histogram.tick_ps() as f64 / 1e3;
+    let mut of = vec![Column::default(); columns];
+    for block in m.blocks.iter().filter(|block| block.count > 0) {
+        let at = ((block.from as f64 - first) / width) as usize;
+        of[at.min(columns - 1)].add(block, tick);
+    }
+    of
+}
+
+impl Column {
+    fn add(&mut self, block: &Block, tick: f64) {
+        self.count += block.count;
+        self.sum += block.sum as f64 * tick;
+        self.max = self.max.max(block.max as f64 * tick);
+        self.medians.extend(block.median.map(|median| median as f64 * tick));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::events::groups;
+    use latscope_core::fixture;
+
+    #[test]
+    fn no_maximum_is_lost_where_a_long_run_is_thinned() {
+        let mut report = fixture::wake();
+        for m in &mut report.measurements {
+            let last = m.blocks.clone();
+            m.blocks.extend((1..40).flat_map(|run| {
+                last.iter().map(move |block| Block {
+                    from: block.from + run * 30_000_000_000,
+                    max: 5_000,
+                    ..*block
+                })
+            }));
+        }
+        let figure = figures(&report, &groups(&report)[0]).remove(0);
+        let maxima = &figure.series[0].points;
+        assert_eq!(maxima.len(), COLUMNS);
+        assert_eq!(maxima.iter().map(|(_, max)| *max).fold(0.0, f64::max), 3_412_000.0);
+        assert!(
+            figure.series[1]
+                .points
+                .iter()
+                .zip(maxima)
+                .all(|(middle, max)| middle.1 > 0.0 && middle.0 == max.0)
+        );
+    }
+
+    #[test]
+    fn without_moments_there_is_no_picture() {
+        let mut report = fixture::wake();
+        report.measurements.iter_mut().for_each(|m| m.blocks.clear());
+        assert!(figures(&report, &groups(&report)[0]).is_empty());
+    }
+
+    #[test]
+    fn results_without_medians_have_the_mean_and_no_name_for_it() {
+        let mut report = fixture::wake();
+        report.measurements.iter_mut().flat_map(|m| &mut m.blocks).for_each(|block| block.median = None);
+        let figure = figures(&report, &groups(&report)[0]).remove(0);
+        assert_eq!(
+            figure.series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+            ["maximum", "mean"]
+        );
+        assert!(figure.title.ends_with("maximum and mean over time"), "{}", figure.title);
+    }
+
+    #[test]
+    fn callers_and_payloads_have_curves_of_their_own() {
+        let report = fixture::ipc::payloads();
+        let group = groups(&report).into_iter().find(|group| group.probe == "ipc.binder").unwrap();
+        let figures = figures(&report, &group);
+        assert_eq!(figures.iter().map(|figure| figure.series.len()).collect::<Vec<_>>(), [6, 6]);
+        let names: Vec<&str> = figures[0].series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(
+            names[..2],
+            ["maximum, SCHED_FIFO caller, payload 16 B", "median, SCHED_FIFO caller, payload 16 B"]
+        );
+        assert!(names[2].contains("SCHED_OTHER") && figures[0].series[2].tone == Some((1, 0)));
+    }
+}

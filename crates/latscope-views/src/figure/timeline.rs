@@ -1,0 +1,85 @@
+//! The figures of a point over the runs of its machine, and where they changed.
+
+use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
+use latscope_core::units::counted;
+use latscope_judge::history::{Machine, Point};
+
+/// The median of each run, and of single events the p99; those that are not trusted and those of odd runs look
+/// different. A line is where a figure changed, with the id of that change.
+pub(crate) fn timeline_figure(machine: &Machine, point: &Point) -> Figure {
+    let is_odd = |run: usize| {
+        let named = |odd: &&latscope_judge::history::Odd| odd.points.contains(&point.id);
+        machine.odd.iter().filter(named).any(|odd| odd.run == run)
+    };
+    let curve =
+        |name: &str, shape: Shape, kept: &dyn Fn(usize, bool) -> bool, of: &dyn Fn(usize) -> Option<f32>| {
+            let places = point.runs.iter().zip(&point.trusted).enumerate();
+            let points: Vec<(f64, f64)> = places
+                .filter(|(_, (run, trusted))| kept(**run, **trusted))
+                .filter_map(|(at, (run, _))| Some(((run + 1) as f64, f64::from(of(at)?))))
+                .filter(|(_, ns)| *ns > 0.0)
+                .collect();
+            Series { name: name.to_owned(), points, shape, ..Series::default() }
+        };
+    let p50 = |at: usize| point.p50.get(at).copied();
+    let p99 = |at: usize| point.p99.get(at).copied().flatten();
+    let trusted = |_: usize, trusted: bool| trusted;
+    let series = [
+        curve("median", Shape::Dots, &trusted, &p50),
+        curve("p99", Shape::Dots, &trusted, &p99),
+        curve("median, degraded or unstable: not judged", Shape::Rings, &|_, trusted| !trusted, &p50),
+        curve("p99, degraded or unstable", Shape::Rings, &|_, trusted| !trusted, &p99),
+        curve("median of an odd run", Shape::Crosses, &|run, trusted| trusted && is_odd(run), &p50),
+    ];
+    let axis = |label: &str, scale, unit, ends| Axis { label: label.to_owned(), scale, unit, ends };
+    let last = machine.runs.len() as f64;
+    // With room around: an axis of the noise alone would draw that as shape.
+    let all = || series.iter().flat_map(|series| &series.points).map(|(_, ns)| *ns);
+    let ends = all().reduce(f64::min).zip(all().reduce(f64::max)).map(|(low, high)| (low / 1.1, high * 1.1));
+    Figure {
+        title: format!("{}: time over the runs", point.title),
+        notes: notes(machine, point),
+        x: axis("run, in order of time", Scale::Linear, Unit::Count, Some((0.5, last + 0.5))),
+        y: axis("time", Scale::Log10, Unit::Nanoseconds, ends),
+        series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+        marks: marks(machine, point),
+    }
+}
+
+/// Between the run before and the run after each change of the point.
+fn marks(machine: &Machine, point: &Point) -> Vec<Mark> {
+    let own = machine.changes.iter().flat_map(|change| {
+        let moved = change.moved.iter().filter(|moved| moved.id == point.id);
+        moved.map(move |moved| (moved.run, change.id.as_str()))
+    });
+    let mut found: Vec<(usize, &str)> = own.collect();
+    found.sort_unstable();
+    found.dedup();
+    let mark = |(run, id): (usize, &str)| Mark {
+        axis: MarkAxis::X,
+        at: run as f64 + 0.5,
+        label: format!("change {id}"),
+    };
+    found.into_iter().map(mark).collect()
+}
+
+/// Whose runs these are, and when the first and the last of them began.
+fn notes(machine: &Machine, point: &Point) -> Vec<String> {
+    let time = |at: Option<&usize>| {
+        let run = at.and_then(|at| machine.runs.get(*at));
+        run.map(|run| run.started.replace('T', " ").chars().take(16).collect::<String>()).unwrap_or_default()
+    };
+    vec![
+        [&[format!("machine {}", machine.id), machine.hosts.join(", ")], &machine.tools[..]]
+            .concat()
+            .join(" · "),
+        format!(
+            "{}, {} to {} · {}",
+            counted(point.runs.len() as u64, "run"),
+            time(point.runs.first()),
+            time(point.runs.last()),
+            // Between its parameters the line may be broken.
+            point.id.replace(',', ", ")
+        ),
+    ]
+}

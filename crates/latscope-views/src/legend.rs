@@ -1,0 +1,142 @@
+//! What the signs beside rows mean: one line, with those that are used and no other.
+
+use super::grid::Text;
+use super::style::WARNING;
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report, Semantics};
+
+/// The signs that some rows have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signs {
+    pub round_trip: bool,
+    pub one_way: bool,
+    pub doubtful: bool,
+    pub early: bool,
+}
+
+impl Signs {
+    /// Those of a row of these properties, with those before.
+    pub fn note(&mut self, times: Semantics, level: Level, incomplete: bool) {
+        self.round_trip |= times == Semantics::RoundTrip;
+        self.one_way |= times == Semantics::OneWay;
+        self.doubtful |= level.is_doubtful();
+        // One sign is enough for a row.
+        self.early |= incomplete && !level.is_doubtful();
+    }
+
+    /// Those of measurements.
+    pub fn of<'a>(all: impl IntoIterator<Item = &'a Measurement>) -> Signs {
+        let mut signs = Signs::default();
+        all.into_iter().for_each(|m| signs.note(m.times, m.quality.level, m.incomplete));
+        signs
+    }
+
+    /// What they mean.
+    pub fn meanings(self) -> Vec<String> {
+        let all = [
+            (self.round_trip, "RT round trip"),
+            (self.one_way, "→ one way"),
+            (self.doubtful, "! degraded or unstable"),
+            (self.early, "~ ended early"),
+        ];
+        all.into_iter().filter(|(used, _)| *used).map(|(_, text)| text.to_owned()).collect()
+    }
+}
+
+/// How far a point can be trusted, as a sign.
+pub(super) fn mark(m: &Measurement) -> Text {
+    match m.incomplete {
+        _ if m.quality.level.is_doubtful() => Text::styled(WARNING, " !"),
+        true => Text::styled(WARNING, " ~"),
+        false => Text::default(),
+    }
+}
+
+/// What the column `next run` holds, in the `unit` where that is not beside it, and why some of its cells are `empty`.
+pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
+    let of_two = report.measurements.iter().filter_map(Measurement::next_run).any(|next| next.level < 0.9);
+    let of_two = if of_two { " (of two rounds: what they were)" } else { "" };
+    let empty =
+        if empty { "; empty: the rounds are too few or differ too much, or the row is degraded" } else { "" };
+    let busy = as_busy(report);
+    format!("next run{busy}: where its median is expected, with 95 % confidence{of_two}{unit}{empty}")
+}
+
+/// Which next run is meant, where others used the CPUs: rounds beside them do not tell of a quiet machine.
+pub(super) fn as_busy(report: &Report) -> &'static str {
+    let is_busy = report.activity.as_ref().is_some_and(|activity| !activity.is_quiet());
+    if is_busy { " of a machine as busy as this" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, csv, figure, html, markdown, overview, table, text};
+    use latscope_core::fixture;
+    use latscope_core::quality::{Level, Reason};
+    use latscope_core::report::{Activity, Evidence, Finding, Measurement, Report};
+    use latscope_core::rounds::Prediction;
+
+    /// A report whose points have an interval of this level.
+    fn predicted(level: f64) -> Report {
+        let mut report = fixture::report();
+        for m in &mut report.measurements {
+            m.interval = m.summary.p50.map(|p50| Prediction { low: 0.9 * p50, high: 1.1 * p50, level });
+        }
+        report
+    }
+
+    /// Every view that shows where the next run is expected, in words or as a range.
+    fn views(report: &Report) -> [String; 6] {
+        let options = Options { width: 200, ..Options::default() };
+        [
+            table::table(report, &[], &options),
+            text::details(report, "sync", &options),
+            overview::overview(report, &[], &options),
+            markdown::markdown(report, &[], true, &options),
+            html::report(report, &|_| None),
+            figure::document(report, figure::Picture::Distribution).unwrap(),
+        ]
+        .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    /// What holds of a machine that others use is no prediction for a quiet one.
+    #[test]
+    fn every_view_of_a_busy_machine_says_which_next_run_it_means() {
+        let mut report = predicted(0.95);
+        report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.5, top: Vec::new() });
+        for view in views(&report) {
+            assert!(view.contains("next run of a machine as busy as this"), "{view}");
+        }
+    }
+
+    #[test]
+    fn no_view_says_of_a_degraded_row_where_the_next_run_is_expected() {
+        let mut report = predicted(0.95);
+        report
+            .measurements
+            .iter_mut()
+            .for_each(|m| m.lower(Reason::new(Level::Degraded, "emulated", "", "")));
+        let rests_on = |m: &Measurement| Evidence {
+            probe: m.probe.clone(),
+            params: m.params.clone(),
+            figure: "p50".to_owned(),
+            value: m.summary.p50.unwrap_or_default(),
+            interval: m.interval,
+            rounds: 3,
+        };
+        let evidence = report.measurements.iter().map(rests_on).collect();
+        report.findings = vec![Finding { evidence, ..Finding::default() }];
+        let mut without = report.clone();
+        without.measurements.iter_mut().for_each(|m| m.interval = None);
+        without.findings[0].evidence.iter_mut().for_each(|one| one.interval = None);
+        assert_eq!(views(&report), views(&without));
+        assert_eq!(csv::csv(&report), csv::csv(&without));
+    }
+
+    #[test]
+    fn an_interval_of_two_rounds_is_not_called_one_of_95_percent_alone() {
+        for view in &views(&predicted(1.0 / 3.0))[..5] {
+            assert!(view.contains("of two rounds"), "{view}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The first screen of a survey: the machine, how far to trust it, ten numbers, verdicts, findings, and where the rest is.
+
+use super::grid::{Text, wrap};
+use super::head::short_head;
+use super::rows::headline_rows;
+use super::style::{BOLD, DIM, PLAIN, WARNING};
+use super::verdicts::verdicts;
+use super::{Options, machine_state, table};
+use latscope_core::report::{Certainty, Evidence, Finding, Report};
+use latscope_core::units::{fold_cpus, format_count, format_time, format_value};
+
+/// A table of at most so many rows is a first screen itself.
+const FEW: usize = 20;
+
+/// Findings shown, and figures named for each; of more there is the number.
+const FINDINGS: usize = 5;
+const EVIDENCE: usize = 2;
+
+/// Whether a report has more rows than a screen, and one of the ten numbers.
+pub fn is_wanted(report: &Report) -> bool {
+    super::rows::rows(report, &[]).len() > FEW && !headline_rows(report).0.is_empty()
+}
+
+/// The first screen; `rest` is where the rest is, a sentence each.
+pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
+    let mut out = short_head(report, options);
+    let say = |out: &mut String, text: &str, style| {
+        *out += &wrap(&Text::default(), text, style, options.width, options.color);
+    };
+    let state = machine_state::sentence(report);
+    say(&mut out, &state.unwrap_or_else(|| "Whether the machine was quiet is not known.".to_owned()), PLAIN);
+    machine_state::counts(report).iter().for_each(|text| say(&mut out, text, PLAIN));
+    out.push('\n');
+    let (rows, missing) = headline_rows(report);
+    out += &table::short(report, &rows, options);
+    for (title, why) in missing {
+        let first = Text::styled(WARNING, "not measured  ");
+        out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options.width, options.color);
+    }
+    out += &verdicts(report, options);
+    out += &findings(report, options);
+    out.push('\n');
+    for note in fold_cpus(report.plan.notes.iter().cloned()) {
+        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options.width, options.color);
+    }
+    rest.iter().for_each(|text| say(&mut out, text, DIM));
+    out
+}
+
+/// The first claims, a sentence each, with what they rest on; what else there is is counted.
+fn findings(report: &Report, options: &Options) -> String {
+    let (claims, doubts): (Vec<&Finding>, Vec<&Finding>) =
+        report.findings.iter().partition(|finding| finding.certainty == Certainty::Claim);
+    let (shown, more) = claims.split_at(claims.len().min(FINDINGS));
+    let mut out = String::new();
+    for finding in shown {
+        out +=
+            &wrap(&Text::plain("  • "), first_sentence(&finding.text), PLAIN, options.width, options.color);
+        if let Some(text) = rests_on(report, finding) {
+            out += &wrap(&Text::plain("    "), &text, DIM, options.width, options.color);
+        }
+    }
+    let ids = |findings: &[&Finding]| {
+        let mut ids: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
+        ids.dedup();
+        ids.join(", ")
+    };
+    let more = (!more.is_empty()).then(|| format!("more: {}", ids(more)));
+    let reasons = |doubts: &[&Finding]| {
+        let reason =
+            |one: &&Finding| one.doubt.as_ref().map_or(one.id.clone(), |why| format!("{} ({why})", one.id));
+        let mut reasons: Vec<String> = doubts.iter().map(reason).collect();
+        reasons.dedup();
+        reasons.join(", ")
+    };
+    let doubts = (!doubts.is_empty()).then(|| format!("doubtful: {}", reasons(&doubts)));
+    let rest: Vec<String> = more.into_iter().chain(doubts).collect();
+    if !rest.is_empty() {
+        let text = format!("In full with --table; {}", rest.join("; "));
+        out += &wrap(&Text::plain("  "), &text, DIM, options.width, options.color);
+    }
+    let heading = wrap(&Text::default(), "Findings", BOLD, options.width, options.color);
+    if out.is_empty() { out } else { format!("\n{heading}{out}") }
+}
+
+/// A text up to the first point that another sentence follows.
+fn first_sentence(text: &str) -> &str {
+    let ends = text.match_indices(". ").find(|(at, _)| text[at + 2..].starts_with(char::is_uppercase));
+    ends.map_or(text, |(at, _)| &text[..=at])
+}
+
+/// `Rests on: fsync 4 KiB, ext4 73.1 µs; write a file of 4 KiB, ext4 3.46 µs; and 3 more figures`.
+fn rests_on(report: &Report, finding: &Finding) -> Option<String> {
+    let named: Vec<String> =
+        finding.evidence.iter().take(EVIDENCE).map(|one| evidence(report, one)).collect();
+    let more = finding.evidence.len() - named.len();
+    let more = (more > 0).then(|| match more {
+        1 => "and another figure".to_owned(),
+        _ => format!("and {} more figures", format_count(more as u64)),
+    });
+    let parts: Vec<String> = named.into_iter().chain(more).collect();
+    (!parts.is_empty()).then(|| format!("Rests on: {}", parts.join("; ")))
+}
+
+fn evidence(report: &Report, evidence: &Evidence) -> String {
+    let of =
+        |m: &&latscope_core::report::Measurement| m.probe == evidence.probe && m.params == evidence.params;
+    let m = report.measurements.iter().find(of);
+    let title = m.map(|m| m.title.as_str()).filter(|title| !title.is_empty()).unwrap_or(&evidence.probe);
+    let unit = m.and_then(|m| m.values.get(&evidence.figure)).map(|value| value.unit.as_str());
+    let figure = if evidence.figure == "p50" { String::new() } else { format!("{} ", evidence.figure) };
+    let timed = unit.is_none() && (evidence.figure == "max" || evidence.figure.starts_with('p'));
+    let value =
+        if timed { format_time(evidence.value) } else { format_value(evidence.value, unit.unwrap_or("")) };
+    format!("{title} {figure}{value}")
+}

@@ -1,0 +1,314 @@
+//! Options of other programs, and of other commands of ours: which one does the same.
+
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// What a program's options are called in commands of ours.
+struct Program {
+    name: &'static str,
+    /// Whether `latscope as` takes its options.
+    personality: bool,
+    commands: &'static [&'static str],
+    /// Its spellings, and ours.
+    options: &'static [(&'static [&'static str], &'static str)],
+}
+
+const FAMILIES: &[&str] = &["cpu", "memory", "sync", "thread", "syscall", "process", "file", "ipc"];
+
+/// Commands that take another one behind --.
+const WRAPPERS: [&str; 2] = ["trial", "bisect-check"];
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "cyclictest",
+        personality: true,
+        commands: &["wake"],
+        options: &[
+            (&["-l", "--loops"], "--count N"),
+            (&["-D"], "--duration T, such as 10s"),
+            (&["-m", "--mlockall"], "the default: memory is locked"),
+            (&["-S", "--smp", "--threads"], "the default: a thread on each CPU"),
+            (&["-a", "--affinity"], "--cpus LIST"),
+            (&["-d"], "--distance T, such as 500us"),
+            (&["-h", "-H", "--histogram", "--histofall"], "--svg FILE or --csv-histogram FILE"),
+            (&["-n", "--nanosleep"], "the default: clock_nanosleep at absolute times"),
+            (&["-c"], "--clock C"),
+            (&["-y"], "--policy P"),
+            (&["--breaktrace"], "--threshold T"),
+            (&["--tracemark"], "--trace FILE"),
+            (&["--secaligned"], "--align-second"),
+            (&["--laptop"], "--as-is"),
+            (&["--interval", "--threshold", "--distance"], "in µs; here it has a unit, such as 1000us"),
+            (&["--duration"], "in seconds; here it has a unit, such as 10s"),
+        ],
+    },
+    Program {
+        name: "rtla",
+        personality: false,
+        commands: &["wake", "noise"],
+        options: &[
+            (&["-d"], "--duration T"),
+            (&["-c"], "--cpus LIST"),
+            (&["-P"], "--policy P with --priority N"),
+            (&["-T", "--thread"], "--threshold T"),
+            (&["-a", "--auto"], "--threshold T, which traces and explains"),
+            (&["-s", "--stack"], "--threshold T, which traces and explains"),
+        ],
+    },
+    Program {
+        name: "oslat",
+        personality: true,
+        commands: &["noise"],
+        options: &[
+            (&["-D", "--runtime"], "--duration T"),
+            (&["-T", "--trace-threshold"], "--threshold T"),
+            (&["-c", "--cpu-list"], "--cpus LIST"),
+            (&["-f", "--rtprio"], "--policy fifo --priority N"),
+        ],
+    },
+    Program {
+        name: "hyperfine",
+        personality: false,
+        commands: &["trial", "run"],
+        options: &[
+            (&["-w", "--warmup"], "not needed: each run warms up before it measures"),
+            (&["-r", "-m", "-M", "--min-runs", "--max-runs"], "--runs N"),
+            (&["--export-json"], "--json FILE"),
+            (&["--export-csv"], "--csv FILE"),
+            (&["--export-markdown"], "--markdown FILE"),
+            (&["-p", "--prepare"], "--with CMD and --without CMD"),
+            (&["-c", "--cleanup"], "--restore CMD"),
+        ],
+    },
+    Program {
+        name: "perf bench",
+        personality: false,
+        commands: FAMILIES,
+        options: &[(&["-l", "--loop", "--nr_loops"], "--count N")],
+    },
+    Program {
+        name: "lmbench",
+        personality: false,
+        commands: FAMILIES,
+        options: &[
+            (&["-N"], "--rounds N"),
+            (&["-P"], "--threads N, where the family has it"),
+            (&["-W"], "not needed: what has to be warm is, before it is timed"),
+        ],
+    },
+    Program {
+        name: "hyperfine",
+        personality: false,
+        commands: FAMILIES,
+        options: &[
+            (&["-w", "--warmup"], "not needed: what has to be warm is, before it is timed"),
+            (&["-r", "--runs", "--min-runs"], "--rounds N"),
+            (&["--export-json"], "--json FILE"),
+            (&["--export-csv"], "--csv FILE"),
+            (&["--export-markdown"], "--markdown FILE"),
+        ],
+    },
+    Program {
+        name: "fio",
+        personality: false,
+        commands: &["file"],
+        options: &[
+            (&["--rw", "--readwrite"], "a probe's name: read, write, read-direct, fsync and others"),
+            (&["--direct"], "the probe read-direct"),
+            (&["--fsync", "--fdatasync"], "the probe of that name"),
+            (&["--bs", "--blocksize", "--filesize"], "--size SIZE, of the file and of a write"),
+            (&["--directory", "--filename"], "--dir DIR"),
+            (&["--runtime", "--time_based"], "--duration T"),
+            (&["--loops", "--number_ios"], "--count N"),
+            (&["--ramp_time"], "not needed: what has to be warm is, before it is timed"),
+            (&["--iodepth", "--numjobs"], "not here: one call at a time is timed"),
+            (&["--ioengine"], "not here: calls of the system are timed, and mmap by the probe read-mmap"),
+        ],
+    },
+    Program {
+        name: "survey",
+        personality: false,
+        commands: &["wake", "ipc"],
+        options: &[(&["--quick"], "--duration T, such as 1s"), (&["--full"], "--duration T, such as 10m")],
+    },
+    Program {
+        name: "survey",
+        personality: false,
+        commands: &["cpu", "memory", "sync", "thread", "syscall", "process", "file"],
+        options: &[(
+            &["--only"],
+            "here the names of probes, as `latscope list` has them, without the family",
+        )],
+    },
+    Program {
+        name: "survey",
+        personality: false,
+        commands: &["ipc", "remote"],
+        options: &[(&["--only"], "--transport NAME")],
+    },
+    Program {
+        name: "wake",
+        personality: false,
+        commands: &["noise", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "remote"],
+        options: &[(&["--profile"], "of deadlines; how much is measured is --quick or --full")],
+    },
+];
+
+/// What the option that the parser of a command refused is in other programs, with ours for it, else which of our
+/// commands have it.
+pub fn hint(command: &str, error: &clap::Error, whole: &Command) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    // Of a wrong value only a bare number is another program's.
+    let bare =
+        || text(ContextKind::InvalidValue).is_some_and(|value| value.chars().all(|c| c.is_ascii_digit()));
+    match error.kind() {
+        ErrorKind::UnknownArgument => {}
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation if bare() => {}
+        _ => return None,
+    }
+    let option = text(ContextKind::InvalidArg)?.split([' ', '=']).next()?;
+    of_option(command, option).or_else(|| elsewhere(command, option, whole))
+}
+
+/// What a word more than a command takes was meant as.
+fn superfluous(command: &str, word: &str, whole: &Command) -> Option<String> {
+    if WRAPPERS.contains(&command) && whole.find_subcommand(word).is_some() {
+        return Some(format!("write the command behind --, as in `latscope {command} … -- {word}`"));
+    }
+    let takes = match command {
+        "history" => "it reads one directory, and those in it",
+        "show" => {
+            "it shows one result: --beside RESULT shows another with it, `latscope compare` compares them"
+        }
+        _ => return None,
+    };
+    Some(takes.to_owned())
+}
+
+/// Most commands that are named.
+const NAMED: usize = 3;
+
+/// The commands that have an option which this one has not.
+fn elsewhere(command: &str, option: &str, whole: &Command) -> Option<String> {
+    if !option.starts_with('-') {
+        return superfluous(command, option, whole);
+    }
+    let name = option.strip_prefix("--")?;
+    let has = |command: &&Command| command.get_arguments().any(|argument| argument.get_long() == Some(name));
+    whole.find_subcommand(command).filter(|command| !has(command))?;
+    let having: Vec<&str> = whole.get_subcommands().filter(has).map(Command::get_name).collect();
+    let measures = ["survey", "wake", "noise", "ipc"].iter().any(|name| having.contains(name));
+    let more = if having.len() > NAMED { ", …" } else { "" };
+    match having[..having.len().min(NAMED)].join(", ") {
+        none if none.is_empty() => None,
+        some if WRAPPERS.contains(&command) && measures => Some(format!(
+            "it is an option of {some}{more}: write it behind --, as in `latscope {command} … -- {} {option}`",
+            having[0]
+        )),
+        some => Some(format!("it is an option of {some}{more}, and not of {command}")),
+    }
+}
+
+/// The same by the spelling of the option.
+pub fn of_option(command: &str, option: &str) -> Option<String> {
+    let known = PROGRAMS.iter().filter(|program| program.commands.contains(&command));
+    let hints: Vec<String> = known.filter_map(|program| program.hint(option)).collect();
+    (!hints.is_empty()).then(|| hints.join("; "))
+}
+
+impl Program {
+    fn hint(&self, option: &str) -> Option<String> {
+        let (_, ours) = self.options.iter().find(|(theirs, _)| theirs.contains(&option))?;
+        let name = self.name;
+        let personality = if self.personality {
+            format!(" (`latscope as {name}` takes its options)")
+        } else {
+            String::new()
+        };
+        // What we call in the same way differs in its unit.
+        let said = if ours.starts_with("in ") {
+            format!("{name} takes it")
+        } else {
+            format!("{name}'s {option} is")
+        };
+        Some(format!("{said} {ours}{personality}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::Arguments;
+    use super::*;
+    use clap::CommandFactory;
+
+    fn refused(words: &str) -> Option<String> {
+        let command = words.split_whitespace().next().unwrap();
+        let words = std::iter::once("latscope").chain(words.split_whitespace());
+        let whole = Arguments::command();
+        hint(command, &whole.clone().try_get_matches_from(words).unwrap_err(), &whole)
+    }
+
+    #[test]
+    fn options_of_other_programs_lead_to_ours() {
+        for (words, ours) in [
+            ("wake -l 1000", "cyclictest's -l is --count N (`latscope as cyclictest`"),
+            ("wake -D 10", "cyclictest's -D is --duration T"),
+            ("wake -m", "memory is locked"),
+            ("wake -t", "a thread on each CPU"),
+            ("wake -i 1000", "such as 1000us"),
+            ("wake -b 100", "such as 1000us"),
+            ("wake --duration 10", "such as 10s"),
+            ("wake -d 10s", "; rtla's -d is --duration T"),
+            ("noise -T 5", "--threshold T"),
+            ("noise -a 100", "traces and explains"),
+            ("trial --warmup 3", "hyperfine's --warmup is not needed"),
+            ("trial --export-json x", "--json FILE"),
+            ("sync -l 100", "perf bench's -l is --count N"),
+            ("wake --quick", "survey's --quick is --duration T, such as 1s"),
+            ("ipc --quick", "survey's --quick is --duration T, such as 1s"),
+            ("ipc --full", "--duration T"),
+            ("ipc --only pipe", "--transport NAME"),
+            ("file --only read", "names of probes"),
+            ("file --rw randread", "fio's --rw is a probe's name: read, write"),
+            ("file --bs=4k", "--size SIZE"),
+            ("file --warmup 3", "hyperfine's --warmup is not needed"),
+            ("memory -W 3", "lmbench's -W is not needed"),
+            ("file --runtime 3", "--duration T"),
+            ("memory --profile quick", "--quick or --full"),
+            ("gate --html x", "it is an option of survey, cpu, memory, …, and not of gate"),
+            ("doctor --quiet", "and not of doctor"),
+            ("show --duration 1s", "and not of show"),
+            ("trial --duration 1s", "write it behind --, as in `latscope trial … -- survey --duration`"),
+            ("bisect-check --quick", "write it behind --"),
+            ("trial cpu cycle", "write the command behind --, as in `latscope trial … -- cpu`"),
+            ("history a b", "it reads one directory"),
+            ("show a b", "--beside RESULT"),
+        ] {
+            let said = refused(words);
+            assert!(said.as_ref().is_some_and(|said| said.contains(ours)), "{words}: {said:?}");
+        }
+        assert_eq!(["wake --nosuch", "wake -i fast", "show -l 1"].map(refused), [None, None, None]);
+    }
+
+    /// What is named exists: an option of each command that it is named for, or of some, where it says so.
+    #[test]
+    fn what_is_named_is_there() {
+        let whole = Arguments::command();
+        for program in PROGRAMS {
+            let commands: Vec<_> =
+                program.commands.iter().map(|name| whole.find_subcommand(name).expect(name)).collect();
+            for (theirs, ours) in program.options {
+                let named = ours.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
+                for option in named.filter_map(|word| word.strip_prefix("--")) {
+                    let has = |command: &&clap::Command| {
+                        command.get_arguments().any(|argument| argument.get_long() == Some(option))
+                    };
+                    assert!(commands.iter().any(has), "{theirs:?}: --{option}");
+                }
+            }
+        }
+    }
+}

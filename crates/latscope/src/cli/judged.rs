@@ -1,0 +1,59 @@
+//! The options of commands that set runs against each other.
+
+use super::options::JsonArgument;
+use super::results;
+use clap::Args;
+use latscope_core::json;
+use std::path::{Path, PathBuf};
+
+/// How runs are set against each other, and where what was found is written.
+#[derive(Debug, Args)]
+pub struct JudgedArguments {
+    /// What differs by less is the same
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "5%")]
+    pub same: f64,
+    /// Only these families or probes
+    #[arg(long, value_name = "FAMILY|PROBE,…", value_delimiter = ',', value_parser = results::wanted)]
+    pub only: Vec<String>,
+    /// Seed of the resampling
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub files: ComparisonFiles,
+}
+
+/// The files that a comparison is written to.
+#[derive(Debug, Args)]
+pub struct ComparisonFiles {
+    #[command(flatten)]
+    pub json: JsonArgument,
+    /// Write every figure as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write a page, readable offline in any browser
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+impl ComparisonFiles {
+    /// The files to write, with the names of their options.
+    pub fn named(&self) -> Vec<(&'static str, &Path)> {
+        let files = [
+            ("json", &self.json.json),
+            ("csv", &self.csv),
+            ("markdown", &self.markdown),
+            ("html", &self.html),
+        ];
+        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
+    }
+}
+
+/// A percentage above 0, as a share.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let share = number.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| format!("{text:?} is no percentage above 0 % and below 100 %, such as 2%"))
+}
