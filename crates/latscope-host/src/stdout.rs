@@ -1,6 +1,7 @@
 //! Standard output. What cannot be written there is an error of the whole run, from whichever part;
 //! but that a reader went away is none.
 
+use crate::terminal;
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, Write};
 use std::sync::Mutex;
@@ -54,6 +55,15 @@ pub fn write(text: &str) -> io::Result<()> {
 /// The same error, with the name of what could not be written.
 fn named(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write to stdout: {error}"))
+}
+
+/// Keeps colours from dumb terminals, whoever writes them here, unless `CLICOLOR_FORCE` asks for them. Without it a
+/// `CI` in the environment brings them back, since the logs of CI services show colours.
+pub fn spare_dumb_terminals() {
+    let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    if terminal::is_dumb() && !is_forced {
+        anstream::ColorChoice::Never.write_global();
+    }
 }
 
 /// Writes a text whose colours are left out where stdout is no terminal, or `NO_COLOR` is set.

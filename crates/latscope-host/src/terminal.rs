@@ -86,12 +86,16 @@ impl Modes {
     }
 }
 
+/// Whether the terminal says that it can only show text, line by line.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
+}
+
 /// The columns of a line on stderr that is rewritten, now: users resize terminals. `None` where none can be rewritten:
 /// stderr is no terminal, or a dumb one. Without a size it is 80.
 pub fn status_width() -> Option<usize> {
     let stderr = io::stderr();
-    let dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
-    if dumb || !stderr.is_terminal() {
+    if is_dumb() || !stderr.is_terminal() {
         return None;
     }
     let columns = termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));

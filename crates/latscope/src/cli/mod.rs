@@ -70,6 +70,7 @@ const SIGXFSZ: i32 = 25;
 pub fn main() -> ExitCode {
     // A file that may not grow further is an error of that file, not the end of the run.
     signal::ignore(SIGXFSZ);
+    stdout::spare_dumb_terminals();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // What goes wrong there says nothing about the commit.
     let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);

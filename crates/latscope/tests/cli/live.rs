@@ -71,9 +71,22 @@ fn a_progress_line_follows_the_size_of_the_terminal() {
     eventually("a line is drawn that fits", || drawn(29).filter(|width| *width == 29));
     terminal.signal(Signal::INT);
     terminal.ends(1);
-    let mut dumb = Terminal::run_with(&["cpu", "cycle", "--count", "4"], &[("TERM", "dumb")]);
-    dumb.ends(0);
-    assert!(!dumb.written().contains('\x1b'), "{}", dumb.written());
+}
+
+/// What the environment says beside, such as that this is CI, makes a terminal no less dumb.
+#[test]
+fn a_dumb_terminal_gets_text_only() {
+    for words in [&["cpu", "cycle", "--count", "4"] as &[&str], &["--help"]] {
+        for name in ["CI", "COLORTERM", "CLICOLOR"] {
+            let mut dumb = Terminal::run_with(words, &[("TERM", "dumb"), (name, "1")]);
+            dumb.ends(0);
+            assert!(!dumb.written().contains('\x1b'), "{name}: {}", dumb.written());
+            let mut forced =
+                Terminal::run_with(words, &[("TERM", "dumb"), (name, "1"), ("CLICOLOR_FORCE", "1")]);
+            forced.ends(0);
+            assert!(forced.written().contains('\x1b'), "{name}: {}", forced.written());
+        }
+    }
 }
 
 /// Every family of single events, for longer than a test lasts.
