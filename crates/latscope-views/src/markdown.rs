@@ -228,7 +228,7 @@ fn human_table(report: &Report, rows: &[Row]) -> String {
 
 /// Text without what Markdown or HTML would take for markup, or a site for a
 /// mention.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
         match c {

@@ -1,10 +1,11 @@
 //! `latscope show`: any view of a saved result.
 
 use super::Exit;
-use super::options::{Dynamic, Given, ViewArguments};
-use super::output::Output;
+use super::judged::ComparisonFiles;
+use super::options::{Dynamic, Given, JsonArgument, ViewArguments};
+use super::output::{Output, check_distinct};
 use super::results;
-use super::trial::saved;
+use super::trial::{Shown, saved};
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::path::PathBuf;
@@ -30,25 +31,20 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
         "cannot read {path}: it is a directory, and none of a trial: choose a file in it, or `latscope history {path}`"
     );
     asked.given.refuse(&OF_RESULTS, "is for a single result: choose a file of the directory")?;
-    saved::show(&asked.result, asked.all)?;
+    let to = &asked.views;
+    let files = ComparisonFiles {
+        json: JsonArgument { json: to.json.json.clone() },
+        csv: to.csv.clone(),
+        markdown: to.markdown.clone(),
+        html: to.html.clone(),
+    };
+    check_distinct(&files.named(), [asked.result.as_path(), &asked.result.join(results::TRIAL)])?;
+    saved::show(&asked.result, Shown { files: &files, all: asked.all, quiet: to.quiet })?;
     Ok(Exit::Done)
 }
 
 /// What a trial has no view for.
-const OF_RESULTS: [&str; 12] = [
-    "json",
-    "csv",
-    "csv_histogram",
-    "markdown",
-    "html",
-    "svg",
-    "svg_percentiles",
-    "beside",
-    "scale",
-    "table",
-    "sort",
-    "quiet",
-];
+const OF_RESULTS: [&str; 7] = ["csv_histogram", "svg", "svg_percentiles", "beside", "scale", "table", "sort"];
 
 /// Shows a saved result.
 ///

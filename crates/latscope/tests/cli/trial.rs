@@ -200,18 +200,33 @@ fn after_a_kill_the_guardian_puts_the_knob_back() {
             "{part}: {shown}"
         );
     }
-    let refused = run(&["show", &place.at("results"), "--csv", "-"]).refused();
-    assert!(refused.contains("--csv is for a single result"), "{refused}");
+    let refused = run(&["show", &place.at("results"), "--csv-histogram", "-"]).refused();
+    assert!(refused.contains("--csv-histogram is for a single result"), "{refused}");
+    let plan = place.at("results/trial.json");
+    assert!(run(&["show", &place.at("results"), "--json", &plan]).refused().contains("is the input itself"));
+    for (option, said) in [("--html", "killed: of 8 runs 2 are"), ("--markdown", "killed: of 8 runs 2 are")] {
+        assert!(run(&["show", &place.at("results"), option, "-"]).done().contains(said), "{option}");
+    }
     assert!(run(&["show", place.path().to_str().unwrap()]).refused().contains("none of a trial"));
 }
 
 #[test]
 fn a_finished_trial_is_shown_as_it_ended() {
     let place = Place::new();
-    let ended = end(&mut trial(&place, &["--runs", "2"], &QUICK)).done();
+    let files = ["--csv", "--markdown", "--html"];
+    let paths = files.map(|option| place.at(&option[2..]));
+    let mut options = vec!["--runs", "2", "--same", "20%"];
+    files.iter().zip(&paths).for_each(|(option, path)| options.extend([option, path.as_str()]));
+    let ended = end(&mut trial(&place, &options, &QUICK)).done();
     let found = json(place.at("results/trial.json"));
     assert!(found["finished"].is_string());
     assert_eq!(run(&["show", &place.at("results")]).done(), ended);
+    // The files are those that the trial itself wrote.
+    let again = |option| run(&["show", &place.at("results"), "--quiet", option, "-"]).done();
+    for (option, path) in files.iter().zip(&paths) {
+        assert_eq!(again(option), fs::read_to_string(path).unwrap(), "{option}");
+    }
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&again("--json")).unwrap(), found);
     // A result that is gone is none, whatever the file of the trial says.
     let first = found["runs"][0]["file"].as_str().unwrap();
     fs::remove_file(place.at("results") + "/" + first).unwrap();

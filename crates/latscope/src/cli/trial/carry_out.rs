@@ -88,7 +88,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         executor,
         progress,
         remaining: ready.remaining,
-        outcome: Outcome::begun(request.plan.clone(), now(), ready.skipped, order),
+        outcome: Outcome::begun(request.plan.clone(), request.to.same, now(), ready.skipped, order),
         counted: Counted::new(),
         reasons: BTreeMap::new(),
     };
@@ -348,7 +348,7 @@ impl Trial<'_> {
         if let Some(error) = failed {
             return Err(with_restored(&error, restored.map(|()| changes), &results));
         }
-        let shown = output::unless_unread(show::show(outcome, request.view, request.to));
+        let shown = output::unless_unread(show::show(outcome, request.view, request.to.shown()));
         // That the machine is not as it was is worse than a file that cannot be written.
         restored.and(saved).and(shown)?;
         if let Some(signal) = outcome.interrupted.as_ref().filter(|_| !self.counted.is_empty()) {

@@ -14,3 +14,4 @@ mod shipped;
 mod show;
 
 pub use arguments::{PlanArguments, TrialArguments, run, trial};
+pub use shared::Shown;

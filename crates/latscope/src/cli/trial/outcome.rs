@@ -19,6 +19,8 @@ pub struct Outcome {
     pub schema: &'static str,
     /// The plan, with its seed.
     pub plan: PlanFile,
+    /// What differs by less is the same, a share.
+    pub same: f64,
     /// When the first run began, RFC 3339.
     pub started: String,
     /// When the last one ended; `None` as long as it goes on, also where it was killed.
@@ -201,10 +203,17 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
 
 impl Outcome {
     /// That of a plan of which nothing has been run.
-    pub fn begun(plan: PlanFile, started: String, skipped: Vec<Skipped>, order: Vec<Ordered>) -> Outcome {
+    pub fn begun(
+        plan: PlanFile,
+        same: f64,
+        started: String,
+        skipped: Vec<Skipped>,
+        order: Vec<Ordered>,
+    ) -> Outcome {
         Outcome {
             schema: SCHEMA,
             plan,
+            same,
             started,
             finished: None,
             interrupted: None,

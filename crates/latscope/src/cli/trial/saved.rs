@@ -4,10 +4,9 @@
 use super::super::results::{self, TRIAL};
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::PlanFile;
-use super::show::{View, text};
+use super::shared::Shown;
+use super::show::{self, View};
 use anyhow::{Context, Result, ensure};
-use latscope_core::units::counted;
-use latscope_host::stdout;
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
 use serde::Deserialize;
@@ -18,6 +17,9 @@ use std::path::Path;
 #[derive(Deserialize)]
 struct Saved {
     plan: PlanFile,
+    /// Files of before do not say it.
+    #[serde(default = "usual")]
+    same: f64,
     started: String,
     finished: Option<String>,
     interrupted: Option<String>,
@@ -30,35 +32,39 @@ struct Saved {
     order: Vec<Ordered>,
 }
 
+fn usual() -> f64 {
+    Options::default().same
+}
+
 /// Whether a directory holds the results of a trial.
 pub fn is_trial(directory: &Path) -> bool {
     directory.join(TRIAL).is_file()
 }
 
-/// Shows the results of a directory, with what is missing of them.
+/// Shows the results of a directory, with what is missing of them, and writes files of them.
 ///
 /// # Errors
-/// Its file cannot be read or is none of a trial, or stdout is closed.
-pub fn show(directory: &Path, all: bool) -> Result<()> {
+/// Its file cannot be read or is none of a trial, or stdout or a file cannot be written.
+pub fn show(directory: &Path, to: Shown) -> Result<()> {
     let file = directory.join(TRIAL);
     let read = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let saved: Saved =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
-    let missing = if shown.finished.is_some() { None } else { Some(missing(&shown)) };
     let why = |_| Some("no run of it is complete".to_owned());
     shown.table = table(&shown.plan, &counted, &why);
-    shown.comparisons = comparisons(&shown.plan, &counted, &Options::default());
+    shown.comparisons =
+        comparisons(&shown.plan, &counted, &Options { same: shown.same, ..Options::default() });
     let plan = &shown.plan;
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { View::Comparison } else { View::Table };
-    let missing = missing.map(|text| format!("!  {text}\n")).unwrap_or_default();
-    Ok(stdout::write_styled(&(missing + &text(&shown, view, all)))?)
+    show::show(&shown, view, to)
 }
 
 /// What came of a trial, with the runs that its file does not know of, and the results that count.
 fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
-    let Saved { plan, started, finished, interrupted, failed, restored, skipped, mut runs, order } = saved;
+    let Saved { plan, same, started, finished, interrupted, failed, restored, skipped, mut runs, order } =
+        saved;
     let plan = plan.checked()?;
     for one in &order {
         let known = runs.iter().any(|run| run.file == one.file);
@@ -76,7 +82,7 @@ fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
             Err(why) => (run.counted, run.why) = (false, Some(why)),
         }
     }
-    let begun = Outcome::begun(plan, started, skipped, order);
+    let begun = Outcome::begun(plan, same, started, skipped, order);
     Ok((Outcome { finished, interrupted, failed, restored, runs, ..begun }, found))
 }
 
@@ -89,28 +95,4 @@ pub fn complete(file: &Path) -> Result<Run, String> {
         None if run.report.finished.is_none() => Err("it did not end by itself".to_owned()),
         None => Ok(run),
     }
-}
-
-/// How much of a trial without an end is there.
-fn missing(outcome: &Outcome) -> String {
-    let complete = outcome.runs.iter().filter(|run| run.counted).count();
-    let cut: Vec<&str> =
-        outcome.runs.iter().filter(|run| !run.counted).map(|run| run.file.as_str()).collect();
-    let begun = |one: &&Ordered| outcome.runs.iter().any(|run| run.file == one.file);
-    let not_begun: Vec<&str> =
-        outcome.order.iter().filter(|one| !begun(one)).map(|one| one.file.as_str()).collect();
-    let mut text = format!(
-        "the trial has not ended, or was killed: of {} {complete} {} complete",
-        counted(outcome.order.len() as u64, "run"),
-        if complete == 1 { "is" } else { "are" }
-    );
-    if !cut.is_empty() {
-        text += &format!("; not complete: {}", cut.join(", "));
-    }
-    match not_begun[..] {
-        [] => {}
-        [only] => text += &format!("; not begun: {only}"),
-        [first, ..] => text += &format!("; not begun: {}, from {first} on", not_begun.len()),
-    }
-    text
 }

@@ -36,3 +36,20 @@ pub struct SharedArguments {
     #[arg(long, short)]
     pub quiet: bool,
 }
+
+/// Where an outcome goes.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    pub files: &'a ComparisonFiles,
+    /// Every point, not only those that differ.
+    pub all: bool,
+    /// No text.
+    pub quiet: bool,
+}
+
+impl SharedArguments {
+    /// Where the outcome goes.
+    pub fn shown(&self) -> Shown<'_> {
+        Shown { files: &self.files, all: self.all, quiet: self.quiet }
+    }
+}

@@ -1,15 +1,16 @@
 //! What is shown and written of a plan and of what came of it.
 
 use super::super::output::{check_distinct, is_stdout, width, write};
-use super::outcome::{Compared, Done, Outcome, Skipped};
+use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
 use super::plan_file::{Arm, Order, PlanFile, Planned};
-use super::shared::SharedArguments;
+use super::shared::{SharedArguments, Shown};
 use anyhow::{Result, ensure};
 use latscope_core::json;
 use latscope_core::units::counted;
 use latscope_engine::remaining::about;
 use latscope_engine::saver;
 use latscope_host::stdout;
+use latscope_views::markdown::escape;
 use latscope_views::{Options, comparison, trial as views};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,7 +84,7 @@ fn arms(plan: &PlanFile, options: &Options) -> String {
 ///
 /// # Errors
 /// The first one that failed.
-pub fn show(outcome: &Outcome, view: View, to: &SharedArguments) -> Result<()> {
+pub fn show(outcome: &Outcome, view: View, to: Shown) -> Result<()> {
     let taken = to.quiet || to.files.named().iter().any(|(_, path)| is_stdout(path));
     let shown = if taken { Ok(()) } else { stdout::write_styled(&text(outcome, view, to.all)) };
     let json = write(to.files.json.json.as_deref(), || Some(json::pretty(outcome).into_bytes()));
@@ -109,10 +110,6 @@ fn html(outcome: &Outcome, view: View) -> String {
         Order::Random => format!("in random order (seed {})", plan.seed),
         Order::Given => "in the order of the plan".to_owned(),
     };
-    let interrupted = outcome
-        .interrupted
-        .iter()
-        .map(|signal| format!("interrupted by {signal}: these are the runs until then"));
     let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.words()));
     let page = views::Page {
         title: title(plan),
@@ -121,7 +118,7 @@ fn html(outcome: &Outcome, view: View) -> String {
             .lines()
             .map(str::to_owned)
             .collect(),
-        against: interrupted.chain(against(outcome, view)).chain(skipped).collect(),
+        against: against(outcome, view).chain(skipped).collect(),
         commands: plan.measurements.iter().map(|one| format!("latscope {}", one.run)).collect(),
         cells: &outcome.table,
         is_table: view == View::Table || outcome.comparisons.is_empty(),
@@ -145,22 +142,21 @@ fn title(plan: &PlanFile) -> &str {
 
 /// What is to be said before the tables.
 fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
-    lost(outcome).into_iter().chain(criteria(outcome, view)).chain(warnings(outcome))
+    let missing = outcome.finished.is_none().then(|| missing(outcome));
+    let interrupted = outcome
+        .interrupted
+        .iter()
+        .map(|signal| format!("interrupted by {signal}: these are the runs until then"));
+    let said = missing.into_iter().chain(interrupted).chain(lost(outcome));
+    said.chain(criteria(outcome, view)).chain(warnings(outcome))
 }
 
 /// An outcome as text: its arms, what speaks against it, its table and comparisons.
-pub fn text(outcome: &Outcome, view: View, all: bool) -> String {
+fn text(outcome: &Outcome, view: View, all: bool) -> String {
     let options = Options { width: width(), color: true, ..Options::default() };
     let plan = &outcome.plan;
     let title = if plan.title.is_empty() { String::new() } else { format!("{}\n", plan.title) };
     let mut out = title + &arms(plan, &options);
-    if let Some(signal) = &outcome.interrupted {
-        out += &views::paragraph(
-            "!  ",
-            &format!("interrupted by {signal}: these are the runs until then"),
-            &options,
-        );
-    }
     against(outcome, view).for_each(|line| out += &views::paragraph("!  ", &line, &options));
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &format!("\n{}", views::table(&outcome.table, all, &options));
@@ -188,6 +184,30 @@ fn answer(outcome: &Outcome, compared: &Compared) -> String {
     let plan = &outcome.plan;
     let name = format!("B ({})", compared.b);
     views::answer(&compared.answer, &name, plan.is_same(), compared.comparison.margin)
+}
+
+/// How much of a trial without an end is there.
+fn missing(outcome: &Outcome) -> String {
+    let complete = outcome.runs.iter().filter(|run| run.counted).count();
+    let cut: Vec<&str> =
+        outcome.runs.iter().filter(|run| !run.counted).map(|run| run.file.as_str()).collect();
+    let begun = |one: &&Ordered| outcome.runs.iter().any(|run| run.file == one.file);
+    let not_begun: Vec<&str> =
+        outcome.order.iter().filter(|one| !begun(one)).map(|one| one.file.as_str()).collect();
+    let mut text = format!(
+        "the trial has not ended, or was killed: of {} {complete} {} complete",
+        counted(outcome.order.len() as u64, "run"),
+        if complete == 1 { "is" } else { "are" }
+    );
+    if !cut.is_empty() {
+        text += &format!("; not complete: {}", cut.join(", "));
+    }
+    match not_begun[..] {
+        [] => {}
+        [only] => text += &format!("; not begun: {only}"),
+        [first, ..] => text += &format!("; not begun: {}, from {first} on", not_begun.len()),
+    }
+    text
 }
 
 /// How many runs do not count.
@@ -247,11 +267,12 @@ fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &views::markdown(title, &outcome.table);
     }
-    criteria(outcome, view).into_iter().for_each(|line| out += &format!("\n{line}\n"));
+    against(outcome, view).for_each(|line| out += &format!("- {}\n", escape(&line)));
     for compared in &outcome.comparisons {
-        let heading = heading(outcome, compared).map(|text| format!("### {text}\n\n")).unwrap_or_default();
+        let heading =
+            heading(outcome, compared).map(|text| format!("### {}\n\n", escape(&text))).unwrap_or_default();
         let body = comparison::markdown(&compared.comparison, all || is_short(compared));
-        out += &format!("\n{heading}{body}\n**{}**\n", answer(outcome, compared));
+        out += &format!("\n{heading}{body}\n**{}**\n", escape(&answer(outcome, compared)));
     }
     out
 }
