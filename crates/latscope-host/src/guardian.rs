@@ -4,7 +4,7 @@
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
 use super::process_group;
-use super::terminal::Modes;
+use super::terminal::KeyModes;
 use crate::leftover::Leftover;
 use crate::role::{self, Messages, Role};
 use anyhow::{Context, Result};
@@ -26,7 +26,7 @@ pub enum Undo {
     /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
     RemoveInstance(PathBuf),
     /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
-    RestoreTerminal(Modes),
+    RestoreTerminal(KeyModes),
     /// Remove what an exchange between processes left.
     Remove(Leftover),
     /// Write to a file of the kernel what it held before.

@@ -25,7 +25,7 @@ const SAVE_CURSOR: &[u8] = b"\x1b7";
 
 /// What is changed of the modes of a terminal, and no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Modes {
+pub struct KeyModes {
     input: u32,
     local: u32,
     suspend: u8,
@@ -33,14 +33,14 @@ pub struct Modes {
     time: u8,
 }
 
-impl Modes {
+impl KeyModes {
     /// As they are.
     ///
     /// # Errors
     /// It is no terminal.
-    pub fn of(terminal: impl AsFd) -> io::Result<Modes> {
+    pub fn of(terminal: impl AsFd) -> io::Result<KeyModes> {
         let modes = termios::tcgetattr(terminal)?;
-        Ok(Modes {
+        Ok(KeyModes {
             input: modes.input_modes.bits(),
             local: modes.local_modes.bits(),
             suspend: modes.special_codes[SpecialCodeIndex::VSUSP],
@@ -52,9 +52,9 @@ impl Modes {
     /// With keys as they are typed and not shown. Ctrl-C stays a signal; to
     /// hold the output (Ctrl-S) or to stop (Ctrl-Z) would leave the screen in
     /// disorder, and the coordinator with it.
-    fn for_keys(self) -> Modes {
+    fn for_keys(self) -> KeyModes {
         let line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
-        Modes {
+        KeyModes {
             input: self.input & !InputModes::IXON.bits(),
             local: self.local & !line.bits(),
             suspend: 0,
@@ -80,7 +80,7 @@ impl Modes {
         // One that is gone needs neither.
         let _ = terminal.write_all(LEAVE).and_then(|()| terminal.flush());
         // A shell may have been faster, and has modes of its own by now.
-        if Modes::of(&terminal).is_ok_and(|modes| modes == self.for_keys()) {
+        if KeyModes::of(&terminal).is_ok_and(|modes| modes == self.for_keys()) {
             let _ = self.set(&terminal);
         }
     }
@@ -109,7 +109,7 @@ pub struct Terminal(Arc<Held>);
 #[derive(Debug)]
 struct Held {
     file: File,
-    before: Modes,
+    before: KeyModes,
     taken: AtomicBool,
 }
 
@@ -119,7 +119,7 @@ impl Terminal {
     /// # Errors
     /// It is no terminal, or is not open in both directions.
     pub fn of(fd: OwnedFd) -> io::Result<Terminal> {
-        let before = Modes::of(&fd)?;
+        let before = KeyModes::of(&fd)?;
         if !rustix::fs::fcntl_getfl(&fd)?.contains(OFlags::RDWR) {
             return Err(io::Error::other("the terminal is not open for reading and writing"));
         }
@@ -127,7 +127,7 @@ impl Terminal {
     }
 
     /// The modes it has when it is not taken.
-    pub fn before(&self) -> Modes {
+    pub fn before(&self) -> KeyModes {
         self.0.before
     }
 
@@ -267,12 +267,12 @@ mod tests {
     #[test]
     fn what_was_taken_is_left_as_it_was() {
         let (mut master, ours) = pair();
-        let before = Modes::of(&ours).unwrap();
+        let before = KeyModes::of(&ours).unwrap();
         let terminal = Terminal::of(ours).unwrap();
         assert_eq!((terminal.before(), terminal.is_taken()), (before, false));
         assert!(!terminal.write(b"not yet").unwrap());
         terminal.take().unwrap();
-        assert_eq!(Modes::of(&terminal).unwrap(), before.for_keys());
+        assert_eq!(KeyModes::of(&terminal).unwrap(), before.for_keys());
         assert_ne!(before, before.for_keys());
         assert!(terminal.write(b"now").unwrap());
         saw(&mut master, &[ENTER, b"now"]);
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(terminal.keys().unwrap(), b"q\x1b[A");
         assert_eq!(terminal.keys().unwrap(), b"");
         terminal.leave();
-        assert_eq!(Modes::of(&terminal).unwrap(), before);
+        assert_eq!(KeyModes::of(&terminal).unwrap(), before);
         saw(&mut master, &[LEAVE]);
         // Only once: what is on the screen by then is not ours.
         terminal.leave();
@@ -293,24 +293,24 @@ mod tests {
     #[test]
     fn modes_survive_the_journal() {
         let (_master, ours) = pair();
-        let before = Modes::of(&ours).unwrap();
+        let before = KeyModes::of(&ours).unwrap();
         let text = serde_json::to_string(&before).unwrap();
-        let restored: Modes = serde_json::from_str(&text).unwrap();
+        let restored: KeyModes = serde_json::from_str(&text).unwrap();
         before.for_keys().set(&ours).unwrap();
         let terminal = File::from(ours);
         restored.leave(&terminal);
-        assert_eq!(Modes::of(&terminal).unwrap(), before);
+        assert_eq!(KeyModes::of(&terminal).unwrap(), before);
         // Those of a shell that was faster stay.
-        let shell = Modes { local: before.for_keys().local, ..before };
+        let shell = KeyModes { local: before.for_keys().local, ..before };
         shell.set(&terminal).unwrap();
         restored.leave(&terminal);
-        assert_eq!(Modes::of(&terminal).unwrap(), shell);
+        assert_eq!(KeyModes::of(&terminal).unwrap(), shell);
     }
 
     #[test]
     fn a_panic_speaks_on_the_normal_screen() {
         let (mut master, ours) = pair();
-        let before = Modes::of(&ours).unwrap();
+        let before = KeyModes::of(&ours).unwrap();
         let check = ours.try_clone().unwrap();
         let panicked = thread::spawn(move || {
             let terminal = Terminal::of(ours).unwrap();
@@ -318,7 +318,7 @@ mod tests {
             panic!("to be expected here");
         });
         assert!(panicked.join().is_err());
-        assert_eq!(Modes::of(&check).unwrap(), before);
+        assert_eq!(KeyModes::of(&check).unwrap(), before);
         saw(&mut master, &[ENTER, LEAVE, SAVE_CURSOR]);
     }
 

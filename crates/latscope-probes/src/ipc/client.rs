@@ -77,9 +77,9 @@ impl Prepared {
         let Prepared { rules, slots, line, call_loops } = self;
         let rules = &rules;
         std::thread::scope(|scope| {
-            let seats = call_loops
+            let callers = call_loops
                 .into_iter()
-                .map(|call_loop| -> Result<Seat> {
+                .map(|call_loop| -> Result<CallerPlace> {
                     // Each end stays with its thread, where the transport wants that.
                     let own = line.another().transpose()?.filter(|_| call_loop.order.caller != Caller::Other);
                     let kept = call_loop.order.caller != Caller::Other && !call_loop.order.fresh;
@@ -94,18 +94,18 @@ impl Prepared {
                         builder.spawn_scoped(scope, work).context("no thread for the caller")?;
                         anyhow::Ok((give, take))
                     });
-                    Ok(Seat { call_loop: Some(call_loop), own, thread: thread.transpose()? })
+                    Ok(CallerPlace { call_loop: Some(call_loop), own, thread: thread.transpose()? })
                 })
                 .collect::<Result<Vec<_>>>()?;
             let mut endpoint =
-                ClientEndpoint { rules, slots, seats, line: Some(line), sequence: 0, ended: None };
+                ClientEndpoint { rules, slots, callers, line: Some(line), sequence: 0, ended: None };
             endpoint.measure(order)
         })
     }
 }
 
 /// A caller's place: in this thread, in one of its own, or in a new one for each call.
-struct Seat {
+struct CallerPlace {
     call_loop: Option<CallLoop>,
     own: Option<Line>,
     thread: Option<(SyncSender<Job>, Receiver<Job>)>,
@@ -130,7 +130,7 @@ impl Job {
 struct ClientEndpoint<'a> {
     rules: &'a Rules,
     slots: Slots,
-    seats: Vec<Seat>,
+    callers: Vec<CallerPlace>,
     /// The end that callers hand to each other.
     line: Option<Line>,
     sequence: u64,
@@ -170,7 +170,7 @@ impl ClientEndpoint<'_> {
             self.try_inheritance(order, &mut called);
         }
         called.ended = self.ended.as_ref().map(Failure::to_string);
-        let call_loops = self.seats.iter_mut().filter_map(|seat| seat.call_loop.take());
+        let call_loops = self.callers.iter_mut().filter_map(|caller| caller.call_loop.take());
         called.tallies = call_loops.map(|call_loop| closed(call_loop, &waited)).collect();
         Ok(called)
     }
@@ -192,8 +192,8 @@ impl ClientEndpoint<'_> {
 
     /// A call by each; returns whether there is to be another round.
     fn round(&mut self, due: Option<(u64, u64)>, recorded: bool) -> bool {
-        let callers = self.seats.len() as u64;
-        for index in 0..self.seats.len() {
+        let callers = self.callers.len() as u64;
+        for index in 0..self.callers.len() {
             let due = due.map(|(due, interval)| due + index as u64 * interval / callers);
             // The number after it is for the call that follows a request without a reply.
             self.sequence += 2;
@@ -213,23 +213,23 @@ impl ClientEndpoint<'_> {
     }
 
     fn call(&mut self, index: usize, turn: Turn) -> Outcome {
-        let seat = &mut self.seats[index];
-        let shared = seat.own.is_none();
-        let call_loop = seat.call_loop.take().expect("it was put back after its turn");
-        let line = seat.own.take().or_else(|| self.line.take()).expect("it was put back after the turn");
+        let caller = &mut self.callers[index];
+        let shared = caller.own.is_none();
+        let call_loop = caller.call_loop.take().expect("it was put back after its turn");
+        let line = caller.own.take().or_else(|| self.line.take()).expect("it was put back after the turn");
         let job = Job { call_loop, line, turn, outcome: Outcome::On };
-        let job = match &seat.thread {
+        let job = match &caller.thread {
             Some((give, take)) => {
                 give.send(job).ok().and_then(|()| take.recv().ok()).expect("a caller's thread does not panic")
             }
             None if job.call_loop.order.fresh => fresh(job, self.rules),
             None => job.done(self.rules),
         };
-        seat.call_loop = Some(job.call_loop);
+        caller.call_loop = Some(job.call_loop);
         if shared {
             self.line = Some(job.line)
         } else {
-            seat.own = Some(job.line)
+            caller.own = Some(job.line)
         }
         job.outcome
     }

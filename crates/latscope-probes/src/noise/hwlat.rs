@@ -1,6 +1,6 @@
 //! What takes a CPU from the kernel itself: firmware, hypervisor, NMIs.
 
-use super::kernel::{self, Seat};
+use super::kernel::{self, TracedCpu};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
@@ -58,11 +58,11 @@ fn run(bench: &mut Bench) -> Result<()> {
     let wanted = Wanted { tracer: "hwlat", settings, events: &[], cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let events = bench.stop().events;
-    let enough = |seat: &Seat<Notes>| seat.notes.turns >= events;
-    let (seats, lasted) = kernel::record(bench, &mut tracer, watched, note, enough)?;
+    let enough = |cpu: &TracedCpu<Notes>| cpu.notes.turns >= events;
+    let (traced, lasted) = kernel::record(bench, &mut tracer, watched, note, enough)?;
     // The kernel goes over all CPUs of the instance in turn.
     let each = lasted.as_secs_f64() * WIDTH_US as f64 / WINDOW_US as f64 / online() as f64;
-    for Seat { point, writer, notes } in seats.into_values() {
+    for TracedCpu { point, writer, notes } in traced.into_values() {
         bench.value(point, "watched", each, "s", Better::Neither);
         bench.value(point, "gaps", notes.gaps as f64, "count", Better::Less);
         if notes.turns == 0 {
@@ -115,12 +115,12 @@ impl Turn {
     }
 }
 
-fn note(seat: &mut Seat<Notes>, line: Line, epoch_ns: u64) {
+fn note(cpu: &mut TracedCpu<Notes>, line: Line, epoch_ns: u64) {
     if let Some(turn) = Turn::parse(line.text) {
-        let sample = Exceedance { turn: seat.notes.turns, at: line.at, value: turn.longest };
-        seat.writer.record_event(sample, epoch_ns, 0, 1);
-        seat.notes.turns += 1;
-        seat.notes.gaps += turn.gaps;
+        let sample = Exceedance { turn: cpu.notes.turns, at: line.at, value: turn.longest };
+        cpu.writer.record_event(sample, epoch_ns, 0, 1);
+        cpu.notes.turns += 1;
+        cpu.notes.gaps += turn.gaps;
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PERIOD: Duration = Duration::from_millis(100);
 
 /// One CPU's point and what is recorded of it.
-pub(crate) struct Seat<T> {
+pub(crate) struct TracedCpu<T> {
     pub point: usize,
     /// Its histogram.
     pub writer: Writer,
@@ -22,8 +22,8 @@ pub(crate) struct Seat<T> {
     pub notes: T,
 }
 
-/// Follows the tracer with a seat for each point, whose CPUs these are, until every seat has enough or the step ends:
-/// returns the seats by CPU, and how long that was.
+/// Follows the tracer until each of the CPUs, a point each, has enough or the step ends: returns what was recorded of
+/// them, and how long that was.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -31,25 +31,25 @@ pub(crate) fn record<T: Default>(
     bench: &mut Bench,
     tracer: &mut Tracer,
     cpus: Vec<u32>,
-    note: fn(&mut Seat<T>, Line, u64),
-    enough: impl Fn(&Seat<T>) -> bool,
-) -> Result<(BTreeMap<u32, Seat<T>>, Duration)> {
+    note: fn(&mut TracedCpu<T>, Line, u64),
+    enough: impl Fn(&TracedCpu<T>) -> bool,
+) -> Result<(BTreeMap<u32, TracedCpu<T>>, Duration)> {
     let (limit, epoch_ns) = (Duration::from_nanos(bench.stop().limit_ns), bench.epoch_ns());
-    let seat = |(point, cpu)| (cpu, Seat { point, writer: bench.writer(point), notes: T::default() });
-    let seats: RefCell<BTreeMap<u32, Seat<T>>> =
-        RefCell::new(cpus.into_iter().enumerate().map(seat).collect());
+    let cpu = |(point, cpu)| (cpu, TracedCpu { point, writer: bench.writer(point), notes: T::default() });
+    let traced: RefCell<BTreeMap<u32, TracedCpu<T>>> =
+        RefCell::new(cpus.into_iter().enumerate().map(cpu).collect());
     let line = |line: Line| {
-        if let Some(seat) = seats.borrow_mut().get_mut(&line.cpu) {
-            note(seat, line, epoch_ns);
+        if let Some(cpu) = traced.borrow_mut().get_mut(&line.cpu) {
+            note(cpu, line, epoch_ns);
         }
     };
     let over = || {
-        let seats = seats.borrow();
-        seats.values().all(&enough) || seats.values().any(|seat| seat.writer.stopping())
+        let traced = traced.borrow();
+        traced.values().all(&enough) || traced.values().any(|cpu| cpu.writer.stopping())
     };
     let lasted = follow(tracer, limit, line, over, || ())?;
     check_lost(bench, tracer, &Vec::from_iter(0..bench.points().len()));
-    Ok((seats.into_inner(), lasted))
+    Ok((traced.into_inner(), lasted))
 }
 
 /// Sets the tracer up; where that cannot be, says so of all points.

@@ -1,7 +1,7 @@
 //! The kernel's own busy loop on each CPU: it sees every interrupt and thread
 //! that comes between.
 
-use super::kernel::{self, Seat};
+use super::kernel::{self, TracedCpu};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
@@ -75,11 +75,11 @@ fn run(bench: &mut Bench) -> Result<()> {
     let wanted = Wanted { tracer: "osnoise", settings, events: &EVENTS, cpus: &cpus };
     let Some(mut tracer) = kernel::prepare(bench, &wanted) else { return Ok(()) };
     let events = bench.stop().events;
-    let enough = |seat: &Seat<Notes>| seat.notes.gaps >= events && seat.notes.periods > 0;
-    let (seats, _) = kernel::record(bench, &mut tracer, watched, note, enough)?;
+    let enough = |cpu: &TracedCpu<Notes>| cpu.notes.gaps >= events && cpu.notes.periods > 0;
+    let (traced, _) = kernel::record(bench, &mut tracer, watched, note, enough)?;
     let lost = tracer.lost();
-    for seat in seats.into_values() {
-        report(bench, seat, lost);
+    for cpu in traced.into_values() {
+        report(bench, cpu, lost);
     }
     Ok(())
 }
@@ -175,12 +175,12 @@ fn period(text: &str) -> Option<Told> {
     (words.len() == 9).then_some(Told::Period { runtime_us, noise_us, hardware })
 }
 
-fn note(seat: &mut Seat<Notes>, line: Line, epoch_ns: u64) {
-    let notes = &mut seat.notes;
+fn note(cpu: &mut TracedCpu<Notes>, line: Line, epoch_ns: u64) {
+    let notes = &mut cpu.notes;
     match Told::parse(line.text) {
         Some(Told::Gap(value)) => {
             let sample = Exceedance { turn: notes.gaps, at: line.at, value };
-            seat.writer.record_event(sample, epoch_ns, 0, 1);
+            cpu.writer.record_event(sample, epoch_ns, 0, 1);
             notes.gaps += 1;
         }
         Some(Told::Taken(source, name, ns)) => {
@@ -201,8 +201,8 @@ fn note(seat: &mut Seat<Notes>, line: Line, epoch_ns: u64) {
 /// Sources that are named.
 const NAMED: usize = 8;
 
-fn report(bench: &mut Bench, seat: Seat<Notes>, lost: u64) {
-    let Seat { point, writer, notes } = seat;
+fn report(bench: &mut Bench, cpu: TracedCpu<Notes>, lost: u64) {
+    let TracedCpu { point, writer, notes } = cpu;
     if notes.periods == 0 {
         let period = format!("no period of {} ms was over", PERIOD_US / 1000);
         match lost {

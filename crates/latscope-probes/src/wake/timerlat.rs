@@ -132,7 +132,7 @@ type Refusal = (String, &'static str);
 
 /// One CPU: its points by context, and the activations that are recorded.
 #[derive(Default)]
-struct Seat {
+struct TracedCpu {
     writers: BTreeMap<Context, (usize, Writer)>,
     recorded: u64,
 }
@@ -156,10 +156,10 @@ fn measure(bench: &mut Bench, chosen: &[Chosen], interval: u64) -> Result<Result
         Ok(tracer) => tracer,
         Err(refusal) => return Ok(Err((refusal.reason, refusal.remedy))),
     };
-    let seats = seats(bench, chosen, user);
+    let traced = traced(bench, chosen, user);
     let waiting = if user { cpus.as_slice() } else { &[] };
     let shortfalls = with_user_threads(&tracefs, waiting, |end_threads| {
-        follow(bench, &mut tracer, seats, interval, end_threads)
+        follow(bench, &mut tracer, traced, interval, end_threads)
     })?;
     kernel::check_lost(bench, &tracer, &Vec::from_iter(chosen.iter().map(|(point, _)| *point)));
     for (reason, remedy) in shortfalls {
@@ -186,8 +186,8 @@ fn descriptor(tracefs: &Path, cpu: u32) -> PathBuf {
     tracefs.join(format!("osnoise/per_cpu/cpu{cpu}/timerlat_fd"))
 }
 
-fn seats(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, Seat> {
-    let mut seats: BTreeMap<u32, Seat> = BTreeMap::new();
+fn traced(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, TracedCpu> {
+    let mut traced: BTreeMap<u32, TracedCpu> = BTreeMap::new();
     for (index, latency) in chosen.iter().copied() {
         if latency.context == Context::User && !user {
             bench.unsupported(
@@ -198,16 +198,16 @@ fn seats(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, Seat
             continue;
         }
         let writer = bench.writer(index);
-        seats.entry(latency.cpu).or_default().writers.insert(latency.context, (index, writer));
+        traced.entry(latency.cpu).or_default().writers.insert(latency.context, (index, writer));
     }
-    seats
+    traced
 }
 
 /// Records lines until there are enough.
 fn follow(
     bench: &mut Bench,
     tracer: &mut Tracer,
-    seats: BTreeMap<u32, Seat>,
+    traced: BTreeMap<u32, TracedCpu>,
     interval: u64,
     ending: &mut dyn FnMut(),
 ) -> Result<()> {
@@ -215,22 +215,22 @@ fn follow(
     let limit = bench.periodic().and_then(|rules| Some((rules.threshold?, rules.stop_at_threshold)));
     let wanted = stop.events.max(1);
     let over = AtomicBool::new(false);
-    let seats = std::cell::RefCell::new(seats);
+    let traced = std::cell::RefCell::new(traced);
     let line = |line: Line| {
-        let mut seats = seats.borrow_mut();
-        let Some(seat) = seats.get_mut(&line.cpu) else { return };
-        let exceeded = note(seat, line, wanted, epoch_ns, interval, limit.map(|(threshold, _)| threshold));
+        let mut traced = traced.borrow_mut();
+        let Some(cpu) = traced.get_mut(&line.cpu) else { return };
+        let exceeded = note(cpu, line, wanted, epoch_ns, interval, limit.map(|(threshold, _)| threshold));
         over.fetch_or(exceeded && limit.is_some_and(|(_, ends)| ends), Relaxed);
     };
     let enough = || {
-        let seats = seats.borrow();
-        let stopping = |seat: &Seat| seat.writers.values().any(|(_, writer)| writer.stopping());
-        seats.values().all(|seat| seat.recorded >= wanted)
-            || seats.values().any(stopping)
+        let traced = traced.borrow();
+        let stopping = |cpu: &TracedCpu| cpu.writers.values().any(|(_, writer)| writer.stopping());
+        traced.values().all(|cpu| cpu.recorded >= wanted)
+            || traced.values().any(stopping)
             || over.load(Relaxed)
     };
     let lasted = kernel::follow(tracer, Duration::from_nanos(stop.limit_ns), line, enough, ending)?;
-    for (point, writer) in seats.into_inner().into_values().flat_map(|seat| seat.writers.into_values()) {
+    for (point, writer) in traced.into_inner().into_values().flat_map(|cpu| cpu.writers.into_values()) {
         bench.value(point, "watched", lasted.as_secs_f64(), "s", Better::Neither);
         bench.recorded(point, writer);
     }
@@ -267,7 +267,7 @@ impl Told {
 /// Records a line, if it is one of the wanted activations; whether it is above
 /// the threshold.
 fn note(
-    seat: &mut Seat,
+    cpu: &mut TracedCpu,
     line: Line,
     wanted: u64,
     epoch_ns: u64,
@@ -276,12 +276,12 @@ fn note(
 ) -> bool {
     let Some(told) = Told::parse(line.text) else { return false };
     let turn = told.activation.checked_sub(WARM_UP + 1).filter(|turn| *turn < wanted);
-    let (Some(turn), Some((_, writer))) = (turn, seat.writers.get_mut(&told.context)) else { return false };
+    let (Some(turn), Some((_, writer))) = (turn, cpu.writers.get_mut(&told.context)) else { return false };
     let sample = Exceedance { turn, at: line.at, value: told.latency };
     writer.record_event(sample, epoch_ns, 0, interval);
     // The thread comes after the interrupt; its return is reported with the next one.
     if told.context == Context::Thread {
-        seat.recorded = turn + 1;
+        cpu.recorded = turn + 1;
     }
     let exceeds = threshold.is_some_and(|threshold| sample.value > threshold);
     if exceeds {
