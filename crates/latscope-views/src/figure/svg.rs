@@ -280,11 +280,20 @@ impl<'a> Plot<'a> {
     }
 
     fn band(&self, series: &Series, colour: &str) -> Option<Element> {
-        let low = self.corners(series.band.iter().map(|(x, low, _)| (*x, *low)), series.shape);
-        let high = self.corners(series.band.iter().map(|(x, _, high)| (*x, *high)), series.shape);
-        let around: Vec<(f64, f64)> = low.into_iter().chain(high.into_iter().rev()).collect();
-        (around.len() > 3).then(|| {
-            let band = element("path").with("d", path(&around) + "z").with("fill", colour);
+        let around = |run: &[(f64, f64, f64)]| {
+            let low = self.corners(run.iter().map(|(x, low, _)| (*x, *low)), series.shape);
+            let high = self.corners(run.iter().map(|(x, _, high)| (*x, *high)), series.shape);
+            let around: Vec<(f64, f64)> = low.into_iter().chain(high.into_iter().rev()).collect();
+            (around.len() > 3).then(|| path(&around) + "z")
+        };
+        // Between two of its places may be a point for which nothing is expected.
+        let skips = |(from, ..): &(f64, f64, f64), (to, ..): &(f64, f64, f64)| {
+            series.points.iter().any(|(x, _)| from < x && x < to)
+        };
+        let runs = series.band.chunk_by(|from, to| !skips(from, to));
+        let d: String = runs.filter_map(around).collect();
+        (!d.is_empty()).then(|| {
+            let band = element("path").with("d", d).with("fill", colour);
             match series.background {
                 // Of a single curve there is the line alone.
                 true => band.with("fill-opacity", 0.55).with("stroke", colour),
@@ -294,14 +303,21 @@ impl<'a> Plot<'a> {
     }
 
     /// A mark at each point, which says its values; of a long curve at the doubtful ones.
-    fn dots(&self, series: &Series, colour: &str) -> Option<Element> {
+    fn dots(&self, series: &Series, colour: &str) -> Vec<Element> {
         let long = series.shape == Shape::Steps || series.points.len() > MOST_DOTS;
         let shown = series.points.iter().filter(|(x, _)| !long || series.doubtful.contains(x));
-        let dots: Vec<Element> = shown.filter_map(|point| self.dot(series, *point, colour)).collect();
-        (!dots.is_empty()).then(|| element("g").with("fill", colour).children(dots))
+        let (doubtful, sure): (Vec<_>, Vec<_>) = shown.partition(|(x, _)| series.doubtful.contains(x));
+        let group = |points: Vec<&(f64, f64)>, group: Element| {
+            let dots: Vec<Element> =
+                points.into_iter().filter_map(|point| self.dot(series, *point)).collect();
+            (!dots.is_empty()).then(|| group.children(dots))
+        };
+        let sure = group(sure, element("g").with("fill", colour));
+        let hollow = element("g").with("class", "hollow").with("fill", "#fff").with("stroke", colour);
+        [sure, group(doubtful, hollow.with("stroke-width", 1.4))].into_iter().flatten().collect()
     }
 
-    fn dot(&self, series: &Series, point: (f64, f64), colour: &str) -> Option<Element> {
+    fn dot(&self, series: &Series, point: (f64, f64)) -> Option<Element> {
         let (x, y) = self.figure.place(point)?;
         let doubtful = series.doubtful.contains(&point.0);
         let values = format!(
@@ -314,9 +330,7 @@ impl<'a> Plot<'a> {
         let circle = element("circle").with("cx", px(self.across(x))).with("cy", px(self.up(y)));
         let circle = match series.shape {
             Shape::Rings | Shape::Crosses => circle.with("r", 5).with("fill-opacity", 0),
-            _ if doubtful => {
-                circle.with("r", 3.2).with("fill", "#fff").with("stroke", colour).with("stroke-width", 1.4)
-            }
+            _ if doubtful => circle.with("r", 3.2),
             _ => circle.with("r", 2.6),
         };
         Some(circle.child(element("title").text(values)))
@@ -410,16 +424,16 @@ fn px(value: f64) -> String {
     if tenths % 10.0 == 0.0 { format!("{:.0}", tenths / 10.0) } else { format!("{:.1}", tenths / 10.0) }
 }
 
-/// A path through these corners; one where the last is already is left out.
+/// A path through these corners, the first and the last of them; of others only those that are a pixel from the one
+/// before.
 fn path(corners: &[(f64, f64)]) -> String {
     let mut text = String::new();
-    let mut last = String::new();
-    for (x, y) in corners {
-        let place = format!("{} {}", px(*x), px(*y));
-        if place != last {
-            text += if text.is_empty() { "M" } else { "L" };
-            text += &place;
-            last = place;
+    let mut last: Option<(f64, f64)> = None;
+    for (at, (x, y)) in corners.iter().enumerate() {
+        let moves = last.is_none_or(|(before_x, before_y)| (x - before_x).hypot(y - before_y) >= 1.0);
+        if moves || at + 1 == corners.len() && last != Some((*x, *y)) {
+            text += &format!("{}{} {}", if text.is_empty() { "M" } else { "L" }, px(*x), px(*y));
+            last = Some((*x, *y));
         }
     }
     text

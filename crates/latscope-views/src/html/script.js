@@ -139,7 +139,7 @@ function corners(plot) {
   plot.svg.querySelectorAll("g.curve:not([display])").forEach(curve => {
     const name = curve.querySelector("title").textContent;
     const d = curve.querySelector(":scope > path[fill=none]").getAttribute("d");
-    const hollow = new Set([...curve.querySelectorAll("circle[stroke]")].map(dot => dot.getAttribute("cx")));
+    const hollow = new Set([...curve.querySelectorAll("g.hollow circle")].map(dot => dot.getAttribute("cx")));
     for (const [, x, y] of d.matchAll(/[ML](-?[\d.]+) (-?[\d.]+)/g)) {
       if (x < plot.from - 0.1 || x - 0.1 > plot.to) continue;
       const at = plot.left + (x - plot.from) * scale;
