@@ -144,6 +144,9 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
             format!("{text} lock")
         }
         ("lock", ParamValue::Text(text)) => format!("server over {text}"),
+        ("transport", ParamValue::Text(text)) if text == "shm" => {
+            "shm: memory shared with another process".to_owned()
+        }
         ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),

@@ -9,7 +9,6 @@ mod transactions;
 
 pub(super) use outliers::SHOWN;
 pub use outliers::causes;
-pub(crate) use table::p50_note;
 pub(super) use transactions::{Table, told};
 
 use super::grid::{Column, Text, wrap};
@@ -100,9 +99,10 @@ pub(super) fn conditions(report: &Report, group: &Group) -> String {
     conditions::conditions(report, group).join(" · ")
 }
 
-/// A row for each thread or pair, then the sums, with every figure that is not 0 in all rows, and which are.
-pub(super) fn telling_columns(group: &Group) -> (Vec<Column>, Option<String>) {
-    table::telling_columns(group)
+/// A row for each thread or pair, then the sums, with every figure that is not 0 in all rows, in tables that can be
+/// looked at, and what is to be said below.
+pub(super) fn tables_of(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
+    table::tables(group)
 }
 
 /// Whether a probe has a table of its own: transports that only stand beside each

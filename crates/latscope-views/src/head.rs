@@ -152,7 +152,8 @@ fn run(report: &Report) -> String {
         text += &format!(" · took {}", format_time(took.as_nanos() as f64));
     }
     if report.plan.rounds > 1 {
-        text += &format!(" · {}", counted(u64::from(report.plan.rounds), "round"));
+        let planned = if report.is_unfinished() { " planned" } else { "" };
+        text += &format!(" · {}{planned}", counted(u64::from(report.plan.rounds), "round"));
     }
     // What is known of the run itself says more than what was before it.
     text += &match &report.activity {
@@ -173,11 +174,13 @@ fn run(report: &Report) -> String {
     text
 }
 
-/// Wall time of the run.
+/// Wall time of the run, also of one that was interrupted.
 fn took(report: &Report) -> Option<Duration> {
+    let Some(finished) = &report.finished else {
+        return report.activity.as_ref().map(|activity| Duration::from_nanos(activity.wall_ns));
+    };
     let start = humantime::parse_rfc3339_weak(&report.started).ok()?;
-    let end = humantime::parse_rfc3339_weak(report.finished.as_ref()?).ok()?;
-    end.duration_since(start).ok()
+    humantime::parse_rfc3339_weak(finished).ok()?.duration_since(start).ok()
 }
 
 /// How much of an interrupted run is there; `None` for a finished one.

@@ -3,6 +3,7 @@
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
 use latscope_core::report::{Measurement, Report};
+use latscope_core::rounds::figures;
 use latscope_judge::findings::{LevelRow, level_rows};
 
 /// One of the ten numbers.
@@ -79,6 +80,14 @@ impl Source<'_> {
         match self {
             Source::Level(level) => level.next,
             Source::Point(m) => m.next_run().map(|next| (next.low, next.high)),
+        }
+    }
+
+    /// How many rounds it rests on.
+    pub fn rounds(&self) -> usize {
+        match self {
+            Source::Level(level) => level.rounds,
+            Source::Point(m) => figures(&m.rounds).len(),
         }
     }
 

@@ -392,7 +392,7 @@ impl Measurement {
         let (smallest, largest) = (self.summary.min.unwrap_or(0.0), self.summary.max.unwrap_or(f64::MAX));
         self.interval = rounds::prediction(&figures, resolution).map(|next| next.within(smallest, largest));
         if let Some(unsteady) = rounds::unsteady(&figures) {
-            self.quality.lower(unsteady_reason(unsteady));
+            self.quality.lower(unsteady_reason(unsteady, &figures));
         }
     }
 
@@ -469,18 +469,23 @@ impl Measurement {
     }
 }
 
-/// Rounds that disagree, as a reason.
-fn unsteady_reason(unsteady: Unsteady) -> Reason {
+/// Rounds that disagree, with these figures, as a reason.
+fn unsteady_reason(unsteady: Unsteady, figures: &[f64]) -> Reason {
     let time = units::format_time;
     match unsteady {
         Unsteady::Groups(low, high) => {
-            let text = format!("changes between {} and {} from round to round", time(low), time(high));
+            let is_low = |figure: &&f64| (*figure / low).ln().abs() < (*figure / high).ln().abs();
+            // The median of two groups of equal size is a figure that no round has.
+            let halves = 2 * figures.iter().filter(is_low).count() == figures.len();
+            let between = if halves { "; the median lies between them" } else { "" };
+            let text =
+                format!("its rounds fall into two groups, around {} and {}{between}", time(low), time(high));
             let reason = Reason::new(Level::Unstable, "rounds-in-two-groups", text, "");
             reason.with("low", low).with("high", high)
         }
         Unsteady::Scatter(low, high) => {
             let text =
-                format!("rounds differ, from {} to {}, and so may the next run", time(low), time(high));
+                format!("its rounds differ, from {} to {}, and so may the next run", time(low), time(high));
             Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
         }
         Unsteady::Drift(from, to) => {

@@ -29,6 +29,12 @@ pub struct LevelRow {
     /// Where the median of the next run is expected, ns, where the rounds agree on the level; `None` with fewer
     /// than three.
     pub next: Option<(f64, f64)>,
+    /// The smallest and the largest size of its interior, bytes.
+    pub sizes: (u64, u64),
+    /// Size of the pages it was read from: `2 MiB`.
+    pub pages: String,
+    /// Rounds that tell the levels.
+    pub rounds: usize,
     /// Declared capacity, bytes.
     pub declared: Option<u64>,
     /// Between which measured sizes it ends, where the rounds agree on that; `None` for memory.
@@ -198,6 +204,9 @@ impl<'a> Chase<'a> {
             p10: typical_of(|m| m.summary.p10),
             p90: typical_of(|m| m.summary.p90),
             next: self.figures(level).map(|(latency, _)| (latency.low, latency.high)),
+            sizes: (number(interior.first()?, "size")?, number(interior.last()?, "size")?),
+            pages: self.pages(),
+            rounds: seen.of,
             declared: level.declared,
             edge: seen.edge.filter(|_| seen.steady && self.may_be_told(level, &seen)),
             agreement: if level.level.as_ref()?.edge.is_none() { Agreement::Memory } else { seen.agreement },
@@ -265,8 +274,7 @@ impl<'a> Chase<'a> {
         if described.len() < 2 {
             return None;
         }
-        let pages = self.pages.replace("MiB", " MiB").replace("KiB", " KiB");
-        let mut text = format!("A random chase on {pages} pages: {}.", described.join(", "));
+        let mut text = format!("A random chase on {} pages: {}.", self.pages(), described.join(", "));
         let unreached =
             self.rounds.iter().filter(|round| round.iter().all(|l| l.agreement != Agreement::Memory));
         if let Some(largest) = self.largest().filter(|_| 4 * unreached.count() >= 3 * of) {
@@ -288,6 +296,10 @@ impl<'a> Chase<'a> {
             }
             _ => row.edge.map_or(String::new(), |edge| format!(" (up to {})", size(edge.from))),
         }
+    }
+
+    fn pages(&self) -> String {
+        self.pages.replace("MiB", " MiB").replace("KiB", " KiB")
     }
 
     fn largest(&self) -> Option<u64> {

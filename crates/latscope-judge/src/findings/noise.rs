@@ -98,6 +98,7 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
     };
     let mut sources: Vec<(String, f64)> = all.values.iter().filter_map(named).collect();
     sources.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let most = if sources.len() > 3 { "most: " } else { "" };
     let sources: Vec<String> = sources
         .iter()
         .take(3)
@@ -105,7 +106,7 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
         .collect();
     let mut text = format!(" The kernel counted {} meanwhile", counted(count as u64, "interrupt"));
     if !sources.is_empty() {
-        text += &format!(" ({})", listed(&sources));
+        text += &format!(" ({most}{})", listed(&sources));
     }
     text += &match gaps - count {
         unexplained if unexplained > 0.0 => {

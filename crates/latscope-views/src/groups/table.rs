@@ -54,13 +54,7 @@ pub(super) fn table(group: &Group, options: &Options) -> String {
     if let Some(text) = none_of(&zero) {
         say(&text);
     }
-    let rate = |row: &Row| row.m.values.values().any(|value| value.unit == "1/s");
-    if group.merged.iter().any(rate) {
-        say("Rates of all CPUs: all events divided by the watched time of all CPUs.");
-    }
-    if let Some(text) = p50_note(group) {
-        say(text);
-    }
+    notes(group).for_each(&mut say);
     if left_out {
         say("More figures in a wider terminal, and all of them with --csv or --json.");
     }
@@ -73,17 +67,39 @@ fn none_of(zero: &[Wanted]) -> Option<String> {
     (!names.is_empty()).then(|| format!("None in any row: {}.", names.join(", ")))
 }
 
-/// The columns of a group that are not 0 in every row, the names of its rows first, and a sentence on the others.
-pub(super) fn telling_columns(group: &Group) -> (Vec<Column>, Option<String>) {
+/// More columns than this are no table to look at.
+const MOST_COLUMNS: usize = 14;
+
+/// The columns of a group as tables, the names of its rows first in each, and what is to be said below: of many columns
+/// those that only explain others are tables after the first. Those that are 0 in every row are only named.
+pub(super) fn tables(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
     let lines = lines(group);
-    let (zero, shown): (Vec<Wanted>, Vec<Wanted>) =
-        wanted(&lines).into_iter().partition(|wanted| wanted.zero);
-    let shown = shown.into_iter().map(|wanted| wanted.column);
-    (std::iter::once(labels(group, &lines)).chain(shown).collect(), none_of(&zero))
+    let (zero, shown): (Vec<Wanted>, Vec<Wanted>) = wanted(&lines)
+        .into_iter()
+        .filter(|wanted| wanted.zero || !wanted.column.is_empty())
+        .partition(|wanted| wanted.zero);
+    let many = shown.len() >= MOST_COLUMNS;
+    let (first, others): (Vec<Wanted>, Vec<Wanted>) =
+        shown.into_iter().partition(|wanted| !many || wanted.rank < DETAIL);
+    let table = |part: &[Wanted]| {
+        let columns = part.iter().map(|wanted| wanted.column.clone());
+        std::iter::once(labels(group, &lines)).chain(columns).collect()
+    };
+    let tables = std::iter::once(table(&first)).chain(others.chunks(MOST_COLUMNS - 1).map(table)).collect();
+    (tables, none_of(&zero).into_iter().chain(notes(group).map(str::to_owned)).collect())
+}
+
+/// What figures are of, where their names do not say it.
+fn notes(group: &Group) -> impl Iterator<Item = &'static str> {
+    let has = |wanted: &str| group.whole().iter().any(|row| row.m.values.contains_key(wanted));
+    let rate = group.merged.iter().any(|row| row.m.values.values().any(|value| value.unit == "1/s"));
+    let all = "Rates of all CPUs: all events divided by the watched time of all CPUs; watched: their mean.";
+    let steal = "steal: of /proc/stat, in steps of 10 ms.";
+    [rate.then_some(all), has("steal").then_some(steal), p50_note(group)].into_iter().flatten()
 }
 
 /// What p50 is where it is another figure than the quantiles beside it.
-pub(crate) fn p50_note(group: &Group) -> Option<&'static str> {
+fn p50_note(group: &Group) -> Option<&'static str> {
     let in_rounds = group.whole().iter().any(|row| row.m.rounds.len() > 1);
     in_rounds
         .then_some("p50: the median of those of the rounds; the other figures are of all samples together.")
@@ -134,6 +150,12 @@ fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
     lines
 }
 
+/// Values that say most of a row.
+const TELLING: [&str; 6] = ["meet", "sync", "throughput", "gaps", "lost", WATCHED];
+
+/// The rank of what only explains other columns.
+const DETAIL: u32 = 6;
+
 /// A column, how much it is worth (0 most), and whether it is 0 in all rows.
 struct Wanted {
     name: String,
@@ -178,7 +200,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
         !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
     });
     for name in names {
-        let rank = if ["meet", "sync", "throughput", WATCHED].contains(&name.as_str()) { 2 } else { 6 };
+        let rank = if TELLING.contains(&name.as_str()) { 2 } else { DETAIL };
         columns.push(column(name, rank, &|line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(format_value(value.value, &value.unit))

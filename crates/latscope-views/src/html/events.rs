@@ -7,6 +7,7 @@ use crate::groups::{self, causes};
 use crate::markup::{Element, element};
 use crate::rows::family as family_of;
 use latscope_core::events::{Group, groups};
+use latscope_core::quality::Level;
 use latscope_core::report::{Outlier, Report};
 use latscope_core::units::format_time;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
@@ -37,11 +38,13 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
         group.whole().iter().filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(row.m)?)));
     let mut parts =
         vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
-    let (columns, none) = groups::telling_columns(group);
-    parts.push(of_columns(&columns));
-    let notes = none.into_iter().chain(groups::p50_note(group).map(str::to_owned));
-    parts.extend(notes.map(|text| element("p").with("class", "legend").text(text)));
-    parts.extend(list(latscope_core::units::fold_cpus(doubts)).map(|list| list.with("class", "bad")));
+    let (tables, notes) = groups::tables_of(group);
+    parts.extend(tables.iter().map(|columns| of_columns(columns)));
+    parts.extend(notes.into_iter().map(|text| element("p").with("class", "legend").text(text)));
+    let doubts = list(latscope_core::units::fold_cpus(doubts)).map(|list| list.with("class", "bad"));
+    let ok = group.singles.iter().chain(&group.merged).all(|row| row.m.quality.level == Level::Ok);
+    let trust = element("p").text("Trust: ").child(element("span").with("class", "good").text("ok"));
+    parts.extend(doubts.or(ok.then(|| trust.text(", nothing was seen that distorts these rows."))));
     if let Some(sure) = list(sure) {
         parts.extend([element("p").with("class", "legend").text(HOW_SURE), sure]);
     }

@@ -11,7 +11,8 @@ use crate::rows::family as family_of;
 use crate::{Options, text, unmeasured};
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
-use latscope_core::units::{format_count, format_rate, format_time};
+use latscope_core::rounds::figures;
+use latscope_core::units::{counted, format_count, format_rate, format_time};
 
 /// Columns of the text with all points.
 const WIDTH: usize = 140;
@@ -59,7 +60,7 @@ pub(super) fn doubtful(report: &Report, family: &str) -> Option<String> {
         .map(|m| sign(&m.quality).is_some())
         .collect();
     let doubtful = levels.iter().filter(|doubtful| **doubtful).count();
-    let of = latscope_core::units::counted(levels.len() as u64, "row");
+    let of = counted(levels.len() as u64, "row");
     (doubtful > 0).then(|| format!(" {doubtful} of {of} doubtful"))
 }
 
@@ -78,8 +79,7 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
         let options = Options { width: WIDTH, ..Options::default() };
         let text = text::details(report, family, &options);
         let content = element("pre").text(text.trim_start_matches('\n'));
-        parts
-            .push(details(&format!("All {}", latscope_core::units::counted(count as u64, "point")), content));
+        parts.push(details(&format!("All {}", counted(count as u64, "point")), content));
     }
     parts
 }
@@ -93,11 +93,16 @@ fn row(m: &Measurement) -> Element {
         label += &format!(", {}", format_rate(rate));
     }
     let next = m.next_run().map(|next| between(next.low, next.high)).unwrap_or_default();
+    let also = match m.incomplete {
+        true => Some("the run ended before it was measured in full".to_owned()),
+        false if m.is_imported() => None,
+        false => few_rounds(m.next_run().is_some(), figures(&m.rounds).len()),
+    };
     element("tr")
         .child(cell(label, Side::Left))
         .child(median(m.typical().map(format_time).unwrap_or_default(), &m.quality))
         .child(cell(next, Side::Right))
-        .child(trust(&m.quality, m.incomplete.then_some("the run ended before it was measured in full")))
+        .child(trust(&m.quality, also.as_deref()))
         .child(strip::cell(m))
         .child(cell(tail(m), Side::Right))
         .child(cell(format_count(m.summary.count), Side::Right))
@@ -134,6 +139,13 @@ pub(super) fn median(text: String, quality: &Quality) -> Element {
     element("td").with("class", "n").child(element("b").text(text)).children(sign)
 }
 
+/// What to say beside a figure of which no `next` run is known, since it has one round or two: nothing speaks against
+/// it, but nobody has seen it twice.
+pub(super) fn few_rounds(next: bool, rounds: usize) -> Option<String> {
+    // Of a single one no list is kept.
+    (!next && rounds < 3).then(|| counted(rounds.max(1) as u64, "round"))
+}
+
 /// A cell that says how far a figure can be trusted, and why not further.
 pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Element {
     let (class, word) = match quality.level {
@@ -147,6 +159,7 @@ pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Element {
     let cell = element("td").child(element("span").with("class", class).text(word));
     match why.is_empty() {
         true => cell,
+        false if quality.level == Level::Ok => cell.text(format!(", {}", why.join("; "))),
         false => cell.text(format!(": {}", with_remedy(&why.join("; "), quality.remedy().as_deref()))),
     }
 }

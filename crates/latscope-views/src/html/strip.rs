@@ -20,7 +20,9 @@ pub(super) fn legend(report: &Report) -> String {
          of all rounds, so a median may lie beyond them where rounds differ. Next run: where the median of another run{} is expected, with 95 % confidence from three rounds \
          on, of two rounds what they were; not of degraded rows. Rounds: a dot for each round, the bar is the next run. Log scale from half of \
          the median (left end) over the median (middle line) to twice the median (right end); what lies beyond stands at \
-         the end. ! beside a figure: unstable or degraded; the reason stands under trust.",
+         the end. ! beside a figure: unstable or degraded; the reason stands under trust. Unstable: the rounds fall into two \
+         groups, drift, or differ so much that the next run may be three times this one. Degraded: something distorted it. \
+         Ok: neither was seen; with fewer than three rounds, whose number stands beside it, it could not be.",
         as_busy(report)
     )
 }

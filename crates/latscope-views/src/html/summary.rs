@@ -11,7 +11,8 @@ use crate::{groups, head, machine_state, verdicts};
 use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
 use latscope_core::report::{Evidence, Finding, Report, Status};
-use latscope_core::units::{counted, format_time};
+use latscope_core::units::{counted, format_size, format_time};
+use latscope_judge::findings::LevelRow;
 use latscope_judge::verdict::report_status;
 
 /// The parts of the first screen that there are.
@@ -104,17 +105,20 @@ fn number(one: &Headline) -> Element {
     };
     let ns = one.source.ns().map_or("not measured".to_owned(), format_time);
     let next = one.source.next_run().map_or(String::new(), |(low, high)| between(low, high));
+    let few = section::few_rounds(one.source.next_run().is_some(), one.source.rounds());
     let row = element("tr").child(element("td").child(element("b").text(&one.name)));
     row.child(section::median(ns, one.source.quality()))
         .child(cell(next, Side::Right))
-        .child(section::trust(one.source.quality(), None))
+        .child(section::trust(one.source.quality(), few.as_deref()))
         .child(cell(what, Side::Left))
 }
 
 /// What a level of memory is read from.
-fn level_title(level: &latscope_judge::findings::LevelRow) -> String {
-    let size = level.capacity().map(|size| format!(", up to {}", latscope_core::units::format_size(size)));
-    format!("loads in random order{}", size.unwrap_or_default())
+fn level_title(level: &LevelRow) -> String {
+    let (from, to) = level.sizes;
+    let sizes =
+        if from == to { format_size(from) } else { format!("{} to {}", format_size(from), format_size(to)) };
+    format!("loads in random order from {sizes}, pages of {}", level.pages)
 }
 
 fn findings(report: &Report) -> Option<Element> {
