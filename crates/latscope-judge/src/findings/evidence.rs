@@ -256,11 +256,17 @@ impl Told {
     /// With a figure: its value in two digits, and the ends of its range as
     /// `…_low` and `…_high`.
     pub(super) fn figure(self, name: &str, figure: &Figure) -> Told {
-        let mut told = self.range(name, (figure.value, figure.low, figure.high));
-        let new = figure.evidence.iter().filter(|new| !told.evidence.contains(new)).cloned();
-        let new: Vec<Evidence> = new.collect();
-        told.evidence.extend(new);
-        told
+        self.range(name, (figure.value, figure.low, figure.high)).resting_on([figure])
+    }
+
+    /// With what further figures rest on.
+    pub(super) fn resting_on<'a>(mut self, figures: impl IntoIterator<Item = &'a Figure>) -> Told {
+        for new in figures.into_iter().flat_map(|figure| &figure.evidence) {
+            if !self.evidence.contains(new) {
+                self.evidence.push(new.clone());
+            }
+        }
+        self
     }
 
     /// With a ratio, as [`Told::figure`].

@@ -88,7 +88,8 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
         .ratio("sum_rise", &rise)
         .ratio("chase_rise", &chase_rise)
         .figure("sum_line_ns", last_line)
-        .figure("chase_line_ns", last_load);
+        .figure("chase_line_ns", last_load)
+        .resting_on(rows.iter().flat_map(|(_, line, load)| [line, load]));
     Some(told.say(format!(
         "Summing {sizes} in order costs {} for each 64-byte line, a random chase through the same sizes {} a line: from \
          end to end the chase grows {}. {conclusion}",

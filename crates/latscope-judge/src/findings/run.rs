@@ -7,7 +7,7 @@ use super::evidence::{ENOUGH_ROUNDS, Figure, Told, at_least_many, is_steady};
 use super::select::{is, is_operation, listed, listed_with, measured};
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
-use latscope_core::units::{format_percent, format_time, three_digits};
+use latscope_core::units::{format_percent, format_share, format_time, three_digits};
 use std::collections::BTreeMap;
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
@@ -102,7 +102,10 @@ fn frame(report: &Report) -> Option<Finding> {
         "A frame of a 60 fps screen lasts {}, about what a person begins to notice (15 ms)",
         format_time(FRAME_NS)
     );
-    let mut told = Told::claim("frame").points(rows.iter().map(|(m, _)| *m)).value("frame_ns", FRAME_NS);
+    let busy = report.activity.as_ref().filter(|activity| !activity.is_quiet());
+    let doubt =
+        busy.map(|activity| format!("other processes used {} of the CPUs", format_share(activity.others)));
+    let mut told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
     let fitting = fitting(report);
     if !fitting.is_empty() {
         let count = |(_, name, figure): &(_, &str, Figure)| {
@@ -123,7 +126,7 @@ fn frame(report: &Report) -> Option<Finding> {
         return None;
     }
     if let Some((_, first)) = slow.first() {
-        told = told.figure("slow_ns", first);
+        told = told.figure("slow_ns", first).resting_on(slow.iter().map(|(_, figure)| figure));
         let slow: Vec<String> =
             slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.time())).collect();
         let mut named = slow[..slow.len().min(3)].to_vec();

@@ -180,6 +180,8 @@ fn sums(per_line: [f64; 3]) -> Vec<Measurement> {
 fn sequential_sums_show_no_steps_because_of_prefetch() {
     let curve = chase("random", "2MiB", 8, 32 * MIB, 0.0);
     let found = only(&report([sums([2.0, 2.0, 2.2]), curve.clone()].concat()), "sequential-sum");
+    let named = found.evidence.iter().filter(|one| one.probe == "memory.sequential-sum");
+    assert_eq!(named.count(), 3, "every size that it quotes");
     assert!(
         found.text.contains("costs 1.9 to 2.1 ns, 1.9 to 2.1 ns and 2.1 to 2.3 ns for each 64-byte line"),
         "{}",
@@ -337,7 +339,8 @@ fn a_frame_has_room_for_most_rows() {
     let mut all = chase("random", "2MiB", 8, 32 * MIB, 0.0);
     all.extend((1..=5).map(|at| operation("syscall.getppid", Params::new(), 100.0 * f64::from(at))));
     all.push(operation("process.shell", Params::new(), 3e6));
-    let found = only(&report(all), "frame");
+    let report = report(all);
+    let found = only(&report, "frame");
     assert!(found.text.starts_with("A frame of a 60 fps screen lasts 16.7 ms"), "{}", found.text);
     assert!(
         found.text.contains("room for at least 15 million L1 loads, 150,000 loads from memory"),
@@ -345,6 +348,13 @@ fn a_frame_has_room_for_most_rows() {
         found.text
     );
     assert!(found.text.contains("process.shell of a test (2.8 to 3.2 ms)."), "{}", found.text);
+    // What it does not speak of is no evidence: of five rows of system calls it names one.
+    let rests_on = |probe: &str| found.evidence.iter().filter(|one| one.probe == probe).count();
+    assert_eq!((rests_on("syscall.getppid"), rests_on("process.shell")), (1, 1));
+    let mut busy = report;
+    busy.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.84, top: Vec::new() });
+    let doubt = only(&busy, "frame").doubt;
+    assert_eq!(doubt.as_deref(), Some("other processes used 84 % of the CPUs"));
 }
 
 #[test]
