@@ -75,7 +75,10 @@ pub fn check(path: &Path) -> Result<()> {
         .tempfile_in(directory_of(path))
         .map_err(|error| refused(path, &error))?;
     if is_of_another(path, file.as_file()).unwrap_or(false) {
-        bail!("{}: it is another user's, in a directory where only owners replace files", unwritable(path));
+        bail!(
+            "{}: it is another user's, in a directory where only owners replace files: {ELSEWHERE}",
+            unwritable(path)
+        );
     }
     Ok(())
 }
@@ -100,7 +103,7 @@ fn is_of_another(path: &Path, ours: &File) -> io::Result<bool> {
 
 /// The error without the name of a temporary file, which says nothing to the user.
 fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
-    anyhow!("{}: {}", unwritable(path), of_directory(error.kind()))
+    anyhow!("{}: {}: {ELSEWHERE}", unwritable(path), of_directory(error.kind()))
 }
 
 /// What an error of a directory is, where only its kind is known.
@@ -116,8 +119,11 @@ fn of_directory(kind: ErrorKind) -> &'static str {
     }
 }
 
+/// What to do where the directory is what does not allow it.
+const ELSEWHERE: &str = "choose a file in a directory that can be written to";
+
 fn unwritable(path: &Path) -> String {
-    format!("cannot write {}: choose a file in a directory that can be written to", path.display())
+    format!("cannot write {}", path.display())
 }
 
 fn directory_of(path: &Path) -> &Path {

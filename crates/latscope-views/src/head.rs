@@ -184,7 +184,7 @@ fn took(report: &Report) -> Option<Duration> {
 }
 
 /// How much of an interrupted run is there; `None` for a finished one.
-pub(super) fn unfinished(report: &Report) -> Option<String> {
+pub fn unfinished(report: &Report) -> Option<String> {
     if !report.is_unfinished() {
         return None;
     }

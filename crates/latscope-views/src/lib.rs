@@ -44,6 +44,8 @@ pub mod trial;
 mod unmeasured;
 mod verdicts;
 
+pub use head::unfinished;
+
 /// How to show a report on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {

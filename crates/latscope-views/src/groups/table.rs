@@ -95,7 +95,10 @@ fn notes(group: &Group) -> impl Iterator<Item = &'static str> {
     let rate = group.merged.iter().any(|row| row.m.values.values().any(|value| value.unit == "1/s"));
     let all = "Rates of all CPUs: all events divided by the watched time of all CPUs; watched: their mean.";
     let steal = "steal: of /proc/stat, in steps of 10 ms.";
-    [rate.then_some(all), has("steal").then_some(steal), p50_note(group)].into_iter().flatten()
+    let meet = "meet: the share of the events that met the deadline; the missed ones are events, too.";
+    let found = [(rate, all), (has("steal"), steal), (has("meet"), meet)];
+    let found = found.into_iter().filter_map(|(used, text)| used.then_some(text));
+    found.chain(p50_note(group))
 }
 
 /// What p50 is where it is another figure than the quantiles beside it.

@@ -90,7 +90,8 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     for m in report.of_probe(tried.id) {
         let state = match m.quality.level {
             Level::Ok => "ok",
-            Level::Unstable | Level::Degraded => "degraded: ",
+            Level::Unstable => "unstable: ",
+            Level::Degraded => "degraded: ",
             Level::Unsupported => "unsupported: ",
         };
         let remedy = m.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();

@@ -19,6 +19,7 @@ use latscope_engine::saver::{self, Saver};
 use latscope_host::machine;
 use latscope_judge::verdict::{self, Criterion};
 use latscope_probes::{PlanInput, REGISTRY};
+use latscope_views::unfinished;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -133,6 +134,10 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     verdict::judge_report(&mut report, &criteria);
     command.conclude(&mut report);
     show(&report, &output, M::IN_FULL)?;
+    // The exit code alone does not tell an error from a run that was cut short.
+    if let Some(text) = unfinished(&report).filter(|_| output.quiet()) {
+        eprintln!("latscope: incomplete: {text}");
+    }
     Ok(criteria::exit(&report))
 }
 

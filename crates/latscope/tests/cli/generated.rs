@@ -85,8 +85,9 @@ fn the_list_can_be_narrowed_and_checked() {
     let wake = run(&["list", "wake"]).done();
     assert!(wake.contains("wake.timer") && !wake.contains("cpu.cycle"));
     let checked = run(&["list", "wake", "--check"]).done();
-    let verdict =
-        |line: &str| ["ok", "degraded: ", "unsupported: "].iter().any(|word| line.trim().starts_with(word));
+    let verdict = |line: &str| {
+        ["ok", "unstable: ", "degraded: ", "unsupported: "].iter().any(|word| line.trim().starts_with(word))
+    };
     // `wake.response` has no points of its own.
     for probe in ["wake.timer", "wake.response", "wake.timerlat"] {
         let mut entry = checked.lines().skip_while(|line| !line.starts_with(&format!("  {probe} ")));

@@ -245,7 +245,10 @@ fn load_ends_with_the_run_however_that_ends() {
     mark.wait_for("sleep 1000");
     mark.wait_for("__worker");
     signal(&child, Signal::INT);
-    assert_eq!(wait(child).code, Some(1));
+    let ran = wait(child);
+    assert_eq!(ran.code, Some(1));
+    // An error is no error without a line.
+    assert!(ran.err.contains("SIGINT") && ran.err.lines().count() == 1, "{ran:?}");
     mark.wait_for_none();
 
     // The shell's own children do not die with it, however the run ends.
