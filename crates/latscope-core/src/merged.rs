@@ -28,6 +28,15 @@ pub fn is_all_of(part: &Measurement, sum: &Measurement) -> bool {
         && is_part_of(part, sum)
 }
 
+/// How many pairs of endpoints a sum is of. `None` of what is no sum over pairs, and of one without rows for them.
+pub fn pairs_in(report: &Report, sum: &Measurement) -> Option<u64> {
+    if !is_merged(sum) || !sum.params.contains_key("pair") {
+        return None;
+    }
+    let parts = report.measurements.iter().filter(|one| one.probe == sum.probe && is_part_of(one, sum));
+    Some(parts.count() as u64).filter(|pairs| *pairs > 0)
+}
+
 /// What a reader calls a sum of a single pair of endpoints.
 pub fn without_pairs(title: &str) -> &str {
     title.strip_suffix(", all pairs").unwrap_or(title)

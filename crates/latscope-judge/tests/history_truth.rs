@@ -127,6 +127,7 @@ fn work(row: usize) -> Work {
         timed: Semantics::OneWay,
         batch_ns: None,
         events: true,
+        pairs: None,
     }
 }
 

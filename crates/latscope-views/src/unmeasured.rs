@@ -20,7 +20,7 @@ pub(super) const ASIDE: &str = "Degraded or unstable points without a row";
 
 const NO_REASON: &str = "no reason is given";
 
-/// Points that share a fate.
+/// Points without a figure, or doubtful, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     /// What they are called, a few of them by title.

@@ -1,7 +1,7 @@
 //! Which measurements of two sides are the same work.
 
 use crate::runs::{Run, point_id};
-use latscope_core::merged::{is_all_of, is_merged};
+use latscope_core::merged::{is_all_of, is_merged, pairs_in};
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Sampling, Semantics};
@@ -41,7 +41,16 @@ pub(crate) struct Paired<'a> {
 }
 
 type Key<'a> = (&'a str, &'a Params);
-type Points<'a> = BTreeMap<Key<'a>, Vec<(&'a Measurement, Option<u64>)>>;
+type Points<'a> = BTreeMap<Key<'a>, Vec<Found<'a>>>;
+
+/// A point as a run measured it.
+struct Found<'a> {
+    m: &'a Measurement,
+    /// How long a batch was to last, ns.
+    batch: Option<u64>,
+    /// How many pairs of endpoints it is of, if it is a sum over these.
+    pairs: Option<u64>,
+}
 
 /// Whether a point was asked for: by its family, or its probe; all are if none is named.
 pub fn is_wanted(probe: &str, only: &[String]) -> bool {
@@ -67,12 +76,11 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
         };
         match differs(&a, &b) {
             Some(why) => {
-                let title = a[0].0.title.clone();
+                let title = a[0].m.title.clone();
                 paired.refused.push(Refused { id: point_id(key.0, key.1), title, why });
             }
             None => {
-                let of =
-                    |side: Vec<(&'a Measurement, Option<u64>)>| side.into_iter().map(|(m, _)| m).collect();
+                let of = |side: Vec<Found<'a>>| side.into_iter().map(|found| found.m).collect();
                 paired.pairs.push(Pair { a: of(a), b: of(b), of_one: false });
             }
         }
@@ -114,7 +122,7 @@ fn agrees(known: &Params, other: &Params) -> bool {
 fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
     let alone = |side: &Points<'a>, other: &Points<'a>| -> Vec<(Key<'a>, bool)> {
         let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
-        rest.map(|(key, points)| (*key, points.iter().all(|(m, _)| m.is_imported()))).collect()
+        rest.map(|(key, points)| (*key, points.iter().all(|found| found.m.is_imported()))).collect()
     };
     let (a, b) = (alone(a, b), alone(b, a));
     let alike = |(a, imported_a): &(Key<'a>, bool), (b, imported_b): &(Key<'a>, bool)| {
@@ -160,7 +168,8 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
             let key = (m.probe.as_str(), &m.params);
             let measured = m.quality.level != Level::Unsupported && m.typical().is_some();
             if measured && is_wanted(&m.probe, only) && seen.insert(key) {
-                points.entry(key).or_default().push((m, batch));
+                let pairs = pairs_in(&run.report, m);
+                points.entry(key).or_default().push(Found { m, batch, pairs });
             }
         }
     }
@@ -168,17 +177,16 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
 }
 
 /// In what the work of a point differs between the runs; `None` where it is the same.
-fn differs(a: &[(&Measurement, Option<u64>)], b: &[(&Measurement, Option<u64>)]) -> Option<String> {
-    let facts: [(&str, Fact); 4] = [
-        ("revision of the probe", |m, _| Some(m.revision.to_string())),
-        ("what is timed", |m, _| Some(timed(m.times).to_owned())),
-        ("sampling", |m, _| Some(sampling(m.sampling).to_owned())),
-        ("length of a batch", |_, batch| batch.map(|ns| format!("{ns} ns"))),
+fn differs(a: &[Found], b: &[Found]) -> Option<String> {
+    let facts: [(&str, Fact); 5] = [
+        ("revision of the probe", |one| Some(one.m.revision.to_string())),
+        ("what is timed", |one| Some(timed(one.m.times).to_owned())),
+        ("sampling", |one| Some(sampling(one.m.sampling).to_owned())),
+        ("length of a batch", |one| one.batch.map(|ns| format!("{ns} ns"))),
+        ("pairs of endpoints", |one| one.pairs.map(|pairs| pairs.to_string())),
     ];
     facts.iter().find_map(|(what, fact)| {
-        let values = |side: &[(&Measurement, Option<u64>)]| -> BTreeSet<String> {
-            side.iter().filter_map(|(m, batch)| fact(m, *batch)).collect()
-        };
+        let values = |side: &[Found]| -> BTreeSet<String> { side.iter().filter_map(fact).collect() };
         let (of_a, of_b) = (values(a), values(b));
         let alike = of_a.union(&of_b).count() <= 1;
         let joined = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>().join(" and ");
@@ -186,7 +194,7 @@ fn differs(a: &[(&Measurement, Option<u64>)], b: &[(&Measurement, Option<u64>)])
     })
 }
 
-type Fact = fn(&Measurement, Option<u64>) -> Option<String>;
+type Fact = fn(&Found) -> Option<String>;
 
 fn timed(semantics: Semantics) -> &'static str {
     match semantics {
@@ -200,5 +208,23 @@ fn sampling(sampling: Sampling) -> &'static str {
     match sampling {
         Sampling::Event => "each event",
         Sampling::Batch { .. } => "batches",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::plan::ParamValue;
+
+    #[test]
+    fn sums_over_other_numbers_of_pairs_are_not_compared() {
+        let two = fixture::ipc::latency();
+        let mut one = two.clone();
+        one.measurements.retain(|m| m.params["pair"] != ParamValue::Number(1));
+        let [two, one] = [two, one].map(Run::of);
+        let refused = |b| pair(&[&two], &[b], &[]).refused.into_iter().map(|one| one.why).collect::<Vec<_>>();
+        assert_eq!(refused(&one), ["pairs of endpoints: 2 in A, 1 in B"; 2]);
+        assert_eq!(refused(&two), [""; 0]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::compare::environment::of_run;
 use crate::runs::{Run, point_id};
 use latscope_core::histogram::Histogram;
-use latscope_core::merged::{is_all_of, without_pairs};
+use latscope_core::merged::{is_all_of, is_merged, pairs_in, without_pairs};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Sampling, Semantics};
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,17 @@ pub struct Work {
     pub batch_ns: Option<u64>,
     /// Whether each event was timed.
     pub events: bool,
+    /// How many pairs of endpoints it is of, if it is a sum over these.
+    #[serde(default)]
+    pub pairs: Option<u64>,
 }
 
-type Key = (String, u32, u8, Option<u64>, bool);
+type Key = (String, u32, u8, Option<u64>, bool, Option<u64>);
 
 impl Work {
     /// What two works of one series have in common: all but the title.
     pub(super) fn key(&self) -> Key {
-        (self.id.clone(), self.revision, self.timed as u8, self.batch_ns, self.events)
+        (self.id.clone(), self.revision, self.timed as u8, self.batch_ns, self.events, self.pairs)
     }
 }
 
@@ -164,19 +167,17 @@ impl Writer {
         let mut seen = BTreeSet::new();
         let mut points = Vec::new();
         // Few results have any.
-        let pairs: Vec<&Measurement> =
-            report.measurements.iter().filter(|m| m.params.contains_key("pair")).collect();
+        let sums: Vec<&Measurement> =
+            report.measurements.iter().filter(|m| m.params.contains_key("pair") && is_merged(m)).collect();
         for (m, batch_ns) in run.points() {
             // A single pair of endpoints is the sum of all: its figures are there once, without a number.
-            if pairs.iter().any(|sum| is_all_of(m, sum)) {
+            if sums.iter().any(|sum| is_all_of(m, sum)) {
                 continue;
             }
             if let Some(mut figures) = figures(m)
                 && seen.insert((m.probe.as_str(), &m.params))
             {
-                let of_one = pairs.iter().any(|part| is_all_of(part, m));
-                let title = if of_one { without_pairs(&m.title) } else { &m.title };
-                figures.work = self.work(m, title, batch_ns);
+                figures.work = self.work(m, pairs_in(report, m), batch_ns);
                 points.push(figures);
             }
         }
@@ -206,12 +207,13 @@ impl Writer {
         })
     }
 
-    fn work(&mut self, m: &Measurement, title: &str, batch_ns: Option<u64>) -> u32 {
+    fn work(&mut self, m: &Measurement, pairs: Option<u64>, batch_ns: Option<u64>) -> u32 {
         let id = point_id(&m.probe, &m.params);
+        let title = if pairs == Some(1) { without_pairs(&m.title) } else { &m.title };
         let title = if title.is_empty() { id.clone() } else { title.to_owned() };
         let events = matches!(m.sampling, Sampling::Event);
         let (probe, revision, timed) = (m.probe.clone(), m.revision, m.times);
-        let work = Work { id, probe, title, revision, timed, batch_ns, events };
+        let work = Work { id, probe, title, revision, timed, batch_ns, events, pairs };
         let works = &mut self.archive.works;
         *self.works.entry((work.key(), work.title.clone())).or_insert_with(|| {
             works.push(work);
@@ -239,6 +241,7 @@ mod tests {
     use super::*;
     use latscope_core::events::written;
     use latscope_core::fixture;
+    use latscope_core::plan::ParamValue;
     use latscope_core::report::{Imported, Report};
 
     #[test]
@@ -294,6 +297,21 @@ mod tests {
             |caller| ["pair 0", "pair 1", "all pairs"].map(|pair| format!("binder, {caller} caller, {pair}"));
         let single = ["fifo", "other"].map(|caller| format!("unix-stream, {caller} caller"));
         assert_eq!(titles, [&binder("fifo")[..], &binder("other"), &single].concat());
+    }
+
+    #[test]
+    fn sums_over_other_numbers_of_pairs_are_other_work() {
+        let two = fixture::ipc::latency();
+        let mut one = two.clone();
+        one.measurements.retain(|m| m.params["pair"] != ParamValue::Number(1));
+        let mut writer = Writer::default();
+        let [of_two, of_one] = [two, one].map(|report| writer.add(&Run::of(report)).points);
+        let works = writer.done().works;
+        let sum = |points: &[Figures]| -> Key {
+            let mut keys = points.iter().map(|point| works[point.work as usize].key());
+            keys.find(|key| key.0.contains("binder") && key.0.contains("pair=all")).unwrap()
+        };
+        assert_eq!((sum(&of_two).5, sum(&of_one).5), (Some(2), Some(1)));
     }
 
     #[test]

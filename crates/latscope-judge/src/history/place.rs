@@ -270,6 +270,7 @@ mod tests {
             timed: latscope_core::report::Semantics::Operation,
             batch_ns: None,
             events: false,
+            pairs: None,
         };
         let line = |odd: &&[usize]| {
             let (places, values) = ((0..40).collect(), vec![0.0; 40]);

@@ -117,19 +117,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let _ = signal::hold(&signal::TERMINATION);
     let parsed = match Arguments::try_parse_from(arguments) {
         Ok(parsed) => parsed,
-        Err(error) => {
-            let histogram = usage::histogram(arguments);
-            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
-                && histogram.is_none()
-            {
-                stdout::write_styled(&error.render().ansi().to_string())?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            let message = usage::better_known(arguments, compat::by_name)
-                .or(histogram)
-                .unwrap_or_else(|| usage::refused(&error, arguments, &Arguments::command()));
-            bail!(usage::pointing_to_help(&message, arguments, Arguments::command()));
-        }
+        Err(error) => return unparsed(&error, arguments),
     };
     let Some(command) = parsed.command else {
         return Ok(measure::run(&parsed.survey)?.into());
@@ -165,17 +153,36 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::History(asked) => history::run(asked)?,
         Command::Selftest(asked) => selftest::run(asked)?,
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
-        Command::As { call } => {
-            return match call.split_first() {
-                Some((name, rest)) if !["-h", "--help", "help"].iter().any(|word| name == word) => {
-                    compat::run(&name.to_string_lossy(), rest).map(ExitCode::from)
-                }
-                _ => {
-                    stdout::write(&compat::listing())?;
-                    Ok(ExitCode::SUCCESS)
-                }
-            };
-        }
+        Command::As { call } => return older_tool(call),
     };
     Ok(exit.into())
+}
+
+/// Shows the help that was asked for.
+///
+/// # Errors
+/// The words are not understood, or stdout cannot be written.
+fn unparsed(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
+    let histogram = usage::histogram(arguments);
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) && histogram.is_none() {
+        stdout::write_styled(&error.render().ansi().to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let message = usage::better_known(arguments, compat::by_name)
+        .or(histogram)
+        .unwrap_or_else(|| usage::refused(error, arguments, &Arguments::command()));
+    bail!(usage::pointing_to_help(&message, arguments, Arguments::command()));
+}
+
+/// Runs as an older tool, or lists these.
+fn older_tool(call: &[OsString]) -> Result<ExitCode> {
+    match call.split_first() {
+        Some((name, rest)) if !["-h", "--help", "help"].iter().any(|word| name == word) => {
+            compat::run(&name.to_string_lossy(), rest).map(ExitCode::from)
+        }
+        _ => {
+            stdout::write(&compat::listing())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
-const MAGIC: &[u8; 8] = b"lsindex5";
+const MAGIC: &[u8; 8] = b"lsindex6";
 
 /// What a directory has.
 #[derive(Debug, Default)]
