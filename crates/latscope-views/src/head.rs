@@ -189,12 +189,24 @@ pub fn unfinished(report: &Report) -> Option<String> {
         return None;
     }
     if let Some(interrupted) = &report.interrupted {
-        return Some(told(interrupted));
+        return Some(told(interrupted) + &in_rounds(report, &interrupted.points));
     }
     let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
     let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
     let of = (planned > 0).then_some(planned as u64);
     Some(format!("the run ended early: {}", complete(&Progress { done: done as u64, of })))
+}
+
+/// ` (729 points, in up to 8 rounds)`, where those of each round were counted.
+fn in_rounds(report: &Report, points: &Progress) -> String {
+    let planned = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
+    let rounds = u64::from(report.plan.rounds);
+    match points.of {
+        Some(of) if of > planned => {
+            format!(" ({}, in up to {})", counted(planned, "point"), counted(rounds, "round"))
+        }
+        _ => String::new(),
+    }
 }
 
 /// `0 of 2 points are complete`.

@@ -42,9 +42,13 @@ pub fn all(report: &Report, options: &Options) -> String {
     out
 }
 
-/// Every point of a family: a list, then the sweeps as matrices, then which
-/// points are missing or degraded and why.
+/// Every point of a family, then which points are missing or degraded and why.
 pub(crate) fn details(report: &Report, family: &str, options: &Options) -> String {
+    every_point(report, family, options) + &unmeasured::family_lists(report, family, options)
+}
+
+/// Every point of a family: a list, then the sweeps as matrices.
+pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> String {
     let measured =
         report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.typical().is_some());
     let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
@@ -68,7 +72,6 @@ pub(crate) fn details(report: &Report, family: &str, options: &Options) -> Strin
         out += &heading(probe, &points, options);
         out += &matrix(&report.machine, &points, options);
     }
-    out += &unmeasured::family_lists(report, family, options);
     out
 }
 

@@ -7,10 +7,11 @@ use super::head::with_remedy;
 use super::rows::family;
 use super::style::{BOLD, PLAIN, WARNING};
 use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// What is said before the points without a number.
 pub(super) const MISSING: &str = "Not measured";
@@ -29,9 +30,25 @@ pub(super) struct Group {
     pub why: String,
 }
 
-/// The points without a number, by reason, in the order measured.
+/// The points without a number, by reason, in the order measured; those that were not begun last.
 pub(super) fn missing(report: &Report) -> Vec<Group> {
-    grouped(report, absent)
+    grouped(report, absent).into_iter().chain(not_begun(report, |_| true)).collect()
+}
+
+/// The points that were planned, and that a run which ended early did not come to.
+fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
+    if !report.is_unfinished() {
+        return None;
+    }
+    let begun: BTreeSet<(&str, &Params)> =
+        report.measurements.iter().map(|m| (m.probe.as_str(), &m.params)).collect();
+    let planned = report.plan.steps.iter().flat_map(|step| &step.points);
+    let planned: BTreeSet<(&str, &Params)> = planned
+        .map(|point| (point.probe.as_str(), &point.params))
+        .filter(|(probe, _)| wanted(probe))
+        .collect();
+    let what = by_probe(planned.difference(&begun).map(|(probe, _)| *probe));
+    (!what.is_empty()).then(|| Group { what, why: "the run ended before it came to them".to_owned() })
 }
 
 /// Why a point has no number, as far as it does not say itself.
@@ -100,11 +117,16 @@ fn names(points: &[&Measurement]) -> String {
     if points.len() <= 3 {
         return points.iter().map(|m| title(m)).collect::<Vec<_>>().join("; ");
     }
+    by_probe(points.iter().map(|m| m.probe.as_str()))
+}
+
+/// Probes, each with how many points it has.
+fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
     let mut probes: Vec<(&str, usize)> = Vec::new();
-    for m in points {
-        match probes.iter_mut().find(|(probe, _)| *probe == m.probe) {
+    for point in points {
+        match probes.iter_mut().find(|(probe, _)| *probe == point) {
             Some((_, count)) => *count += 1,
-            None => probes.push((&m.probe, 1)),
+            None => probes.push((point, 1)),
         }
     }
     let counted = |(probe, count): &(&str, usize)| match count {
@@ -133,6 +155,7 @@ pub(super) fn of_family(
     wanted: impl Fn(&Measurement) -> bool,
 ) -> [Vec<Group>; 2] {
     let missing = grouped(report, |m| absent(m).filter(|_| family(&m.probe) == name));
+    let missing = missing.into_iter().chain(not_begun(report, |probe| family(probe) == name)).collect();
     let doubtful = grouped(report, |m| {
         let ours = family(&m.probe) == name && m.quality.level.is_doubtful() && m.typical().is_some();
         (ours && wanted(m)).then_some(NO_REASON)
@@ -160,6 +183,7 @@ fn listed(lists: &[(&str, Vec<Group>)], options: &Options) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
+    use latscope_core::plan::{Point, params};
     use latscope_core::quality::Reason;
 
     #[test]
@@ -169,6 +193,26 @@ mod tests {
         assert_eq!(missing.len(), 2, "{missing:?}");
         assert!(missing[0].what.contains("memory.tlb (4 points)"), "{missing:?}");
         assert!(missing[0].why.contains("→"));
+    }
+
+    #[test]
+    fn points_that_a_run_did_not_come_to_are_named() {
+        let mut report = fixture::wake();
+        let never = |cpu: u64| Point {
+            probe: "wake.never".to_owned(),
+            revision: 1,
+            params: params([("cpu", cpu.into())]),
+            title: String::new(),
+            row: true,
+        };
+        report.plan.steps[0].points.extend((0..3).map(never));
+        assert!(
+            missing(&report).iter().all(|group| !group.what.contains("wake.never")),
+            "it ended by itself"
+        );
+        report.finished = None;
+        let text = family_lists(&report, "wake", &Options { width: 200, ..Options::default() });
+        assert!(text.contains("wake.never (3 points): the run ended before it came to them"), "{text}");
     }
 
     #[test]

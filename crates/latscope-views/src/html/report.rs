@@ -36,12 +36,14 @@ fn name_first(report: &Report) -> Vec<String> {
     facts
 }
 
-/// The families in the order measured.
+/// The families in the order measured; of a run that ended early those that it did not come to as well.
 fn families(report: &Report) -> Vec<&str> {
+    let planned = report.plan.steps.iter().flat_map(|step| &step.points).map(|point| &point.probe);
+    let planned = planned.filter(|_| report.is_unfinished());
     let mut families: Vec<&str> = Vec::new();
-    for m in &report.measurements {
-        if !families.contains(&family(&m.probe)) {
-            families.push(family(&m.probe));
+    for probe in report.measurements.iter().map(|m| &m.probe).chain(planned) {
+        if !families.contains(&family(probe)) {
+            families.push(family(probe));
         }
     }
     families

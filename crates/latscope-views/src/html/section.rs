@@ -77,7 +77,7 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
     }
     if count > shown.len() {
         let options = Options { width: WIDTH, ..Options::default() };
-        let text = text::details(report, family, &options);
+        let text = text::every_point(report, family, &options);
         let content = element("pre").text(text.trim_start_matches('\n'));
         parts.push(details(&format!("All {}", counted(count as u64, "point")), content));
     }
