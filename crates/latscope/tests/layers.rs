@@ -50,6 +50,51 @@ fn crates_use_what_the_table_of_the_architecture_says() {
     assert_eq!(table(), metadata());
 }
 
+/// Text of all Rust files under a folder, tests included.
+fn sources(folder: &Path) -> String {
+    let Ok(entries) = fs::read_dir(folder) else { return String::new() };
+    let text = |path: PathBuf| match path.is_dir() {
+        true => sources(&path),
+        false if path.extension().is_some_and(|extension| extension == "rs") => {
+            fs::read_to_string(path).unwrap()
+        }
+        false => String::new(),
+    };
+    entries.map(|entry| text(entry.unwrap().path())).collect()
+}
+
+/// Dependencies that no file under `src` names.
+fn unused(manifest: &Path) -> Vec<String> {
+    let text = fs::read_to_string(manifest.join("Cargo.toml")).unwrap();
+    let cargo: toml::Table = toml::from_str(&text).unwrap();
+    let code = sources(&manifest.join("src"));
+    let names = cargo.get("dependencies").and_then(toml::Value::as_table).into_iter().flatten();
+    let named = |name: &str| {
+        let name = name.replace('-', "_");
+        code.contains(&format!("{name}::")) || code.contains(&format!("use {name}"))
+    };
+    names.map(|(name, _)| name.clone()).filter(|name| !named(name)).collect()
+}
+
+#[test]
+fn every_declared_dependency_is_used() {
+    for folder in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = folder.unwrap().path();
+        assert_eq!(unused(&folder), Vec::<String>::new(), "{}", folder.display());
+    }
+    assert_eq!(unused(&root().join("xtask")), Vec::<String>::new(), "xtask");
+}
+
+#[test]
+fn a_dependency_that_nothing_names_is_found() {
+    let crate_of_one = tempfile::tempdir().unwrap();
+    fs::create_dir(crate_of_one.path().join("src")).unwrap();
+    let manifest = "[dependencies]\nserde-json = \"1\"\ncsv = \"1\"\n";
+    fs::write(crate_of_one.path().join("Cargo.toml"), manifest).unwrap();
+    fs::write(crate_of_one.path().join("src/lib.rs"), "fn f() { serde_json::to_string(&1); }\n").unwrap();
+    assert_eq!(unused(crate_of_one.path()), ["csv"]);
+}
+
 /// The code of a file before its tests, without comments.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
