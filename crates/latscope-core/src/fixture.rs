@@ -435,6 +435,7 @@ fn machine() -> Machine {
         memory_available: 20 << 30,
         hypervisor: Some("KVM".to_owned()),
         root: true,
+        scheduler: None,
         load_average: 1.32,
         clock: ClockInfo {
             source: "tsc".to_owned(),

@@ -67,6 +67,10 @@ pub struct Machine {
     /// One-minute load average at the start.
     #[serde(deserialize_with = "json::or_default")]
     pub load_average: f64,
+    /// The scheduler of ordinary threads: `kernel`, or the name of a sched_ext scheduler; `None` where it is not known, and
+    /// in older results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// The clock used for time stamps.
     #[serde(deserialize_with = "json::or_default")]
     pub clock: ClockInfo,

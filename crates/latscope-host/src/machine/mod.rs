@@ -8,6 +8,7 @@ pub mod binder_presence;
 mod doctor;
 mod facts;
 mod identity;
+mod kernel_log;
 mod root;
 mod snapshot;
 mod steal;
@@ -22,6 +23,12 @@ pub use steal::Steal;
 pub use trials::{ThisMachine, Trials};
 
 use latscope_core::machine::Machine;
+use latscope_core::units::CpuList;
+
+/// Examines this machine anew for a measurement on these CPUs, as far as checks depend on them.
+pub fn measured_on(machine: &mut Machine, cpus: &CpuList) {
+    doctor::measured_on(&Root::real(), machine, cpus);
+}
 
 /// This machine, with all checks: tries what is permitted, in some 30 ms.
 pub fn this_machine() -> Machine {

@@ -45,8 +45,22 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
         hypervisor: hypervisor(root, facts),
         root: facts.root,
         load_average: load_average(root).unwrap_or(0.0),
+        scheduler: scheduler(root),
         ..Machine::default()
     }
+}
+
+/// [`Machine::scheduler`] where no other scheduler is loaded.
+pub(super) const KERNEL_SCHEDULER: &str = "kernel";
+
+/// The scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
+fn scheduler(root: &Root) -> Option<String> {
+    let directory = "/sys/kernel/sched_ext";
+    if root.text(&format!("{directory}/state")).is_some_and(|state| state != "disabled") {
+        let name = root.text(&format!("{directory}/root/ops")).filter(|name| !name.is_empty());
+        return Some(name.unwrap_or_else(|| "unnamed".to_owned()));
+    }
+    root.exists("/sys/kernel").then(|| KERNEL_SCHEDULER.to_owned())
 }
 
 fn caches(root: &Root, facts: &Facts, cpu: u32) -> (Vec<Cache>, &'static str) {

@@ -127,7 +127,7 @@ fn facts(runs: &[&Run]) -> Facts {
 }
 
 /// From this place on facts are in the order of their names: labels and checks.
-const OPEN: usize = 14;
+const OPEN: usize = 15;
 
 /// What is known of a run beside its figures, by name, in the order of weight; empty where it does not say.
 pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
@@ -154,6 +154,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
         ("CPUs", report.plan.cpus.to_string()),
         ("kernel", format!("{} {}", machine.kernel, machine.kernel_version).trim().to_owned()),
         ("command line", machine.command_line.clone().unwrap_or_default()),
+        ("scheduler", machine.scheduler.clone().unwrap_or_default()),
         ("clock source", machine.clock.source.clone()),
         ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| known("none".to_owned()))),
         ("other processes used", others.unwrap_or_default()),
@@ -193,6 +194,23 @@ mod tests {
     use super::*;
     use latscope_core::fixture;
     use latscope_core::report::Activity;
+
+    #[test]
+    fn another_scheduler_is_a_difference_and_one_that_is_not_known_is_none() {
+        let under = |scheduler: Option<&str>| {
+            let mut report = fixture::wake();
+            report.machine.scheduler = scheduler.map(str::to_owned);
+            Run::of(report)
+        };
+        let [unknown, own, loaded] = [None, Some("kernel"), Some("bpfland_1.0")].map(under);
+        let found = differences(&[&own], &[&loaded]);
+        assert_eq!((found.len(), found[0].what.as_str()), (1, "scheduler"));
+        assert_eq!(
+            (&found[0].a[..], &found[0].b[..]),
+            (&["kernel".to_owned()][..], &["bpfland_1.0".to_owned()][..])
+        );
+        assert_eq!(differences(&[&unknown], &[&loaded]), []);
+    }
 
     #[test]
     fn a_load_is_named_as_it_was_asked_for() {

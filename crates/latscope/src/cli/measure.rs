@@ -84,7 +84,8 @@ impl Environment {
         labels: BTreeMap<String, String>,
         observers: Vec<&mut dyn Observer>,
     ) -> Result<Report> {
-        let Environment { machine, timebase } = self;
+        let Environment { mut machine, timebase } = self;
+        machine::measured_on(&mut machine, &plan.cpus);
         runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
     }
 }

@@ -1,6 +1,7 @@
 //! How the kernel and the system were built.
 
 use super::{Context, bad, good, note, unknown};
+use crate::machine::root::Root;
 use latscope_core::machine::{Check, EVERY_FAMILY};
 use std::fs;
 
@@ -24,10 +25,11 @@ const SLOW: [&str; 12] = [
 /// Debug options of the kernel.
 pub(super) fn kernel_debugging(context: &Context) -> Check {
     let id = "kernel-debugging";
-    let Some((text, file)) = configuration(context) else {
-        return unknown(id, "neither /proc/config.gz nor /boot/config-* says so");
+    let Some(configuration) = &context.configuration else {
+        return unknown(id, NO_CONFIGURATION);
     };
-    let on: Vec<&str> = SLOW.into_iter().filter(|option| is_set(&text, option)).collect();
+    let file = &configuration.file;
+    let on: Vec<&str> = SLOW.into_iter().filter(|option| configuration.is_set(option)).collect();
     if on.is_empty() {
         return good(id, format!("none that slows the kernel down, says {file}"));
     }
@@ -37,20 +39,37 @@ pub(super) fn kernel_debugging(context: &Context) -> Check {
     }
 }
 
-fn is_set(text: &str, option: &str) -> bool {
-    text.lines()
-        .any(|line| line.strip_prefix("CONFIG_").and_then(|line| line.strip_suffix("=y")) == Some(option))
+/// Why nothing is known of how the kernel was configured.
+pub(super) const NO_CONFIGURATION: &str = "neither /proc/config.gz nor /boot/config-* says so";
+
+/// The kernel's configuration.
+pub(super) struct Configuration {
+    text: String,
+    /// Where it is from.
+    pub file: String,
 }
 
-/// The kernel's configuration, and where it stands.
-fn configuration(context: &Context) -> Option<(String, String)> {
-    if let Some(text) = fs::read(context.root.path("/proc/config.gz")).ok().and_then(|bytes| unpacked(&bytes))
-    {
-        return Some((text, "/proc/config.gz".to_owned()));
+impl Configuration {
+    /// Reads the configuration of the kernel of this release.
+    pub fn read(root: &Root, release: &str) -> Option<Configuration> {
+        let packed = fs::read(root.path("/proc/config.gz")).ok();
+        if let Some(text) = packed.and_then(|bytes| unpacked(&bytes)) {
+            return Some(Configuration { text, file: "/proc/config.gz".to_owned() });
+        }
+        let files = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+        files.into_iter().find_map(|file| Some(Configuration { text: root.text(&file)?, file }))
     }
-    let release = &context.machine.kernel;
-    let files = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-    files.into_iter().find_map(|file| Some((context.root.text(&file)?, file)))
+
+    /// Whether an option is built in.
+    pub fn is_set(&self, option: &str) -> bool {
+        self.value(option) == Some("y")
+    }
+
+    /// The value of an option; `None` where it is not set.
+    pub fn value(&self, option: &str) -> Option<&str> {
+        let mut lines = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
+        lines.find_map(|(name, value)| (name == option).then_some(value))
+    }
 }
 
 /// No configuration is larger.
@@ -107,7 +126,10 @@ mod tests {
     #[test]
     fn an_option_is_set_by_its_whole_name() {
         let text = "CONFIG_HAVE_ARCH_KASAN=y\n# CONFIG_KASAN is not set\nCONFIG_LOCKDEP=y\nCONFIG_KCSAN=m\n";
-        let on: Vec<&str> = SLOW.into_iter().filter(|option| is_set(text, option)).collect();
+        let configuration = Configuration { text: text.to_owned(), file: String::new() };
+        let on: Vec<&str> = SLOW.into_iter().filter(|option| configuration.is_set(option)).collect();
         assert_eq!(on, ["LOCKDEP"]);
+        assert_eq!(configuration.value("KCSAN"), Some("m"));
+        assert_eq!(configuration.value("KASAN"), None);
     }
 }

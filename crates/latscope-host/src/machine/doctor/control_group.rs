@@ -49,9 +49,15 @@ fn quota_v1(root: &Root, group: &str) -> Option<Quota> {
 /// The file that denies this process real-time policies, if its group has no
 /// real-time budget (kernels with CONFIG_RT_GROUP_SCHED).
 pub(super) fn no_real_time_budget(root: &Root) -> Option<String> {
+    real_time_budget(root).filter(|(_, budget)| *budget == 0).map(|(file, _)| file)
+}
+
+/// The file with the real-time budget of this process's group, and the budget, µs.
+pub(super) fn real_time_budget(root: &Root) -> Option<(String, i64)> {
     let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
     let file = format!("{own}/cpu.rt_runtime_us");
-    (root.number::<i64>(&file)? == 0).then_some(file)
+    let budget = root.number(&file)?;
+    Some((file, budget))
 }
 
 /// The CPUs that this process's group leaves it, and the file to change them.

@@ -3,7 +3,7 @@
 use super::{Context, bad, good, note, unknown};
 use crate::machine::{snapshot::kibibytes, topology};
 use latscope_core::machine::Check;
-use latscope_core::units::{format_amount, format_size};
+use latscope_core::units::{format_amount, format_size, format_time};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
@@ -121,4 +121,28 @@ pub(super) fn same_page_merging(context: &Context) -> Check {
         }
         Some(_) => good(id, "off"),
     }
+}
+
+/// Data access monitoring, Documentation/admin-guide/mm/damon.
+pub(super) fn access_monitoring(context: &Context) -> Check {
+    let id = "damon";
+    let root = context.root;
+    let threads = "/sys/kernel/mm/damon/admin/kdamonds";
+    let is_on = |path: &String| root.text(&format!("{path}/state")).as_deref() == Some("on");
+    let running: Vec<String> =
+        root.numbered(threads, "").into_iter().map(|(_, path)| path).filter(is_on).collect();
+    let modules = ["damon_reclaim", "damon_lru_sort", "damon_stat"]
+        .map(|module| format!("/sys/module/{module}/parameters/enabled"));
+    let module = modules.into_iter().find(|file| root.text(file).as_deref() == Some("Y"));
+    let remedy = match (running.first(), &module) {
+        (Some(path), _) => context.write("off", &format!("{path}/state")),
+        (None, Some(file)) => context.write("N", file),
+        (None, None) => return context.absent(id, "/sys/kernel/mm", "off"),
+    };
+    let interval = running.iter().find_map(|path| {
+        root.number::<u64>(&format!("{path}/contexts/0/monitoring_attrs/intervals/sample_us"))
+    });
+    let each = interval.map_or_else(String::new, |us| format!(" each {}", format_time(us as f64 * 1e3)));
+    let found = format!("a kernel thread marks pages{each} to see which are used (DAMON)");
+    Check { remedy, ..note(id, found, &["memory.*", "syscall.page-fault", "wake.*"]) }
 }

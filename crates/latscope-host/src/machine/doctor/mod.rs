@@ -8,6 +8,8 @@ mod binder;
 mod build;
 mod control_group;
 mod execution;
+mod interrupts;
+mod lockdown;
 mod memory;
 mod permission;
 mod processor;
@@ -15,15 +17,19 @@ mod scheduling;
 #[cfg(test)]
 mod tests;
 
+use super::kernel_log::KernelLog;
 use super::root::Root;
 use super::trials::Trials;
+use build::Configuration;
 use latscope_core::machine::{Check, CheckState, Machine};
+use latscope_core::units::CpuList;
+use lockdown::Lockdown;
 
 /// Examines a machine, described before by [`snapshot`](super::snapshot()).
 /// Permissions are found out by trying; every trial is
 /// undone.
 pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Check> {
-    let context = Context { root, machine };
+    let context = Context::new(root, machine, &machine.allowed);
     vec![
         execution::hypervisor(&context),
         execution::steal(&context),
@@ -44,14 +50,22 @@ pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Ch
         memory::swap(&context),
         memory::numa_balancing(&context),
         memory::same_page_merging(&context),
+        memory::access_monitoring(&context),
+        scheduling::scheduler(&context),
         scheduling::preemption(&context),
         scheduling::isolation(&context),
         scheduling::throttling(&context),
+        scheduling::group_budgets(&context),
+        scheduling::fair_server(&context),
+        interrupts::tick(&context),
+        interrupts::watchdogs(&context),
+        interrupts::devices(&context),
         scheduling::timer_slack(&context),
         permission::real_time(&context, trials),
         permission::locked_memory(&context, trials),
         permission::tracing(&context, trials),
         permission::counters(&context),
+        lockdown::lockdown(&context),
         build::kernel_debugging(&context),
         build::android(&context),
         binder::driver(&context),
@@ -59,16 +73,60 @@ pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Ch
     ]
 }
 
+/// Examines anew what depends on the CPUs that are measured: the interrupts of devices, the fair server.
+pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList) {
+    let examined = {
+        let context = Context::new(root, machine, cpus);
+        [interrupts::devices(&context), scheduling::fair_server(&context)]
+    };
+    for new in examined {
+        if let Some(check) = machine.checks.iter_mut().find(|check| check.id == new.id) {
+            *check = new;
+        }
+    }
+}
+
 /// What every check looks at.
 struct Context<'a> {
     root: &'a Root,
     machine: &'a Machine,
+    /// CPUs that are measured.
+    cpus: &'a CpuList,
+    configuration: Option<Configuration>,
+    log: Option<KernelLog>,
+    lockdown: Option<Lockdown>,
+}
+
+impl<'a> Context<'a> {
+    fn new(root: &'a Root, machine: &'a Machine, cpus: &'a CpuList) -> Context<'a> {
+        let configuration = Configuration::read(root, &machine.kernel);
+        let log = KernelLog::read(root);
+        let built = |option: &str| configuration.as_ref().is_some_and(|file| file.is_set(option));
+        let lockdown = Lockdown::find(root, log.as_ref(), boot_option(root, "lockdown"), built);
+        Context { root, machine, cpus, configuration, log, lockdown }
+    }
+}
+
+/// The value of a `name=value` word of the kernel's command line; empty for
+/// a single word.
+fn boot_option(root: &Root, name: &str) -> Option<String> {
+    let line = root.text("/proc/cmdline")?;
+    // What follows "--" is for init.
+    let options = line.split_whitespace().take_while(|word| *word != "--");
+    let values = options.filter_map(|word| match word.split_once('=') {
+        Some((key, value)) => (key == name).then_some(value),
+        None => (word == name).then_some(""),
+    });
+    values.last().map(str::to_owned)
 }
 
 impl Context<'_> {
-    /// The command that writes a value to a file of the kernel; works for
+    /// The command that writes a value to a file of the kernel, if a lockdown does not forbid that; works for
     /// patterns of files too.
     fn write(&self, value: &str, path: &str) -> Option<String> {
+        if self.lockdown.is_some() && path.starts_with("/sys/kernel/debug/") {
+            return Some(format!("none while the kernel is locked down: {path} is forbidden"));
+        }
         let sudo = if self.machine.root { "" } else { "sudo " };
         Some(format!("echo {value} | {sudo}tee {path}"))
     }
@@ -85,17 +143,9 @@ impl Context<'_> {
         if self.root.exists(tree) { good(id, found) } else { unknown(id, format!("{tree} cannot be read")) }
     }
 
-    /// The value of a `name=value` word of the kernel's command line; empty for
-    /// a single word.
+    /// An option of the kernel's command line.
     fn boot_option(&self, name: &str) -> Option<String> {
-        let line = self.root.text("/proc/cmdline")?;
-        // What follows "--" is for init.
-        let options = line.split_whitespace().take_while(|word| *word != "--");
-        let values = options.filter_map(|word| match word.split_once('=') {
-            Some((key, value)) => (key == name).then_some(value),
-            None => (word == name).then_some(""),
-        });
-        values.last().map(str::to_owned)
+        boot_option(self.root, name)
     }
 }
 

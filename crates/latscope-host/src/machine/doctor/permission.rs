@@ -1,6 +1,7 @@
 //! What this process is allowed to do, found out by trying.
 
 use super::control_group;
+use super::lockdown::Lockdown;
 use super::{Context, bad, good, note, unknown};
 use crate::machine::trials::Trials;
 use latscope_core::machine::Check;
@@ -68,6 +69,9 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check
 pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "tracing";
     // Time lines and the blame of spikes are lost without; no number changes.
+    if context.lockdown.as_ref().is_some_and(Lockdown::is_confidential) {
+        return note(id, "the kernel is locked down (confidentiality): outliers stay unexplained", &[]);
+    }
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let instances = mounts.map(|mount| format!("{mount}/instances"));
     let Some(directory) = instances.iter().find(|directory| context.root.exists(directory)) else {

@@ -1,7 +1,9 @@
-//! How soon a thread that is ready gets to run: preemption, isolation,
-//! throttling, timer slack.
+//! How soon a thread that is ready gets to run: scheduler, preemption,
+//! isolation, throttling, timer slack.
 
-use super::{Context, bad, good, note, unknown};
+use super::build::NO_CONFIGURATION;
+use super::{Context, bad, control_group, good, note, unknown};
+use crate::machine::snapshot::KERNEL_SCHEDULER;
 use latscope_core::machine::Check;
 use latscope_core::units::{CpuList, format_time};
 
@@ -9,9 +11,8 @@ use latscope_core::units::{CpuList, format_time};
 const WOKEN: &[&str] = &["wake.*", "ipc.*", "sync.*", "thread.*"];
 const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 
-/// The kernel's preemption model: its own version string names what was built
-/// in, debugfs and the command line what was chosen at boot
-/// (kernel/sched/core.c, `preempt=`).
+/// The kernel's preemption model: the one in force from debugfs; else what was chosen at boot (`preempt=`,
+/// kernel/sched/core.c), what was built in, what the kernel wrote into its log.
 pub(super) fn preemption(context: &Context) -> Check {
     let id = "preemption";
     let version = &context.machine.kernel_version;
@@ -19,24 +20,94 @@ pub(super) fn preemption(context: &Context) -> Check {
     if built("PREEMPT_RT") || context.root.text("/sys/kernel/realtime").as_deref() == Some("1") {
         return good(id, "full, with sleeping locks (PREEMPT_RT)");
     }
-    let chosen = context.root.choice(MODEL).or_else(|| context.boot_option("preempt"));
-    match chosen.as_deref() {
-        Some("full") => good(id, "full"),
-        Some("lazy") => Check {
-            remedy: context.write("full", MODEL),
-            ..note(id, "lazy: a normal thread may run on to the end of its tick", &["sync.*", "thread.*"])
-        },
-        Some(model) => Check {
-            remedy: context.write("full", MODEL),
-            ..note(id, format!("{model}: a thread inside the kernel is not preempted"), WOKEN)
-        },
-        None if built("PREEMPT_DYNAMIC") => Check {
-            remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
-            ..unknown(id, "chosen at boot (PREEMPT_DYNAMIC), and debugfs, which says which, cannot be read")
-        },
+    let remedy = match built("PREEMPT_DYNAMIC") {
+        true => preempt_fully(context),
+        false => Some("a kernel with CONFIG_PREEMPT or PREEMPT_RT".to_owned()),
+    };
+    match model(context, built("PREEMPT_DYNAMIC")) {
+        Some((Model::Full, source)) => good(id, format!("full, says {source}")),
+        Some((Model::Lazy, source)) => {
+            let found = format!("lazy, says {source}: a normal thread may run on to the end of its tick");
+            Check { remedy, ..note(id, found, &["sync.*", "thread.*"]) }
+        }
+        Some((Model::Voluntary, source)) => {
+            let found =
+                format!("voluntary, says {source}: a thread inside the kernel is preempted at few places");
+            Check { remedy, ..note(id, found, WOKEN) }
+        }
+        Some((Model::None, source)) => {
+            let found = format!("none, says {source}: a thread inside the kernel is not preempted");
+            Check { remedy, ..bad(id, found, WOKEN) }
+        }
+        None if built("PREEMPT_DYNAMIC") => {
+            let evidence = "debugfs, command line, configuration and log of the kernel do not say which";
+            Check { remedy, ..unknown(id, format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")) }
+        }
         None if built("PREEMPT") => good(id, "full"),
         None if version.is_empty() => unknown(id, "the kernel's version is not known"),
-        None => note(id, "none or voluntary: a thread inside the kernel is not preempted", WOKEN),
+        None => Check {
+            remedy,
+            ..note(id, "none or voluntary: a thread inside the kernel is rarely preempted", WOKEN)
+        },
+    }
+}
+
+/// When a thread inside the kernel gives way.
+#[derive(Clone, Copy)]
+enum Model {
+    None,
+    Voluntary,
+    Full,
+    Lazy,
+}
+
+impl Model {
+    fn named(name: &str) -> Option<Model> {
+        match name {
+            "none" => Some(Model::None),
+            "voluntary" => Some(Model::Voluntary),
+            "full" => Some(Model::Full),
+            "lazy" => Some(Model::Lazy),
+            _ => None,
+        }
+    }
+}
+
+/// The model, and what says so.
+fn model(context: &Context, dynamic: bool) -> Option<(Model, String)> {
+    if let Some(model) = context.root.choice(MODEL).and_then(|name| Model::named(&name)) {
+        return Some((model, MODEL.to_owned()));
+    }
+    let log = context.log.as_ref();
+    // A mode that the kernel does not have is ignored at boot, with a message.
+    let is_refused = log.is_some_and(|log| log.find("Dynamic Preempt: unsupported mode").is_some());
+    let booted = context.boot_option("preempt").filter(|_| dynamic && !is_refused);
+    if let Some(model) = booted.and_then(|name| Model::named(&name)) {
+        return Some((model, "the kernel's command line".to_owned()));
+    }
+    if let Some(configuration) = &context.configuration {
+        let options = [
+            ("PREEMPT_NONE", Model::None),
+            ("PREEMPT_VOLUNTARY", Model::Voluntary),
+            ("PREEMPT", Model::Full),
+            ("PREEMPT_LAZY", Model::Lazy),
+        ];
+        let model = options.into_iter().find(|(option, _)| configuration.is_set(option));
+        if let Some((_, model)) = model {
+            return Some((model, configuration.file.clone()));
+        }
+    }
+    let model = Model::named(log?.after("Dynamic Preempt: ")?)?;
+    Some((model, "the kernel's log".to_owned()))
+}
+
+/// How to choose full preemption in a kernel that has it.
+fn preempt_fully(context: &Context) -> Option<String> {
+    let boot = "preempt=full on the kernel's command line";
+    match (&context.lockdown, context.root.exists(MODEL)) {
+        (Some(_), _) => Some(format!("{boot} (lockdown forbids {MODEL})")),
+        (None, true) => context.write("full", MODEL),
+        (None, false) => Some(boot.to_owned()),
     }
 }
 
@@ -50,7 +121,8 @@ pub(super) fn isolation(context: &Context) -> Check {
         .filter_map(|name| context.boot_option(name).map(|value| format!("{name}={value}")))
         .collect();
     match (isolated, given.is_empty()) {
-        (None, true) => context.absent(id, "/proc/cmdline", "no CPU is set apart"),
+        (None, true) if !context.root.exists("/proc/cmdline") => unknown(id, "/proc/cmdline cannot be read"),
+        (None, true) => note(id, "no CPU is set apart: any thread and interrupt may come", &["wake.*"]),
         (None, false) => note(id, given.join(" "), &["wake.*"]),
         (Some(cpus), _) => {
             let options = if given.is_empty() { String::new() } else { format!(" ({})", given.join(" ")) };
@@ -63,26 +135,133 @@ pub(super) fn isolation(context: &Context) -> Check {
     }
 }
 
-/// `kernel.sched_rt_runtime_us`, Documentation/scheduler/sched-rt-group.rst.
+/// `kernel.sched_rt_runtime_us`, Documentation/scheduler/sched-rt-group.rst; since 6.12 only groups of real-time
+/// threads are throttled by it (CONFIG_RT_GROUP_SCHED), and the [`fair_server`] replaces it otherwise.
 pub(super) fn throttling(context: &Context) -> Check {
     let id = "real-time-throttling";
+    let affects = &["wake.*", "ipc.*"];
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = context.root.number::<i64>(file) else {
         return context.absent(id, "/proc/sys/kernel", "not in this kernel");
     };
     let period = context.root.number::<i64>("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    let remedy = context.write("-1", file);
+    let message = context.log.as_ref().and_then(|log| log.find("RT throttling activated"));
+    if let Some(message) = message {
+        let at = format_time(message.at as f64 * 1e3);
+        let found = format!(
+            "real-time threads were throttled, first {at} after boot, says the kernel's log (later ones are not logged)"
+        );
+        return Check { remedy, ..bad(id, found, affects) };
+    }
     if runtime < 0 || runtime >= period {
         return good(id, "off");
     }
-    let remedy = context.write("-1", file);
     if runtime == 0 {
-        return Check { remedy, ..bad(id, "real-time threads have no time at all", &["wake.*", "ipc.*"]) };
+        return Check { remedy, ..bad(id, "real-time threads have no time at all", affects) };
+    }
+    if has_fair_server(context) == Some(true) && groups(context) == Some(false) {
+        return good(id, "not in this kernel: see fair-server");
     }
     let [runtime, period] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
     let found = format!(
         "real-time threads may take {runtime} in each {period}; one that spins is stopped for the rest"
     );
-    Check { remedy, ..note(id, found, &["wake.*", "ipc.*"]) }
+    Check { remedy, ..note(id, found, affects) }
+}
+
+/// Whether control groups have real-time budgets of their own (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`);
+/// `None` where it is not known.
+fn groups(context: &Context) -> Option<bool> {
+    let configuration = context.configuration.as_ref()?;
+    let booted =
+        context.boot_option("rt_group_sched").map(|value| !["0", "n", "off"].contains(&value.as_str()));
+    let default = !configuration.is_set("RT_GROUP_SCHED_DEFAULT_DISABLED");
+    Some(configuration.is_set("RT_GROUP_SCHED") && booted.unwrap_or(default))
+}
+
+/// CONFIG_RT_GROUP_SCHED: real-time threads are only granted in a group with a budget, and stopped by it.
+pub(super) fn group_budgets(context: &Context) -> Check {
+    let id = "real-time-groups";
+    match groups(context) {
+        None => unknown(id, NO_CONFIGURATION),
+        Some(false) => good(id, "control groups have no real-time budgets"),
+        Some(true) => {
+            let budget = control_group::real_time_budget(context.root);
+            let own = budget.map_or_else(String::new, |(file, budget)| format!(", {file} is {budget} µs"));
+            let found =
+                format!("each control group has a real-time budget{own}: its threads are stopped by it");
+            Check {
+                remedy: Some("rt_group_sched=0 on the kernel's command line (since 6.16)".to_owned()),
+                ..note(id, found, &["wake.*", "ipc.*"])
+            }
+        }
+    }
+}
+
+/// Whether the kernel has a deadline server for ordinary threads, by its version; `None` where that is not known.
+fn has_fair_server(context: &Context) -> Option<bool> {
+    let mut numbers = context.machine.kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next()?, numbers.next()?) {
+        (Ok(major), Ok(minor)) => Some((major, minor) >= (6, 12)),
+        _ => None,
+    }
+}
+
+/// The deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep the
+/// others waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
+pub(super) fn fair_server(context: &Context) -> Check {
+    let id = "fair-server";
+    let directory = "/sys/kernel/debug/sched/fair_server";
+    let share = |(cpu, path): (u32, String)| {
+        let time = |name: &str| context.root.number::<u64>(&format!("{path}/{name}"));
+        let both = time("runtime").zip(time("period"))?;
+        context.cpus.0.contains(&cpu).then_some(both)
+    };
+    let shares = context.root.numbered(directory, "cpu").into_iter().filter_map(share);
+    let largest = shares.max_by_key(|(runtime, _)| *runtime);
+    let words = |runtime: u64, period: u64| {
+        let [runtime, period] = [runtime, period].map(|time| format_time(time as f64));
+        format!("ordinary threads get {runtime} in each {period} of a CPU that real-time threads keep busy")
+    };
+    let affects = &["wake.*", "ipc.*"];
+    match (largest, has_fair_server(context), &context.lockdown) {
+        (Some((0, _)), ..) => good(id, "off"),
+        (Some((runtime, period)), ..) => {
+            let remedy = context.write("0", &format!("{directory}/cpu*/runtime"));
+            Check { remedy, ..note(id, words(runtime, period), affects) }
+        }
+        (None, Some(false), _) => good(id, "not in this kernel (since 6.12)"),
+        (None, None, _) => unknown(id, "the kernel's release is not known"),
+        // Nobody could change what nobody may open.
+        (None, _, Some(_)) => {
+            let found = format!(
+                "{}, as the kernel is built; lockdown forbids {directory}",
+                words(50_000_000, 1_000_000_000)
+            );
+            note(id, found, affects)
+        }
+        (None, ..) => Check {
+            remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
+            ..unknown(
+                id,
+                format!("{directory} cannot be read; {} by default", words(50_000_000, 1_000_000_000)),
+            )
+        },
+    }
+}
+
+/// Whether a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
+pub(super) fn scheduler(context: &Context) -> Check {
+    let id = "scheduler";
+    match context.machine.scheduler.as_deref() {
+        None => unknown(id, "/sys/kernel cannot be read"),
+        Some(KERNEL_SCHEDULER) => good(id, "the kernel's own"),
+        Some(name) => Check {
+            remedy: Some("end the program that loaded it".to_owned()),
+            ..note(id, format!("{name} (sched_ext) decides which ordinary thread runs"), WOKEN)
+        },
+    }
 }
 
 /// `/proc/self/timerslack_ns`: by how much the kernel may delay the timers of a

@@ -1,5 +1,7 @@
 //! Rows that the kept machines do not show: one knob at a time.
 
+mod kernel;
+
 use super::super::root::tree;
 use super::super::trials::Trials;
 use super::checks;
@@ -100,20 +102,16 @@ fn few_cpus_are_told_apart() {
 }
 
 #[test]
-fn the_preemption_model_is_what_was_chosen_at_boot() {
+fn the_preemption_model_is_what_the_version_names() {
     let preemption = |version: &str, files: Files| {
         let machine = Machine { kernel_version: version.to_owned(), ..machine() };
         row(files, &machine, &mut Always(None), "preemption").state
     };
-    let debugfs = [("/sys/kernel/debug/sched/preempt", "none (voluntary) full lazy")];
-    let lazy = [("/proc/cmdline", "quiet preempt=lazy")];
     assert_eq!(preemption("#1 SMP PREEMPT_RT", &[]), Good);
     assert_eq!(preemption("#1 SMP", &[("/sys/kernel/realtime", "1")]), Good);
-    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &debugfs), Note);
-    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &lazy), Note);
-    assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &[("/proc/cmdline", "preempt=full")]), Good);
     assert_eq!(preemption("#1 SMP PREEMPT_DYNAMIC", &[("/proc/cmdline", "a -- preempt=full")]), Unknown);
     assert_eq!(preemption("#1 SMP PREEMPT", &[]), Good);
+    assert_eq!(preemption("#1 SMP PREEMPT", &[("/proc/cmdline", "preempt=none")]), Good);
     assert_eq!(preemption("#1 SMP", &[]), Note);
     assert_eq!(preemption("", &[]), Unknown);
 }

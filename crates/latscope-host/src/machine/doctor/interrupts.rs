@@ -1,0 +1,129 @@
+//! What interrupts the CPUs: the tick, watchdogs, devices.
+
+use super::build::NO_CONFIGURATION;
+use super::{Context, bad, good, note, unknown};
+use latscope_core::machine::Check;
+use latscope_core::units::{CpuList, counted, format_time};
+
+/// Probes of threads that sleep or must not be interrupted.
+const INTERRUPTED: &[&str] = &["wake.*", "noise.*"];
+
+/// The kernel's tick, CONFIG_HZ: where ordinary threads are preempted at the end of their slice.
+pub(super) fn tick(context: &Context) -> Check {
+    let id = "timer-tick";
+    let Some(configuration) = &context.configuration else { return unknown(id, NO_CONFIGURATION) };
+    let Some(rate) =
+        configuration.value("HZ").and_then(|rate| rate.parse::<u32>().ok()).filter(|rate| *rate > 0)
+    else {
+        return unknown(id, format!("{} does not say", configuration.file));
+    };
+    let length = format_time(1e9 / f64::from(rate));
+    let found = format!("{rate} Hz: a tick takes {length}");
+    let is_off = context.boot_option("highres").is_some_and(|value| value == "off");
+    if is_off || !configuration.is_set("HIGH_RES_TIMERS") {
+        let found = format!("{found}, and without high-resolution timers a sleep ends at a tick");
+        return bad(id, found, &["wake.*", "ipc.*", "thread.*", "noise.*"]);
+    }
+    if rate >= 1000 {
+        return good(id, found);
+    }
+    let found = format!("{found}; an ordinary thread that computes keeps its CPU until one");
+    Check {
+        remedy: Some("a kernel with HZ=1000".to_owned()),
+        ..note(id, found, &["wake.*", "ipc.*", "sync.*", "thread.*"])
+    }
+}
+
+/// Detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
+pub(super) fn watchdogs(context: &Context) -> Check {
+    let id = "watchdogs";
+    let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));
+    let all = number("watchdog");
+    let is_on = |name| all != Some(0) && number(name) == Some(1);
+    if all.is_none() && number("nmi_watchdog").is_none() {
+        return context.absent(id, "/proc/sys/kernel", "not in this kernel");
+    }
+    let threshold = number("watchdog_thresh").unwrap_or(10) as f64 * 1e9;
+    let mut parts = Vec::new();
+    if is_on("soft_watchdog") {
+        let each = format_time(threshold * 0.4);
+        parts.push(format!("a timer each {each} starts a thread of the highest priority (soft lockups)"));
+    }
+    if is_on("nmi_watchdog") {
+        parts.push(format!("an NMI about each {} of computing (hard lockups)", format_time(threshold)));
+    }
+    if parts.is_empty() || threshold == 0.0 {
+        return good(id, "off");
+    }
+    let cpus = context.root.cpu_list("/proc/sys/kernel/watchdog_cpumask");
+    let on = cpus.map(|cpus| format!(" on CPUs {cpus}")).unwrap_or_default();
+    Check {
+        remedy: context.write("0", "/proc/sys/kernel/watchdog"),
+        ..note(id, parts.join(", ") + &on, INTERRUPTED)
+    }
+}
+
+/// An interrupt of a device.
+struct Interrupt {
+    number: u32,
+    name: String,
+    /// How often the measured CPUs have served it since boot.
+    served: u64,
+}
+
+/// Which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
+pub(super) fn devices(context: &Context) -> Check {
+    let id = "device-interrupts";
+    let numbers = context.root.numbered("/proc/irq", "");
+    let Some(table) = context.root.text("/proc/interrupts").filter(|_| !numbers.is_empty()) else {
+        return context.absent(id, "/proc/irq", "none");
+    };
+    let measured = &context.cpus;
+    let serves = |path: &str| {
+        let files = ["effective_affinity_list", "smp_affinity_list"];
+        let cpus = files.iter().find_map(|file| context.root.cpu_list(&format!("{path}/{file}")));
+        cpus.is_some_and(|cpus| cpus.0.iter().any(|cpu| measured.0.contains(cpu)))
+    };
+    let interrupt =
+        |(number, path): &(u32, String)| interrupt(&table, *number, measured).filter(|_| serves(path));
+    let mut theirs: Vec<Interrupt> = numbers.iter().filter_map(interrupt).collect();
+    theirs.sort_by_key(|interrupt| std::cmp::Reverse(interrupt.served));
+    let Some(most) = theirs.first() else { return good(id, format!("CPUs {measured} serve none")) };
+    let found = format!(
+        "CPUs {measured} serve {}; the most frequent: {} ({}, {} since boot)",
+        counted(theirs.len() as u64, "interrupt"),
+        most.name,
+        most.number,
+        most.served
+    );
+    let others = context.machine.online.0.iter().copied().filter(|cpu| !measured.0.contains(cpu));
+    let others = CpuList(others.collect());
+    let remedy = (!others.0.is_empty()).then(|| {
+        let frequent: Vec<String> =
+            theirs.iter().take(8).map(|interrupt| interrupt.number.to_string()).collect();
+        let files = match &frequent[..] {
+            [one] => one.clone(),
+            several => format!("{{{}}}", several.join(",")),
+        };
+        context.write(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
+    });
+    Check { remedy: remedy.flatten(), ..note(id, found, INTERRUPTED) }
+}
+
+/// The line of an interrupt in `/proc/interrupts`: a column for each CPU online, then controller and actions.
+fn interrupt(table: &str, number: u32, measured: &CpuList) -> Option<Interrupt> {
+    let columns: Vec<u32> = table
+        .lines()
+        .next()?
+        .split_whitespace()
+        .filter_map(|name| name.strip_prefix("CPU")?.parse().ok())
+        .collect();
+    let line = table.lines().find_map(|line| line.trim_start().strip_prefix(&format!("{number}:")))?;
+    let counts = columns.iter().zip(line.split_whitespace());
+    let served = counts
+        .filter(|(cpu, _)| measured.0.contains(cpu))
+        .filter_map(|(_, count)| count.parse::<u64>().ok())
+        .fold(0, u64::saturating_add);
+    let name = line.split_whitespace().skip(columns.len()).last()?.to_owned();
+    Some(Interrupt { number, name, served })
+}

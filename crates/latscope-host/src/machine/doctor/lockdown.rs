@@ -1,0 +1,68 @@
+//! Whether the kernel is locked down (kernel_lockdown(7)): files of debugfs that can be written to are then
+//! refused, to root as well.
+
+use super::{Context, good, note, unknown};
+use crate::machine::kernel_log::KernelLog;
+use crate::machine::root::Root;
+use latscope_core::machine::Check;
+
+/// A lockdown in force.
+pub(super) struct Lockdown {
+    /// `integrity`, `confidentiality`; empty where only the fact is known.
+    level: String,
+    /// Where it is stated.
+    source: &'static str,
+}
+
+impl Lockdown {
+    /// Looks in securityfs, else in the log, which states the fact, and in the options, which state the level.
+    pub fn find(
+        root: &Root,
+        log: Option<&KernelLog>,
+        booted: Option<String>,
+        built: impl Fn(&str) -> bool,
+    ) -> Option<Lockdown> {
+        if let Some(level) = root.choice(FILE) {
+            return (level != "none").then_some(Lockdown { level, source: FILE });
+        }
+        let forced = ["integrity", "confidentiality"]
+            .into_iter()
+            .find(|level| built(&format!("LOCK_DOWN_KERNEL_FORCE_{}", level.to_uppercase())));
+        let level = booted.clone().or(forced.map(str::to_owned));
+        if log.is_some_and(|log| log.find("Kernel is locked down from ").is_some()) {
+            return Some(Lockdown { level: level.unwrap_or_default(), source: "the kernel's log" });
+        }
+        let source =
+            if booted.is_some() { "the kernel's command line" } else { "the kernel's configuration" };
+        Some(Lockdown { level: level?, source })
+    }
+
+    /// Whether traces and performance counters of the kernel are refused, too.
+    pub fn is_confidential(&self) -> bool {
+        self.level == "confidentiality"
+    }
+}
+
+const FILE: &str = "/sys/kernel/security/lockdown";
+
+/// What a lockdown refuses.
+pub(super) fn lockdown(context: &Context) -> Check {
+    let id = "lockdown";
+    let Some(lockdown) = &context.lockdown else {
+        let stated = context.root.exists(FILE)
+            || context.configuration.is_some()
+            || context.log.as_ref().is_some_and(KernelLog::is_whole);
+        return if stated { good(id, "off") } else { unknown(id, format!("{FILE} cannot be read")) };
+    };
+    let level = if lockdown.level.is_empty() { "on" } else { &lockdown.level };
+    let traces = if lockdown.is_confidential() { ", traces, performance counters of the kernel" } else { "" };
+    note(
+        id,
+        format!(
+            "{level}, says {}: settings in debugfs, machine-specific registers, unsigned modules{traces} are \
+             refused, to root as well",
+            lockdown.source
+        ),
+        &[],
+    )
+}

@@ -1,0 +1,87 @@
+//! The kernel's log, as `/dev/kmsg` has it (Documentation/ABI/testing/dev-kmsg).
+
+use super::root::Root;
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Messages of the kernel since boot, as far as the log still has them.
+#[derive(Debug, Default)]
+pub(super) struct KernelLog(Vec<Message>);
+
+/// One message.
+#[derive(Debug)]
+pub(super) struct Message {
+    /// Time since boot, µs.
+    pub at: u64,
+    pub text: String,
+}
+
+/// Longer than a record can be; the kernel gives one with each read.
+const RECORD: usize = 16 << 10;
+/// No log is larger (CONFIG_LOG_BUF_SHIFT is at most 25).
+const LARGEST: usize = 64 << 20;
+
+impl KernelLog {
+    /// Reads the log; `None` where it is missing or not for this user.
+    pub fn read(root: &Root) -> Option<KernelLog> {
+        // A read at the end of the log would wait for the next message.
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let mut file = OpenOptions::new().read(true).custom_flags(flags).open(root.path("/dev/kmsg")).ok()?;
+        let (mut bytes, mut record) = (Vec::new(), vec![0; RECORD]);
+        while bytes.len() < LARGEST {
+            match file.read(&mut record) {
+                Ok(0) => break,
+                Ok(length) => bytes.extend_from_slice(&record[..length]),
+                // A record was overwritten before it was read.
+                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+                Err(_) => break,
+            }
+        }
+        Some(KernelLog(String::from_utf8_lossy(&bytes).lines().filter_map(message).collect()))
+    }
+
+    /// The first message with a text in it.
+    pub fn find(&self, text: &str) -> Option<&Message> {
+        self.0.iter().find(|message| message.text.contains(text))
+    }
+
+    /// What follows a text in the first message that has it.
+    pub fn after(&self, text: &str) -> Option<&str> {
+        self.find(text)?.text.split_once(text).map(|(_, rest)| rest.trim())
+    }
+
+    /// Whether the log still begins with the boot.
+    pub fn is_whole(&self) -> bool {
+        self.find("Linux version ").is_some()
+    }
+}
+
+/// A record is `priority,sequence,µs,flags;text`; lines that begin with a space are its properties. Any process of root
+/// can write messages, too; of another facility than the kernel's, 0.
+fn message(line: &str) -> Option<Message> {
+    let (head, text) = line.split_once(';')?;
+    let mut fields = head.split(',');
+    let priority: u32 = fields.next()?.parse().ok()?;
+    let at = fields.nth(1)?.parse().ok()?;
+    (priority < 8).then(|| Message { at, text: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::root::tree;
+    use super::*;
+
+    #[test]
+    fn messages_of_the_kernel_are_read_with_their_times() {
+        let text = "5,0,0,-;Linux version 6.18\n SUBSYSTEM=cpu\n6,1,242328,-;Dynamic Preempt: none\n12,2,9,-;Dynamic Preempt: full\n,,\n6,x\n";
+        let (_directory, root) = tree(&[("/dev/kmsg", text)]);
+        let log = KernelLog::read(&root).unwrap();
+        assert!(log.is_whole());
+        assert_eq!(log.after("Dynamic Preempt: "), Some("none"));
+        assert_eq!(log.find("Dynamic").unwrap().at, 242_328);
+        assert_eq!(log.0.len(), 2);
+        assert!(KernelLog::read(&tree(&[]).1).is_none());
+    }
+}
