@@ -11,7 +11,7 @@ use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
 use anyhow::Result;
 use latscope_core::plan::{Periodic, Point, Step, Stop};
-use latscope_core::quality::{CUT_SHORT, Level, Quality, Reason};
+use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_core::statistics::median;
 use latscope_trace::instance::Marker;
@@ -330,7 +330,7 @@ impl<'a> Bench<'a> {
     /// Takes back a measuring thread's writer: the point is measured.
     pub fn recorded(&mut self, point: usize, writer: Writer) {
         self.set_blocks(point, writer.into_blocks());
-        self.waited(point, false);
+        self.waited(point, false, false);
     }
 
     /// Says that a point is being measured, by processes of its own.
@@ -342,13 +342,16 @@ impl<'a> Bench<'a> {
         self.waits = Waits::start();
     }
 
-    /// Notes what the threads waited for a CPU since the point was started, and
-    /// whether that distorts it.
-    fn waited(&mut self, point: usize, distorts: bool) {
+    /// Notes what the threads waited for a CPU since the point was started, whether that distorts it, and whether a gate
+    /// threw each sample away in which they did not run.
+    fn waited(&mut self, point: usize, distorts: bool, gated: bool) {
         let (wall_ns, run_delay_ns) = self.waits.so_far();
         // How late periodic threads have a CPU is what they measure.
         let distorts = distorts && self.periodic().is_none();
-        self.set_contention(point, Contention { wall_ns, run_delay_ns, others: None, distorts });
+        self.set_contention(
+            point,
+            Contention { wall_ns, run_delay_ns, distorts, gated, ..Contention::default() },
+        );
     }
 
     /// Says that what the threads of a point waited for a CPU distorts it: its events are operations, not how late
@@ -504,13 +507,14 @@ impl<'a> Bench<'a> {
                 let reason = "every sample was disturbed: something else ran on the CPU each time";
                 self.degrade(
                     *point,
-                    "every-sample-disturbed",
+                    EVERY_SAMPLE_DISTURBED,
                     reason,
                     "run it on a quieter machine, or on a CPU of its own (--cpus)",
                 );
             }
             // A gate throws the samples away in which a thread waited.
-            self.waited(*point, matches!(gate, Gate::Open) || outcome.disturbed);
+            let open = matches!(gate, Gate::Open) || outcome.disturbed;
+            self.waited(*point, open, !open);
             let result = self.result(*point);
             result.blocks = writer.into_blocks();
             result.cycles = median(&outcome.cycles);

@@ -26,6 +26,11 @@ pub const MEMORY_NOT_LOCKED: &str = "memory-not-locked";
 /// Id of a reason: CPUs could not be kept out of deep idle states.
 pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
 
+/// Id of a reason: a quota of a control group stopped the threads.
+pub const THROTTLED: &str = "throttled";
+/// Id of a reason: no sample was taken in which nothing else ran.
+pub const EVERY_SAMPLE_DISTURBED: &str = "every-sample-disturbed";
+
 /// Id of a reason that lowers nothing: another program measured it.
 pub const IMPORTED: &str = "imported";
 
@@ -67,6 +72,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
         "slow-clock-source",
         Level::Degraded,
         "the kernel's clock source makes a system call of reading the clock",
+    ),
+    (
+        "throttled",
+        Level::Degraded,
+        "the quota of a control group stopped the measuring threads for 1 % of the time or more",
     ),
     ("trace-lost-events", Level::Degraded, "the kernel's trace lost events"),
     ("waited-for-a-cpu", Level::Degraded, "the measuring threads waited for a CPU that other processes used"),
@@ -173,6 +183,13 @@ impl Quality {
         if !self.reasons.contains(&reason) {
             self.reasons.push(reason);
         }
+    }
+
+    /// As [`lower`](Quality::lower), but before the other reasons: it explains them.
+    pub fn lower_first(&mut self, reason: Reason) {
+        self.level = self.level.max(reason.level);
+        self.reasons.retain(|known| known.id != reason.id);
+        self.reasons.insert(0, reason);
     }
 
     /// The worse of both levels, with all reasons of both.

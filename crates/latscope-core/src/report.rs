@@ -4,11 +4,13 @@
 //! matrix is the set of points that differ only in the parameters the probe
 //! declares as axes; there is no other container.
 
+mod account;
 mod contention;
 mod finding;
 mod measurement;
 mod records;
 
+pub use account::*;
 pub use contention::*;
 pub use finding::*;
 pub use measurement::*;
@@ -53,50 +55,15 @@ pub struct Report {
     /// What the user calls it: `board=a7`, `kernel=rt`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What other processes used of the CPUs while it was measured.
+    /// Account of the CPU time of the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activity: Option<Activity>,
+    pub activity: Option<Account>,
     /// What went wrong or needs to be known, each with a remedy.
     pub warnings: Vec<Warning>,
     /// Conclusions over several measurements.
     pub findings: Vec<Finding>,
     /// The points, in the order measured.
     pub measurements: Vec<Measurement>,
-}
-
-/// What other processes used of the CPUs of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Activity {
-    /// Time looked at, ns.
-    pub wall_ns: u64,
-    /// CPUs looked at.
-    pub cpus: u32,
-    /// Share of them that other processes used, 0 to 1.
-    pub others: f64,
-    /// The processes that used most, most first.
-    #[serde(default)]
-    pub top: Vec<Consumer>,
-}
-
-/// A process that used CPU time beside a measurement.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Consumer {
-    /// Its name (`comm`).
-    pub name: String,
-    /// Its process id.
-    pub pid: u32,
-    /// Share of one CPU that it used, 0 to 1 and above for several threads.
-    pub share: f64,
-}
-
-/// A machine of which others use less than this share is quiet.
-pub const QUIET: f64 = 0.05;
-
-impl Activity {
-    /// Whether others used so little that they explain nothing.
-    pub fn is_quiet(&self) -> bool {
-        self.others < QUIET
-    }
 }
 
 /// The program that wrote a result.

@@ -2,6 +2,7 @@
 //! figure is the median over the rounds, and what lies between the rounds tells
 //! where the figure of the next run will be.
 
+use crate::report::Account;
 use crate::statistics::{NORMAL_95, median, student_95};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +23,9 @@ pub struct Round {
     /// Core cycles of the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycles: Option<f64>,
+    /// Account of the CPU time of the step in this round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
     /// Named quantities that are no durations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,

@@ -19,7 +19,7 @@ use latscope_core::merged::is_merged;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, Reason};
 use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
-use latscope_host::activity::Others;
+use latscope_host::account::Accountant;
 use latscope_host::guardian::{Guardian, Ticket};
 use latscope_host::load::{self, Loaded};
 use latscope_judge::findings;
@@ -78,8 +78,8 @@ struct Coordinator<'a> {
     /// The round of the present step.
     round: Round,
     told: Option<Told>,
-    /// What others use of the CPUs meanwhile.
-    others: Others,
+    /// Whose time that of the CPUs is meanwhile.
+    accountant: Accountant,
     /// For each step of the plan, how many measurements the report has of it.
     entered: Vec<usize>,
     /// Iterations of the batches of each step's points, from its first round.
@@ -98,7 +98,7 @@ pub fn run(run: Run) -> Result<Report> {
     let signals = Signals::block(&waited).context("signals cannot be waited for")?;
     let epoch = run.timebase.clock().start();
     let steps = run.plan.steps.len();
-    let others = Others::watch(&run.plan.cpus.0);
+    let accountant = Accountant::watch(&run.plan.cpus.0);
     let mut coordinator = Coordinator {
         registry: run.registry,
         report: empty_report(run.plan, run.machine, run.labels),
@@ -114,7 +114,7 @@ pub fn run(run: Run) -> Result<Report> {
         since: Instant::now(),
         round: Round { number: 1, of: 1 },
         told: None,
-        others,
+        accountant,
         entered: vec![0; steps],
         iterations: vec![Vec::new(); steps],
     };
@@ -165,7 +165,9 @@ impl Coordinator<'_> {
         }
         tell(&mut self.observers, &Event::Started(&plan));
         if let Some(load) = &plan.load {
-            self.loaded = Some(load::start(load, &plan.cpus.0, &mut self.guardian)?);
+            let loaded = load::start(load, &plan.cpus.0, &mut self.guardian)?;
+            self.accountant.add_load(&loaded.workers());
+            self.loaded = Some(loaded);
         }
         if let Some(path) = &plan.timeline {
             self.timeline = Some(timeline::Recorder::start(path, &mut self.guardian)?);
@@ -174,16 +176,11 @@ impl Coordinator<'_> {
                 "a time line is recorded: the durations of this run include the cost of recording",
             );
         }
-        let mut rounds_begun = 0;
         for (round, index) in plan.schedule() {
             let step = plan.steps[index].in_round(round);
             self.stay_off(&step.cpus, &plan.cpus.0);
-            if round >= rounds_begun {
-                rounds_begun = round + 1;
-                self.others.look();
-            }
             if step.points.iter().any(|point| point.probe.starts_with("file.")) {
-                self.others.are_served();
+                self.accountant.are_served();
             }
             (self.round, self.since) = (Round::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
@@ -197,7 +194,7 @@ impl Coordinator<'_> {
         if let Some(timeline) = self.timeline.take() {
             timeline.finish(&mut self.guardian)?;
         }
-        self.report.activity = self.others.activity();
+        self.report.activity = self.accountant.total();
         if let Some(idle) = self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(Loaded::idle)
         {
             self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
@@ -303,11 +300,17 @@ impl Coordinator<'_> {
         }
         self.add_timeline(step, &mut measured);
         self.iterations[index] = iterations(&results);
-        let others = self.others.since_last();
-        let distorts = self.report.plan.load.is_none();
-        measured.iter_mut().for_each(|m| add_others(m, others, distorts));
+        let account = self.accountant.since_last(&self.beside(step));
+        measured.iter_mut().for_each(|m| m.account.clone_from(&account));
         self.check_load(&mut measured);
         self.enter(index, measured);
+    }
+
+    /// CPUs that share a last-level cache with the measuring ones of a step, and are none of them.
+    fn beside(&self, step: &Step) -> Vec<u32> {
+        let caches = self.report.machine.last_caches.iter();
+        let shared = caches.filter(|cache| cache.0.iter().any(|cpu| step.cpus.contains(cpu)));
+        shared.flat_map(|cache| &cache.0).copied().filter(|cpu| !step.cpus.contains(cpu)).collect()
     }
 
     /// Adds the points of a step to the report, and what they come to together:
@@ -526,15 +529,6 @@ fn emulator(machine: &Machine) -> Option<String> {
 /// The iterations that a worker found for the batches of its points.
 fn iterations(results: &[Option<PointResult>]) -> Vec<Option<u64>> {
     results.iter().map(|result| result.as_ref()?.iterations).collect()
-}
-
-/// Adds what others used of the CPUs while a point was measured; waiting distorts
-/// no figure where it is what is measured, nor beside a load that was asked for.
-fn add_others(measurement: &mut Measurement, others: Option<f64>, distorts: bool) {
-    if let Some(contention) = &mut measurement.contention {
-        contention.others = others;
-        contention.distorts &= distorts;
-    }
 }
 
 fn mark_emulated(measurement: &mut Measurement, emulator: &str) {

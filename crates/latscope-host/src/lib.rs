@@ -2,7 +2,7 @@
 //! beside a measurement, and how all that a run changes is undone.
 #![forbid(unsafe_code)]
 
-pub mod activity;
+pub mod account;
 pub mod cpu_hog;
 pub mod guardian;
 pub mod leftover;

@@ -1,6 +1,6 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
-use super::activity;
+use super::account;
 use super::guardian::{Guardian, Ticket, Undo};
 use super::message_groups::{MessageGroups, Wire};
 use super::process_group;
@@ -88,6 +88,11 @@ pub fn stressor(name: &str) -> String {
 }
 
 impl Loaded {
+    /// Processes of the load, each of which leads a group.
+    pub fn workers(&self) -> Vec<u32> {
+        self.workers.iter().map(Child::id).collect()
+    }
+
     /// Whether a load ended by itself, and how. It is not waited for: the number of its group stays taken.
     pub fn ended(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -107,7 +112,7 @@ impl Loaded {
         if !self.is_command || elapsed < JUDGED_FROM {
             return None;
         }
-        let used: u64 = self.workers.iter().map(|worker| activity::group_ns(worker.id())).sum();
+        let used: u64 = self.workers.iter().map(|worker| account::group_ns(worker.id())).sum();
         let share = used as f64 / elapsed.as_nanos() as f64;
         (share < IDLE).then(|| {
             let (used, elapsed) = (format_time(used as f64), format_time(elapsed.as_nanos() as f64));

@@ -8,7 +8,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Plan};
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{
-    Activity, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
+    Account, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
     Summary, Tool, Value, Verdict, Warning, Work,
 };
 use latscope_core::rounds::Round;
@@ -125,7 +125,7 @@ struct LightReport {
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(default)]
-    activity: Option<Activity>,
+    activity: Option<Account>,
     warnings: Vec<Warning>,
     measurements: Vec<LightMeasurement>,
 }
@@ -157,6 +157,8 @@ struct LightMeasurement {
     rounds: Vec<Round>,
     #[serde(default)]
     contention: Option<Contention>,
+    #[serde(default)]
+    account: Option<Account>,
     #[serde(default)]
     values: BTreeMap<String, Value>,
     #[serde(default)]
@@ -212,6 +214,7 @@ impl From<LightMeasurement> for Measurement {
             interval: None,
             rounds: light.rounds,
             contention: light.contention,
+            account: light.account,
             values: light.values,
             work: light.work,
             histogram: light.histogram,

@@ -20,7 +20,7 @@ use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds}
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
-use latscope_core::report::{Better, Check, Measurement, QUIET, Report, Sampling, Status, Value, Verdict};
+use latscope_core::report::{Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{counted, format_count, format_share, format_time, format_value, were};
 
@@ -270,8 +270,7 @@ fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
             };
             let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
             let (low, high) = (format_time(next.low), format_time(next.high));
-            let others = m.contention.as_ref().and_then(|contention| contention.others);
-            let busy = others.is_some_and(|others| others >= QUIET);
+            let busy = m.account.as_ref().is_some_and(|account| !account.is_quiet());
             let run = if busy { "the next run of a machine as busy as this" } else { "the next run" };
             let expected = format!(", and that of {run} expected in {low} to {high}{unsure}");
             // Rounds that were distorted say nothing of the next run.

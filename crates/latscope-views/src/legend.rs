@@ -73,7 +73,7 @@ mod tests {
     use crate::{Options, csv, figure, html, markdown, overview, table, text};
     use latscope_core::fixture;
     use latscope_core::quality::{Level, Reason};
-    use latscope_core::report::{Activity, Evidence, Finding, Measurement, Report};
+    use latscope_core::report::{Account, Evidence, Finding, Measurement, Report};
     use latscope_core::rounds::Prediction;
 
     /// A report whose points have an interval of this level.
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_view_of_a_busy_machine_says_which_next_run_it_means() {
         let mut report = predicted(0.95);
-        report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.5, top: Vec::new() });
+        report.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.5, ..Account::default() });
         for view in views(&report) {
             assert!(view.contains("next run of a machine as busy as this"), "{view}");
         }

@@ -3,7 +3,7 @@
 
 use latscope_core::merged::is_merged;
 use latscope_core::quality::Level;
-use latscope_core::report::{Activity, Measurement, QUIET, Report};
+use latscope_core::report::{Account, Measurement, QUIET, Report};
 use latscope_core::units::{counted, format_count, format_share};
 use latscope_judge::findings::level_rows;
 
@@ -81,7 +81,7 @@ pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
 }
 
 /// `busy: other processes used 97 % of 2 CPUs`.
-pub(super) fn state(activity: &Activity) -> String {
+pub(super) fn state(activity: &Account) -> String {
     let state = if activity.is_quiet() { "quiet" } else { "busy" };
     let cpus = if activity.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", activity.cpus) };
     let share = format_share(activity.others);
@@ -91,7 +91,7 @@ pub(super) fn state(activity: &Activity) -> String {
     format!("{state}: other processes used {share} of {cpus}")
 }
 
-fn consumers(activity: &Activity) -> String {
+fn consumers(activity: &Account) -> String {
     let mut parts: Vec<String> = activity
         .top
         .iter()
@@ -131,8 +131,9 @@ mod tests {
 
     fn busy() -> Report {
         let mut report = fixture::report();
-        let top = vec![Consumer { name: "stress-ng-cpu".to_owned(), pid: 77, share: 0.98 }];
-        report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.49, top });
+        let name = "stress-ng-cpu".to_owned();
+        let top = vec![Consumer { name, pid: 77, share: 0.98, ..Consumer::default() }];
+        report.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.49, top, ..Account::default() });
         report
     }
 
@@ -141,7 +142,7 @@ mod tests {
         let mut report = busy();
         report.activity = None;
         assert_eq!(sentence(&report), None);
-        report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.012, top: Vec::new() });
+        report.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.012, ..Account::default() });
         assert_eq!(
             sentence(&report).unwrap(),
             "The machine was quiet: other processes used 1.2 % of 2 CPUs."
@@ -171,9 +172,13 @@ mod tests {
         report = busy();
         assert!(!text.contains("doubtful"), "{text}");
         let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
-        let contention =
-            Contention { wall_ns: 100, run_delay_ns: Some(74), others: Some(0.49), distorts: true };
-        m.contention = Some(contention);
+        m.contention = Some(Contention {
+            wall_ns: 100,
+            run_delay_ns: Some(74),
+            distorts: true,
+            ..Contention::default()
+        });
+        m.account = Some(Account { wall_ns: 100, others: 0.49, ..Account::default() });
         m.settle();
         let title = m.title.clone();
         assert!(
@@ -193,7 +198,9 @@ mod tests {
         let mut report = busy();
         let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
         for (distorts, others) in [(false, Some(0.49)), (true, Some(0.01)), (true, None)] {
-            m.contention = Some(Contention { wall_ns: 100, run_delay_ns: Some(74), others, distorts });
+            m.contention =
+                Some(Contention { wall_ns: 100, run_delay_ns: Some(74), distorts, ..Contention::default() });
+            m.account = others.map(|others| Account { wall_ns: 100, others, ..Account::default() });
             m.settle();
             assert_eq!(m.quality.level, latscope_core::quality::Level::Ok);
         }

@@ -1,8 +1,9 @@
 //! What measuring threads waited for a CPU.
 
+use super::Account;
 use serde::{Deserialize, Serialize};
 
-/// What stood between measuring threads and a CPU.
+/// Time that measuring threads waited for a CPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Contention {
     /// Time that the point took, ns.
@@ -10,12 +11,15 @@ pub struct Contention {
     /// Time that the measuring threads waited for a CPU though they could run
     /// (run delay of `/proc/thread-self/schedstat`), ns; `None` where the kernel does not tell.
     pub run_delay_ns: Option<u64>,
-    /// Share of the CPUs of the run that other processes used meanwhile, 0 to 1
-    /// (`/proc/stat`); `None` where the kernel does not tell.
+    /// Share of the CPUs that other processes used, of files that have no account of the measurement.
+    #[serde(default, skip_serializing)]
     pub others: Option<f64>,
     /// Whether waiting distorts the figure: not where samples are thrown away that
     /// were disturbed, nor where waiting is what is measured.
     pub distorts: bool,
+    /// Whether each sample was thrown away in which a thread did not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gated: bool,
 }
 
 /// Shares of time below which waiting explains nothing.
@@ -29,19 +33,19 @@ impl Contention {
         Some((self.run_delay_ns? as f64 / self.wall_ns.max(1) as f64).min(1.0))
     }
 
-    /// Whether others explain a part of the figure that matters.
-    pub(crate) fn explains(&self) -> bool {
-        let over = |share: Option<f64>, limit: f64| share.is_some_and(|share| share >= limit);
-        self.distorts && over(self.waited(), WAITING_MATTERS) && over(self.others, OTHERS_MATTER)
+    /// Whether others explain a part of the figure that matters. Beside a load that used more, they do not: it was
+    /// asked for.
+    pub(crate) fn explains(&self, account: &Account) -> bool {
+        let waited = self.waited().is_some_and(|share| share >= WAITING_MATTERS);
+        let others = account.others >= OTHERS_MATTER && account.others > account.load.unwrap_or(0.0);
+        self.distorts && waited && others
     }
 
     /// Adds that of a later round, or of another thread or pair: the time is then that of all of them.
     pub fn add(&mut self, other: &Contention) {
-        let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
-        self.others =
-            self.others.zip(other.others).map(|(a, b)| (a * mine + b * its) / (mine + its).max(1.0));
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
         self.wall_ns += other.wall_ns;
         self.distorts |= other.distorts;
+        self.gated &= other.gated;
     }
 }

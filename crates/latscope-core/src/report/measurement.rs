@@ -1,12 +1,12 @@
 //! The result of one point: what was measured, how far it can be trusted, and the numbers.
 
-use super::{Block, Contention, Hop, Outlier, Recordings, Verdict};
+use super::{Account, Block, Contention, Hop, Outlier, Recordings, Verdict};
 use crate::bounds;
 use crate::histogram::Histogram;
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{ParamValue, Params, Point};
-use crate::quality::{self, IMPORTED, Level, Quality, Reason, UNNAMED};
+use crate::quality::{self, EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, THROTTLED, UNNAMED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -115,8 +115,14 @@ impl Summary {
 }
 
 /// Reasons that follow from the figures of all rounds, and are found anew with each.
-const OF_ALL_ROUNDS: [&str; 5] =
-    ["rounds-in-two-groups", "rounds-drift", "rounds-scatter", "waited-for-a-cpu", bounds::IMPOSSIBLE];
+const OF_ALL_ROUNDS: [&str; 6] = [
+    "rounds-in-two-groups",
+    "rounds-drift",
+    "rounds-scatter",
+    "waited-for-a-cpu",
+    THROTTLED,
+    bounds::IMPOSSIBLE,
+];
 
 /// One point: what was measured, how far it can be trusted, and the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,9 +168,12 @@ pub struct Measurement {
     /// The figures of each round, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
-    /// What the measuring threads waited for a CPU, and what others used meanwhile.
+    /// What the measuring threads waited for a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
+    /// Account of the CPU time while it was measured: of its steps, in all rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
     /// Named quantities that are no durations.
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
@@ -231,6 +240,7 @@ impl Measurement {
             interval: None,
             rounds: Vec::new(),
             contention: None,
+            account: None,
             values: BTreeMap::new(),
             work: None,
             histogram,
@@ -273,6 +283,7 @@ impl Measurement {
             p99_9: s.p99_9,
             max: s.max,
             cycles: s.cycles,
+            account: self.account.clone(),
             values: self.values.iter().map(|(name, value)| (name.clone(), value.value)).collect(),
         }
     }
@@ -298,6 +309,11 @@ impl Measurement {
         self.incomplete |= next.incomplete;
         self.add_quality(&next.quality, next.summary.count > 0);
         match (&mut self.contention, &next.contention) {
+            (Some(mine), Some(its)) => mine.add(its),
+            (mine @ None, its) => mine.clone_from(its),
+            (Some(_), None) => {}
+        }
+        match (&mut self.account, &next.account) {
             (Some(mine), Some(its)) => mine.add(its),
             (mine @ None, its) => mine.clone_from(its),
             (Some(_), None) => {}
@@ -362,6 +378,12 @@ impl Measurement {
                 (self.reason.take().unwrap_or_default(), self.remedy.take().unwrap_or_default());
             self.quality.lower(Reason::new(self.support, UNNAMED, text, remedy));
         }
+        // Files of before know no account.
+        let others = self.contention.as_ref().and_then(|contention| contention.others);
+        if let Some(others) = others.filter(|_| self.account.is_none()) {
+            let wall_ns = self.contention.as_ref().map_or(0, |contention| contention.wall_ns);
+            self.account = Some(Account { wall_ns, others, ..Account::default() });
+        }
         self.settle();
     }
 
@@ -373,7 +395,7 @@ impl Measurement {
         if self.rounds.len() > 1 {
             self.settle_rounds();
         }
-        self.settle_contention();
+        self.settle_account();
         if let Some(reason) = bounds::impossible(&self.params, &self.values) {
             self.quality.lower(reason);
         }
@@ -396,11 +418,23 @@ impl Measurement {
         }
     }
 
-    fn settle_contention(&mut self) {
-        let Some(contention) = self.contention.as_ref().filter(|contention| contention.explains()) else {
+    /// Adds what the account of CPU time says against the figures: first that a quota stopped the threads, which else
+    /// looks as if others had taken their time.
+    fn settle_account(&mut self) {
+        let Some(account) = &self.account else { return };
+        let gated = self.contention.as_ref().is_some_and(|contention| contention.gated);
+        if let Some(quota) = account.throttled_much().filter(|_| !gated) {
+            let reason = quota.reason();
+            let quiet = account.is_quiet();
+            self.quality.retain(|known| !quiet || known.id != EVERY_SAMPLE_DISTURBED);
+            self.quality.lower_first(reason);
+            return;
+        }
+        let Some(contention) = self.contention.as_ref().filter(|contention| contention.explains(account))
+        else {
             return;
         };
-        let (waited, others) = (contention.waited().unwrap_or(0.0), contention.others.unwrap_or(0.0));
+        let (waited, others) = (contention.waited().unwrap_or(0.0), account.others);
         let text = format!(
             "its threads waited for a CPU for {} of the time in which it was measured, while other processes used {} of \
              the CPUs",

@@ -5,11 +5,12 @@
 //! small text files can stand for any machine in a test.
 
 pub mod binder_presence;
+pub(crate) mod control_group;
 mod doctor;
 mod facts;
 mod identity;
 mod kernel_log;
-mod root;
+pub(crate) mod root;
 mod snapshot;
 mod steal;
 mod topology;

@@ -113,7 +113,7 @@ pub(super) fn fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// A machine of a few files, which lasts as long as its directory.
 #[cfg(test)]
-pub(super) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+pub(crate) fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let directory = tempfile::tempdir().unwrap();
     let root = Root::at(directory.path());
     for (path, text) in files {

@@ -193,7 +193,7 @@ pub(super) fn tool(report: &latscope_core::report::Report) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::Activity;
+    use latscope_core::report::Account;
 
     #[test]
     fn another_scheduler_is_a_difference_and_one_that_is_not_known_is_none() {
@@ -217,7 +217,7 @@ mod tests {
         let beside = |load: Option<Load>| {
             let mut report = fixture::wake();
             report.plan.load = load;
-            let activity = Activity { wall_ns: 1_000_000_000, cpus: 2, others: 0.71, top: Vec::new() };
+            let activity = Account { wall_ns: 1_000_000_000, cpus: 2, others: 0.71, ..Account::default() };
             report.activity = Some(activity);
             Run::of(report)
         };

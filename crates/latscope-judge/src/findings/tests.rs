@@ -2,7 +2,7 @@ use super::*;
 use crate::levels::Agreement;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
-use latscope_core::report::{Activity, Agreeing, Certainty, Measurement, Semantics};
+use latscope_core::report::{Account, Agreeing, Certainty, Measurement, Semantics};
 use latscope_core::testing::{chase, in_rounds, once, point, report, with_bytes, with_value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn none(report: &Report, id: &str) {
 
 /// The report of a machine on which nothing else ran.
 fn quiet(mut report: Report) -> Report {
-    report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.01, top: Vec::new() });
+    report.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.01, ..Account::default() });
     report
 }
 
@@ -352,7 +352,7 @@ fn a_frame_has_room_for_most_rows() {
     let rests_on = |probe: &str| found.evidence.iter().filter(|one| one.probe == probe).count();
     assert_eq!((rests_on("syscall.getppid"), rests_on("process.shell")), (1, 1));
     let mut busy = report;
-    busy.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.84, top: Vec::new() });
+    busy.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.84, ..Account::default() });
     let doubt = only(&busy, "frame").doubt;
     assert_eq!(doubt.as_deref(), Some("other processes used 84 % of the CPUs"));
 }

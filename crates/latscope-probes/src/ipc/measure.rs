@@ -159,7 +159,7 @@ fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Ca
     };
     let run_delay_ns =
         tally.run_delay.zip(called.server_delay).map(|(caller, server)| none_ran.min(caller + server));
-    let contention = Contention { wall_ns, run_delay_ns, others: None, distorts };
+    let contention = Contention { wall_ns, run_delay_ns, distorts, ..Contention::default() };
     if let Some(waited) = contention.waited() {
         bench.value(point, "waited", 100.0 * waited, "%", Better::Less);
     }

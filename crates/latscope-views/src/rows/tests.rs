@@ -2,7 +2,7 @@ use super::*;
 use crate::Options;
 use latscope_core::fixture;
 use latscope_core::quality::Reason;
-use latscope_core::report::{Activity, Interrupted, Progress, Sampling};
+use latscope_core::report::{Account, Interrupted, Progress, Sampling};
 use latscope_core::rounds::Prediction;
 use latscope_judge::levels::Edge;
 
@@ -91,7 +91,7 @@ fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let mut other = fixture::other();
-    other.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.97, top: Vec::new() });
+    other.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.97, ..Account::default() });
     let text = shown(&other);
     assert!(text.contains("thinker! = ") && text.contains("; busy: other processes used 97 %"), "{text}");
     for (level, word) in [(Level::Unstable, "unstable"), (Level::Degraded, "degraded")] {

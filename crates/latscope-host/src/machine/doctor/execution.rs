@@ -1,8 +1,8 @@
 //! Whether this process gets the CPUs at all: hypervisor, load, control
 //! groups, affinity, filters.
 
-use super::control_group;
 use super::{Context, bad, good, note, unknown};
+use crate::machine::control_group;
 use crate::machine::snapshot::load_average;
 use latscope_core::machine::{Check, EVERY_FAMILY};
 use latscope_core::units::{format_share, format_time};

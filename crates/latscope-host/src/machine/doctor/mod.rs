@@ -6,7 +6,6 @@
 
 mod binder;
 mod build;
-mod control_group;
 mod execution;
 mod interrupts;
 mod lockdown;

@@ -1,8 +1,8 @@
 //! What this process is allowed to do, found out by trying.
 
-use super::control_group;
 use super::lockdown::Lockdown;
 use super::{Context, bad, good, note, unknown};
+use crate::machine::control_group;
 use crate::machine::trials::Trials;
 use latscope_core::machine::Check;
 use latscope_core::units::format_size;

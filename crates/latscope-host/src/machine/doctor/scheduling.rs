@@ -2,7 +2,8 @@
 //! isolation, throttling, timer slack.
 
 use super::build::NO_CONFIGURATION;
-use super::{Context, bad, control_group, good, note, unknown};
+use super::{Context, bad, good, note, unknown};
+use crate::machine::control_group;
 use crate::machine::snapshot::KERNEL_SCHEDULER;
 use latscope_core::machine::Check;
 use latscope_core::units::{CpuList, format_time};

@@ -33,7 +33,7 @@ fn guest(mut report: Report) -> Report {
 }
 
 fn busy(mut report: Report) -> Report {
-    report.activity = Some(Activity { wall_ns: 1, cpus: 2, others: 0.97, top: Vec::new() });
+    report.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.97, ..Account::default() });
     report
 }
 
@@ -241,7 +241,8 @@ fn nothing_is_650_times_cheaper_than_a_thread_that_waited_for_a_cpu() {
     let handed = hand_off("sync.semaphore", "same-core", 6_100.0);
     let mut waited = total(&[3.96e6; 8]);
     waited.contention =
-        Some(Contention { wall_ns: 100, run_delay_ns: Some(60), others: Some(0.97), distorts: true });
+        Some(Contention { wall_ns: 100, run_delay_ns: Some(60), distorts: true, ..Contention::default() });
+    waited.account = Some(Account { wall_ns: 100, others: 0.97, ..Account::default() });
     waited.settle();
     let jumps = total(&[4.1e4, 3.9e6, 4.0e4, 4.0e6, 3.9e6, 4.2e4, 4.1e6, 4.0e4]);
     let two_rounds = total(&[3.96e6, 3.97e6]);

@@ -6,7 +6,7 @@ use latscope_core::units::CpuList;
 
 /// A share of CPU time granted in each period.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Quota {
+pub(crate) struct Quota {
     /// µs of CPU time in a period.
     pub runtime: u64,
     /// µs.
@@ -14,6 +14,8 @@ pub(super) struct Quota {
     /// The file that says so, and what to write into it to lift the limit.
     pub file: String,
     pub lift: &'static str,
+    /// Directory of the group.
+    pub group: String,
 }
 
 impl Quota {
@@ -24,10 +26,43 @@ impl Quota {
 }
 
 /// The tightest quota of this process's groups and of those above them.
-pub(super) fn quota(root: &Root) -> Option<Quota> {
+pub(crate) fn quota(root: &Root) -> Option<Quota> {
+    quotas(root).into_iter().min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
+}
+
+/// Every quota of this process's groups and of those above them, innermost first.
+pub(crate) fn quotas(root: &Root) -> Vec<Quota> {
     let second = unified(root).into_iter().filter_map(|group| quota_v2(root, &group));
     let first = hierarchy(root, "cpu").into_iter().filter_map(|group| quota_v1(root, &group));
-    second.chain(first).min_by(|a, b| a.cpus().total_cmp(&b.cpus()))
+    second.chain(first).collect()
+}
+
+/// How often a group was stopped so far, by its `cpu.stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Throttling {
+    /// Periods in which the group had something to run.
+    pub periods: u64,
+    /// Periods in which it was stopped.
+    pub throttled: u64,
+    /// Time for which it was stopped, ns, summed over CPUs.
+    pub throttled_ns: u64,
+}
+
+/// Reads how often a group was stopped so far; `None` where its controller does not count it.
+pub(crate) fn throttling(root: &Root, group: &str) -> Option<Throttling> {
+    let text = root.text(&format!("{group}/cpu.stat"))?;
+    let number = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        value.trim().parse::<u64>().ok()
+    };
+    // The first version counts ns, the second µs.
+    let throttled_ns =
+        number("throttled_time").or_else(|| Some(number("throttled_usec")?.saturating_mul(1_000)));
+    Some(Throttling {
+        periods: number("nr_periods")?,
+        throttled: number("nr_throttled")?,
+        throttled_ns: throttled_ns?,
+    })
 }
 
 fn quota_v2(root: &Root, group: &str) -> Option<Quota> {
@@ -35,7 +70,7 @@ fn quota_v2(root: &Root, group: &str) -> Option<Quota> {
     let text = root.text(&file)?;
     let (runtime, period) = text.split_once(' ')?;
     let (runtime, period) = (runtime.parse().ok()?, period.trim().parse().ok()?);
-    (period > 0).then_some(Quota { runtime, period, file, lift: "max" })
+    (period > 0).then_some(Quota { runtime, period, file, lift: "max", group: group.to_owned() })
 }
 
 fn quota_v1(root: &Root, group: &str) -> Option<Quota> {
@@ -43,17 +78,17 @@ fn quota_v1(root: &Root, group: &str) -> Option<Quota> {
     // No limit is -1, which is no u64.
     let runtime = root.number(&file)?;
     let period = root.number(&format!("{group}/cpu.cfs_period_us"))?;
-    (period > 0).then_some(Quota { runtime, period, file, lift: "-1" })
+    (period > 0).then_some(Quota { runtime, period, file, lift: "-1", group: group.to_owned() })
 }
 
 /// The file that denies this process real-time policies, if its group has no
 /// real-time budget (kernels with CONFIG_RT_GROUP_SCHED).
-pub(super) fn no_real_time_budget(root: &Root) -> Option<String> {
+pub(crate) fn no_real_time_budget(root: &Root) -> Option<String> {
     real_time_budget(root).filter(|(_, budget)| *budget == 0).map(|(file, _)| file)
 }
 
 /// The file with the real-time budget of this process's group, and the budget, µs.
-pub(super) fn real_time_budget(root: &Root) -> Option<(String, i64)> {
+pub(crate) fn real_time_budget(root: &Root) -> Option<(String, i64)> {
     let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
     let file = format!("{own}/cpu.rt_runtime_us");
     let budget = root.number(&file)?;
@@ -61,7 +96,7 @@ pub(super) fn real_time_budget(root: &Root) -> Option<(String, i64)> {
 }
 
 /// The CPUs that this process's group leaves it, and the file to change them.
-pub(super) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
+pub(crate) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
     let second = unified(root).into_iter().map(|group| (group, "cpuset.cpus.effective"));
     let first = hierarchy(root, "cpuset").into_iter().map(|group| (group, "cpuset.effective_cpus"));
     second.chain(first).find_map(|(group, file)| {

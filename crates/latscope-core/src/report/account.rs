@@ -1,0 +1,268 @@
+//! Account of CPU time: whose it was while something was measured.
+
+use crate::quality::{Level, Reason, THROTTLED};
+use crate::units::{counted, format_count, format_share};
+use serde::{Deserialize, Serialize};
+
+/// Use of the CPUs of a run over a stretch of time. Shares are of all these CPUs, 0 to 1.
+///
+/// What measuring threads waited for a CPU is in [`Contention`](super::Contention).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Account {
+    /// Length of the stretch, ns.
+    pub wall_ns: u64,
+    /// CPUs looked at.
+    pub cpus: u32,
+    /// CPU time of the run's own processes, ns, without its load and its peers; `None` in older files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ran_ns: Option<u64>,
+    /// Share that other processes used: neither the run's own, nor its load, nor its peers.
+    pub others: f64,
+    /// Share that the load used which was asked for; `None` without a load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// Share that the processes used with which the run exchanged messages; `None` without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<f64>,
+    /// Share that the hypervisor gave to others (steal, `/proc/stat`); `None` where the kernel does not count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stolen: Option<f64>,
+    /// Share that others used of the CPUs which share a cache with the measuring ones; `None` without such CPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<f64>,
+    /// Limit of CPU time that the control groups of the run set; `None` without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Quota>,
+    /// Real-time threads that may have been stopped by the kernel; `None` where none used up its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real_time: Option<RealTime>,
+    /// Other processes that used most, most first; empty for parts of a run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub top: Vec<Consumer>,
+}
+
+/// Limit of CPU time set by a control group, and how often it stopped the group's threads.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quota {
+    /// CPUs' worth of time that the group may use.
+    pub cpus: f64,
+    /// Period in which the time is granted, ns.
+    pub period_ns: u64,
+    /// Directory of the group: that of the run's processes, or one above it.
+    pub group: String,
+    /// Periods in which the group had something to run.
+    pub periods: u64,
+    /// Periods in which it was stopped.
+    pub throttled: u64,
+    /// Time for which it was stopped, ns, summed over CPUs.
+    pub throttled_ns: u64,
+}
+
+/// Real-time threads that used up what the kernel grants them in each period.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RealTime {
+    /// Time granted in each period, ns.
+    pub runtime_ns: u64,
+    /// Period, ns.
+    pub period_ns: u64,
+    /// Whether the kernel's log says for this stretch that it stopped them.
+    pub logged: bool,
+    /// Processes that used as much as is granted, most first.
+    pub loops: Vec<Consumer>,
+}
+
+/// A process that used CPU time beside a measurement.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Consumer {
+    /// Name (`comm`).
+    pub name: String,
+    /// Process id.
+    pub pid: u32,
+    /// Share of one CPU that it used, 0 to 1 and above for several threads.
+    pub share: f64,
+    /// Command line of another latscope, with the time of all processes that it started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latscope: Option<String>,
+    /// Real-time policy and priority, as `SCHED_FIFO 10`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// CPU that it ran on last, of a real-time process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<u32>,
+}
+
+/// Share of the CPUs of which others use less on a quiet machine.
+pub const QUIET: f64 = 0.05;
+
+/// Share of the time for which a quota may stop a run without a figure being distorted.
+const THROTTLING_MATTERS: f64 = 0.01;
+
+/// Remedy for a quota.
+pub const MORE_TIME: &str = "lift the limit or raise it to the CPUs measured (docker --cpus, systemd CPUQuota=, Kubernetes \
+                             limits.cpu; latscope doctor names the file)";
+
+impl Account {
+    /// Whether others used so little that they explain nothing.
+    pub fn is_quiet(&self) -> bool {
+        self.others < QUIET
+    }
+
+    /// Returns the quota, if it stopped the run at all.
+    pub fn throttled(&self) -> Option<&Quota> {
+        self.quota.as_ref().filter(|quota| quota.throttled > 0)
+    }
+
+    /// Returns the quota, if it stopped the run for a share of the time that matters.
+    pub fn throttled_much(&self) -> Option<&Quota> {
+        let limit = THROTTLING_MATTERS * self.wall_ns as f64;
+        self.throttled().filter(|quota| quota.throttled_ns as f64 >= limit)
+    }
+
+    /// Adds the account of a later stretch.
+    pub fn add(&mut self, other: &Account) {
+        let (mine, its) = (self.wall_ns as f64, other.wall_ns as f64);
+        let mean = |a: f64, b: f64| (a * mine + b * its) / (mine + its).max(1.0);
+        let either = |a: Option<f64>, b: Option<f64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(mean(a.unwrap_or(0.0), b.unwrap_or(0.0))),
+        };
+        self.others = mean(self.others, other.others);
+        self.load = either(self.load, other.load);
+        self.peer = either(self.peer, other.peer);
+        self.stolen = either(self.stolen, other.stolen);
+        self.beside = either(self.beside, other.beside);
+        self.ran_ns = self.ran_ns.zip(other.ran_ns).map(|(a, b)| a.saturating_add(b));
+        self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
+        self.cpus = self.cpus.max(other.cpus);
+        match (&mut self.quota, &other.quota) {
+            (Some(quota), Some(later)) => quota.add(later),
+            (quota @ None, later) => quota.clone_from(later),
+            (Some(_), None) => {}
+        }
+        match (&mut self.real_time, &other.real_time) {
+            (Some(known), Some(later)) => known.add(later),
+            (known @ None, later) => known.clone_from(later),
+            (Some(_), None) => {}
+        }
+    }
+}
+
+impl Quota {
+    /// `limited to 0.50 CPU by its control group; throttled in 225 of 230 periods`.
+    pub fn words(&self) -> String {
+        let cpus = if self.cpus > 1.0 { "CPUs" } else { "CPU" };
+        let limit = format!("limited to {:.2} {cpus} by its control group", self.cpus);
+        match (self.throttled, self.periods) {
+            (_, 0) => limit,
+            (0, periods) => format!("{limit}; never throttled in {}", counted(periods, "period")),
+            (times, periods) => {
+                format!("{limit}; throttled in {} of {}", format_count(times), counted(periods, "period"))
+            }
+        }
+    }
+
+    /// Reason against figures whose threads it stopped.
+    pub fn reason(&self) -> Reason {
+        Reason::new(Level::Degraded, THROTTLED, self.words(), MORE_TIME)
+            .with("cpus", self.cpus)
+            .with("periods", self.periods as f64)
+            .with("throttled", self.throttled as f64)
+    }
+
+    fn add(&mut self, later: &Quota) {
+        self.periods = self.periods.saturating_add(later.periods);
+        self.throttled = self.throttled.saturating_add(later.throttled);
+        self.throttled_ns = self.throttled_ns.saturating_add(later.throttled_ns);
+        self.group.clone_from(&later.group);
+        (self.cpus, self.period_ns) = (later.cpus, later.period_ns);
+    }
+}
+
+impl RealTime {
+    fn add(&mut self, later: &RealTime) {
+        (self.runtime_ns, self.period_ns) = (later.runtime_ns, later.period_ns);
+        self.logged |= later.logged;
+        for one in &later.loops {
+            match self.loops.iter_mut().find(|known| known.pid == one.pid) {
+                Some(known) => known.share = known.share.max(one.share),
+                None => self.loops.push(one.clone()),
+            }
+        }
+    }
+}
+
+impl Consumer {
+    /// `stress-ng (pid 77) 98 % of one`, `another latscope (pid 5, `latscope survey`) 80 % of one`.
+    pub fn words(&self) -> String {
+        let share = format_share(self.share);
+        let policy = self.policy.as_ref().map_or(String::new(), |policy| format!(", {policy}"));
+        match &self.latscope {
+            Some(command) => format!("another latscope (pid {}, `{command}`) {share} of one", self.pid),
+            None => format!("{} (pid {}{policy}) {share} of one", self.name, self.pid),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quota(periods: u64, throttled: u64) -> Quota {
+        let throttled_ns = throttled * 50_000_000;
+        Quota { cpus: 0.5, period_ns: 100_000_000, group: "/g".to_owned(), periods, throttled, throttled_ns }
+    }
+
+    #[test]
+    fn a_quota_says_how_often_it_stopped_the_run() {
+        assert_eq!(
+            quota(230, 225).words(),
+            "limited to 0.50 CPU by its control group; throttled in 225 of 230 periods"
+        );
+        assert_eq!(
+            quota(9, 0).words(),
+            "limited to 0.50 CPU by its control group; never throttled in 9 periods"
+        );
+        assert_eq!(
+            Quota { cpus: 2.0, periods: 0, ..quota(0, 0) }.words(),
+            "limited to 2.00 CPUs by its control group"
+        );
+    }
+
+    #[test]
+    fn accounts_of_stretches_add_up_by_their_length() {
+        let mut all = Account { wall_ns: 1, cpus: 2, others: 0.1, ran_ns: Some(5), ..Account::default() };
+        let quota = Some(quota(10, 2));
+        all.add(&Account {
+            wall_ns: 3,
+            others: 0.5,
+            peer: Some(0.4),
+            quota,
+            ran_ns: Some(1),
+            cpus: 2,
+            ..all.clone()
+        });
+        assert_eq!((all.wall_ns, all.cpus, all.ran_ns), (4, 2, Some(6)));
+        assert!((all.others - 0.4).abs() < 1e-12 && all.peer.is_some_and(|peer| (peer - 0.3).abs() < 1e-12));
+        all.add(&all.clone());
+        assert_eq!(all.quota.as_ref().map(|quota| (quota.periods, quota.throttled)), Some((20, 4)));
+    }
+
+    #[test]
+    fn throttling_matters_from_a_hundredth_of_the_time() {
+        let account = |wall_ns| Account { wall_ns, quota: Some(quota(100, 1)), ..Account::default() };
+        assert!(account(5_000_000_000).throttled_much().is_some());
+        assert!(account(5_100_000_000).throttled_much().is_none() && account(1 << 40).throttled().is_some());
+    }
+
+    #[test]
+    fn an_account_of_before_is_read_and_what_is_not_known_is_not_written() {
+        let old = r#"{"wall_ns":9,"cpus":2,"others":0.25,"top":[{"name":"sh","pid":7,"share":0.5}]}"#;
+        let account: Account = serde_json::from_str(old).unwrap();
+        assert_eq!((account.others, account.load, account.top[0].pid), (0.25, None, 7));
+        assert_eq!(serde_json::to_string(&account).unwrap(), old);
+    }
+}

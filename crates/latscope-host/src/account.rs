@@ -1,0 +1,218 @@
+//! Account of CPU time: whose it was while a run measured.
+
+mod cpus;
+mod processes;
+
+use crate::machine::Root;
+use crate::machine::control_group::{self, Throttling};
+use cpus::CpuTime;
+use latscope_core::report::{Account, Consumer, Quota};
+use latscope_os::usage;
+use processes::Processes;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+pub(crate) use processes::group_ns;
+
+/// Unit of the kernel's counts of CPU time: 100 ticks a second (`USER_HZ`, which is part of its interface).
+const TICK_NS: u64 = 10_000_000;
+
+/// Keeps the account of the CPUs of a run.
+pub struct Accountant {
+    root: Root,
+    cpus: Vec<u32>,
+    began: Option<Reading>,
+    last: Option<Reading>,
+    processes: Processes,
+    /// Processes of the load, each of which leads a group.
+    load: Vec<u32>,
+    /// CPU time of the peers that were seen, ns; `None` without any.
+    peer_ns: Option<u64>,
+    /// CPU time of the kernel's workers when they began to serve the run, ns.
+    served_from_ns: Option<u64>,
+    /// CPU time of the kernel's workers while they served the run, ns.
+    served_ns: u64,
+}
+
+/// Counts of CPU time at one moment.
+#[derive(Debug, Clone)]
+struct Reading {
+    at: Instant,
+    cpus: BTreeMap<u32, CpuTime>,
+    /// CPU time of this process, of those it started that have ended, and of what served them, ns.
+    own_ns: u64,
+    load_ns: Option<u64>,
+    peer_ns: Option<u64>,
+    quotas: Vec<(control_group::Quota, Throttling)>,
+}
+
+impl Accountant {
+    /// Watches these CPUs from now on.
+    pub fn watch(cpus: &[u32]) -> Accountant {
+        Accountant::at(Root::real(), cpus)
+    }
+
+    fn at(root: Root, cpus: &[u32]) -> Accountant {
+        let mut accountant = Accountant {
+            root,
+            cpus: cpus.to_vec(),
+            began: None,
+            last: None,
+            processes: Processes::default(),
+            load: Vec::new(),
+            peer_ns: None,
+            served_from_ns: None,
+            served_ns: 0,
+        };
+        accountant.look();
+        accountant.began = accountant.read();
+        accountant.last.clone_from(&accountant.began);
+        accountant
+    }
+
+    /// Counts what these processes, their groups and what they start use as the load's, from now on.
+    pub fn add_load(&mut self, workers: &[u32]) {
+        self.load = workers.to_vec();
+    }
+
+    /// Counts processes as peers of the run: what they used so far since they were its peers, ns.
+    pub fn add_peers(&mut self, processes: &[u32], used_ns: u64) {
+        self.processes.peers.extend(processes);
+        *self.peer_ns.get_or_insert(0) += used_ns;
+    }
+
+    /// Counts the kernel's workers as the run's own until the next [`since_last`](Accountant::since_last): they write
+    /// its files, or pass on what it sends.
+    pub fn are_served(&mut self) {
+        self.served_from_ns = Some(processes::workers_ns(&self.root));
+    }
+
+    /// Looks which processes there are: those that end before the next look are not named.
+    pub fn look(&mut self) {
+        self.processes.look(&self.root);
+    }
+
+    /// Returns the account since this was asked last, with what others used of the CPUs `beside` the measuring ones;
+    /// `None` where the kernel does not tell. What this program started counts as others until it has ended.
+    pub fn since_last(&mut self, beside: &[u32]) -> Option<Account> {
+        if let Some(from) = self.served_from_ns.take() {
+            self.served_ns += processes::workers_ns(&self.root).saturating_sub(from);
+        }
+        self.look();
+        let now = self.read()?;
+        let last = self.last.replace(now.clone())?;
+        let mut account = account(&last, &now, &self.cpus);
+        account.beside = used_of(&last, &now, beside).map(share);
+        Some(account)
+    }
+
+    /// Returns the account since the begin.
+    pub fn total(&mut self) -> Option<Account> {
+        self.look();
+        let now = self.read()?;
+        let began = self.began.as_ref()?;
+        let mut account = account(began, &now, &self.cpus);
+        account.others = share(account.others.max(self.seen(&now, account.wall_ns)).min(1.0));
+        account.top = self.top(account.wall_ns);
+        account.real_time = processes::real_time(&self.root, &account.top, &self.cpus);
+        Some(account)
+    }
+
+    fn top(&self, wall_ns: u64) -> Vec<Consumer> {
+        let mut top = self.processes.top(&self.root, wall_ns);
+        top.iter_mut().for_each(|one| one.share = share(one.share));
+        top
+    }
+
+    /// What the processes that were seen used, as a share of the CPUs; 0 where the run has not
+    /// all CPUs, since they may have run on another one. It is a second lower bound: the kernel
+    /// counts short interruptions as idle time, and a quiet machine has little else.
+    fn seen(&self, now: &Reading, wall_ns: u64) -> f64 {
+        if now.cpus.len() > self.cpus.len() {
+            return 0.0;
+        }
+        let used_ns = self.processes.used_ns().saturating_sub(self.served_ns);
+        used_ns as f64 / (wall_ns as f64 * self.cpus.len() as f64).max(1.0)
+    }
+
+    fn read(&self) -> Option<Reading> {
+        let cpus = cpus::parse(&self.root.text("/proc/stat")?);
+        let quotas = control_group::quotas(&self.root).into_iter();
+        let quotas = quotas.filter_map(|quota| {
+            let counts = control_group::throttling(&self.root, &quota.group)?;
+            Some((quota, counts))
+        });
+        let quotas = quotas.collect();
+        let load_ns = (!self.load.is_empty()).then(|| processes::load_ns(&self.root, &self.load));
+        let own_ns = usage::process_and_ended_children_cpu_ns() + self.served_ns;
+        Some(Reading { at: Instant::now(), cpus, own_ns, load_ns, peer_ns: self.peer_ns, quotas })
+    }
+}
+
+/// A share in four digits: it is not known better.
+fn share(share: f64) -> f64 {
+    (share * 1e4).round() / 1e4
+}
+
+/// Account of the time between two readings.
+fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
+    let wall_ns = (to.at - from.at).as_nanos() as u64;
+    let available = wall_ns as f64 * cpus.len() as f64;
+    let sum = |of: fn(&CpuTime) -> u64| -> f64 {
+        let since = |cpu: &u32| Some(of(to.cpus.get(cpu)?).saturating_sub(of(from.cpus.get(cpu)?)));
+        cpus.iter().filter_map(since).sum::<u64>() as f64
+    };
+    let (free, stolen) = (sum(CpuTime::free_ns), sum(|time| time.stolen_ns));
+    let used = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)) as f64);
+    let own = to.own_ns.saturating_sub(from.own_ns);
+    // A load that was started meanwhile had used nothing before.
+    let (load, peer) = (used(to.load_ns, from.load_ns), used(to.peer_ns, from.peer_ns));
+    // Idle time is cut off to ticks, so up to one of each CPU may be missing.
+    let missing = (TICK_NS * cpus.len() as u64) as f64;
+    let known = free + own as f64 + load.unwrap_or(0.0) + peer.unwrap_or(0.0) + missing;
+    let of_all = |ns: f64| share((ns / available.max(1.0)).clamp(0.0, 1.0));
+    Account {
+        wall_ns,
+        cpus: cpus.len() as u32,
+        ran_ns: Some(own),
+        others: of_all(available - known),
+        load: load.map(of_all),
+        peer: peer.map(of_all),
+        stolen: Some(of_all(stolen)),
+        quota: quota(from, to),
+        ..Account::default()
+    }
+}
+
+/// Share of CPUs that was used between two readings, by whomever; `None` without a CPU.
+fn used_of(from: &Reading, to: &Reading, cpus: &[u32]) -> Option<f64> {
+    let wall_ns = (to.at - from.at).as_nanos() as f64;
+    let free = |cpu: &u32| Some(to.cpus.get(cpu)?.free_ns().saturating_sub(from.cpus.get(cpu)?.free_ns()));
+    let free: Vec<u64> = cpus.iter().filter_map(free).collect();
+    let available = wall_ns * free.len() as f64;
+    let free_ns = free.iter().map(|ns| ns + TICK_NS).sum::<u64>() as f64;
+    (available > 0.0).then(|| ((available - free_ns) / available).clamp(0.0, 1.0))
+}
+
+/// The limit that stopped the run for the longest time, else the tightest, with its counts between two readings.
+fn quota(from: &Reading, to: &Reading) -> Option<Quota> {
+    let between = |(quota, now): &(control_group::Quota, Throttling)| {
+        let known = from.quotas.iter().find(|(before, _)| before.group == quota.group);
+        // A limit of before that cannot be found is new.
+        let before = known.map_or(*now, |(_, counts)| *counts);
+        Quota {
+            cpus: quota.cpus(),
+            period_ns: quota.period.saturating_mul(1_000),
+            group: quota.group.clone(),
+            periods: now.periods.saturating_sub(before.periods),
+            throttled: now.throttled.saturating_sub(before.throttled),
+            throttled_ns: now.throttled_ns.saturating_sub(before.throttled_ns),
+        }
+    };
+    let weight = |quota: &Quota| quota.throttled_ns;
+    let all = to.quotas.iter().map(between);
+    all.max_by(|a, b| weight(a).cmp(&weight(b)).then(b.cpus.total_cmp(&a.cpus)))
+}
+
+#[cfg(test)]
+mod tests;

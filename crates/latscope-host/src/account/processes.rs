@@ -1,0 +1,342 @@
+//! Processes and the CPU time that each used: which others there are, and what the load took.
+
+use crate::machine::Root;
+use latscope_core::report::{Consumer, RealTime};
+use latscope_os::usage;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::TICK_NS;
+
+/// Processes named at most.
+const NAMED: usize = 5;
+
+/// A process that used less than this share of a CPU is not named.
+const WORTH_NAMING: f64 = 0.005;
+
+/// Share of what real-time threads may use that one must have used to be stopped.
+const USED_UP: f64 = 0.9;
+
+/// `PF_KTHREAD` of the kernel, in the flags that proc(5) shows.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// Names of the kernel's threads that serve files and terminals, at the start: its general workers and those of file
+/// systems and block devices.
+const WORKERS: [&str; 7] = ["kworker/", "jbd2/", "xfs", "btrfs", "f2fs", "loop", "md"];
+
+/// Other processes seen so far, with their CPU time at first sight and at last.
+#[derive(Default)]
+pub(super) struct Processes {
+    seen: BTreeMap<(u32, u64), Seen>,
+    /// Processes with which the run exchanges messages.
+    pub peers: BTreeSet<u32>,
+}
+
+struct Seen {
+    name: String,
+    first_ns: u64,
+    last_ns: u64,
+    /// Command line of another latscope; its times are those of all that it started.
+    latscope: Option<String>,
+}
+
+impl Seen {
+    fn used_ns(&self) -> u64 {
+        self.last_ns.saturating_sub(self.first_ns)
+    }
+}
+
+impl Processes {
+    /// Notes the processes that there are and what they used so far.
+    pub fn look(&mut self, root: &Root) {
+        let all: BTreeMap<u32, Stat> = stats(root).collect();
+        let own = std::process::id();
+        let latscopes = latscopes(root, &all, own);
+        for (pid, stat) in &all {
+            if self.peers.contains(pid) || is_of(*pid, own, &all) {
+                continue;
+            }
+            let leader = latscopes.keys().find(|leader| is_of(*pid, **leader, &all));
+            if leader.is_some_and(|leader| leader != pid) {
+                continue;
+            }
+            let used_ns = leader.map_or(stat.used_ns, |leader| tree_ns(*leader, &all));
+            let seen = self.seen.entry((*pid, stat.started)).or_insert_with(|| Seen {
+                name: stat.name.clone(),
+                first_ns: used_ns,
+                last_ns: used_ns,
+                latscope: None,
+            });
+            seen.last_ns = seen.last_ns.max(used_ns);
+            seen.latscope = latscopes.get(pid).cloned().or(seen.latscope.take());
+        }
+    }
+
+    /// CPU time that all of them used, ns.
+    pub fn used_ns(&self) -> u64 {
+        let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid));
+        others.map(|(_, seen)| seen.used_ns()).sum()
+    }
+
+    /// Those that used most, most first; another latscope always.
+    pub fn top(&self, root: &Root, wall_ns: u64) -> Vec<Consumer> {
+        let consumer = |((pid, _), seen): (&(u32, u64), &Seen)| Consumer {
+            name: seen.name.clone(),
+            pid: *pid,
+            share: seen.used_ns() as f64 / wall_ns.max(1) as f64,
+            latscope: seen.latscope.clone(),
+            ..Consumer::default()
+        };
+        let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid)).map(consumer);
+        let mut all: Vec<Consumer> = others.filter(|one| one.share >= WORTH_NAMING).collect();
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all.truncate(NAMED);
+        all.iter_mut().for_each(|one| with_policy(root, one));
+        all
+    }
+}
+
+/// Adds the policy of the real-time thread of a process that used most, if it has one.
+fn with_policy(root: &Root, process: &mut Consumer) {
+    let tasks = format!("/proc/{}/task", process.pid);
+    let threads = root.names(&tasks).into_iter();
+    let threads = threads.filter_map(|thread| parse(&root.text(&format!("{tasks}/{thread}/stat"))?));
+    let busiest = threads.filter(|thread| thread.policy().is_some()).max_by_key(|thread| thread.used_ns);
+    if let Some(thread) = busiest {
+        (process.policy, process.cpu) = (thread.policy(), Some(thread.cpu));
+    }
+}
+
+/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the CPUs; `None` where
+/// it does not stop them, or none did.
+pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<RealTime> {
+    let runtime =
+        root.number::<u64>("/proc/sys/kernel/sched_rt_runtime_us").filter(|runtime| *runtime > 0)?;
+    let period =
+        root.number::<u64>("/proc/sys/kernel/sched_rt_period_us").filter(|period| *period > runtime)?;
+    let most = USED_UP * runtime as f64 / period as f64;
+    let used_up = |one: &&Consumer| {
+        let here = one.cpu.is_some_and(|cpu| cpus.contains(&cpu));
+        one.policy.is_some() && one.share >= most && here
+    };
+    let loops: Vec<Consumer> = top.iter().filter(used_up).cloned().collect();
+    let (runtime_ns, period_ns) = (runtime.saturating_mul(1_000), period.saturating_mul(1_000));
+    (!loops.is_empty()).then_some(RealTime { runtime_ns, period_ns, logged: false, loops })
+}
+
+/// Other latscopes, by the process that others of them descend from: their command lines.
+fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, String> {
+    let commands =
+        all.iter().filter(|(pid, stat)| !stat.kernel && !is_of(**pid, own, all) && !is_of(own, **pid, all));
+    let commands: BTreeMap<u32, String> =
+        commands.filter_map(|(pid, _)| Some((*pid, latscope_command(root, *pid)?))).collect();
+    let first = |pid: &u32| {
+        let parent = all.get(pid).map_or(0, |stat| stat.parent);
+        !commands.keys().any(|other| is_of(parent, *other, all))
+    };
+    commands.clone().into_iter().filter(|(pid, _)| first(pid)).collect()
+}
+
+/// Command line of a process, as typed, if it is a latscope.
+fn latscope_command(root: &Root, pid: u32) -> Option<String> {
+    let text = root.text(&format!("/proc/{pid}/cmdline"))?;
+    let mut words = text.split('\0');
+    let program = Path::new(words.next()?).file_name()?.to_str()?;
+    (program == "latscope").then(|| {
+        let words: Vec<&str> = std::iter::once(program).chain(words).take(SHOWN_WORDS).collect();
+        words.join(" ")
+    })
+}
+
+/// Words of another latscope's command line that are shown.
+const SHOWN_WORDS: usize = 4;
+
+/// CPU time of the kernel's threads that serve files and terminals, ns.
+pub(super) fn workers_ns(root: &Root) -> u64 {
+    let serves = |stat: &Stat| stat.kernel && WORKERS.iter().any(|name| stat.name.starts_with(name));
+    stats(root).filter(|(_, stat)| serves(stat)).map(|(_, stat)| stat.used_ns).sum()
+}
+
+/// CPU time of the processes of a load, ns: of the groups of its workers, of all that descend from these, and of those
+/// they waited for. Processes that ended without having been waited for are not in it.
+pub(super) fn load_ns(root: &Root, workers: &[u32]) -> u64 {
+    if workers.is_empty() {
+        return 0;
+    }
+    let all: BTreeMap<u32, Stat> = stats(root).collect();
+    let is_load = |pid: u32, stat: &Stat| {
+        workers.iter().any(|worker| stat.group == *worker || is_of(pid, *worker, &all))
+    };
+    let members = all.iter().filter(|(pid, stat)| is_load(**pid, stat));
+    members.map(|(pid, stat)| exact_ns(root, *pid).unwrap_or(stat.used_ns) + stat.children_ns).sum()
+}
+
+/// CPU time of a process so far, ns; `None` where it is no more, or on another machine.
+pub(super) fn exact_ns(root: &Root, pid: u32) -> Option<u64> {
+    root.is_real().then(|| usage::cpu_ns_of(pid).ok()).flatten()
+}
+
+/// CPU time of a process, of all that descend from it, and of those they waited for, ns.
+fn tree_ns(leader: u32, all: &BTreeMap<u32, Stat>) -> u64 {
+    let members = all.iter().filter(|(pid, _)| is_of(**pid, leader, all));
+    members.map(|(_, stat)| stat.used_ns + stat.children_ns).sum()
+}
+
+/// Whether a process is `ancestor` or was started by it, directly or not.
+fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
+    while pid != ancestor {
+        match all.get(&pid) {
+            Some(stat) if stat.parent != 0 && stat.parent != pid => pid = stat.parent,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// CPU time of the processes of a group and of those they waited for, ns. What ended without having been waited for is
+/// not in it.
+pub(crate) fn group_ns(group: u32) -> u64 {
+    load_ns(&Root::real(), &[group])
+}
+
+/// What `/proc` says of each process.
+fn stats(root: &Root) -> impl Iterator<Item = (u32, Stat)> {
+    let ids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
+    ids.filter_map(|pid| Some((pid, parse(&root.text(&format!("/proc/{pid}/stat"))?)?)))
+}
+
+/// What `/proc/PID/stat` says of a process, or of a thread.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    name: String,
+    parent: u32,
+    group: u32,
+    /// Whether it is a thread of the kernel.
+    kernel: bool,
+    /// Start, in ticks since boot: a number that is used again is another process.
+    started: u64,
+    used_ns: u64,
+    /// CPU time of its children that have ended, ns.
+    children_ns: u64,
+    /// CPU that it ran on last.
+    cpu: u32,
+    priority: u64,
+    policy: u64,
+}
+
+impl Stat {
+    /// Real-time policy and priority, as `SCHED_FIFO 10`.
+    fn policy(&self) -> Option<String> {
+        match self.policy {
+            1 => Some(format!("SCHED_FIFO {}", self.priority)),
+            2 => Some(format!("SCHED_RR {}", self.priority)),
+            6 => Some("SCHED_DEADLINE".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// The name is in parentheses and may contain any of them.
+fn parse(text: &str) -> Option<Stat> {
+    let (head, tail) = text.rsplit_once(')')?;
+    let name = head.split_once('(')?.1.to_owned();
+    let words: Vec<&str> = tail.split_whitespace().collect();
+    let number = |index: usize| words.get(index)?.parse::<u64>().ok();
+    Some(Stat {
+        name,
+        parent: number(1)? as u32,
+        group: number(2)? as u32,
+        kernel: number(6)? & KERNEL_THREAD != 0,
+        started: number(19)?,
+        used_ns: (number(11)? + number(12)?) * TICK_NS,
+        children_ns: (number(13)? + number(14)?) * TICK_NS,
+        cpu: number(36).unwrap_or(0) as u32,
+        priority: number(37).unwrap_or(0),
+        policy: number(38).unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::root::tree;
+
+    /// A line of `/proc/PID/stat`: name, parent, group, ticks used, by children, CPU, priority, policy.
+    fn line(name: &str, parent: u32, group: u32, used: u64, children: u64, last: &str) -> String {
+        format!(
+            "7 ({name}) S {parent} {group} 1 0 -1 4 1 2 3 4 {used} 0 {children} 0 20 0 1 0 62 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
+             17 {last}"
+        )
+    }
+
+    #[test]
+    fn a_process_may_be_named_as_it_likes() {
+        let text = "77 (a) b (c)) S 5 77 77 0 -1 4 1 2 3 4 150 50 0 0 20 0 1 0 9876 1 2 3";
+        let stat = parse(text).unwrap();
+        assert_eq!((stat.name.as_str(), stat.parent, stat.started), ("a) b (c)", 5, 9876));
+        assert_eq!((stat.used_ns, stat.children_ns, stat.group), (200 * TICK_NS, 0, 77));
+        let worker = parse("9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 7 0 0 20 0 1 0 62 0 0").unwrap();
+        assert!(!stat.kernel && worker.kernel && stat.policy().is_none());
+        assert_eq!(parse("77 cut"), None);
+        let real_time = parse(&line("loop", 1, 7, 0, 0, "1 10 1")).unwrap();
+        assert_eq!((real_time.policy().as_deref(), real_time.cpu), (Some("SCHED_FIFO 10"), 1));
+    }
+
+    #[test]
+    fn what_a_load_started_is_the_loads_also_in_groups_of_its_own() {
+        let (_directory, root) = tree(&[
+            ("/proc/10/stat", &line("sh", 1, 10, 1, 5, "0 0 0")),
+            ("/proc/11/stat", &line("stress-ng", 10, 11, 20, 0, "0 0 0")),
+            ("/proc/12/stat", &line("orphan", 1, 10, 300, 0, "0 0 0")),
+            ("/proc/13/stat", &line("other", 1, 13, 4000, 0, "0 0 0")),
+        ]);
+        assert_eq!(load_ns(&root, &[10]), 326 * TICK_NS);
+        assert_eq!(load_ns(&root, &[]), 0);
+    }
+
+    #[test]
+    fn peers_are_no_others_and_another_latscope_is_named_with_all_that_it_started() {
+        let mut processes = Processes { peers: BTreeSet::from([20]), ..Processes::default() };
+        let at = |used: u64| {
+            tree(&[
+                ("/proc/20/stat", &line("responder", 1, 20, used, 0, "0 0 0")),
+                ("/proc/30/stat", &line("latscope", 1, 30, used, used, "0 0 0")),
+                ("/proc/30/cmdline", "/usr/bin/latscope\0survey\0--quick\0"),
+                ("/proc/31/stat", &line("exe", 30, 31, 2 * used, 0, "0 0 0")),
+                ("/proc/31/cmdline", "/proc/self/exe\0__worker\0"),
+                ("/proc/40/stat", &line("idle", 1, 40, 5, 0, "0 0 0")),
+            ])
+        };
+        for used in [0, 10] {
+            let (_directory, root) = at(used);
+            processes.look(&root);
+        }
+        let (_directory, root) = at(10);
+        let top = processes.top(&root, 1_000_000_000);
+        assert_eq!(top.len(), 1, "{top:?}");
+        assert_eq!(top[0].words(), "another latscope (pid 30, `latscope survey --quick`) 40 % of one");
+        assert_eq!(processes.used_ns(), 40 * TICK_NS);
+        // It has ended since.
+        let (_directory, empty) = tree(&[]);
+        processes.look(&empty);
+        assert!(processes.top(&empty, 1_000_000_000)[0].words().contains("another latscope (pid 30"));
+    }
+
+    #[test]
+    fn a_real_time_loop_on_a_measured_cpu_may_have_been_stopped() {
+        let files = [
+            ("/proc/sys/kernel/sched_rt_runtime_us", "950000"),
+            ("/proc/sys/kernel/sched_rt_period_us", "1000000"),
+        ];
+        let (_directory, root) = tree(&files);
+        let policy = Some("SCHED_FIFO 10".to_owned());
+        let spin =
+            Consumer { name: "loop".to_owned(), pid: 7, share: 0.94, policy, cpu: Some(1), latscope: None };
+        let found = real_time(&root, std::slice::from_ref(&spin), &[0, 1]).unwrap();
+        assert_eq!((found.runtime_ns, found.loops.len()), (950_000_000, 1));
+        assert_eq!(real_time(&root, std::slice::from_ref(&spin), &[0]), None, "another CPU");
+        assert_eq!(real_time(&root, &[Consumer { policy: None, ..spin.clone() }], &[1]), None);
+        let (_directory, off) = tree(&[files[1], ("/proc/sys/kernel/sched_rt_runtime_us", "-1")]);
+        assert_eq!(real_time(&off, &[spin], &[1]), None);
+    }
+}
