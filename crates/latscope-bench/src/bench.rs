@@ -1,4 +1,4 @@
-//! What a probe's code sees of the engine, inside of a worker.
+//! The interface of a probe's code inside of a worker.
 
 use crate::gate::Gate;
 use crate::hold::Shortfall;

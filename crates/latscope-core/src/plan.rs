@@ -279,7 +279,7 @@ pub struct Linear {
 /// The work of one worker process: points measured in one go, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Which code measures them: the `step` of their probes.
+    /// Which code measures them: the `experiment` of their probes.
     pub name: String,
     /// The points.
     pub points: Vec<Point>,

@@ -19,8 +19,15 @@ fn latscope(words: &[&str]) -> Output {
 /// Every page, with its text.
 fn pages() -> Vec<(PathBuf, String)> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASE-CHECKLIST.md"]
-        .map(|name| root().join(name));
+    let top = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CODE_OF_CONDUCT.md",
+        "CONTRIBUTING.md",
+        "RELEASE-CHECKLIST.md",
+        "SECURITY.md",
+    ]
+    .map(|name| root().join(name));
     let pages = docs.chain(top).filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
@@ -101,6 +108,29 @@ fn links_lead_somewhere() {
         }
     }
     assert!(found > 10, "only {found} links: the test does not see them");
+}
+
+/// Words of code spans that look like a path within the repository.
+fn paths(text: &str) -> impl Iterator<Item = &str> {
+    let spans = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let words = spans.flat_map(str::split_whitespace);
+    let folders = ["crates/", "docs/", "xtask/", "responders/", "tests/", "src/", ".ci/", ".github/"];
+    words.filter(move |word| {
+        folders.iter().any(|folder| word.starts_with(folder)) && !word.contains(['<', '*', '{', '…'])
+    })
+}
+
+#[test]
+fn paths_in_code_spans_exist() {
+    let mut found = 0;
+    for (page, text) in pages() {
+        for path in paths(&text) {
+            found += 1;
+            assert!(root().join(path).exists(), "{}: `{path}` does not exist", page.display());
+        }
+    }
+    assert!(found > 10, "only {found} paths: the test does not see them");
+    assert_eq!(paths("see `cat docs/a.md` and `crates/<family>/x.rs`").collect::<Vec<_>>(), ["docs/a.md"]);
 }
 
 /// Commands in fenced blocks, without a prompt, a comment or what follows a pipe.

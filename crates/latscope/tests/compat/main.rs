@@ -2,7 +2,7 @@
 //! scripts use on LMbench's output.
 //!
 //! The reports are synthetic: every figure follows from the query by a rule
-//! below. `LATSCOPE_RECORD=write cargo test -p latscope --test compat` writes
+//! below. `LATSCOPE_RECORD=1 cargo test -p latscope --test compat` writes
 //! the golden files anew.
 #![forbid(unsafe_code)]
 
