@@ -7,7 +7,7 @@
  *     ./responder --file /dev/shm/window --socket /tmp/kicks
  *     latscope remote --transport openamp --openamp-shm /dev/shm/window --openamp-socket /tmp/kicks
  *
- * It serves one host after the other, ends when its standard input does, and then tells what it counted.
+ * It serves one host after the other, ends by SIGINT (Ctrl-C) or SIGTERM, and then tells what it counted.
  */
 #define _GNU_SOURCE
 #include "latscope_responder.h"
@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,9 @@ struct machine {
     int listening;    /* the socket to accept on; -1 while a host is there, so that there is one host at a time */
     bool told_online;
 };
+
+/* Whether a signal told it to end. */
+static volatile sig_atomic_t ended;
 
 static struct machine machine = { .in = -1, .out = -1, .listening = -1 };
 
@@ -101,6 +105,14 @@ static bool drain(int descriptor)
     return read(descriptor, bytes, sizeof bytes) != 0;
 }
 
+/* Removes a socket, and nothing else that has its name. */
+static void remove_socket(const char *path)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISSOCK(about.st_mode))
+        unlink(path);
+}
+
 static int listen_at(const char *path)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -110,7 +122,7 @@ static int listen_at(const char *path)
         exit(1);
     }
     strcpy(address.sun_path, path);
-    unlink(path);
+    remove_socket(path);
     if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(listening, 1) != 0)
         fail(path);
@@ -154,21 +166,18 @@ static void hang_up(struct machine *m)
     m->listening = listen_at(m->path);
 }
 
-/* Waits for a kick, some milliseconds at most; false when standard input ended. */
+/* Waits for a kick, some milliseconds at most; false when it is to end. */
 static bool wait(struct machine *m, int milliseconds)
 {
-    struct pollfd events[] = {
-        { .fd = STDIN_FILENO, .events = POLLIN },
-        { .fd = m->in >= 0 ? m->in : m->listening, .events = POLLIN },
-    };
+    struct pollfd event = { .fd = m->in >= 0 ? m->in : m->listening, .events = POLLIN };
     tell(m);
-    if (poll(events, 2, milliseconds) <= 0)
-        return true;
-    if (events[1].revents && m->in < 0)
+    if (poll(&event, 1, milliseconds) <= 0)
+        return !ended;
+    if (m->in < 0)
         accept_host(m);
-    else if (events[1].revents && !drain(m->in))
+    else if (!drain(m->in))
         hang_up(m);
-    return !events[0].revents || drain(STDIN_FILENO);
+    return !ended;
 }
 
 static bool kicked(void *context)
@@ -197,12 +206,12 @@ static uint64_t monotonic(void *context)
 static void poll_all_the_time(struct machine *m)
 {
     unsigned idle = 0;
-    for (;;) {
+    while (!ended) {
         if (latscope_responder_poll(&m->responder) == LATSCOPE_AGAIN)
             continue;
         sched_yield();
-        if (++idle % 256 == 0 && !wait(m, 0))
-            return;
+        if (++idle % 256 == 0)
+            wait(m, 0);
     }
 }
 
@@ -216,6 +225,20 @@ static void step_on_demand(struct machine *m)
         puts(m->responder.online ? "online" : "offline");
         fflush(stdout);
     }
+}
+
+static void end(int signal)
+{
+    (void)signal;
+    ended = 1;
+}
+
+/* Ends by signals: a standard input that ends at once, as under systemd and nohup, says nothing. */
+static void end_by_signals(void)
+{
+    struct sigaction action = { .sa_handler = end };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 static void report(const struct latscope_counts *counts)
@@ -260,6 +283,7 @@ int main(int count, char **words)
         fputs(usage, stderr);
         return 2;
     }
+    end_by_signals();
     if (steps)
         step_on_demand(&machine);
     else if (polling)
@@ -267,7 +291,7 @@ int main(int count, char **words)
     else
         latscope_responder_run(&machine.responder);
     if (machine.path)
-        unlink(machine.path);
+        remove_socket(machine.path);
     report(&machine.responder.counts);
     return 0;
 }

@@ -1,9 +1,9 @@
 //! The responder with `latscope remote` as its host: the steps of docs/porting.md.
 
-use crate::support::{Lines, eventually, faults, lines, plain};
+use crate::support::{Lines, eventually, faults, lines, plain, terminate};
 use serde_json::Value;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -41,7 +41,7 @@ impl Served {
         done(&made.unwrap());
         let mut command = Command::new(plain());
         command.arg("--file").arg(&window).arg("--socket").arg(&socket);
-        let mut responder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut responder = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let output = lines(responder.stdout.take().unwrap());
         Served { place, responder, output }
     }
@@ -94,11 +94,11 @@ impl Served {
 #[test]
 fn a_whole_remote_is_answered_and_so_is_the_next_one() {
     for size in ["512KiB", "96KiB"] {
-        let mut served = Served::start(size);
+        let served = Served::start(size);
         let mut rows = served.measured("", 20);
         assert_eq!(rows, 10, "two pings, four long pings, four bandwidths");
         rows += served.measured("", 20);
-        drop(served.responder.stdin.take());
+        terminate(&served.responder);
         let counts = served.output.iter().filter_map(|line| {
             line.split_once('=').map(|(name, value)| (name.to_owned(), value.parse::<u64>().unwrap()))
         });
@@ -106,6 +106,21 @@ fn a_whole_remote_is_answered_and_so_is_the_next_one() {
         assert_eq!(faults(&counts), 0, "{counts:?}");
         assert_eq!([counts["unknown"], counts["mismatched"], counts["started"]], [0, 0, rows], "{counts:?}");
     }
+}
+
+/// The skeleton of docs/porting.md.
+#[test]
+fn the_shortest_port_of_the_docs_is_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/porting.md")).unwrap();
+    let skeleton = page.split("```c\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(skeleton.lines().count() <= 25, "it is called one of 20 lines");
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("port.c"), skeleton).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=c99", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fsyntax-only"]);
+    compiler.args(["-DSHARED=(void*)0x1000", "-DSHARED_SIZE=4096", "-DSHARED_AT_THE_HOST=0", "-I"]);
+    done(&compiler.arg(root.join("responders/c")).arg(place.path().join("port.c")).output().unwrap());
 }
 
 #[test]

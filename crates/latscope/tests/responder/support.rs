@@ -8,6 +8,7 @@ use latscope_rpmsg::link::{Event, Unsent};
 use latscope_rpmsg::{Host, Link, Memory, Window};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
@@ -282,9 +283,9 @@ impl Responder {
         (responder, host)
     }
 
-    /// Ends it by the end of its input, and returns what it counted.
+    /// Ends it by a signal, and returns what it counted.
     pub fn end(mut self) -> BTreeMap<String, u64> {
-        drop(self.input.take());
+        terminate(&self.child);
         let status = eventually("its end", || self.child.try_wait().unwrap());
         assert!(status.success(), "{status}");
         let count = |line: String| {
@@ -292,6 +293,11 @@ impl Responder {
         };
         self.output.iter().filter_map(count).collect()
     }
+}
+
+/// Asks a program to end.
+pub fn terminate(child: &Child) {
+    rustix::process::kill_process(Pid::from_child(child), Signal::TERM).unwrap();
 }
 
 /// Tries until there is an answer.
