@@ -105,7 +105,7 @@ fn deliver(target: &Target) -> Result<PathBuf> {
     let architecture = target.triple.split('-').next().unwrap_or_default();
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
     fs::create_dir_all("dist")?;
-    fs::copy(&from, &to).with_context(|| format!("no binary at {}", from.display()))?;
+    shell::copy_program(&from, &to).with_context(|| format!("no binary at {}", from.display()))?;
     let size = fs::metadata(&to)?.len();
     eprintln!("{}: {:.2} MB", to.display(), size as f64 / 1e6);
     if size > LIMIT {

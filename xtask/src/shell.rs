@@ -1,7 +1,7 @@
 //! Running other programs.
 
 use anyhow::{Context, Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The workspace's directory.
@@ -41,6 +41,24 @@ pub fn output(command: &mut Command) -> Result<String> {
         bail!("{} failed ({})", line(command), output.status);
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Copies a program that is run afterwards, also over one that runs. Another process does it: one
+/// that this process forks meanwhile would hold the copy open, and could not run it.
+///
+/// # Errors
+/// There is no such program, or the disk is full.
+pub fn copy_program(from: &Path, to: &Path) -> Result<()> {
+    output(Command::new("cp").arg("--remove-destination").arg("--").args([from, to])).map(drop)
+}
+
+/// Writes a script that is run afterwards, by another process, as `copy_program` does.
+///
+/// # Errors
+/// The disk is full.
+pub fn write_script(path: &Path, text: &str) -> Result<()> {
+    let write = r#"rm -f "$1" && printf %s "$2" > "$1" && chmod 755 "$1""#;
+    output(Command::new("sh").args(["-c", write, "sh"]).arg(path).arg(text)).map(drop)
 }
 
 /// A cargo command.

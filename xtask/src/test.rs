@@ -19,6 +19,8 @@ struct Tally {
     /// Why what was skipped was.
     skipped: Vec<String>,
     steps: Vec<(&'static str, Duration)>,
+    /// Whether a test binary has begun, and has not told of its sum yet.
+    unfinished: bool,
 }
 
 /// Runs what needs this machine only, or `all`; closes with how many tests
@@ -113,7 +115,7 @@ fn with_tracefs(command: Command) -> Command {
 
 /// The tests of every interleaving.
 fn orderings() -> Command {
-    apart("test --package latscope-rpmsg --test loom --locked", "loom", "loom")
+    apart("test --package latscope-rpmsg --package latscope-bench --test loom --locked", "loom", "loom")
 }
 
 /// The tests of the crate with unsafe code, but those that Valgrind does not carry out as Linux does, one that
@@ -172,10 +174,15 @@ impl Tally {
         }
     }
 
-    /// Runs `cargo test`, and adds up what each test binary reports.
+    /// Runs `cargo test`, and adds up what each test binary reports. The step itself counts
+    /// only where no test says why it failed.
     fn tests(&mut self, name: &str, command: Command) {
+        let failed = self.failed;
         let outcome = self.read_tests(command);
-        self.check(name, outcome);
+        self.binary_ends();
+        if outcome.is_err() && self.failed == failed {
+            self.check(name, outcome);
+        }
     }
 
     fn read_tests(&mut self, mut command: Command) -> Result<()> {
@@ -195,7 +202,14 @@ impl Tally {
     /// says so, and counts as passed for the harness; one of which only a part
     /// cannot run has passed.
     fn read(&mut self, line: &str) {
-        if let Some((_, reason)) = line.split_once("SKIPPED ") {
+        if line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test")) {
+            self.binary_ends();
+            self.unfinished = true;
+        } else if let Some(name) =
+            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
+        {
+            self.broken.push(name.to_owned());
+        } else if let Some((_, reason)) = line.split_once("SKIPPED ") {
             self.skipped.push(reason.to_owned());
             self.passed -= 1;
         } else if let Some((_, reason)) = line.split_once("SKIPPED-IN-PART ") {
@@ -205,6 +219,15 @@ impl Tally {
             self.skipped.push(format!("{name}: {}", reason.trim_start_matches(", ")));
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.count(counts);
+            self.unfinished = false;
+        }
+    }
+
+    /// Counts a test binary that ended without its sum, as one that crashed does.
+    fn binary_ends(&mut self) {
+        if std::mem::take(&mut self.unfinished) {
+            self.failed += 1;
+            self.broken.push("a test binary that ended before its tests did".to_owned());
         }
     }
 
@@ -306,6 +329,29 @@ mod tests {
         assert_eq!(tally.skipped[3], "d: fetches much");
     }
 
+    #[test]
+    fn a_failed_test_and_its_step_are_one_failure() {
+        let ran = |script: &str| {
+            let mut tally = Tally::default();
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            tally.tests("cargo test", command);
+            (tally.last_line(), tally.broken.join(", "))
+        };
+        let told = |line: &str, broken: &str| (line.to_owned(), broken.to_owned());
+        let one = "echo 'running 2 tests'; echo 'test a::b ... FAILED'; echo 'test c ... ok'";
+        let sum = "echo 'test result: FAILED. 1 passed; 1 failed; 0 ignored'";
+        assert_eq!(ran(&format!("{one}; {sum}; exit 101")), told("1 passed, 1 failed, 0 skipped", "a::b"));
+        assert_eq!(ran("exit 101"), told("0 passed, 1 failed, 0 skipped", "cargo test"));
+        let crashed = "a test binary that ended before its tests did";
+        assert_eq!(ran("echo 'running 1 test'; exit 101"), told("0 passed, 1 failed, 0 skipped", crashed));
+        let then = format!("echo 'running 1 test'; {one}; {sum}; exit 101");
+        let both = format!("{crashed}, a::b");
+        assert_eq!(ran(&then), told("1 passed, 2 failed, 0 skipped", &both));
+        let passed = "echo 'running 1 test'; echo 'test result: ok. 1 passed; 0 failed'";
+        assert_eq!(ran(passed), told("1 passed, 0 failed, 0 skipped", ""));
+    }
+
     /// All sources of the workspace below a directory.
     fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -362,6 +408,31 @@ mod tests {
             let kept = ["println!(\"SKIPPED", "println!(\"not tested"];
             let of_tests = !path.ends_with("xtask/src/test.rs");
             assert!(!of_tests || kept.iter().all(|words| !source.contains(words)), "{}", path.display());
+        }
+    }
+
+    /// Lines that make a file which is then run, elsewhere than in the helpers that let a process
+    /// of its own write it: a child that another thread forks meanwhile would hold it open, and
+    /// running it would fail ("Text file busy").
+    fn busy_programs(source: &str) -> Vec<&str> {
+        let script = ["\"#!/", "from_mode(0o755)"].iter().all(|word| source.contains(word));
+        let copies = |line: &&str| {
+            let program = ["CARGO_BIN_EXE", "BINARY", "current_exe", "debug/latscope", "/latscope\""];
+            line.contains("fs::copy(") && program.iter().any(|word| line.contains(word))
+                || script && line.contains("\"#!/")
+        };
+        source.lines().map(str::trim).filter(copies).collect()
+    }
+
+    #[test]
+    fn only_a_process_of_its_own_makes_a_program() {
+        assert_eq!(busy_programs("fs::copy(env!(\"CARGO_BIN_EXE_latscope\"), &program)").len(), 1);
+        assert_eq!(busy_programs("fs::write(p, \"#!/bin/sh\")\nset(from_mode(0o755))").len(), 1);
+        let mut found = Vec::new();
+        ["crates", "xtask"].iter().for_each(|place| sources(&shell::workspace().join(place), &mut found));
+        for path in found.iter().filter(|path| !path.ends_with("xtask/src/test.rs")) {
+            let source = fs::read_to_string(path).unwrap();
+            assert_eq!(busy_programs(&source), [""; 0], "{}", path.display());
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::vm::initramfs::quoted;
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -66,8 +65,7 @@ fn wrapper(compiler: &Root) -> Result<PathBuf> {
     if fs::read_to_string(&path).is_ok_and(|before| before == script) {
         return Ok(path);
     }
-    fs::write(&path, script)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    shell::write_script(&path, &script)?;
     Ok(path)
 }
 

@@ -54,7 +54,7 @@ impl Machine {
         let mut cargo = shell::cargo("build --package latscope --locked --features vhost-user");
         shell::run(&mut cargo)?;
         let remote = Path::new(CACHE).join("latscope-vhost-user");
-        fs::copy(shell::target().join("debug/latscope"), &remote)?;
+        shell::copy_program(&shell::target().join("debug/latscope"), &remote)?;
         Ok(Machine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })
     }
 

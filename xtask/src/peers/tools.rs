@@ -55,8 +55,7 @@ impl Tool {
                     &root.join("build"),
                 )?;
                 fs::create_dir_all(root.join("bin"))?;
-                fs::copy(built.join(program), root.join("bin").join(program)).map(drop)?;
-                Ok(())
+                shell::copy_program(&built.join(program), &root.join("bin").join(program))
             }
         }
     }

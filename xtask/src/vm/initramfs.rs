@@ -45,7 +45,7 @@ impl Contents<'_> {
         fs::write(root.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n")?;
         fs::write(root.join("etc/group"), "root:x:0:\n")?;
         fs::copy(self.busybox, root.join("bin/busybox"))?;
-        fs::copy(self.latscope, root.join("bin/latscope")).context("no static latscope")?;
+        shell::copy_program(self.latscope, &root.join("bin/latscope")).context("no static latscope")?;
         fs::write(root.join("init"), include_str!("init.sh"))?;
         fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
         self.modules(&ours, root)?;

@@ -2,13 +2,13 @@
 //! stays behind.
 
 use crate::process::{Mark, send, signal};
+use crate::programs::write_script;
 use crate::support::{
     Place, end, eventually, has_reason, json, latscope, measured, names, of_probe, start, traceable, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 
@@ -268,8 +268,7 @@ fn load_ends_with_the_run_however_that_ends() {
 fn a_signal_before_the_run_listens_is_heard() {
     let place = Place::new();
     // The shell is asked whether there is such a load: long before the run.
-    let shell = place.file("sh", "#!/bin/sh\nkill -INT $PPID\nexec /bin/sh \"$@\"\n");
-    fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(place.at("sh"), "#!/bin/sh\nkill -INT $PPID\nexec /bin/sh \"$@\"\n");
     let path = format!("{}:{}", place.path().display(), std::env::var("PATH").unwrap());
     let cpu = ["cpu", "cycle", "--duration", "20s", "--load", "sleep 1000"];
     let ran = end(latscope(cpu).env("PATH", &path));

@@ -1,5 +1,6 @@
 //! Exit codes, refusals, and files that are written.
 
+use crate::programs::copy_program;
 use crate::{done, root, run, skipped};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -105,7 +106,7 @@ fn as_nobody(words: &str) -> Output {
     let directory = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = directory.path().join("cyclictest");
-    fs::copy(env!("CARGO_BIN_EXE_latscope"), &program).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_latscope"), &program);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"]).arg(program);
     command.args(words.split_whitespace()).current_dir("/").output().unwrap()

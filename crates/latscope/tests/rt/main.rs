@@ -11,6 +11,8 @@ mod exits;
 mod goldens;
 mod mask;
 mod pairs;
+#[path = "../programs/mod.rs"]
+mod programs;
 mod rendering;
 mod signals;
 #[path = "../skipped/mod.rs"]
