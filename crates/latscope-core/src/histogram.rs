@@ -6,6 +6,7 @@
 //! nanoseconds) are counted in `overflow` and still enter count, maximum and
 //! sum: nothing saturates silently.
 
+use crate::json::LARGEST;
 use serde::{Deserialize, Serialize};
 
 const SUB_BITS: u32 = 7;
@@ -30,7 +31,7 @@ pub fn bucket_of(value: u64) -> Option<usize> {
 ///
 /// # Panics
 /// If `bucket` is not below [`BUCKETS`].
-pub fn bounds(bucket: usize) -> (u64, u64) {
+pub const fn bounds(bucket: usize) -> (u64, u64) {
     assert!(bucket < BUCKETS);
     let shift = (bucket / SUB).saturating_sub(1) as u32;
     let low = ((bucket - shift as usize * SUB) as u64) << shift;
@@ -137,11 +138,20 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value);
     }
 
-    /// Adds the counts of another histogram of the same tick.
+    /// Adds the counts of another histogram of the same tick. An empty histogram adds nothing, and
+    /// becomes the other, whatever its tick: a writer that has not begun has not told its tick yet.
     ///
     /// # Panics
-    /// If the ticks differ: such histograms count different things.
+    /// If both have counts and the ticks differ: such histograms count different things.
     pub fn merge(&mut self, other: &Histogram) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            let bins = other.bins.or(self.bins);
+            *self = Histogram { bins, ..other.clone() };
+            return;
+        }
         assert_eq!(self.tick_ps, other.tick_ps, "histograms of different ticks do not add");
         for &(bucket, n) in &other.buckets {
             match self.buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
@@ -319,6 +329,9 @@ impl TryFrom<Wire> for Histogram {
             total = n.checked_add(total).ok_or("histogram: counts overflow")?;
             counts.push((bucket, n));
         }
+        if total > LARGEST {
+            return Err(format!("histogram: {total} counts, more than 2^53"));
+        }
         if total == 0 {
             return Ok(Histogram::new(wire.tick_ps));
         }
@@ -409,6 +422,7 @@ mod tests {
             r#"{"tick_ps":1,"min":1,"max":1,"sum":1,"buckets":[[1,2,1]],"overflow":0}"#,
             r#"{"tick_ps":1,"min":1,"max":2,"sum":3,"buckets":[[2,2,1],[1,1,1]],"overflow":0}"#,
             r#"{"tick_ps":1,"min":null,"max":null,"sum":3,"buckets":[[2,2,1]],"overflow":0}"#,
+            r#"{"tick_ps":1,"min":1,"max":1,"sum":9,"buckets":[[1,1,9007199254740993]],"overflow":0}"#,
             r#"{"tick_ps":1,"min":9,"max":9,"sum":3,"buckets":[[2,2,1]],"overflow":0}"#,
         ];
         for text in damaged {

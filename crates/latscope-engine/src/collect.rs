@@ -218,7 +218,10 @@ fn share_of(m: &Measurement, name: &str) -> f64 {
     m.values.get(&format!("{name}-of")).map_or(m.summary.count as f64, |of| of.value)
 }
 
+/// Adds a member to the sum. Of a member that has not begun only the counts and the quality are known.
 fn merge(all: &mut Measurement, one: &Measurement) {
+    let begun = one.histogram.count() > 0;
+    let first = begun && all.histogram.count() == 0;
     all.histogram.merge(&one.histogram);
     let counted = Summary {
         rejected: all.summary.rejected + one.summary.rejected,
@@ -227,16 +230,21 @@ fn merge(all: &mut Measurement, one: &Measurement) {
         ..Summary::default()
     };
     all.summary = Summary::of(&all.histogram, &counted);
-    match (&mut all.corrected, &one.corrected) {
-        (Some(all), Some(one)) => all.merge(one),
-        _ => all.corrected = None,
-    }
     all.outliers.extend_from_slice(&one.outliers);
     all.incomplete |= one.incomplete;
     all.merge_quality(&one.quality);
-    match (&mut all.contention, &one.contention) {
-        (Some(all), Some(one)) => all.add(one),
-        _ => all.contention = None,
+    if first {
+        (all.sampling, all.times, all.work) = (one.sampling, one.times, one.work);
+        (all.corrected, all.contention) = (one.corrected.clone(), one.contention.clone());
+    } else if begun {
+        match (&mut all.corrected, &one.corrected) {
+            (Some(all), Some(one)) => all.merge(one),
+            _ => all.corrected = None,
+        }
+        match (&mut all.contention, &one.contention) {
+            (Some(all), Some(one)) => all.add(one),
+            _ => all.contention = None,
+        }
     }
 }
 
@@ -276,6 +284,32 @@ mod tests {
         let [Some(result)] = results else { panic!("it is known") };
         assert_eq!((result.work, result.cut_short), (Some(work), true));
         assert_eq!(result.quality.text().unwrap(), "no SCHED_FIFO");
+    }
+
+    #[test]
+    fn members_that_have_not_begun_are_left_out_of_the_sum_in_whatever_order_they_come() {
+        let begun = |number| {
+            let mut one = pair(number, 5, (50.0, 5.0));
+            one.corrected = Some(one.histogram.clone());
+            one
+        };
+        // Its writer has not told its tick, so that it seems to be of picoseconds.
+        let waiting = |number| {
+            let mut one = pair(number, 0, (0.0, 0.0));
+            one.histogram = Histogram::new(1);
+            one.sampling = Sampling::Batch { ops: 1 };
+            one.summary = Summary::of(&one.histogram, &Summary::default());
+            one
+        };
+        let mut members = [begun(0), begun(1), waiting(2), waiting(3)];
+        for _ in 0..members.len() {
+            members.rotate_left(1);
+            let sum = &merged(&NOTHING, &members)[0];
+            assert_eq!((sum.summary.count, sum.histogram.tick_ps()), (10, 1000));
+            assert_eq!((sum.sampling, sum.summary.max), (Sampling::Event, Some(10.0)));
+            assert_eq!(sum.corrected.as_ref().map(Histogram::count), Some(10));
+        }
+        assert_eq!(merged(&NOTHING, &[waiting(0), waiting(1)])[0].summary.count, 0);
     }
 
     #[test]

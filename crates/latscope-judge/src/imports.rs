@@ -15,6 +15,7 @@ mod rtla;
 mod time;
 
 use crate::runs::Run;
+use latscope_core::json::LARGEST;
 use latscope_core::report::{LoadError, Report};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -125,12 +126,20 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     let found: Vec<&Format> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
     match found.as_slice() {
         [] => Err(error.into()),
-        [format] => (format.read)(&text).map_err(|why| ReadError::Format { format: format.name, why }),
+        [format] => (format.read)(&text)
+            .and_then(countable)
+            .map_err(|why| ReadError::Format { format: format.name, why }),
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name).collect();
             Err(ReadError::Several(names.join(" and ")))
         }
     }
+}
+
+/// A result whose counts can be added up and written as JSON.
+fn countable(report: Report) -> Result<Report, String> {
+    let most = report.measurements.iter().map(|m| m.histogram.count()).max().unwrap_or(0);
+    if most > LARGEST { Err(format!("it counts {most} events, more than 2^53")) } else { Ok(report) }
 }
 
 /// Files of ours that are no results, by how their schemas begin.

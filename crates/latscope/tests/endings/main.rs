@@ -7,12 +7,15 @@
 
 mod figures;
 mod others;
+mod starts;
 mod subjects;
 
 // The tests of the command use more of it.
 #[allow(dead_code)]
 #[path = "../cli/process.rs"]
 mod process;
+#[path = "../programs/mod.rs"]
+mod programs;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 #[allow(dead_code, unused_imports)]
