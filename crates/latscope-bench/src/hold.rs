@@ -33,7 +33,8 @@ pub fn real_time_remedy() -> &'static str {
     static REMEDY: OnceLock<String> = OnceLock::new();
     REMEDY.get_or_init(|| match empty_budget(Path::new("/")) {
         Some(file) => format!("give this control group a real-time budget: `echo 950000 > {file}` as root"),
-        None => "run as root, or `setcap cap_sys_nice+ep` the binary, or raise `ulimit -r`".to_owned(),
+        None => "run as root, or raise the limit of priorities (`ulimit -r 99`; systemd: LimitRTPRIO=99)"
+            .to_owned(),
     })
 }
 

@@ -2,6 +2,7 @@
 //! with a single writer, read by the coordinator at any time.
 
 mod layout;
+pub mod ring;
 
 pub use layout::Layout;
 
@@ -15,7 +16,7 @@ use layout::{EXCEEDANCES, HEADER, PAGE, RING, SAMPLE, ring_words};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const TICK_PS: usize = 0;
 const BATCH_OPS: usize = 1;
@@ -206,8 +207,8 @@ impl Slots {
         if !self.layout.exceedances {
             return 0;
         }
-        let ring = self.part(point, self.layout.exceedances_at(), ring_words(EXCEEDANCES));
-        drain(ring, EXCEEDANCES, cursor, &mut take)
+        let (head, samples) = self.ring(point, self.layout.exceedances_at(), EXCEEDANCES);
+        ring::drain(head, samples, &mut cursor.0, &mut take)
     }
 
     /// Takes the samples of the raw stream that came since the cursor; returns
@@ -216,8 +217,14 @@ impl Slots {
         if !self.layout.stream {
             return 0;
         }
-        let ring = self.part(point, self.layout.stream_at(), ring_words(RING));
-        drain(ring, RING, cursor, &mut take)
+        let (head, samples) = self.ring(point, self.layout.stream_at(), RING);
+        ring::drain(head, samples, &mut cursor.0, &mut take)
+    }
+
+    /// The head of a ring, and its samples.
+    fn ring(&self, point: usize, at: usize, capacity: usize) -> (&AtomicU64, &[AtomicU64]) {
+        let words = self.part(point, at, ring_words(capacity));
+        (&words[0], &words[PAGE..][..capacity * SAMPLE])
     }
 }
 
@@ -253,41 +260,34 @@ fn count(slot: &[AtomicU64], value: u64) {
     add(slot, COUNT, 1);
 }
 
-fn put(ring: &[AtomicU64], capacity: usize, sample: Exceedance) {
-    let head = ring[0].load(Relaxed);
-    let at = PAGE + head as usize % capacity * SAMPLE;
-    for (word, value) in ring[at..at + SAMPLE].iter().zip([sample.turn, sample.at, sample.value]) {
-        word.store(value, Relaxed);
+/// Counts a value and those of the activations it swallowed, each an interval less and none below 0: a step for
+/// each bucket, however many they are. A clock that is set may swallow those of decades.
+fn count_down(slot: &[AtomicU64], value: u64, missed: u64, interval: u64) {
+    let (mut value, mut left) = (value, missed.saturating_add(1));
+    while left > 0 {
+        let bucket = histogram::bucket_of(value);
+        let low = bucket.map_or(BEYOND, |bucket| histogram::bounds(bucket).0);
+        // What stays in the bucket: all that is left, where that begins at 0.
+        let inside = (value - low).checked_div(interval).filter(|_| low > 0);
+        let n = inside.map_or(left, |steps| left.min(steps + 1));
+        // Of those that are above 0.
+        let above = value.checked_div(interval).map_or(n, |steps| n.min(steps + 1));
+        let last = value.saturating_sub((n - 1).saturating_mul(interval));
+        let (first, above, step) = (u128::from(value), u128::from(above), u128::from(interval));
+        let sum = above * first - step * (above * above.saturating_sub(1) / 2);
+        if slot[COUNT].load(Relaxed) == 0 || last < slot[MIN].load(Relaxed) {
+            slot[MIN].store(last, Relaxed);
+        }
+        let sum = slot[SUM].load(Relaxed).saturating_add(u64::try_from(sum).unwrap_or(u64::MAX));
+        slot[SUM].store(sum, Relaxed);
+        add(slot, bucket.map_or(OVERFLOW, |bucket| HEADER + bucket), n);
+        add(slot, COUNT, n);
+        (value, left) = (last.saturating_sub(interval), left - n);
     }
-    ring[0].store(head + 1, Release);
 }
 
-/// Reads what a writer may be overwriting: what it may have reached meanwhile
-/// is counted as lost.
-fn drain(ring: &[AtomicU64], capacity: usize, cursor: &mut Cursor, take: &mut dyn FnMut(Exceedance)) -> u64 {
-    let (mut lost, capacity_here) = (0, capacity as u64);
-    loop {
-        let head = ring[0].load(Acquire);
-        if cursor.0 == head {
-            return lost;
-        }
-        let oldest = head.saturating_sub(capacity_here - 1);
-        if cursor.0 < oldest {
-            lost += oldest - cursor.0;
-            cursor.0 = oldest;
-        }
-        let at = PAGE + cursor.0 as usize % capacity * SAMPLE;
-        let word = |index: usize| ring[at + index].load(Acquire);
-        let sample = Exceedance { turn: word(0), at: word(1), value: word(2) };
-        // The slot is rewritten only after the head came round to it.
-        if ring[0].load(Acquire) - cursor.0 < capacity_here {
-            take(sample);
-        } else {
-            lost += 1;
-        }
-        cursor.0 += 1;
-    }
-}
+/// The least value that no bucket is for.
+const BEYOND: u64 = histogram::bounds(BUCKETS - 1).1 + 1;
 
 /// Records into one slot; belongs to one thread.
 #[derive(Debug)]
@@ -329,8 +329,8 @@ impl Writer {
             self.record_linear(linear, sample);
         }
         if layout.stream {
-            let ring = self.slots.part(self.point, layout.stream_at(), ring_words(RING));
-            put(ring, RING, sample);
+            let (head, samples) = self.slots.ring(self.point, layout.stream_at(), RING);
+            ring::put(head, samples, sample);
         }
     }
 
@@ -340,9 +340,7 @@ impl Writer {
         if value > slot[MAX].load(Relaxed) {
             slot[MAX].store(value, Relaxed);
         }
-        for swallowed in 0..=missed {
-            count(slot, value.saturating_sub(swallowed * interval));
-        }
+        count_down(slot, value, missed, interval);
     }
 
     fn record_linear(&self, linear: Linear, sample: Exceedance) {
@@ -362,7 +360,8 @@ impl Writer {
     /// Notes an event above the threshold, for the coordinator to take.
     pub fn exceed(&self, sample: Exceedance) {
         let at = self.slots.layout.exceedances_at();
-        put(self.slots.part(self.point, at, ring_words(EXCEEDANCES)), EXCEEDANCES, sample);
+        let (head, samples) = self.slots.ring(self.point, at, EXCEEDANCES);
+        ring::put(head, samples, sample);
     }
 
     /// Counts an event before its time.
@@ -452,6 +451,37 @@ mod tests {
         let corrected = snapshot.corrected.unwrap();
         assert_eq!((corrected.count(), corrected.max()), (5, Some(3100.0)));
         assert_eq!(corrected.mean(), Some((5 + 3100 + 2100 + 1100 + 100) as f64 / 5.0));
+    }
+
+    /// A clock that was at 1970 is set, and each millisecond since then was an activation.
+    #[test]
+    fn a_clock_that_is_set_takes_a_step_for_each_bucket_only() {
+        let slots = with(Layout { points: 1, corrected: true, ..Layout::default() });
+        let mut writer = slots.writer(0, Sampling::Event);
+        let (interval, late) = (1_000_000, 56 * 365 * 86_400 * 1_000_000_000u64);
+        let missed = (late - 1) / interval;
+        writer.record_event(sample(0, late), 0, missed, interval);
+        let corrected = slots.snapshot(0).corrected.unwrap();
+        assert_eq!((corrected.count(), corrected.max()), (missed + 1, Some(late as f64)));
+        assert_eq!(corrected.min(), Some(interval as f64));
+        assert_eq!(corrected.overflow(), (late - BEYOND) / interval + 1);
+        // Timers that count by themselves may say any number, and an interval may be nothing.
+        for (missed, interval) in [(u64::MAX, 1), (u64::MAX - 1, 0), (1 << 40, u64::MAX)] {
+            writer.record_event(sample(1, 5_000), 0, missed, interval);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn counting_down_equals_counting_each(value in 0u64..1 << 50, missed in 0u64..3_000, interval in 0u64..1 << 40) {
+            let interval = interval >> (value % 41);
+            let slots = with(Layout { points: 1, corrected: true, ..Layout::default() });
+            let mut writer = slots.writer(0, Sampling::Event);
+            writer.record_event(sample(0, value), 0, missed, interval);
+            let mut expected = Histogram::new(1000);
+            (0..=missed).for_each(|swallowed| expected.record(value.saturating_sub(swallowed * interval)));
+            prop_assert_eq!(slots.snapshot(0).corrected.unwrap(), expected);
+        }
     }
 
     #[test]

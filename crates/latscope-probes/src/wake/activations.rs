@@ -64,7 +64,7 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
                 return turn;
             }
         }
-        due = woken.due + (1 + missed) * rules.interval;
+        due = woken.due.saturating_add(missed.saturating_add(1).saturating_mul(rules.interval));
     }
     turn
 }
@@ -126,6 +126,15 @@ mod tests {
     fn exactly_an_interval_late_swallows_nothing() {
         assert_eq!(kept(RULES, &[1000]).samples[0], (0, 1000, 0));
         assert_eq!(kept(RULES, &[1001]).samples[0], (0, 1001, 1));
+    }
+
+    /// Set from 1970 to 2026, and no timer counts what it swallowed.
+    #[test]
+    fn a_clock_that_is_set_swallows_at_once_what_would_have_been() {
+        let decades = 56 * 365 * 86_400 * 1_000_000_000;
+        let rules = Rules { interval: 1_000_000, until: u64::MAX, count: 2, ..RULES };
+        let kept = kept(rules, &[decades, 3]);
+        assert_eq!(kept.samples, [(0, decades as u64, (decades as u64 - 1) / 1_000_000), (1, 3, 0)]);
     }
 
     #[test]
