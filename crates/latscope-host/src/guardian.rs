@@ -3,20 +3,20 @@
 //! undoes it when told to, and whatever is left when its pipe closes: one path
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
-use super::process_group;
 use super::terminal::KeyModes;
+use super::{not_restored, process_group};
 use crate::leftover::Leftover;
 use crate::role::{self, Messages, Role};
 use anyhow::{Context, Result};
 use latscope_os::worker::{self, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
+use std::{fmt, fs};
 
 /// How to undo a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,8 +33,23 @@ pub enum Undo {
     Write(PathBuf, String),
     /// Kill a group of processes.
     EndGroup(u32),
-    /// Run a command of the shell, once, whatever comes of it.
+    /// Run a command of the shell, once.
     Shell(String),
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Undo::RemoveDirectory(path) | Undo::RemoveInstance(path) => {
+                write!(f, "remove the directory {}", path.display())
+            }
+            Undo::RestoreTerminal(_) => f.write_str("restore the terminal"),
+            Undo::Remove(leftover) => write!(f, "remove {leftover}"),
+            Undo::Write(path, text) => write!(f, "write {:?} to {}", text.trim(), path.display()),
+            Undo::EndGroup(group) => write!(f, "end the process group {group}"),
+            Undo::Shell(command) => write!(f, "run `{command}`"),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -155,7 +170,15 @@ fn main(_: &[String]) -> Result<()> {
     let mut messages =
         Messages::inherited().context("a guardian is started by latscope itself: run `latscope survey`")?;
     let mut journal: Vec<(u64, Undo)> = Vec::new();
-    while let Ok(Some(entry)) = messages.receive() {
+    loop {
+        let entry = match messages.receive() {
+            Ok(Some(entry)) => entry,
+            Ok(None) => break,
+            Err(error) => {
+                crate::eprintln!("latscope: the guardian undoes what it knows of: {error:#}");
+                break;
+            }
+        };
         match entry {
             Entry::Journal(id, undo) => journal.push((id, undo)),
             Entry::Undo(id) => {
@@ -193,18 +216,24 @@ fn revert(change: &Undo) {
         // One try: a group that is not there has ended.
         Undo::EndGroup(group) => process_group::kill(*group).or(Ok(())),
         Undo::Shell(command) => {
-            let _ = worker::shell(command, []).and_then(|mut child| child.wait());
-            Ok(())
+            let status = worker::shell(command, []).and_then(|mut child| child.wait())?;
+            if status.success() { Ok(()) } else { Err(io::Error::other(format!("it failed ({status})"))) }
         }
     };
-    for _ in 0..200 {
+    for tries in 1.. {
         match once() {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) if tries == TRIES || matches!(change, Undo::Shell(_)) => {
+                return not_restored::report(change, &error);
+            }
             Err(_) => std::thread::sleep(Duration::from_millis(10)),
         }
     }
 }
+
+/// Tries to undo a change, 10 ms apart.
+const TRIES: u32 = 200;
 
 /// Writes to a file of the kernel: never makes one, where there is none.
 ///

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 /// Something that stays until it is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,19 @@ pub enum Leftover {
     Directory(PathBuf),
     /// Modes of a terminal, by its path: those of before, and ours.
     Modes(PathBuf, Modes, Modes),
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Leftover::PosixQueue(name) => write!(f, "the message queue {name}"),
+            Leftover::SystemVQueue(id) => write!(f, "the System V message queue {id}"),
+            Leftover::SystemVSemaphores(id) => write!(f, "the System V semaphores {id}"),
+            Leftover::SharedMemory(prefix) => write!(f, "{SHARED_MEMORY}/{prefix}*"),
+            Leftover::File(path) | Leftover::Directory(path) => write!(f, "{}", path.display()),
+            Leftover::Modes(path, ..) => write!(f, "our modes of the terminal {}", path.display()),
+        }
+    }
 }
 
 impl Leftover {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod clean;
 pub mod cpu_hog;
 pub mod guardian;
 pub mod leftover;
@@ -10,10 +11,11 @@ pub mod load;
 pub mod machine;
 pub mod message_groups;
 pub mod modes;
+pub mod not_restored;
 mod process_group;
 pub mod pseudo_terminal;
 pub mod role;
-mod stderr;
+pub mod stderr;
 pub mod stdout;
 pub mod terminal;
 

@@ -3,13 +3,13 @@
 //! A process that gets more than its arguments has a socket to the one that started it, its first
 //! inherited descriptor. JSON values go over it, one a line: the orders first, then what each has to say.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use latscope_os::signal;
 use latscope_os::worker::{self, Lifetime, inherited};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::Duration;
@@ -89,12 +89,16 @@ impl Messages {
     /// Waits for the next message; `None` when the other process is gone, or time is over.
     ///
     /// # Errors
-    /// It is no such message.
+    /// It is no such message, or cannot be read although the process is there.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
-            Ok(length) if length > 0 => Ok(Some(serde_json::from_str(&line)?)),
-            _ => Ok(None),
+            // Without its end it is the last of a process that died at it.
+            Ok(_) if !line.ends_with('\n') => Ok(None),
+            Ok(_) => Ok(Some(serde_json::from_str(&line)?)),
+            // A process that dies with messages unread resets its socket.
+            Err(error) if is_over(&error) || error.kind() == ErrorKind::ConnectionReset => Ok(None),
+            Err(error) => Err(error).context("what a process of this run says cannot be read"),
         }
     }
 
@@ -130,6 +134,11 @@ impl AsFd for Messages {
     }
 }
 
+/// Whether the time for a read is over.
+fn is_over(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
 /// A process that is killed when this is dropped.
 #[derive(Debug)]
 pub struct KilledOnDrop(pub Child);
@@ -138,5 +147,37 @@ impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(bytes: &[u8], ends: bool) -> (Messages, Option<UnixStream>) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(bytes).unwrap();
+        (Messages(BufReader::new(ours)), Some(theirs).filter(|_| !ends))
+    }
+
+    #[test]
+    fn only_an_end_is_taken_for_one() {
+        let (mut whole, _open) = after(b"7\n", false);
+        assert_eq!(whole.receive::<u32>().unwrap(), Some(7));
+        whole.set_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert_eq!(whole.receive::<u32>().unwrap(), None, "time is over");
+        for bytes in [&b""[..], b"{\"cut"] {
+            assert_eq!(after(bytes, true).0.receive::<u32>().unwrap(), None, "it ended");
+        }
+        let (mut odd, _open) = after(b"\xff\n", false);
+        let error = odd.receive::<u32>().unwrap_err();
+        assert!(format!("{error:#}").contains("cannot be read"), "{error:#}");
+        assert!(after(b"word\n", true).0.receive::<u32>().is_err());
+        // It dies with what we sent unread.
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut messages = Messages(BufReader::new(ours));
+        messages.send(&1).unwrap();
+        drop(theirs);
+        assert_eq!(messages.receive::<u32>().unwrap(), None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::stdio;
 use crate::syscall::{check, signal_set};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -28,8 +28,20 @@ pub enum Lifetime {
 /// an emulator of another architecture, whose kernel cannot execute it.
 pub const RUNNER: &str = "LATSCOPE_RUNNER";
 
+/// Whether the kernel gave this process rights that its caller does not have (`AT_SECURE`): by a set-user-ID bit, or
+/// capabilities of the file. What a caller says by the environment is not to be trusted then.
+pub fn is_privileged_by_file() -> bool {
+    // SAFETY: getauxval only reads what the kernel handed over at the start.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The program of [`RUNNER`], which whoever may execute this file does not choose for its rights.
+fn runner() -> Option<OsString> {
+    std::env::var_os(RUNNER).filter(|_| !is_privileged_by_file())
+}
+
 fn own_binary() -> Command {
-    match (std::env::var_os(RUNNER), std::env::current_exe()) {
+    match (runner(), std::env::current_exe()) {
         (Some(runner), Ok(binary)) => {
             let mut command = Command::new(runner);
             command.arg(binary);
@@ -49,7 +61,7 @@ fn own_binary() -> Command {
 pub fn own_binary_behind(prefix: &[String]) -> io::Result<Command> {
     let [program, words @ ..] = prefix else { return Ok(own_binary()) };
     let mut command = Command::new(program);
-    command.args(words).args(std::env::var_os(RUNNER)).arg(std::env::current_exe()?);
+    command.args(words).args(runner()).arg(std::env::current_exe()?);
     Ok(command)
 }
 

@@ -12,6 +12,7 @@ mod gate;
 mod generate;
 mod history;
 mod import;
+mod input;
 mod ipc;
 mod judged;
 mod list;
@@ -30,7 +31,7 @@ mod trial;
 mod usage;
 mod wake;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use arguments::{Arguments, Command};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -38,6 +39,7 @@ use family::Plain;
 use latscope_bench::worker;
 use latscope_compat as compat;
 use latscope_host::eprintln;
+use latscope_host::not_restored;
 use latscope_host::role::Role;
 use latscope_host::stdout;
 use latscope_os::signal;
@@ -102,9 +104,16 @@ const ROLES: [&[Role]; 4] = [WORKER, latscope_host::ROLES, latscope_exchange::RO
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let mut roles = ROLES.iter().copied().flatten();
     let role = roles.find(|role| arguments.get(1).is_some_and(|name| name == role.name))?;
+    if latscope_os::worker::is_privileged_by_file() {
+        return Some(Err(anyhow!(PRIVILEGED)));
+    }
     let rest: Vec<String> = arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect();
     Some(role.run(&rest).map(|()| ExitCode::SUCCESS))
 }
+
+/// Roles do what their descriptors and arguments say: with rights of the file any user could have them do it.
+const PRIVILEGED: &str = "this file has capabilities, or a set-user-ID bit, by which any user could misuse it: remove them \
+     (`setcap -r FILE`), and allow priorities with `ulimit -r` or LimitRTPRIO=";
 
 /// Called by the name of an older tool.
 fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
@@ -120,7 +129,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Err(error) => return unparsed(&error, arguments),
     };
     let Some(command) = parsed.command else {
-        return Ok(measure::run(&parsed.survey)?.into());
+        return Ok(with_what_is_left(measure::run(&parsed.survey)?).into());
     };
     if command.is_without_run() {
         let _ = signal::release(&signal::TERMINATION);
@@ -128,6 +137,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
     if command.is_tracing() {
         tracefs::provide();
     }
+    let measures = !command.is_without_run() || matches!(command, Command::Remote(_));
     let exit = match &command {
         Command::Survey(asked) => measure::run(asked)?,
         Command::Cpu(asked) => measure::run(&Plain("cpu", asked))?,
@@ -155,7 +165,14 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => return older_tool(call),
     };
-    Ok(exit.into())
+    Ok(if measures { with_what_is_left(exit) } else { exit }.into())
+}
+
+/// The exit of a command that measures: it is not done on a machine that an earlier run left changed.
+fn with_what_is_left(exit: Exit) -> Exit {
+    let left = not_restored::found();
+    left.iter().for_each(|line| eprintln!("latscope: {line}"));
+    if left.is_empty() || exit != Exit::Done { exit } else { Exit::Error }
 }
 
 /// Shows the help that was asked for.

@@ -175,6 +175,39 @@ fn in_third_run(place: &Place) -> (std::process::Child, Mark) {
     (child, mark)
 }
 
+/// What a guardian cannot put back is said, kept, and found by the next run.
+#[test]
+fn what_the_guardian_cannot_put_back_makes_the_next_run_fail_until_it_is() {
+    let place = Place::new();
+    let runtime = place.directory("runtime");
+    let knob = place.file("allowed", "");
+    let without = format!("test -e {knob} || exit 7");
+    let arms = ["trial", "--without", &without, "--with", "true", "--dir", "results", "--runs", "4"];
+    let mut command = latscope(arms.iter().chain(&["--", "wake", "--duration", "600s"]));
+    command.current_dir(place.path()).env("XDG_RUNTIME_DIR", &runtime);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    mark.wait_for("__worker");
+    fs::remove_file(&knob).unwrap();
+    signal(&child, Signal::KILL);
+    let ran = wait(child);
+    mark.wait_for_none();
+    assert!(ran.err.contains("latscope: not put back: run `test -e "), "{ran:#?}");
+    let cycle = || {
+        let mut command = latscope(QUICK);
+        end(command.env("XDG_RUNTIME_DIR", &runtime))
+    };
+    let next = cycle();
+    assert!(next.code == Some(1) && next.err.contains("an earlier run did not put this back"), "{next:#?}");
+    let kept = names(format!("{runtime}/latscope"));
+    assert!(kept.len() == 1 && next.err.contains(&kept[0]), "{kept:?}: {next:#?}");
+    // What only reads goes on as it did.
+    let mut list = latscope(["list"]);
+    end(list.env("XDG_RUNTIME_DIR", &runtime)).done();
+    fs::remove_file(format!("{runtime}/latscope/{}", kept[0])).unwrap();
+    cycle().done();
+}
+
 #[test]
 fn after_a_kill_the_guardian_puts_the_knob_back() {
     let place = Place::new();
