@@ -1,27 +1,35 @@
-//! `--label`, `--machine-id` and `--dry-run` in the call of any older tool: what the user calls the run and its machine,
-//! for results that are saved, and whether there is to be one.
+//! `--label`, `--machine-id`, `--save-every` and `--dry-run` in the call of any older tool: what the user calls the run and
+//! its machine, for results that are saved, how often they are, and whether there is to be one.
 
 use crate::identity::NameArguments;
 use crate::usage::of_parser;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use clap::Parser;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
+use latscope_core::units::parse_duration;
 use latscope_engine::observers::Observer;
 use latscope_engine::runner::{self, Run};
+use latscope_engine::saver::{self, Saver};
 use latscope_host::stdout::print;
 use latscope_probes::REGISTRY;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Interval between saves without `--save-every`, ns.
+const SAVE_EVERY: u64 = 600_000_000_000;
 
 /// What is ours in a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     labels: BTreeMap<String, String>,
     machine_id: Option<Option<String>>,
+    save_every: Option<u64>,
     dry_run: bool,
 }
 
@@ -42,8 +50,16 @@ pub(super) fn keep(arguments: &[OsString]) -> Result<Vec<OsString>> {
 struct Arguments {
     #[command(flatten)]
     names: NameArguments,
+    #[arg(long, value_parser = interval)]
+    save_every: Option<u64>,
     #[arg(long)]
     dry_run: bool,
+}
+
+fn interval(text: &str) -> Result<u64, String> {
+    let duration = parse_duration(text).map_err(|error| error.to_string())?;
+    let ns = u64::try_from(duration.as_nanos()).ok().filter(|ns| *ns > 0);
+    ns.ok_or_else(|| "it must be longer than 0".to_owned())
 }
 
 fn split(arguments: &[OsString]) -> Result<(Names, Vec<OsString>)> {
@@ -53,7 +69,7 @@ fn split(arguments: &[OsString]) -> Result<(Names, Vec<OsString>)> {
         let text = word.to_string_lossy();
         let name = text.split('=').next().unwrap_or_default();
         match name {
-            "--label" | "--machine-id" => {
+            "--label" | "--machine-id" | "--save-every" => {
                 let value = if text == name { rest.next() } else { None };
                 ours.extend([word].into_iter().chain(value));
             }
@@ -63,7 +79,8 @@ fn split(arguments: &[OsString]) -> Result<(Names, Vec<OsString>)> {
     }
     let given = Arguments::try_parse_from(ours).map_err(|error| anyhow!(of_parser(&error.to_string())))?;
     let (labels, machine_id) = (given.names.labels()?, given.names.machine_id());
-    Ok((Names { labels, machine_id, dry_run: given.dry_run }, theirs))
+    let Arguments { save_every, dry_run, .. } = given;
+    Ok((Names { labels, machine_id, save_every, dry_run }, theirs))
 }
 
 /// Whether a plan is to be shown, and nothing else.
@@ -79,22 +96,37 @@ pub(super) fn shows(plan: &Plan) -> bool {
     is_dry_run()
 }
 
-/// Carries out a plan under the names that were given.
+/// A report, and whether it was saved where that was asked for. What was measured is shown also if it was not.
+pub(super) struct Measured {
+    pub report: Report,
+    pub saved: Result<()>,
+}
+
+/// Carries out a plan under the names that were given, and saves the result on the way and before it is shown.
 ///
 /// # Errors
-/// As [`runner::run`].
+/// As [`runner::run`], or the result cannot be saved, as far as that is seen before.
 pub(super) fn measure(
     plan: Plan,
     mut machine: Machine,
     timebase: Timebase,
     observers: Vec<&mut dyn Observer>,
-) -> Result<Report> {
+    result: Option<&Path>,
+) -> Result<Measured> {
     let names = NAMES.get();
     if let Some(id) = names.and_then(|names| names.machine_id.as_ref()) {
         machine.id.clone_from(id);
     }
     let labels = names.map(|names| names.labels.clone()).unwrap_or_default();
-    runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
+    let every = names.and_then(|names| names.save_every);
+    ensure!(every.is_none() || result.is_some(), "--save-every is for a result that is saved");
+    let every = Duration::from_nanos(every.unwrap_or(SAVE_EVERY));
+    let mut saver = result.map(|path| Saver::new(path, every)).transpose()?;
+    let mut all: Vec<&mut dyn Observer> = observers.into_iter().map(|one| one as &mut dyn Observer).collect();
+    all.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
+    let report = runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: all })?;
+    let saved = result.map_or(Ok(()), |path| saver::save(path, &report));
+    Ok(Measured { report, saved })
 }
 
 #[cfg(test)]
@@ -114,7 +146,16 @@ mod tests {
         assert_eq!((names.labels["board"].as_str(), names.labels["boot"].as_str()), ("a7", "cold"));
         assert_eq!((names.machine_id, names.dry_run), (Some(None), true));
         assert_eq!(split(&words("-l 5 --lab x")).unwrap(), (Names::default(), words("-l 5 --lab x")));
-        for wrong in ["--label", "--label board", "--label a=1 --label a=2", "--machine-id", "--dry-run=no"] {
+        assert_eq!(split(&words("--save-every 2s")).unwrap().0.save_every, Some(2_000_000_000));
+        for wrong in [
+            "--save-every 0s",
+            "--save-every",
+            "--label",
+            "--label board",
+            "--label a=1 --label a=2",
+            "--machine-id",
+            "--dry-run=no",
+        ] {
             let error = split(&words(wrong)).unwrap_err().to_string();
             assert!(error.contains("--") && !error.contains('\n'), "{error}");
         }

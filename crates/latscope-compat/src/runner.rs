@@ -1,16 +1,15 @@
 //! From a job to its numbers: the one part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
+use super::names::Measured;
 use super::{Call, Job, Output, Personality, PointQuery, REFUSED, Source, find, find_tool, names};
 use crate::usage::did_you_mean;
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step, Stop};
-use latscope_core::report::Report;
 use latscope_engine::observers::{Observer, Progress};
 use latscope_engine::planner::{self, Request};
-use latscope_engine::saver;
 use latscope_host::machine::{self, Root};
 use latscope_host::stdout;
 use latscope_host::terminal::status_width;
@@ -136,11 +135,9 @@ fn carry_out(
     if names::shows(&plan) {
         return Ok((Output::default(), None));
     }
-    let report = measure(plan, environment)?;
+    let Measured { report, saved } = measure(plan, environment, json)?;
     let mut page = job.print(&report);
     page.notes.splice(0..0, notes);
-    // The text is shown whether or not the file can be written.
-    let saved = json.map_or(Ok(()), |path| saver::save(path, &report));
     let mut output = page.output(personality.name);
     // The old program would have been ended by the signal.
     output.exit_code = output.exit_code.max(u8::from(report.interrupted.is_some()));
@@ -149,13 +146,13 @@ fn carry_out(
 
 /// On a terminal a line shows progress until the results come; elsewhere
 /// nothing is written that the old program would not write.
-fn measure(plan: Plan, environment: Environment) -> Result<Report> {
+fn measure(plan: Plan, environment: Environment, json: Option<&Path>) -> Result<Measured> {
     let mut progress = Progress::default();
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     if status_width().is_some() {
         observers.push(&mut progress);
     }
-    names::measure(plan, environment.machine, environment.timebase, observers)
+    names::measure(plan, environment.machine, environment.timebase, observers, json)
 }
 
 /// The file that the old program would have read has to be there, though the

@@ -8,7 +8,6 @@ use latscope_core::report::{Exceedance, Outlier, Report, Warning};
 use latscope_host::guardian::Undo;
 use latscope_host::terminal::status_width;
 use rustix::fd::BorrowedFd;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Something that happened, told on the coordinator.
@@ -167,9 +166,7 @@ impl Progress {
 
     /// A closed stderr is no reason to stop measuring.
     fn say(&self, text: std::fmt::Arguments) {
-        let mut stderr = std::io::stderr().lock();
-        let _ = stderr.write_fmt(text);
-        let _ = stderr.flush();
+        latscope_host::stderr::write_moving(&text.to_string());
     }
 }
 

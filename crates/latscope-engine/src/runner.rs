@@ -192,7 +192,10 @@ impl Coordinator<'_> {
             }
         }
         if let Some(timeline) = self.timeline.take() {
-            timeline.finish(&mut self.guardian)?;
+            // What was measured is worth more than its time line.
+            if let Err(error) = timeline.finish(&mut self.guardian) {
+                self.warn("timeline-lost", &format!("the time line is not complete: {error:#}"));
+            }
         }
         self.report.activity = self.accountant.total();
         if let Some(idle) = self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(Loaded::idle)

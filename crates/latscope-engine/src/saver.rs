@@ -155,7 +155,7 @@ pub fn save(path: &Path, report: &Report) -> Result<()> {
     })
 }
 
-/// Replaces a file by a text in the same way.
+/// Replaces a file that the user named by a text in the same way.
 ///
 /// # Errors
 /// As of [`save`].
@@ -163,11 +163,25 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     replace_with(path, |file| file.write_all(text))
 }
 
+/// Replaces whatever has this name, which is not the user's, by a file: what a link leads to is not
+/// touched, nor is a device or pipe written to.
+///
+/// # Errors
+/// As of [`save`].
+pub fn replace_name(path: &Path, text: &[u8]) -> Result<()> {
+    replace_file(path, |file| file.write_all(text))
+}
+
+/// Writes to a device or pipe, which the user named, or replaces a file.
 fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     if is_special(path) {
         let mut file = File::options().write(true).open(path).with_context(|| unwritable(path))?;
         return write(&mut file).with_context(|| unwritable(path));
     }
+    replace_file(path, write)
+}
+
+fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     let mut file = tempfile::Builder::new()
         .prefix(".latscope-")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
@@ -175,7 +189,14 @@ fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) ->
         .map_err(|error| refused(path, &error))?;
     write(file.as_file_mut()).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
     file.persist(path).map_err(|error| error.error).with_context(|| unwritable(path))?;
+    sync_directory(directory_of(path));
     Ok(())
+}
+
+/// Makes a new name last, so that a power cut does not bring the old file back. Not every file system can;
+/// the file itself is written by then.
+fn sync_directory(path: &Path) {
+    let _ = File::open(path).and_then(|directory| directory.sync_all());
 }
 
 #[cfg(test)]
@@ -193,6 +214,18 @@ mod tests {
         let nowhere = directory.path().join("missing/result.json");
         let error = replace(&nowhere, b"x").unwrap_err();
         assert!(error.to_string().contains("missing/result.json"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_is_not_the_users_is_replaced_whatever_has_it() {
+        let place = tempfile::tempdir().unwrap();
+        let (link, target) = (place.path().join("link"), place.path().join("target"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &target, Mode::RUSR | Mode::WUSR).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        replace_name(&link, b"text").unwrap();
+        assert!(is_pipe(&target) && fs::symlink_metadata(&link).unwrap().is_file());
+        replace_name(&target, b"text").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"text");
     }
 
     #[test]

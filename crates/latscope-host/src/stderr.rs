@@ -1,19 +1,31 @@
 //! Standard error.
 
+use crate::clean::{Sequences, clean};
+use std::io::{self, Write};
+
 /// A line on stderr. The macro of the standard library panics where stderr cannot be written.
 #[macro_export]
 macro_rules! eprintln {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::stderr::write(&format!("{}\n", format_args!($($text)*))) };
 }
 
 /// The same for a part of a line.
 #[macro_export]
 macro_rules! eprint {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = write!(std::io::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::stderr::write(&format!($($text)*)) };
+}
+
+/// Writes a text without what a terminal would obey. A closed stderr is no reason to stop.
+pub fn write(text: &str) {
+    write_allowing(text, Sequences::None);
+}
+
+/// Writes a text that moves in its own line.
+pub fn write_moving(text: &str) {
+    write_allowing(text, Sequences::Movements);
+}
+
+fn write_allowing(text: &str, allowed: Sequences) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(clean(text, allowed).as_bytes()).and_then(|()| stderr.flush());
 }

@@ -1,9 +1,10 @@
 //! Standard output. What cannot be written there is an error of the whole run, from whichever part;
 //! but that a reader went away is none.
 
+use crate::clean::{Sequences, clean};
 use crate::terminal;
 use rustix::io::Errno;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::Mutex;
 
 /// The first failure, as the kernel's number.
@@ -44,12 +45,23 @@ pub fn failure() -> Option<io::Error> {
     failed.map(io::Error::from_raw_os_error).map(named)
 }
 
-/// Writes a text at once.
+/// Writes a text for people at once, without what a terminal would obey.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn write(text: &str) -> io::Result<()> {
-    Stdout.write_all(text.as_bytes()).and_then(|()| Stdout.flush()).map_err(named)
+    write_data(clean(text, Sequences::None).as_bytes())
+}
+
+/// Writes what a program reads, as it is; to a terminal without what that would obey.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_data(data: &[u8]) -> io::Result<()> {
+    let shown = io::stdout().is_terminal().then(|| String::from_utf8_lossy(data).into_owned());
+    let shown = shown.map(|text| clean(&text, Sequences::Movements).into_owned());
+    let data = shown.as_ref().map_or(data, String::as_bytes);
+    Stdout.write_all(data).and_then(|()| Stdout.flush()).map_err(named)
 }
 
 /// The same error, with the name of what could not be written.
@@ -73,11 +85,11 @@ pub fn spare_dumb_terminals() {
 pub fn write_styled(text: &str) -> io::Result<()> {
     match anstream::AutoStream::choice(&io::stdout()) {
         anstream::ColorChoice::Never => write(&anstream::adapter::strip_str(text).to_string()),
-        _ => write(text),
+        _ => write_data(clean(text, Sequences::Colours).as_bytes()),
     }
 }
 
 /// Prints for a program that goes on whatever becomes of it; [`failure`] tells in the end.
 pub fn print(text: &str) {
-    let _ = write(text);
+    let _ = write_data(clean(text, Sequences::Movements).as_bytes());
 }

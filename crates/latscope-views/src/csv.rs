@@ -126,10 +126,12 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     Some(writer.into_inner().expect("memory can be flushed"))
 }
 
-/// A text without control characters, which a terminal would obey and a line would end at.
+/// A text without control characters, which a terminal would obey and a line would end at. What a
+/// spreadsheet would take for a formula begins with a quote; a number is none.
 pub(super) fn shown(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
-    text.chars().map(escaped).collect()
+    let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
+    formula.then_some("'".to_owned()).into_iter().chain(text.chars().map(escaped)).collect()
 }
 
 /// The fields of a measurement, in the order of [`COLUMNS`].
@@ -325,6 +327,17 @@ mod tests {
         assert!(!csv(&report).contains(&0x1b));
         let lines = csv(&report).iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(lines, report.measurements.len() + 1);
+    }
+
+    #[test]
+    fn no_cell_is_a_formula_and_numbers_stay_numbers() {
+        let cells = ["=HYPERLINK(\"x\")", "+1+cmd|' /C'!A0", "-2+3", "@SUM(A1)", "-5.25", "+3", "a=b", ""];
+        let written =
+            ["'=HYPERLINK(\"x\")", "'+1+cmd|' /C'!A0", "'-2+3", "'@SUM(A1)", "-5.25", "+3", "a=b", ""];
+        assert_eq!(cells.map(shown), written);
+        let mut report = fixture::wake();
+        report.measurements[0].title = "=1+1".to_owned();
+        assert!(String::from_utf8(csv(&report)).unwrap().contains(",'=1+1,"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From steps to a report: the part that touches the machine.
 
 use super::words::Common;
-use crate::names;
+use crate::names::{self, Measured};
 use crate::rt::environment;
 use anyhow::{Context, Result, bail};
 use latscope_bench::timebase::Timebase;
@@ -65,13 +65,14 @@ impl Environment {
         observer: Option<&mut dyn Observer>,
         common: &Common,
     ) -> Result<Report> {
-        common.result.as_ref().map_or(Ok(()), |path| saver::check(path))?;
         let Environment { machine, timebase, .. } = self;
         let warnings = ipc::warnings(&plan.steps, machine);
         warnings.iter().for_each(|warning| note(self.name, &warning.text));
-        let mut report = names::measure(plan, machine.clone(), *timebase, observer.into_iter().collect())?;
+        let (observers, result) = (observer.into_iter().collect(), common.result.as_deref());
+        let Measured { mut report, saved } =
+            names::measure(plan, machine.clone(), *timebase, observers, result)?;
         report.warnings.extend(warnings);
-        common.result.as_ref().map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+        saved.and_then(|()| result.map_or(Ok(()), |path| saver::save(path, &report)))?;
         if report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
             bail!(nothing(&report));
         }

@@ -17,7 +17,8 @@ pub fn annotations(gate: &Gate) -> String {
 }
 
 fn message(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    text.replace(char::is_control, " ")
 }
 
 fn property(text: &str) -> String {

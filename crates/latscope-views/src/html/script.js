@@ -46,7 +46,9 @@ function csv(table) {
   const text = cell => {
     const copied = cell.cloneNode(true);
     copied.querySelectorAll("svg").forEach(svg => svg.remove());
-    const found = copied.textContent.trim().replace(/\s+/g, " ");
+    const shown = copied.textContent.trim().replace(/\s+/g, " ");
+    // A spreadsheet would take it for a formula.
+    const found = /^[=+\-@]/.test(shown) && isNaN(shown) ? `'${shown}` : shown;
     return /[",\n]/.test(found) ? `"${found.replace(/"/g, '""')}"` : found;
   };
   return [...table.rows].map(row => [...row.cells].map(text).join(",")).join("\n") + "\n";

@@ -1,13 +1,12 @@
 //! Files of budgets.
 
+use super::input;
 use super::output::is_stdout;
 use super::usage::did_you_mean;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use latscope_judge::gate::{Budget, BudgetError, Kind, Names, Table};
 use latscope_judge::runs::Run;
 use latscope_probes::{self as probes, Kind as Takes};
-use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 /// Reads a budget, `-` from standard input. What it names must be a probe of latscope, or in one of these runs.
@@ -16,13 +15,7 @@ use std::path::Path;
 /// The file cannot be read, or is no budget; the text says what to write instead.
 pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a Run>) -> Result<Budget> {
     let name = if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() };
-    let text = if is_stdout(path) {
-        let mut text = String::new();
-        std::io::stdin().lock().read_to_string(&mut text).map(|_| text)
-    } else {
-        fs::read_to_string(path)
-    };
-    let text = text.with_context(|| format!("cannot read {name}"))?;
+    let text = input::text(path)?;
     let table: Table = toml::from_str(&text).map_err(|error| syntax(&name, &text, &error))?;
     let mut known = names();
     runs.into_iter().for_each(|run| known.add_run(run));

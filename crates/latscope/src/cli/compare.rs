@@ -49,6 +49,7 @@ pub struct CompareArguments {
 /// # Errors
 /// A result cannot be read, `--only` names what no result has, or a view cannot be written.
 pub fn run(asked: &CompareArguments) -> Result<Exit> {
+    asked.judged.input.apply();
     let files = asked.judged.files.named();
     if let Some(option) = asked.b.iter().find(|path| is_option(path)) {
         bail!("{} is an option: options stand before --, and only results of B behind it", option.display());

@@ -2,6 +2,7 @@
 
 use super::Exit;
 use super::budget;
+use super::input::InputArguments;
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout, unless_unread, width, write};
 use super::results::{self, Results};
@@ -46,6 +47,8 @@ pub struct GateArguments {
     #[arg(short, long, conflicts_with_all = ["learn", "all"])]
     quiet: bool,
     #[command(flatten)]
+    input: InputArguments,
+    #[command(flatten)]
     json: JsonArgument,
     /// Write the checks as tests in a JUnit file
     #[arg(long, value_name = "FILE")]
@@ -63,6 +66,7 @@ pub struct GateArguments {
 /// # Errors
 /// A result or the budget cannot be read, the budget names what does not exist, or a view cannot be written.
 pub fn run(asked: &GateArguments) -> Result<Exit> {
+    asked.input.apply();
     let files = [("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)];
     let files: Vec<(&str, &Path)> =
         files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
@@ -166,7 +170,7 @@ fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
     let options = Options { width: width(), color: true, ..Options::default() };
     let text = || stdout::write_styled(&views::text(gate, asked.all, &options));
     let text = if taken { Ok(()) } else { text() };
-    let github = if asked.github { stdout::write(&views::annotations(gate)) } else { Ok(()) };
+    let github = if asked.github { stdout::write_data(views::annotations(gate).as_bytes()) } else { Ok(()) };
     let json = write(asked.json.json.as_deref(), || Some(json::pretty(gate).into_bytes()));
     let junit = write(asked.junit.as_deref(), || Some(views::junit(gate).into_bytes()));
     let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(gate).into_bytes()));

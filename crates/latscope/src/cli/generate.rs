@@ -41,7 +41,7 @@ pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<Exit> {
             clap_complete::generate(shell, &mut command, "latscope", &mut out);
         }
     }
-    latscope_host::stdout::write(&String::from_utf8_lossy(&out))?;
+    latscope_host::stdout::write_data(&out)?;
     Ok(Exit::Done)
 }
 

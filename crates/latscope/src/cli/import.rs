@@ -1,6 +1,7 @@
 //! `latscope import`: outputs of other programs, as results of ours.
 
 use super::Exit;
+use super::input::InputArguments;
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
 use super::results::{load_one, name};
@@ -25,6 +26,8 @@ pub struct ImportArguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
+    input: InputArguments,
+    #[command(flatten)]
     json: JsonArgument,
 }
 
@@ -35,6 +38,7 @@ pub struct ImportArguments {
 /// A file is of no program that is known, or damaged, or a result cannot be written. Nothing is written unless all
 /// can be read.
 pub fn run(asked: &ImportArguments) -> Result<Exit> {
+    asked.input.apply();
     let inputs = asked.files.iter().filter(|path| is_stdout(path)).count();
     ensure!(inputs < 2, "standard input can be read once: choose files for the others");
     let mut reports = Vec::new();
@@ -45,7 +49,7 @@ pub fn run(asked: &ImportArguments) -> Result<Exit> {
     }
     let to = destinations(asked)?;
     if to.iter().any(|path| is_stdout(path)) {
-        stdout::write(&reports[0].to_json())?;
+        stdout::write_data(reports[0].to_json().as_bytes())?;
         return Ok(Exit::Done);
     }
     let lines: Vec<String> =

@@ -1,5 +1,6 @@
 //! The options of commands that set runs against each other.
 
+use super::input::InputArguments;
 use super::options::JsonArgument;
 use super::results;
 use clap::Args;
@@ -18,6 +19,8 @@ pub struct JudgedArguments {
     /// Seed of the resampling
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    pub input: InputArguments,
     #[command(flatten)]
     pub files: ComparisonFiles,
 }

@@ -191,8 +191,9 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
 /// # Errors
 /// A file could not be written, or nothing could be measured.
 fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
-    let shown = output::unless_unread(output.show(report, in_full, None));
+    // A reader may take the table late, or never: what is saved by then cannot be lost.
     let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, report));
+    let shown = output::unless_unread(output.show(report, in_full, None));
     saved.and(shown)?;
     if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {
         bail!("{}", lost.text);

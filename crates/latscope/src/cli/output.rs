@@ -229,11 +229,7 @@ fn without_rows(report: &Report) -> bool {
 pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let content = view().with_context(|| nothing_for(path))?;
-    if is_stdout(path) {
-        Ok(stdout::write(&String::from_utf8_lossy(&content))?)
-    } else {
-        saver::replace(path, &content)
-    }
+    if is_stdout(path) { Ok(stdout::write_data(&content)?) } else { saver::replace(path, &content) }
 }
 
 /// The name of a file that is tried in a directory for pictures.
@@ -260,7 +256,7 @@ fn gallery(path: &Path, report: &Report, quiet: bool) -> Result<()> {
     create(path)?;
     for picture in pictures {
         let file = path.join(picture.id).with_extension("svg");
-        saver::replace(&file, figure::document_of(&picture.drawing).as_bytes())?;
+        saver::replace_name(&file, figure::document_of(&picture.drawing).as_bytes())?;
         if !quiet {
             latscope_host::eprintln!("{}", file.display());
         }

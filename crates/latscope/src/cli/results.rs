@@ -1,5 +1,7 @@
 //! Results from files: ours, and the outputs of other programs, which are recognised by their content.
 
+use super::input;
+pub use super::input::{is_stdout, name};
 use super::usage::did_you_mean;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
@@ -8,7 +10,6 @@ use latscope_judge::imports::{self, ReadError};
 use latscope_judge::runs::{self, Run};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -95,6 +96,7 @@ fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> 
         .collect::<Result<_, _>>()
         .with_context(cannot)?;
     all.sort();
+    // The index that versions before 0.1 kept.
     all.retain(|path| path.file_name().is_none_or(|name| name != INDEX));
     // What cannot be looked at is tried, and said to be unreadable.
     let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -134,32 +136,15 @@ pub fn load_one(path: &Path) -> Result<Report> {
 
 /// The one way in which a file becomes a result, also that of another program.
 fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
-    ensure!(!path.is_dir(), "cannot read {}: it is a directory, choose files in it", path.display());
-    let text = if is_stdout(path) {
-        let mut text = Vec::new();
-        std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
-    } else {
-        fs::read(path)
-    };
-    let text = text.with_context(|| format!("cannot read {}", name(path)))?;
+    let text = input::result(path)?;
     of(&text).with_context(|| format!("cannot use {}", name(path)))
-}
-
-/// Whether a path stands for standard input or output.
-pub fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
-}
-
-/// The name of a file in messages.
-pub fn name(path: &Path) -> String {
-    if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// The file that `trial` and `run` leave beside their results.
 pub const TRIAL: &str = "trial.json";
 
-/// The file that `history` keeps in a directory of results; it is none itself.
-pub const INDEX: &str = ".latscope-index";
+/// The file that `history` once kept in a directory of results.
+const INDEX: &str = ".latscope-index";
 
 /// A name in the list of `--only`, without the blanks around it.
 ///

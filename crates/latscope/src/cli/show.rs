@@ -1,6 +1,7 @@
 //! `latscope show`: any view of a saved result.
 
 use super::Exit;
+use super::input::InputArguments;
 use super::judged::ComparisonFiles;
 use super::options::{Dynamic, Given, JsonArgument, ViewArguments};
 use super::output::{Output, check_distinct};
@@ -19,6 +20,8 @@ pub struct ShowArguments {
     /// Every point in full, not only the table
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    input: InputArguments,
     #[command(flatten)]
     views: ViewArguments,
 }
@@ -51,6 +54,7 @@ const OF_RESULTS: [&str; 7] = ["csv_histogram", "svg", "svg_percentiles", "besid
 /// # Errors
 /// It cannot be read or is not a result, or a view cannot be written.
 pub fn run(asked: &ShowArguments) -> Result<Exit> {
+    asked.input.apply();
     if asked.result.is_dir() {
         return directory(asked);
     }

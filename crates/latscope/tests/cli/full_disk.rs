@@ -1,9 +1,11 @@
 //! Full disks: nothing that was measured is lost, nothing is left behind.
 
 use crate::support::{
-    Place, end, has_reason, json, measured, measurements, of_probe, root, run, with_mounts,
+    Place, end, eventually, has_reason, json, measured, measurements, of_probe, root, run, traceable,
+    with_mounts,
 };
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 
@@ -160,4 +162,80 @@ fn a_limit_on_file_sizes_is_like_a_full_disk() {
     assert!(line.contains("result.json") && line.contains("too large"), "{line}");
     assert_eq!(ran.out, text);
     assert!(crate::support::names(place.path()).is_empty());
+}
+
+#[test]
+fn a_time_line_on_a_full_disk_costs_nothing_else() {
+    if !traceable("a_time_line_on_a_full_disk_costs_nothing_else") {
+        return;
+    }
+    let place = Place::new();
+    let (disk, result) = (place.directory("disk"), place.at("result.json"));
+    // The begin of the file has room, and what is recorded has none.
+    let script = "
+        mount -t tmpfs -o size=8k none \"$2\"
+        code=0
+        \"$1\" sync mutex --duration 50ms --timeline \"$2/t.json\" --json \"$3\" || code=$?
+        exit $code";
+    let ran = end(&mut with_mounts(script, &[&disk, &result]));
+    let found = json(&result);
+    assert!(ran.out.contains("mutex") && ran.code == Some(0), "{ran:#?}");
+    measured(&found, "sync.mutex");
+    assert!(found["finished"].is_string(), "{found:#}");
+    let warnings = found["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["id"] == "timeline-lost"), "{warnings:?}");
+}
+
+/// A reader that takes nothing, and a kill: the result is whole by then.
+#[test]
+fn what_is_saved_is_whole_before_it_is_shown() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let flags = rustix::fs::fcntl_getfl(&writer).unwrap();
+    rustix::fs::fcntl_setfl(&writer, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 1 << 10]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, flags).unwrap();
+    let mut command = crate::support::latscope(["cpu", "cycle", "--quick", "--json", &result]);
+    let mut child = command.stdout(writer).stderr(std::process::Stdio::null()).spawn().unwrap();
+    eventually("the result is finished", || {
+        let text = fs::read(&result).ok()?;
+        let found: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        found["finished"].is_string().then_some(())
+    });
+    assert!(child.try_wait().unwrap().is_none(), "it waits for the reader");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(reader);
+}
+
+/// The stand-ins save on the way, too.
+#[test]
+fn a_stand_in_that_is_killed_leaves_what_it_had() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let words = [
+        "as",
+        "cyclictest",
+        "-q",
+        "-D",
+        "600",
+        "--default-system",
+        "--save-every",
+        "1s",
+        "--result",
+        &result,
+    ];
+    let mut child = crate::support::start(&mut crate::support::latscope(words));
+    eventually("it was saved", || {
+        let text = fs::read(&result).ok()?;
+        let found: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        (found["measurements"][0]["summary"]["count"].as_u64() > Some(0)).then_some(())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let found = json(&result);
+    assert!(found["finished"].is_null(), "{found:#}");
+    measured(&found, "wake.timer");
 }

@@ -1,11 +1,11 @@
 //! `latscope history`: a directory of results, from the files to the exit code.
 
-use crate::support::{Place, latscope, parsed, run};
+use crate::support::{Place, end, latscope, names, parsed, run};
 use latscope_core::fixture;
 use latscope_core::report::Report;
 use latscope_core::rounds::Round;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// A run of the fixture at a minute of the day, whose figures scatter by 0.3 %, and whose hand-offs take `factor` times
 /// as long.
@@ -104,7 +104,7 @@ fn what_is_no_run_of_one_machine_is_said() {
     std::os::unix::fs::symlink(&directory, format!("{directory}/again")).unwrap();
     fs::create_dir(format!("{directory}/deep")).unwrap();
     let mut many = parsed(&report("", 51, 1.2).to_json());
-    many["measurements"][0]["histogram"]["buckets"][0][2] = 1_000_000_000_000_000_000u64.into();
+    many["measurements"][0]["histogram"]["buckets"][0][2] = 4_000_000_000_000_000u64.into();
     // A field of a newer version, deeper than any reader's stack.
     let foreign = format!(r#","foreign":{}1{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     let many = many.to_string();
@@ -193,25 +193,26 @@ fn a_reader_that_goes_away_does_not_hide_a_change() {
 fn without_room_for_an_index_it_reads_everything_and_says_so() {
     let place = Place::new();
     let directory = stepped(&place);
-    run(&["history", &directory]).done();
-    let index = format!("{directory}/.latscope-index");
-    assert!(fs::metadata(&index).unwrap().len() > 0);
-    // `compare` does not take the index for a result.
-    let compared = run(&["compare", &directory, "--", &stepped(&Place::new())]);
-    assert!(!compared.out.contains("latscope-index"), "{compared:?}");
-    fs::remove_file(&index).unwrap();
-    // A directory in the place of the index, and no cache: also root cannot write there.
-    fs::create_dir(&index).unwrap();
-    let mut command = crate::support::latscope(["history", &directory]);
-    command.env("XDG_CACHE_HOME", "/proc/nowhere");
-    let shown = crate::support::end(&mut command).done();
+    let with_cache = |cache: &str| {
+        let mut command = latscope(["history", &directory]);
+        end(command.env("XDG_CACHE_HOME", cache)).done()
+    };
+    // Also root cannot write there.
+    let shown = with_cache("/proc/nowhere");
     assert!(shown.contains("no index is kept") && shown.contains("change 000000120123"), "{shown}");
     let cache = place.directory("cache");
-    let mut command = crate::support::latscope(["history", &directory]);
-    command.env("XDG_CACHE_HOME", &cache);
-    assert!(!crate::support::end(&mut command).done().contains("no index"));
+    assert!(!with_cache(&cache).contains("no index"));
     assert_eq!(fs::read_dir(format!("{cache}/latscope")).unwrap().count(), 1);
-    fs::set_permissions(&cache, fs::Permissions::from_mode(0o700)).unwrap();
+    assert!(!names(&directory).iter().any(|name| name.starts_with('.')), "nothing is written beside results");
+    // A directory of results may be of another user, and have what they want to be followed or waited for.
+    let index = format!("{directory}/.latscope-index");
+    for command in [&["mkfifo", &index][..], &["ln", "-s", "/dev/zero", &index]] {
+        assert!(Command::new(command[0]).args(&command[1..]).status().unwrap().success());
+        assert_eq!(with_cache(&cache), with_cache(&cache));
+        let compared = run(&["compare", &directory, "--", &stepped(&Place::new())]);
+        assert!(!compared.out.contains("latscope-index"), "{compared:?}");
+        fs::remove_file(&index).unwrap();
+    }
 }
 
 #[test]
@@ -219,17 +220,18 @@ fn two_at_the_same_time_leave_a_whole_index() {
     let place = Place::new();
     let directory = stepped(&place);
     let first = run(&["history", &directory, "--json", "-"]).done();
-    for _ in 0..5 {
-        let _ = fs::remove_file(format!("{directory}/.latscope-index"));
+    for at in 0..5 {
+        let cache = place.directory(&format!("cache-{at}"));
+        let history = || {
+            let mut command = latscope(["history", &directory, "--json", "-"]);
+            end(command.env("XDG_CACHE_HOME", &cache)).done()
+        };
         let both = std::thread::scope(|scope| {
-            let other = scope.spawn(|| run(&["history", &directory, "--json", "-"]).done());
-            [run(&["history", &directory, "--json", "-"]).done(), other.join().unwrap()]
+            let other = scope.spawn(history);
+            [history(), other.join().unwrap()]
         });
         assert_eq!(both, [first.clone(), first.clone()]);
-        assert_eq!(run(&["history", &directory, "--json", "-"]).done(), first);
+        assert_eq!(history(), first);
+        assert_eq!(names(format!("{cache}/latscope")).len(), 1);
     }
-    let left = fs::read_dir(&directory)
-        .unwrap()
-        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with(".latscope-"));
-    assert_eq!(left.count(), 1);
 }

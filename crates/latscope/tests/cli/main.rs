@@ -13,11 +13,14 @@ mod full_disk;
 mod gate;
 mod generated;
 mod history;
+mod hostile;
 mod import;
 mod ipc;
 mod live;
 mod page;
 mod process;
+#[path = "../programs/mod.rs"]
+mod programs;
 mod refused_calls;
 mod remote;
 mod remote_ivshmem;

@@ -1,5 +1,6 @@
 //! Starting the command and looking at what it did.
 
+use crate::programs::copy_program;
 pub use crate::skipped::{has_program, is_installed, needs, root, skipped, skipped_in_part, traceable};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -14,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Far more than anything here takes: only a command that hangs needs it.
 const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The cache of the commands, so that the user's own is left alone.
+pub const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_latscope");
 
@@ -72,7 +76,7 @@ fn plain(command: &mut Command) {
     for name in ["NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LATSCOPE_RUNNER"] {
         command.env_remove(name);
     }
-    command.stdin(Stdio::null());
+    command.env("XDG_CACHE_HOME", CACHE).stdin(Stdio::null());
 }
 
 /// Runs `latscope` with these words to its end.
@@ -271,10 +275,7 @@ pub const NOBODY: u32 = 65534;
 pub fn public_binary() -> (Place, PathBuf) {
     let place = Place::new();
     let path = place.path().join("latscope");
-    // By another process: a descriptor that a test beside this one had inherited
-    // for a moment would make the copy "busy".
-    let install = ["install", "--mode=755", BINARY, path.to_str().expect("temporary paths are UTF-8")];
-    end(&mut program(install)).done();
+    copy_program(BINARY, &path);
     (place, path)
 }
 

@@ -9,13 +9,12 @@ use super::cyclictest::setup::above;
 use super::options::Suite;
 use super::row::{Row, Unit};
 use super::{Refusal, cpuset, environment};
-use crate::names;
+use crate::names::{self, Measured};
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Linear, Periodic, Phase, Plan};
 use latscope_core::report::Measurement;
 use latscope_engine::observers::{Event, Observer};
-use latscope_engine::saver;
 use latscope_host::stdout::{Stdout, print};
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{Method, Policy, Thread};
@@ -51,7 +50,8 @@ fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
     let mut screen = Screen::new(options, &reserved, Stdout);
-    let report = names::measure(plan, machine, timebase, vec![&mut screen])?;
+    let result = options.common.result.as_deref();
+    let Measured { report, saved } = names::measure(plan, machine, timebase, vec![&mut screen], result)?;
     let measured = &report.measurements[..reserved.len()];
     if !VOICE.doubt(measured) {
         return Ok(1);
@@ -64,7 +64,7 @@ fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<
     if !VOICE.write_json(&options.common, arguments, started, || text::json(&rows)) {
         return Ok(2);
     }
-    options.common.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    saved?;
     Ok(match options.common.strict_exit {
         true => environment::strict_exit(options.common.break_above.is_some(), broken.is_some(), &report),
         false => 0,

@@ -16,12 +16,11 @@ mod smi;
 use super::console::Voice;
 use super::options::Suite;
 use super::{cpuset, environment};
-use crate::names;
+use crate::names::{self, Measured};
 use anyhow::{Context, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
-use latscope_engine::saver;
 use latscope_host::eprintln;
 use latscope_host::guardian::{Guardian, OnDemand};
 use latscope_host::leftover::Leftover;
@@ -72,7 +71,8 @@ fn carry_out(options: &CyclictestOptions, arguments: &[OsString]) -> Result<u8> 
     let _restricted = restricted(options, &plan)?;
     begin(options, &fixed, &machine);
     let mut screen = Screen::new(options, &fixed, places, Stdout);
-    let report = names::measure(plan, machine, timebase, vec![&mut screen])?;
+    let result = options.common.result.as_deref();
+    let Measured { report, saved } = names::measure(plan, machine, timebase, vec![&mut screen], result)?;
     screen.finish();
     let lost = screen.samples.lost;
     let outcome = outcome(options, screen, &report);
@@ -84,11 +84,7 @@ fn carry_out(options: &CyclictestOptions, arguments: &[OsString]) -> Result<u8> 
         return Ok(1);
     }
     let written = write(options, arguments, started, &outcome, (&fixed, &report));
-    options
-        .common
-        .result
-        .as_ref()
-        .map_or(Ok(()), |path| saver::replace(path, report.to_json().as_bytes()))?;
+    saved?;
     Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
 }
 

@@ -6,7 +6,7 @@ pub mod text;
 use super::console::Voice;
 use super::options::{Suite, VERSION};
 use super::{Refusal, cpuset, environment};
-use crate::names;
+use crate::names::{self, Measured};
 use anyhow::Result;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
@@ -14,7 +14,6 @@ use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::{Event, Observer};
 use latscope_engine::planner::{self, Request};
-use latscope_engine::saver;
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use latscope_os::sched;
@@ -62,7 +61,8 @@ fn carry_out(options: &OslatOptions, arguments: &[OsString]) -> Result<u8> {
     // A trace that cannot be written is not there to be stopped.
     let trace = options.trace_threshold.and_then(|_| environment::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
-    let report = names::measure(plan, machine, timebase, vec![&mut stopper])?;
+    let result = options.common.result.as_deref();
+    let Measured { report, saved } = names::measure(plan, machine, timebase, vec![&mut stopper], result)?;
     let measured = &report.measurements[..watched];
     let there = VOICE.doubt(measured);
     let code = match environment::first_exceedance(measured) {
@@ -70,7 +70,7 @@ fn carry_out(options: &OslatOptions, arguments: &[OsString]) -> Result<u8> {
         Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
         None => finish(options, arguments, started, &report, measured),
     };
-    options.common.result.as_ref().map_or(Ok(()), |path| saver::save(path, &report))?;
+    saved?;
     Ok(code)
 }
 

@@ -1,19 +1,21 @@
-//! What was read of a directory of results, kept between calls: a file in it, or in the user's cache where it cannot
-//! be written to. It is never needed: what is stale, damaged or of another version is read again.
+//! What was read of a directory of results, kept between calls in the user's cache, where no other user can plant one.
+//! It is never needed: what is stale, damaged or of another version is read again.
 
-use crate::cli::results::{self, INDEX, read_each};
-use anyhow::{Context, Result, ensure};
+use crate::cli::results::{self, read_each};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_engine::saver;
 use latscope_judge::history::{Archive, Entry, Writer};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
-const MAGIC: &[u8; 8] = b"lsindex6";
+const MAGIC: &[u8; 8] = b"lsindex7";
 
 /// What a directory has.
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ struct Index {
 #[derive(Debug, Serialize, Deserialize)]
 struct File {
     size: u64,
-    /// Time of the last change, ns.
+    /// Time of the last change, also of its attributes, ns: no program can set it back.
     changed: i128,
     found: Found,
 }
@@ -53,13 +55,18 @@ enum Found {
 /// # Errors
 /// It is no directory, or cannot be read.
 pub fn read(directory: &Path) -> Result<Directory> {
+    read_with(directory, cache().as_deref())
+}
+
+fn read_with(directory: &Path, cache: Option<&Path>) -> Result<Directory> {
     ensure!(directory.is_dir(), no_directory(directory));
     let mut remarks = Vec::new();
     let mut there = Vec::new();
     walk(directory, directory, &mut there, &mut remarks)?;
-    let (kept, place) = load(directory);
+    let place = cache.map(|cache| place(directory, cache));
+    let kept = place.as_deref().map(load).unwrap_or_default();
     let (index, changed) = refresh(kept, directory, there);
-    if changed && let Err(error) = store(&index, directory, place) {
+    if changed && let Err(error) = store(&index, cache, place.as_deref()) {
         remarks.push(format!("no index is kept, so that each call reads all results: {error:#}"));
     }
     let mut runs = Vec::new();
@@ -107,7 +114,7 @@ fn walk(top: &Path, at: &Path, found: &mut Vec<There>, remarks: &mut Vec<String>
         }
         match fs::metadata(&path) {
             Ok(about) if about.is_file() => {
-                let changed = i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec());
+                let changed = i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec());
                 found.push((name_within(top, &path), about.len(), changed));
             }
             Ok(_) => remarks.push(format!("skipped: {} is no plain file", path.display())),
@@ -148,42 +155,61 @@ fn refresh(kept: Index, directory: &Path, there: Vec<There>) -> (Index, bool) {
     (Index { archive, files }, changed)
 }
 
-/// Where the index of a directory may be: in it, and in the user's cache.
-fn places(directory: &Path) -> Vec<PathBuf> {
-    let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+/// The most bytes that an index may have.
+const LIMIT: u64 = 1 << 30;
+
+/// The user's directory for what is never needed, if the environment names one.
+fn cache() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
-    let name = format!("{:016x}.index", checksum(whole.as_os_str().as_encoded_bytes()));
-    [Some(directory.join(INDEX)), cache.map(|cache| cache.join("latscope").join(name))]
-        .into_iter()
-        .flatten()
-        .collect()
+    named("XDG_CACHE_HOME")
+        .or_else(|| Some(named("HOME")?.join(".cache")))
+        .map(|cache| cache.join("latscope"))
 }
 
-/// The index of a directory, and where it is; an empty one where there is none that can be used.
-fn load(directory: &Path) -> (Index, Option<PathBuf>) {
-    let usable = |place: PathBuf| Some((decode(&fs::read(&place).ok()?)?, Some(place)));
-    places(directory).into_iter().find_map(usable).unwrap_or_default()
+/// The file of the index of a directory.
+fn place(directory: &Path, cache: &Path) -> PathBuf {
+    let whole = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    cache.join(format!("{:016x}.index", checksum(whole.as_os_str().as_encoded_bytes())))
 }
 
-/// Writes the index where it is, or at the first place that can be written to.
-fn store(index: &Index, directory: &Path, place: Option<PathBuf>) -> Result<()> {
-    let text = encode(index)?;
-    let mut all = places(directory);
-    all.sort_by_key(|one| Some(one) != place.as_ref());
-    let mut first = Ok(());
-    for place in all {
-        if !place.starts_with(directory)
-            && let Some(cache) = place.parent()
-        {
-            let _ = fs::create_dir_all(cache);
-        }
-        match saver::replace(&place, &text) {
-            Ok(()) => return Ok(()),
-            Err(error) => first = first.and(Err(error)),
-        }
-    }
-    first
+/// The index of a directory; an empty one where there is none that can be used: whoever can write it
+/// decides what a history says.
+fn load(place: &Path) -> Index {
+    own(place).and_then(|text| decode(&text)).unwrap_or_default()
+}
+
+/// What a plain file of this user has.
+fn own(path: &Path) -> Option<Vec<u8>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let about = file.metadata().ok()?;
+    let usable = about.is_file() && is_own(&about) && about.len() <= LIMIT;
+    let mut text = Vec::new();
+    file.take(LIMIT).read_to_end(&mut text).ok().filter(|_| usable)?;
+    Some(text)
+}
+
+fn is_own(about: &Metadata) -> bool {
+    about.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Writes the index into a directory that is this user's, and is made if it is not there.
+fn store(index: &Index, cache: Option<&Path>, place: Option<&Path>) -> Result<()> {
+    let (Some(cache), Some(place)) = (cache, place) else {
+        bail!("the environment has neither XDG_CACHE_HOME nor HOME");
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(cache)
+        .with_context(|| format!("cannot make the directory {}", cache.display()))?;
+    let about = fs::symlink_metadata(cache).with_context(|| format!("cannot use {}", cache.display()))?;
+    ensure!(
+        about.is_dir() && is_own(&about) && about.mode() & 0o022 == 0,
+        "{} is no directory that only this user can write to",
+        cache.display()
+    );
+    saver::replace_name(place, &encode(index)?)
 }
 
 fn encode(index: &Index) -> Result<Vec<u8>> {
@@ -216,18 +242,20 @@ mod tests {
 
     #[test]
     fn what_changed_is_read_again_and_the_rest_comes_from_the_index() {
-        let place = tempfile::tempdir().unwrap();
-        let at = place.path();
+        let (results, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, cache) = (results.path(), kept.path().join("latscope"));
+        let read = |at: &Path| read_with(at, Some(&cache));
+        let index_of = place(at, &cache);
         fs::create_dir(at.join("deep")).unwrap();
         fs::write(at.join("deep/1.json"), fixture::wake().to_json()).unwrap();
         fs::write(at.join("notes.txt"), "quiet").unwrap();
         let first = read(at).unwrap();
         assert_eq!((names(&first), first.remarks.len()), (vec!["deep/1.json"], 1));
         // What the index has is not looked for in the file: it says that the file has not changed.
-        let mut index = decode(&fs::read(at.join(INDEX)).unwrap()).unwrap();
+        let mut index = decode(&fs::read(&index_of).unwrap()).unwrap();
         let Found::Run(entry) = &mut index.files.get_mut("deep/1.json").unwrap().found else { panic!() };
         entry.host = "from the index".to_owned();
-        fs::write(at.join(INDEX), encode(&index).unwrap()).unwrap();
+        fs::write(&index_of, encode(&index).unwrap()).unwrap();
         assert_eq!(read(at).unwrap().runs[0].1.host, "from the index");
         fs::write(at.join("deep/1.json"), fixture::report().to_json()).unwrap();
         fs::write(at.join("2.json"), fixture::wake().to_json()).unwrap();
@@ -243,11 +271,13 @@ mod tests {
 
     #[test]
     fn a_damaged_index_or_one_of_another_version_is_made_anew() {
-        let place = tempfile::tempdir().unwrap();
-        let at = place.path();
+        let (results, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, cache) = (results.path(), kept.path().join("latscope"));
+        let read = |at: &Path| read_with(at, Some(&cache));
+        let index_of = place(at, &cache);
         fs::write(at.join("1.json"), fixture::wake().to_json()).unwrap();
         let whole = read(at).unwrap();
-        let text = fs::read(at.join(INDEX)).unwrap();
+        let text = fs::read(&index_of).unwrap();
         let mut cases = vec![Vec::new(), text[..text.len() / 2].to_vec(), [&text[..], b"x"].concat()];
         for at in (0..text.len()).step_by(97) {
             let mut damaged = text.clone();
@@ -256,9 +286,47 @@ mod tests {
         }
         for case in cases {
             assert!(decode(&case).is_none());
-            fs::write(at.join(INDEX), case).unwrap();
+            fs::write(&index_of, case).unwrap();
             assert_eq!(read(at).unwrap().runs, whole.runs);
-            assert_eq!(fs::read(at.join(INDEX)).unwrap(), text);
+            assert_eq!(fs::read(&index_of).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn an_index_that_another_may_have_planted_is_neither_read_nor_followed() {
+        let (results, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, cache) = (results.path(), kept.path().join("latscope"));
+        fs::write(at.join("1.json"), fixture::wake().to_json()).unwrap();
+        let whole = read_with(at, Some(&cache)).unwrap();
+        let (file, other) = (place(at, &cache), kept.path().join("other"));
+        let forged = || {
+            let mut index = decode(&fs::read(&other).unwrap()).unwrap();
+            let Found::Run(entry) = &mut index.files.get_mut("1.json").unwrap().found else { panic!() };
+            entry.host = "forged".to_owned();
+            fs::write(&other, encode(&index).unwrap()).unwrap();
+        };
+        fs::rename(&file, &other).unwrap();
+        forged();
+        std::os::unix::fs::symlink(&other, &file).unwrap();
+        let before = fs::read(&other).unwrap();
+        assert_eq!(read_with(at, Some(&cache)).unwrap().runs, whole.runs);
+        assert_eq!(fs::read(&other).unwrap(), before, "what the link led to is not written");
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+        // A pipe is not waited for, and replaced.
+        fs::remove_file(&file).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &file, mode).unwrap();
+        assert_eq!(read_with(at, Some(&cache)).unwrap().runs, whole.runs);
+        assert!(fs::symlink_metadata(&file).unwrap().is_file());
+        // Nor is a directory used that a link leads to, or that others can write to.
+        let link = kept.path().join("link");
+        std::os::unix::fs::symlink(&cache, &link).unwrap();
+        let remarks = read_with(at, Some(&link)).unwrap().remarks;
+        assert!(remarks.is_empty(), "nothing was to be written: {remarks:?}");
+        fs::write(at.join("2.json"), fixture::report().to_json()).unwrap();
+        for cache in [Some(link.as_path()), None] {
+            let remarks = read_with(at, cache).unwrap().remarks;
+            assert!(remarks.iter().any(|text| text.contains("no index is kept")), "{remarks:?}");
         }
     }
 }

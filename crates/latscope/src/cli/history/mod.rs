@@ -50,6 +50,7 @@ pub struct HistoryArguments {
 /// # Errors
 /// There is no result, `--only` or `--since` name what no result has, or a view cannot be written.
 pub fn run(asked: &HistoryArguments) -> Result<Exit> {
+    asked.judged.input.apply();
     let files = asked.judged.files.named();
     check_distinct(&files, [asked.directory.as_path()])?;
     let mut found = look(asked, index::read(&asked.directory)?)?;

@@ -4,6 +4,7 @@ use latscope_core::events::written;
 use latscope_core::plan::{ParamValue, Params, Point, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
 use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
+use latscope_host::clean::is_command;
 
 /// Parameters that come first, in this order.
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
@@ -186,7 +187,7 @@ fn share(cause: &Cause, whole: u64) -> String {
 
 /// Names of threads are any text: none of it is for the terminal.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || is_command(c) { '?' } else { c }).collect()
 }
 
 /// A time span as a clock shows it: `0:07`, `12:03`, `1:00:00`, `3d 01:00`.

@@ -1,6 +1,7 @@
 //! The arguments of both commands, and the plan that they make.
 
 use super::super::Exit;
+use super::super::input;
 use super::super::options::some_time;
 use super::carry_out::{Request, carry_out};
 use super::plan_file::{Arm, Measured, Order, PlanFile, Words};
@@ -10,7 +11,6 @@ use super::show::{View, check_plan};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use latscope_host::stdout;
-use std::fs;
 use std::path::Path;
 
 /// Does this knob help? Runs in turns without (A) and with it (B), compared
@@ -153,7 +153,7 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
         Some(text) => text.to_owned(),
         None if path.exists() => {
             check_plan(shared, path)?;
-            fs::read_to_string(path).with_context(|| format!("cannot read {plan}"))?
+            input::text(path)?
         }
         None => bail!("{}", shipped::unknown(plan)),
     };

@@ -22,7 +22,9 @@ use latscope_engine::saver;
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
@@ -63,7 +65,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         show::dry_run(&request.plan, &ready.skipped, &directory, &ready.order, time)?;
         return Ok(Exit::Done);
     }
-    make(&directory)?;
+    make(&directory, to.dir.is_some())?;
     let mut executor = Executor::start(&request.plan, std::mem::take(&mut ready.settings))?;
     let refused = executor.try_settings()?;
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
@@ -177,13 +179,26 @@ fn directory(request: &Request) -> PathBuf {
     request.to.dir.clone().unwrap_or_else(own)
 }
 
-/// Makes the directory of results.
-fn make(directory: &Path) -> Result<()> {
+/// Makes the directory of results: one of its own name is new, and one that was named new or empty. No other
+/// user can write into it.
+fn make(directory: &Path, named: bool) -> Result<()> {
     let cannot =
         || format!("cannot make the directory {} (choose another one with --dir)", directory.display());
-    fs::create_dir_all(directory).with_context(cannot)?;
+    if let Some(above) = directory.parent().filter(|above| named && !above.as_os_str().is_empty()) {
+        fs::create_dir_all(above).with_context(cannot)?;
+    }
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if named && error.kind() == ErrorKind::AlreadyExists => {}
+        made => return made.with_context(cannot),
+    }
     let empty = fs::read_dir(directory).with_context(cannot)?.next().is_none();
     ensure!(empty, "--dir {}: it is not empty: choose another directory", directory.display());
+    let about = fs::metadata(directory).with_context(cannot)?;
+    ensure!(
+        !rustix::process::geteuid().is_root() || about.uid() == 0 && about.mode() & 0o002 == 0,
+        "--dir {}: another user can write to it, and could make root write elsewhere: choose a new directory",
+        directory.display()
+    );
     Ok(())
 }
 
@@ -317,7 +332,7 @@ impl Trial<'_> {
 
     /// Writes what is known so far.
     fn save(&self) -> Result<()> {
-        saver::replace(&self.directory.join(results::TRIAL), json::pretty(&self.outcome).as_bytes())
+        saver::replace_name(&self.directory.join(results::TRIAL), json::pretty(&self.outcome).as_bytes())
     }
 
     /// Puts back what was changed, compares what there is, shows and saves it.

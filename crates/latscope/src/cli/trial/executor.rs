@@ -11,11 +11,13 @@ use latscope_os::signal::{self, Signals};
 use latscope_os::worker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -161,8 +163,7 @@ impl Executor {
     }
 
     fn spawn(&mut self, mut command: Command, log: &Path) -> Result<(Child, Ticket)> {
-        let file = OpenOptions::new().create(true).append(true).open(log);
-        let file = file.with_context(|| format!("cannot write {}", log.display()))?;
+        let file = log_file(log).with_context(|| format!("cannot write {}", log.display()))?;
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let name = command.get_program().to_string_lossy().into_owned();
         let child = worker::accompany(command, &[]).with_context(|| format!("cannot run {name}"))?;
@@ -237,6 +238,24 @@ impl Executor {
         // Once is enough, also if it fails: then the user has to look.
         self.guardian.forget(ticket)?;
         shell.context("what the trial changed is not restored: do it by hand").and(settings)
+    }
+}
+
+/// A log to append to: a new file, or one that was made before, not what another user put there.
+fn log_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    let file = options.open(path)?;
+    let about = file.metadata()?;
+    let own = about.uid() == rustix::process::geteuid().as_raw() && about.nlink() == 1;
+    if about.is_file() && own {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no file that was made for this"))
     }
 }
 

@@ -6,7 +6,6 @@ use latscope_engine::remaining::about;
 use latscope_host::terminal::status_width;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// How long runs took, and from that how long the others will take.
@@ -131,8 +130,7 @@ impl Progress {
 
     /// A closed stderr is no reason to stop.
     fn write(&self, text: &str) {
-        let mut stderr = std::io::stderr().lock();
-        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        latscope_host::stderr::write_moving(text);
     }
 }
 

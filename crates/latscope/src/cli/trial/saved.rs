@@ -1,6 +1,7 @@
 //! A directory of results of `latscope trial` or `run`, shown again: also one that was killed, of which it says what is
 //! complete and what not.
 
+use super::super::input;
 use super::super::results::{self, TRIAL};
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::PlanFile;
@@ -10,8 +11,7 @@ use anyhow::{Context, Result, ensure};
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
 use serde::Deserialize;
-use std::fs;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// What the file of a trial says that cannot be read off the results.
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ pub fn is_trial(directory: &Path) -> bool {
 /// Its file cannot be read or is none of a trial, or stdout or a file cannot be written.
 pub fn show(directory: &Path, to: Shown) -> Result<()> {
     let file = directory.join(TRIAL);
-    let read = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let read = input::text(&file)?;
     let saved: Saved =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
@@ -61,11 +61,21 @@ pub fn show(directory: &Path, to: Shown) -> Result<()> {
     show::show(&shown, view, to)
 }
 
+/// Checks that a name is of a file of the directory itself, not of one elsewhere.
+fn within(name: &str) -> Result<()> {
+    let mut parts = Path::new(name).components();
+    let own = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+    ensure!(own, "{TRIAL} names {name:?}, which is no file of its directory");
+    Ok(())
+}
+
 /// What came of a trial, with the runs that its file does not know of, and the results that count.
 fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
     let Saved { plan, same, started, finished, interrupted, failed, restored, skipped, mut runs, order } =
         saved;
     let plan = plan.checked()?;
+    let mut named = order.iter().map(|one| &one.file).chain(runs.iter().map(|run| &run.file));
+    named.try_for_each(|name| within(name))?;
     for one in &order {
         let known = runs.iter().any(|run| run.file == one.file);
         if !known && directory.join(&one.file).exists() {

@@ -1,0 +1,170 @@
+//! Reads files that others may have written: plain files of a limited size, without what a terminal would obey.
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use latscope_core::units::format_size;
+use latscope_host::clean::is_command;
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The most bytes that are read of a file.
+const LIMIT: u64 = 1 << 30;
+
+/// Set once, by an option, before anything is read.
+static UNLIMITED: AtomicBool = AtomicBool::new(false);
+
+/// An option of commands that read results.
+#[derive(Debug, Args)]
+pub struct InputArguments {
+    /// Read results of more than 1 GiB, too
+    #[arg(long)]
+    any_size: bool,
+}
+
+impl InputArguments {
+    /// Sets for the whole process what may be read.
+    pub fn apply(&self) {
+        UNLIMITED.store(self.any_size, Ordering::Relaxed);
+    }
+}
+
+/// Whether a path stands for standard input or output.
+pub fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The name of a file in messages.
+pub fn name(path: &Path) -> String {
+    if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// Reads a result, `-` from standard input. Characters that a terminal would obey are replaced.
+///
+/// # Errors
+/// It cannot be read, is no plain file, or is too large; the text names it.
+pub fn result(path: &Path) -> Result<Vec<u8>> {
+    let limit = if UNLIMITED.load(Ordering::Relaxed) { u64::MAX } else { LIMIT };
+    bytes(path, limit).map(without_commands)
+}
+
+/// Reads a text of the same kinds of files.
+///
+/// # Errors
+/// As of [`result`], or it is no text.
+pub fn text(path: &Path) -> Result<String> {
+    String::from_utf8(bytes(path, LIMIT)?)
+        .with_context(|| format!("cannot read {}: it is no text", name(path)))
+}
+
+/// Reads a file up to a limit. One that a path may lead to is opened without waiting for it.
+fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", name(path));
+    if is_stdout(path) {
+        return limited(std::io::stdin().lock(), path, limit);
+    }
+    // `<(…)` of a shell is a pipe that somebody writes to.
+    let flags = if is_descriptor(path) { OFlags::NOCTTY } else { OFlags::NONBLOCK | OFlags::NOCTTY };
+    let options = flags.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(options).open(path).with_context(cannot)?;
+    let about = file.metadata().with_context(cannot)?;
+    ensure!(!about.is_dir(), "{}: it is a directory, choose files in it", cannot());
+    ensure!(
+        about.is_file() || is_descriptor(path),
+        "{}: it is no plain file: give what it has on standard input, as -",
+        cannot()
+    );
+    if about.is_file() && about.len() > limit {
+        bail!("{}", too_large(path));
+    }
+    limited(file, path, limit)
+}
+
+/// Whether a path is of a descriptor of this process.
+fn is_descriptor(path: &Path) -> bool {
+    ["/dev/fd/", "/proc/self/fd/"].iter().any(|place| path.starts_with(place))
+        || path == Path::new("/dev/stdin")
+}
+
+fn limited(from: impl Read, path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    from.take(limit.saturating_add(1))
+        .read_to_end(&mut text)
+        .with_context(|| format!("cannot read {}", name(path)))?;
+    ensure!(text.len() as u64 <= limit, too_large(path));
+    Ok(text)
+}
+
+fn too_large(path: &Path) -> String {
+    format!("{} has more than {}: add --any-size to read it all the same", name(path), format_size(LIMIT))
+}
+
+/// Whether a number is of a character that is replaced; in JSON it may be written as an escape.
+fn is_forbidden(number: u32) -> bool {
+    char::from_u32(number).is_some_and(|c| is_command(c) && c != '\r')
+}
+
+/// Replaces what a terminal would obey by U+FFFD, also where JSON has it as `\u001b`.
+fn without_commands(text: Vec<u8>) -> Vec<u8> {
+    let mut out = match String::from_utf8(text) {
+        Ok(text) if text.chars().any(|c| is_forbidden(c.into())) => text
+            .chars()
+            .map(|c| if is_forbidden(c.into()) { '\u{fffd}' } else { c })
+            .collect::<String>()
+            .into(),
+        Ok(text) => text.into_bytes(),
+        // What is no text is not shown.
+        Err(error) => return error.into_bytes(),
+    };
+    let mut at = 0;
+    while let Some(found) = out[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        if out.get(at + 1) == Some(&b'u')
+            && let Some(escape) = out.get_mut(at + 2..at + 6)
+            && let Some(number) =
+                std::str::from_utf8(escape).ok().and_then(|hex| u32::from_str_radix(hex, 16).ok())
+            && is_forbidden(number)
+        {
+            escape.copy_from_slice(b"fffd");
+        }
+        at += 2;
+        if at >= out.len() {
+            break;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_of_terminals_are_replaced_however_they_are_written() {
+        let json = br#"{"a":"x\u001b]0;P\u0007\u202E\\u001b\n","b":"\""}"#.to_vec();
+        let cleaned = br#"{"a":"x\ufffd]0;P\ufffd\ufffd\\u001b\n","b":"\""}"#;
+        assert_eq!(String::from_utf8_lossy(&without_commands(json)), String::from_utf8_lossy(cleaned));
+        assert_eq!(without_commands("a\x1b[2Jb\r\n\u{9b}".into()), "a\u{fffd}[2Jb\r\n\u{fffd}".as_bytes());
+        assert_eq!(without_commands(vec![0xff, 0x1b, b'\\']), [0xff, 0x1b, b'\\']);
+        assert_eq!(without_commands(br"\u00".to_vec()), br"\u00");
+        assert_eq!(without_commands(br"\".to_vec()), br"\");
+    }
+
+    #[test]
+    fn only_so_much_is_read_and_only_of_plain_files() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("r.json");
+        std::fs::write(&file, [b'x'; 100]).unwrap();
+        assert_eq!(bytes(&file, 100).unwrap().len(), 100);
+        assert!(bytes(&file, 99).unwrap_err().to_string().contains("--any-size"));
+        let pipe = place.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for special in [pipe.as_path(), Path::new("/dev/zero")] {
+            assert!(bytes(special, 99).unwrap_err().to_string().contains("no plain file"));
+        }
+        assert!(limited(std::io::repeat(1), Path::new("-"), 50).is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! Files and directories of others: what a terminal, a spreadsheet or a workflow would obey, what is no file, and
+//! names that lead elsewhere.
+
+use crate::import::real;
+use crate::support::{NOBODY, Place, Ran, end, json, latscope, program, root, run};
+use latscope_core::fixture;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+/// Asserts that a terminal would obey nothing of what was printed.
+#[track_caller]
+fn is_clean(ran: &Ran, words: &[&str]) {
+    for text in [&ran.out, &ran.err] {
+        let obeyed = |c: char| {
+            c.is_control() && !"\n\t".contains(c) || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{2066}'
+        };
+        assert!(!text.contains(obeyed), "{words:?}: {text:?}");
+    }
+}
+
+const HOSTILE: &str = "\\u001b]0;PWNED\\u0007\\u001b[31m\\u202e\\u009b2J\\u2066";
+
+#[test]
+fn names_in_outputs_of_others_are_shown_without_what_a_terminal_obeys() {
+    let place = Place::new();
+    let fio = fs::read_to_string(real("fio.json")).unwrap();
+    let hostile =
+        fio.replace("\"rr\"", &format!("\"rr{HOSTILE}\"")).replace("fio-3.33", &format!("fio-3.33{HOSTILE}"));
+    assert_ne!(hostile, fio);
+    let file = place.file("fio.json", &hostile);
+    let damaged = place.file("damaged.json", hostile.replace("\"bins\"", "\"bins\": 7, \"odd\""));
+    let directory = place.directory("all");
+    fs::write(format!("{directory}/1.json"), &hostile).unwrap();
+    fs::write(format!("{directory}/2\u{1b}[31m.json"), "{\"schema\":\"latscope/2\"}").unwrap();
+    let saved = place.at("result.json");
+    let calls: [&[&str]; 8] = [
+        &["import", &file, "--json", &saved],
+        &["show", &file, "--table"],
+        &["show", &file, "--all"],
+        &["show", &file, "--markdown", "-"],
+        &["show", &file, "--csv", "-"],
+        &["show", &damaged],
+        &["compare", &file, "--all", &real("fio.json")],
+        &["history", &directory, "--all"],
+    ];
+    for words in calls {
+        let ran = run(words);
+        ran.no_panic();
+        is_clean(&ran, words);
+        assert!(!ran.out.is_empty() || !ran.err.is_empty(), "{words:?}");
+    }
+    assert!(run(&["show", &file, "--all"]).out.contains("rr\u{fffd}"));
+    // Colours of ours stay, and theirs do not become ours.
+    let mut coloured = latscope(["show", file.as_str(), "--table"]);
+    let ran = end(coloured.env("CLICOLOR_FORCE", "1"));
+    assert!(!ran.out.contains("\u{1b}]") && !ran.out.contains("PWNED\u{7}"), "{}", ran.out);
+    is_clean(&run(&["show", "/nonexistent/\u{1b}[2J"]), &["a name of a file"]);
+}
+
+#[test]
+fn titles_are_no_commands_of_a_workflow_and_no_formulas() {
+    let place = Place::new();
+    let mut report = fixture::wake();
+    for m in &mut report.measurements {
+        m.title = "::stop-commands::x".to_owned();
+        m.params.insert("name".to_owned(), "=1+1".into());
+    }
+    let file = place.file("wake.json", report.to_json());
+    let budget = place.file("b.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '1ns'");
+    let ran = run(&["gate", &file, "--budget", &budget, "--github", "--all"]);
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    let commands: Vec<&str> = ran.out.lines().filter(|line| line.trim_start().starts_with("::")).collect();
+    assert!(
+        !commands.is_empty() && commands.iter().all(|line| line.starts_with("::error title=")),
+        "{ran:#?}"
+    );
+    for view in ["--all", "--table"] {
+        let shown = run(&["show", &file, view]).out;
+        assert!(!shown.lines().any(|line| line.trim_start().starts_with("::")), "{shown}");
+    }
+    assert!(run(&["show", &file, "--csv", "-"]).out.contains("::stop-commands::x"));
+}
+
+#[test]
+fn only_plain_files_of_a_limited_size_are_read() {
+    let place = Place::new();
+    let pipe = place.at("pipe");
+    end(&mut program(["mkfifo", &pipe])).done();
+    let large = place.at("large.json");
+    fs::File::create(&large).unwrap().set_len((1 << 30) + 1).unwrap();
+    let budget = place.file("b.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '1h'");
+    let result = place.file("wake.json", fixture::wake().to_json());
+    for (file, said) in [("/dev/zero", "no plain file"), (&pipe, "no plain file"), (&large, "--any-size")] {
+        let calls: [&[&str]; 6] = [
+            &["show", file],
+            &["import", file],
+            &["compare", file, &result],
+            &["gate", file, "--budget", &budget],
+            &["gate", &result, "--budget", file],
+            &["show", &result, "--beside", file],
+        ];
+        for words in calls {
+            let line = run(words).refused();
+            assert!(line.contains(said) && line.contains(file), "{words:?}: {line}");
+        }
+    }
+    // What a shell gives for `<(…)` is read.
+    let script = format!("exec \"$0\" show <(cat '{result}')");
+    end(&mut program(["bash", "-c", &script, crate::support::BINARY])).done();
+}
+
+#[test]
+fn a_trial_of_others_names_only_files_of_its_directory() {
+    let place = Place::new();
+    let plan = "[[measurement]]\nname = \"cycle\"\nrun = \"cpu cycle --rounds 2 --count 4\"\n";
+    let plan = place.file("plan.toml", plan);
+    let directory = place.at("results");
+    run(&["run", &plan, "--dir", &directory]).done();
+    let file = format!("{directory}/trial.json");
+    let before = json(&file);
+    run(&["show", &directory]).done();
+    for name in ["../wake.json", "/dev/zero", "a/../../wake.json", ".."] {
+        for list in ["runs", "order"] {
+            let mut forged = before.clone();
+            forged[list][0]["file"] = name.into();
+            fs::write(&file, forged.to_string()).unwrap();
+            let line = run(&["show", &directory]).refused();
+            assert!(line.contains("no file of its directory"), "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn root_writes_results_of_a_trial_only_where_no_other_user_can() {
+    let name = "root_writes_results_of_a_trial_only_where_no_other_user_can";
+    if !root(name) {
+        return;
+    }
+    let place = Place::new();
+    let plan = "[[measurement]]\nname = \"cycle\"\nrun = \"cpu cycle --rounds 2 --count 4\"\n";
+    let plan = place.file("plan.toml", plan);
+    let (theirs, open) = (place.directory("theirs"), place.directory("open"));
+    chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+    let link = place.at("link");
+    symlink(&theirs, &link).unwrap();
+    for directory in [&theirs, &open, &link] {
+        let line = run(&["run", &plan, "--dir", directory]).refused();
+        assert!(line.contains("another user can write to it"), "{line}");
+    }
+    // In a directory of others that of its own name is new, and root's alone.
+    let ran = end(latscope(["run", &plan]).current_dir(&theirs));
+    ran.no_panic();
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let made: Vec<_> =
+        fs::read_dir(&theirs).unwrap().map(|entry| entry.unwrap().metadata().unwrap()).collect();
+    assert_eq!(
+        made.iter().map(|about| (about.uid(), about.mode() & 0o777)).collect::<Vec<_>>(),
+        [(0, 0o700)]
+    );
+}
