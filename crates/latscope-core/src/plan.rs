@@ -209,8 +209,7 @@ pub struct OnThreshold {
     /// Trace the kernel's scheduler and interrupts, and say of each outlier
     /// what took its time.
     pub blame: bool,
-    /// Without a threshold: the worst so many events are taken for outliers,
-    /// as far as they come after the first second.
+    /// Without a threshold: the worst so many events are taken for outliers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<u32>,
     /// What to do at each exceedance, in this order.
@@ -219,6 +218,30 @@ pub struct OnThreshold {
     /// Where the trace around an exceedance is saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<PathBuf>,
+    /// Contents of the trace beside the scheduler and interrupts.
+    #[serde(default, skip_serializing_if = "Traced::is_usual")]
+    pub traced: Traced,
+}
+
+/// Contents of a trace of outliers beside the usual events, and its size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traced {
+    /// Further events, as `sched:sched_migrate_task`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
+    /// The kernel's stack of each running thread that is displaced.
+    #[serde(default)]
+    pub stacks: bool,
+    /// Size of each CPU's buffer, bytes; `None` lets the rate of events decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<u64>,
+}
+
+impl Traced {
+    /// Returns whether only the usual events are traced, in buffers of the usual size.
+    pub fn is_usual(&self) -> bool {
+        *self == Traced::default()
+    }
 }
 
 /// Something to do at an exceedance.

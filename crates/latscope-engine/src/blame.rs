@@ -3,11 +3,12 @@
 use crate::saver;
 use anyhow::Result;
 use latscope_core::machine::Machine;
-use latscope_core::report::Cause;
-use latscope_core::units::CpuList;
+use latscope_core::plan::Traced;
+use latscope_core::report::{Cause, TraceEvent};
+use latscope_core::units::{CpuList, format_share};
 use latscope_host::guardian::{Guardian, Ticket, Undo};
 use latscope_host::machine::Steal;
-use latscope_trace::blame::{Setting, Window, causes};
+use latscope_trace::blame::{Setting, Window, busiest, causes, details, kind};
 use latscope_trace::tracefs::Unavailable;
 use latscope_trace::tracer::Tracer;
 use std::io;
@@ -25,6 +26,32 @@ pub struct Blame {
     /// CPUs whose ticks may stop while a thread runs.
     tickless: CpuList,
     steal: Steal,
+    /// Names of the further events that are traced.
+    wanted: Vec<String>,
+}
+
+/// Causes of the time of a window, and details.
+#[derive(Debug, Default)]
+pub struct Explanation {
+    /// Causes, the largest share first.
+    pub cause: Vec<Cause>,
+    /// Kernel functions in which the thread before was, innermost first.
+    pub stack: Vec<String>,
+    /// Further events that were asked for.
+    pub events: Vec<TraceEvent>,
+}
+
+/// Functions of a stack that are kept.
+const STACK: usize = 8;
+
+/// What a throttled thread may have run before is looked at for so long, ns: the kernel's own period.
+const SECOND: u64 = 1_000_000_000;
+
+/// Whether a kernel function is a part of every switch, and so says nothing.
+fn is_of_switch(name: &str) -> bool {
+    const SWITCH: [&str; 6] =
+        ["schedule", "__schedule", "preempt_schedule", "__trace", "trace_event_", "do_trace"];
+    SWITCH.iter().any(|begin| name.starts_with(begin)) || name.contains("schedule_notrace")
 }
 
 impl Blame {
@@ -32,9 +59,9 @@ impl Blame {
     ///
     /// # Errors
     /// There is no tracing here; the text says what to do.
-    pub fn start(machine: &Machine, guardian: &mut Guardian) -> Result<Blame, Unavailable> {
+    pub fn start(machine: &Machine, traced: &Traced, guardian: &mut Guardian) -> Result<Blame, Unavailable> {
         let mut ticket = None;
-        let tracer = Tracer::start(&mut |directory| {
+        let tracer = Tracer::start(traced, &mut |directory| {
             ticket = Some(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
             Ok(())
         })?;
@@ -47,19 +74,25 @@ impl Blame {
             // "(null)" where there are none.
             tickless: tickless.trim().parse().unwrap_or_default(),
             steal: Steal::watch(),
+            wanted: traced
+                .events
+                .iter()
+                .filter_map(|event| Some(event.split_once(':')?.1.to_owned()))
+                .collect(),
         })
     }
 
-    /// Whether it should be called once a second ([`Blame::look`]).
-    pub(crate) fn is_watching(&self) -> bool {
-        self.virtual_machine
-    }
-
-    /// Keeps "recent" recent.
+    /// Looks at what changes slowly; call it about once a second.
     pub fn look(&mut self) {
+        self.tracer.look();
         if self.virtual_machine {
             self.steal.look();
         }
+    }
+
+    /// Size of each CPU's buffer, bytes.
+    pub fn buffer(&self) -> u64 {
+        self.tracer.buffer()
     }
 
     /// The file for a worker to write remarks to.
@@ -86,20 +119,41 @@ impl Blame {
     }
 
     /// Who took the time of a window, as far as it was read.
-    pub fn explain(&self, window: &Window) -> Vec<Cause> {
+    pub fn explain(&mut self, window: &Window) -> Explanation {
         let setting = Setting {
             virtual_machine: self.virtual_machine,
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
+            throttled: 0,
         };
-        causes(&self.tracer.around(window.from, window.until), window, &setting)
+        let traced = self.tracer.around(window.from, window.until, Some(window.thread));
+        let mut cause = causes(&traced, window, &setting);
+        if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::THROTTLING) {
+            self.name_culprit(cause, window);
+        }
+        let (events, stack) = details(&traced, window, &self.wanted);
+        let functions = self.tracer.functions(&stack).into_iter();
+        let stack = functions.filter(|name| !is_of_switch(name)).take(STACK).collect();
+        Explanation { cause, stack, events }
+    }
+
+    /// Names the thread that the throttling is against, by what it ran in the second before.
+    fn name_culprit(&mut self, cause: &mut Cause, window: &Window) {
+        let from = window.from.saturating_sub(SECOND);
+        let events = self.tracer.around(from, window.from, None);
+        if let Some((task, ns)) = busiest(&events, window.cpu, (from, window.from), window.thread) {
+            let share = format_share(ns as f64 / SECOND as f64);
+            let priority = 99 - task.priority;
+            cause.name = format!("{} (real-time priority {priority}) ran for {share} of a second", task.name);
+            cause.pid = task.tid;
+        }
     }
 
     /// Saves what was read.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<()> {
+    pub fn save(&mut self, path: &Path) -> Result<()> {
         saver::replace(path, &self.tracer.content(path)?)
     }
 

@@ -1,19 +1,20 @@
 //! What becomes of events above the threshold: they are taken from the
 //! measuring threads, explained as far as they can be, and acted upon.
 
-use crate::blame::Blame;
+mod commands;
+
+use crate::blame::{Blame, Explanation};
+use commands::Commands;
 use latscope_bench::recorder::{Cursor, Slots};
-use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
-use latscope_core::report::{Exceedance, Outlier, Warning};
-use latscope_core::units::{counted, were};
+use latscope_core::report::{Cause, Exceedance, Outlier, Warning};
+use latscope_core::units::{counted, format_size, were};
 use latscope_host::guardian::Guardian;
-use latscope_trace::blame::Window;
+use latscope_trace::blame::{Window, kind};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Child;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// The warning that a trace that was asked for could not be saved.
@@ -25,14 +26,18 @@ pub const FAILED_ACTIONS: [&str; 2] = ["no-command", "action-failed"];
 /// How long commands that still run at the end of a step are waited for.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Outliers of a point that are kept: the worst ones.
-const KEPT: usize = 64;
+/// Outliers of a point that are kept, the longest; each of them is explained.
+const KEPT: usize = 512;
 
-/// Outliers that are explained and acted upon in a second; more would take the
-/// machine from those who are measured.
+/// First exceedances of a point that are kept as they came.
+const FIRST: usize = 64;
+
+/// Actions that are carried out in a second.
 const ATTENDED: u32 = 50;
 
-/// How often the threshold follows the worst, and how long it waits to begin.
+/// Shortest time between two readings of the trace, which takes CPU time.
+const PAUSE: Duration = Duration::from_millis(20);
+
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Watches the exceedances of one step.
@@ -42,14 +47,20 @@ pub struct Outliers {
     epoch_ns: u64,
     points: Vec<Watched>,
     blame: Option<Blame>,
+    /// Why there is no trace, if there is none.
+    untraced: &'static str,
     /// Whether the trace is stopped by the first exceedance.
     stops: bool,
     /// How long the event was whose trace is saved.
     saved: Option<u64>,
+    /// Exceedances that wait for the next reading of the trace.
+    waiting: Vec<(usize, Exceedance)>,
+    /// When the trace was read last.
+    read_at: Option<Instant>,
     budget: Budget,
-    /// When the threshold follows the worst next.
-    follow_at: Option<Instant>,
     commands: Commands,
+    /// Events that real-time throttling, or a quota, delayed, and the sentence that names the cause.
+    held_back: BTreeMap<&'static str, (u64, String)>,
     /// What went wrong on the way.
     pub warnings: Vec<Warning>,
 }
@@ -59,6 +70,7 @@ struct Watched {
     cpu: u32,
     cursor: Cursor,
     first: Vec<Exceedance>,
+    /// The longest, in the order in which they came.
     worst: Vec<Outlier>,
     lost: u64,
 }
@@ -101,17 +113,20 @@ impl Outliers {
             epoch_ns,
             points: step.points.iter().map(watched).collect(),
             blame: None,
+            untraced: "the trace was not asked for (--no-blame)",
             stops: step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold),
             saved: None,
+            waiting: Vec::new(),
+            read_at: None,
             budget: Budget::default(),
-            follow_at: None,
             commands: Commands::default(),
+            held_back: BTreeMap::new(),
             warnings: Vec::new(),
         }
     }
 
     fn trace(&mut self, machine: &Machine, guardian: &mut Guardian) {
-        match Blame::start(machine, guardian) {
+        match Blame::start(machine, &self.plan.traced, guardian) {
             Ok(blame) => {
                 if !blame.shortfalls().is_empty() {
                     let text = format!("blame is coarser on this kernel: {}", blame.shortfalls().join("; "));
@@ -123,6 +138,7 @@ impl Outliers {
                 let text =
                     format!("events above the threshold are not explained: no trace: {}", unavailable.reason);
                 self.warn("no-blame", text, Some(unavailable.remedy));
+                self.untraced = "there is no trace";
             }
         }
     }
@@ -146,51 +162,83 @@ impl Outliers {
 
     /// How often to look without being called.
     pub fn period(&self) -> Option<Duration> {
-        let watching = self.blame.as_ref().is_some_and(Blame::is_watching);
-        (watching || self.plan.worst.is_some()).then_some(SECOND)
+        self.blame.is_some().then_some(SECOND)
     }
 
-    /// Takes what there is since the last time, explained and acted upon.
+    /// How long until exceedances that wait are looked into; `None` where none waits.
+    pub fn pause(&self) -> Option<Duration> {
+        let since = self.read_at.filter(|_| !self.waiting.is_empty())?;
+        Some(PAUSE.saturating_sub(since.elapsed()))
+    }
+
+    /// Lets every event exceed the threshold until there are as many as the plan wants of the
+    /// worst. Call it before the first event.
+    pub(crate) fn arm(&self, slots: &Slots) {
+        if self.plan.worst.is_some() {
+            slots.set_threshold(0);
+        }
+    }
+
+    /// Takes what there is since the last time, explained and acted upon; those that come
+    /// soon after others are taken with the next.
     pub fn take(&mut self, slots: &Slots) -> Vec<Outlier> {
         self.blame.iter_mut().for_each(Blame::look);
-        if let Some(wanted) = self.plan.worst {
-            self.follow(slots, wanted.into(), Instant::now());
-        }
-        let fresh = self.fresh(slots);
-        if fresh.is_empty() {
+        self.hear_of(slots);
+        let now = Instant::now();
+        if self.waiting.is_empty() || self.read_at.is_some_and(|at| now < at + PAUSE) {
             return Vec::new();
         }
-        let attended = self.attended(&fresh);
-        if attended.contains(&true) {
-            self.read();
-        }
-        let mut taken = Vec::new();
-        for ((point, sample), attended) in fresh.into_iter().zip(attended) {
-            let outlier = self.outlier(slots, point, sample, attended);
-            self.keep(point, sample, outlier.clone());
-            taken.push(outlier);
-        }
+        self.explained(slots, now)
+    }
+
+    /// Takes the last ones; nothing waits any more.
+    pub(crate) fn last(&mut self, slots: &Slots) -> Vec<Outlier> {
+        self.hear_of(slots);
+        let taken = self.explained(slots, Instant::now());
+        self.add_longest(slots);
         taken
     }
 
-    /// Exceedances not taken yet, by point.
-    fn fresh(&mut self, slots: &Slots) -> Vec<(usize, Exceedance)> {
-        let mut fresh = Vec::new();
+    /// Takes the exceedances from the measuring threads. Where the worst are looked for, the
+    /// threshold follows them.
+    fn hear_of(&mut self, slots: &Slots) {
         for (point, watched) in self.points.iter_mut().enumerate() {
-            watched.lost +=
-                slots.exceedances(point, &mut watched.cursor, |sample| fresh.push((point, sample)));
+            let take = |sample| {
+                if watched.first.len() < FIRST {
+                    watched.first.push(sample);
+                }
+                self.waiting.push((point, sample));
+            };
+            watched.lost += slots.exceedances(point, &mut watched.cursor, take);
         }
-        fresh
+        let Some(wanted) = self.plan.worst.map(|wanted| wanted as usize) else { return };
+        let kept = self.points.iter().flat_map(|watched| watched.worst.iter().map(|outlier| outlier.value));
+        let waiting = self.waiting.iter().map(|(_, sample)| sample.value);
+        if let Some(threshold) = largest_but(kept.chain(waiting).collect(), wanted) {
+            slots.set_threshold(threshold);
+            self.waiting.retain(|(_, sample)| sample.value >= threshold);
+        }
     }
 
-    /// Which of them are attended to: the worst, as many as the budget allows.
-    fn attended(&mut self, fresh: &[(usize, Exceedance)]) -> Vec<bool> {
-        let mut order: Vec<usize> = (0..fresh.len()).collect();
-        order.sort_by_key(|index| std::cmp::Reverse(fresh[*index].1.value));
-        let mut attended = vec![false; fresh.len()];
-        let granted = self.budget.grant(fresh.len(), Instant::now());
-        order.into_iter().take(granted).for_each(|index| attended[index] = true);
-        attended
+    /// What was waiting, in order of time. Those that are among the longest are explained, the
+    /// longest first, before the trace of any can be overwritten.
+    fn explained(&mut self, slots: &Slots, now: Instant) -> Vec<Outlier> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        self.read_at = Some(now);
+        self.read();
+        waiting.sort_by_key(|(_, sample)| std::cmp::Reverse(sample.value));
+        let mut taken: Vec<Outlier> = Vec::new();
+        for (point, sample) in waiting {
+            let outlier = self.outlier(slots, point, sample);
+            self.act(&outlier, now);
+            taken.push(outlier.clone());
+            self.keep(point, outlier);
+        }
+        taken.sort_by_key(|outlier| outlier.at);
+        taken
     }
 
     /// Reads the trace. What was measured does not depend on it.
@@ -201,25 +249,35 @@ impl Outliers {
         }
     }
 
-    fn outlier(&mut self, slots: &Slots, point: usize, sample: Exceedance, attended: bool) -> Outlier {
+    fn outlier(&mut self, slots: &Slots, point: usize, sample: Exceedance) -> Outlier {
         let cpu = self.points[point].cpu;
         let at = sample.at.saturating_sub(self.epoch_ns);
+        let outlier = Outlier { at, cpu, value: sample.value, ..Outlier::default() };
+        if !self.is_kept(point, sample.value) || !self.plan.blame {
+            return outlier;
+        }
         let from = sample.at.saturating_sub(sample.value);
         let window = Window { cpu, thread: slots.thread(point), from, until: sample.at };
-        let blame = self.blame.as_ref().filter(|_| attended && self.plan.blame);
-        let cause = blame.map(|blame| blame.explain(&window)).unwrap_or_default();
-        let outlier = Outlier { at, cpu, value: sample.value, cause };
-        if attended {
-            self.act(&outlier);
+        let Some(blame) = &mut self.blame else {
+            return Outlier { cause: vec![not_traced(self.untraced, sample.value)], ..outlier };
+        };
+        let Explanation { cause, stack, events } = blame.explain(&window);
+        for kind in [kind::THROTTLING, kind::QUOTA] {
+            if let Some(cause) = cause.iter().find(|cause| cause.kind == kind) {
+                let (count, text) = self.held_back.entry(kind).or_default();
+                *count += 1;
+                text.clone_from(&cause.name);
+            }
         }
-        outlier
+        Outlier { cause, stack, events, ..outlier }
     }
 
-    fn act(&mut self, outlier: &Outlier) {
+    fn act(&mut self, outlier: &Outlier, now: Instant) {
         for action in self.plan.actions.clone() {
             match action {
                 Action::Continue | Action::MarkTrace(_) => {}
                 Action::Stop | Action::SaveTrace => self.save(outlier.value),
+                Action::Exec(_) | Action::Signal(_) if !self.budget.grants(now) => {}
                 Action::Exec(command) => self.execute(&command, outlier),
                 Action::Signal(process) => self.signal(process),
             }
@@ -229,7 +287,7 @@ impl Outliers {
     /// Saves the trace of the first exceedance; where the worst are looked for, of the longest.
     fn save(&mut self, value: u64) {
         let wanted = self.saved.is_none_or(|saved| self.plan.worst.is_some() && saved < value);
-        let (Some(path), Some(blame), true) = (&self.plan.trace_file, &self.blame, wanted) else {
+        let (Some(path), Some(blame), true) = (&self.plan.trace_file, &mut self.blame, wanted) else {
             return;
         };
         self.saved = Some(value);
@@ -267,12 +325,24 @@ impl Outliers {
         }
     }
 
-    fn keep(&mut self, point: usize, sample: Exceedance, outlier: Outlier) {
-        let watched = &mut self.points[point];
-        if watched.first.len() < KEPT {
-            watched.first.push(sample);
+    /// Whether an event of this length is among the longest so far.
+    fn is_kept(&self, point: usize, value: u64) -> bool {
+        let full = |kept: usize, least: u64, most: usize| kept < most || least < value;
+        match self.plan.worst {
+            Some(wanted) => {
+                let kept = self.points.iter().map(|watched| watched.worst.len()).sum();
+                let least = self.points.iter().map(|watched| least(&watched.worst)).min();
+                full(kept, least.unwrap_or(0), wanted as usize)
+            }
+            None => {
+                let worst = &self.points[point].worst;
+                full(worst.len(), least(worst), KEPT)
+            }
         }
-        watched.worst.push(outlier);
+    }
+
+    fn keep(&mut self, point: usize, outlier: Outlier) {
+        self.points[point].worst.push(outlier);
         let all = self.points.iter().map(|watched| watched.worst.len()).sum::<usize>();
         match self.plan.worst {
             // The worst of all threads together.
@@ -288,22 +358,27 @@ impl Outliers {
         }
     }
 
-    /// From the first second on the threshold is the worst but so many.
-    fn follow(&mut self, slots: &Slots, wanted: u64, now: Instant) {
-        if now < *self.follow_at.get_or_insert(now + SECOND) {
-            return;
-        }
-        self.follow_at = Some(now + SECOND);
-        let points = (0..self.points.len()).map(|point| slots.snapshot(point).histogram);
-        if let Some(threshold) = largest_but(points, wanted) {
-            slots.set_threshold(threshold);
+    /// The longest event of each point stands in the list, also if it came too fast to be taken.
+    fn add_longest(&mut self, slots: &Slots) {
+        for point in 0..self.points.len() {
+            let snapshot = slots.snapshot(point);
+            let longest = snapshot.histogram.max().map_or(0, |max| max as u64);
+            let known = self.points[point].worst.iter().map(|outlier| outlier.value).max();
+            if self.points[point].lost > 0 && known.is_none_or(|known| known < longest) {
+                let reason = "more events came at once than can be taken";
+                let cause = if self.plan.blame { vec![not_traced(reason, longest)] } else { Vec::new() };
+                let (at, cpu) = (snapshot.max_at, self.points[point].cpu);
+                self.keep(point, Outlier { at, cpu, value: longest, cause, ..Outlier::default() });
+            }
         }
     }
 
     /// The outliers of a point in order of time, and its first exceedances.
     pub(crate) fn of_point(&self, point: usize) -> (Vec<Outlier>, Vec<Exceedance>) {
         let watched = &self.points[point];
-        (watched.worst.clone(), watched.first.clone())
+        let mut worst = watched.worst.clone();
+        worst.sort_by_key(|outlier| outlier.at);
+        (worst, watched.first.clone())
     }
 
     /// Ends the trace, and says what was not looked into.
@@ -317,11 +392,7 @@ impl Outliers {
 
     fn sum_up(&mut self) {
         if let (Some(path), Some(_), None) = (&self.plan.trace_file, &self.blame, self.saved) {
-            let why = match self.plan.worst {
-                None => "no event was above the threshold",
-                Some(_) => "no event after the first second was among the longest",
-            };
-            let text = format!("{why}: there is no trace in {}", path.display());
+            let text = format!("no event was above the threshold: there is no trace in {}", path.display());
             self.warn("no-trace", text, None);
         }
         let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
@@ -334,13 +405,52 @@ impl Outliers {
         }
         if self.budget.refused > 0 {
             let text = format!(
-                "{} above the threshold {} neither explained nor acted upon: more than {ATTENDED} in a second",
+                "{} above the threshold {} not acted upon: more than {ATTENDED} in a second",
                 counted(self.budget.refused, "event"),
                 were(self.budget.refused)
             );
             self.warn("outliers-unattended", text, Some("choose a higher threshold"));
         }
+        self.sum_up_losses();
+        for (kind, (count, name)) in std::mem::take(&mut self.held_back) {
+            let (id, text, remedy) = held_back(kind, count, &name);
+            self.warn(id, text, Some(remedy));
+        }
     }
+
+    /// How many of the events that are kept have no trace, and what to do about it.
+    fn sum_up_losses(&mut self) {
+        let kept = self.points.iter().flat_map(|watched| &watched.worst);
+        let lost = |cause: &&Cause| cause.kind == kind::NOT_TRACED && cause.name.contains("buffer");
+        let lost = kept.filter(|outlier| outlier.cause.iter().any(|cause| lost(&cause))).count() as u64;
+        if let Some(buffer) = self.blame.as_ref().map(Blame::buffer).filter(|_| lost > 0) {
+            let text = format!(
+                "of {} a part of the trace was overwritten before it was read: each CPU's buffer holds {}",
+                counted(lost, "event"),
+                format_size(buffer)
+            );
+            self.warn("trace-overwritten", text, Some("give --buffer a larger size"));
+        }
+    }
+}
+
+/// The warning of events that the scheduler held back: its name, text and remedy.
+fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'static str) {
+    let events = counted(count, "event");
+    let name = if name.is_empty() { String::new() } else { format!(": {name}") };
+    if kind == kind::QUOTA {
+        let text = format!("the CPU quota of a control group delayed {events}{name}");
+        return ("quota", text, "raise the quota: cpu.max, or cpu.cfs_quota_us");
+    }
+    let text = format!("real-time throttling delayed {events}{name}");
+    let remedy = "let that thread sleep, or set kernel.sched_rt_runtime_us to -1 (sysctl), from Linux 6.12 on \
+        also sched/fair_server/cpuN/runtime in debugfs to 0";
+    ("rt-throttling", text, remedy)
+}
+
+/// That there is no trace of an event, and why.
+fn not_traced(reason: &str, ns: u64) -> Cause {
+    Cause { kind: kind::NOT_TRACED.to_owned(), name: reason.to_owned(), pid: 0, ns }
 }
 
 /// The CPU of a point's thread; any of the step's where it has none of its own.
@@ -360,23 +470,16 @@ fn least(outliers: &[Outlier]) -> u64 {
     outliers.iter().map(|outlier| outlier.value).min().unwrap_or(u64::MAX)
 }
 
-/// The value that so many others reach, of all histograms together, to the
-/// width of a bucket; `None` where there are not so many.
-fn largest_but(histograms: impl Iterator<Item = Histogram>, wanted: u64) -> Option<u64> {
-    let mut buckets: Vec<(u64, u64)> = Vec::new();
-    for histogram in histograms {
-        buckets.extend(histogram.buckets_ns().map(|(low, _, count)| (low as u64, count)));
+/// The value that so many reach; `None` where there are not so many.
+fn largest_but(mut values: Vec<u64>, wanted: usize) -> Option<u64> {
+    let at = values.len().checked_sub(wanted)?;
+    if at == values.len() {
+        return None;
     }
-    buckets.sort_unstable_by_key(|(low, _)| std::cmp::Reverse(*low));
-    let mut sum = 0;
-    let reaches = |(_, count): &&(u64, u64)| {
-        sum += count;
-        sum >= wanted
-    };
-    buckets.iter().find(reaches).map(|(low, _)| *low)
+    Some(*values.select_nth_unstable(at).1)
 }
 
-/// How many outliers are attended to.
+/// How often something is done in a second: more would take the machine from those who are measured.
 #[derive(Debug, Default)]
 struct Budget {
     second: Option<Instant>,
@@ -385,70 +488,19 @@ struct Budget {
 }
 
 impl Budget {
-    /// As many of those wanted as this second still allows.
-    fn grant(&mut self, wanted: usize, now: Instant) -> usize {
+    /// Whether this second still allows it.
+    fn grants(&mut self, now: Instant) -> bool {
         if self.second.is_none_or(|second| now >= second + SECOND) {
             (self.second, self.spent) = (Some(now), 0);
         }
-        let granted = wanted.min((ATTENDED - self.spent) as usize);
-        self.spent += granted as u32;
-        self.refused += (wanted - granted) as u64;
+        let granted = self.spent < ATTENDED;
+        if granted {
+            self.spent += 1;
+        } else {
+            self.refused += 1;
+        }
         granted
     }
-}
-
-/// Commands that were started. The measurement goes on meanwhile, and the screen stays as it is.
-#[derive(Default)]
-struct Commands {
-    running: usize,
-    channel: Option<(Sender<Ended>, Receiver<Ended>)>,
-}
-
-/// A command, and what was wrong with its end.
-type Ended = (String, Option<String>);
-
-impl Commands {
-    fn execute(&mut self, command: &str, outlier: &Outlier) -> std::io::Result<()> {
-        let mut child = start(command, outlier)?;
-        let sender = self.channel.get_or_insert_with(channel).0.clone();
-        let command = command.to_owned();
-        // Only waits: a command that ended must not stay as a zombie.
-        std::thread::Builder::new().spawn(move || {
-            let how = match child.wait() {
-                Ok(status) => (!status.success()).then(|| status.to_string()),
-                Err(error) => Some(error.to_string()),
-            };
-            // A receiver that does not wait any more gets nothing.
-            let _ = sender.send((command, how));
-        })?;
-        self.running += 1;
-        Ok(())
-    }
-
-    /// Those that failed since the last time, or do so while they are waited for.
-    fn ended(&mut self, timeout: Duration) -> Vec<(String, String)> {
-        let until = Instant::now() + timeout;
-        let mut failed = Vec::new();
-        let Some((_, receiver)) = &self.channel else { return failed };
-        while self.running > 0
-            && let Ok((command, how)) = receiver.recv_timeout(until.saturating_duration_since(Instant::now()))
-        {
-            self.running -= 1;
-            failed.extend(how.map(|how| (command, how)));
-        }
-        failed
-    }
-}
-
-fn start(command: &str, outlier: &Outlier) -> std::io::Result<Child> {
-    let causes: Vec<String> =
-        outlier.cause.iter().map(|c| format!("{} {} {}", c.kind, c.name, c.ns)).collect();
-    let environment = [
-        ("LATSCOPE_CPU", outlier.cpu.to_string()),
-        ("LATSCOPE_NS", outlier.value.to_string()),
-        ("LATSCOPE_CAUSE", causes.join("; ")),
-    ];
-    latscope_os::worker::shell(command, environment)
 }
 
 #[cfg(test)]

@@ -267,6 +267,7 @@ impl Coordinator<'_> {
         let outcome = self.in_scratch(step, |coordinator, scratch| {
             let mut link = Link::start(step)?;
             slots = Some(link.slots.clone());
+            outliers.iter().for_each(|outliers| outliers.arm(&link.slots));
             if let Some(timeline) = &mut coordinator.timeline {
                 timeline.follow(link.process())?;
             }
@@ -291,7 +292,9 @@ impl Coordinator<'_> {
         };
         // However the worker ended: these are the last figures, and the same as in the report.
         if let Some(slots) = &slots {
-            self.look(slots, &mut streams, outliers.as_mut());
+            let last = outliers.as_mut().map(|outliers| outliers.last(slots)).unwrap_or_default();
+            last.iter().for_each(|outlier| self.tell(&Event::Outlier(outlier)));
+            self.look(slots, &mut streams, None);
             self.snapshot(step, slots);
         }
         let mut measured =
@@ -396,7 +399,8 @@ impl Coordinator<'_> {
         let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref());
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
-            let heard = link.wait(&self.signals, &inputs, deadlines.timeout())?;
+            let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(Duration::MAX);
+            let heard = link.wait(&self.signals, &inputs, deadlines.timeout().min(pause))?;
             drop(inputs);
             if matches!(heard, Heard::Message(_)) {
                 deadlines.heard();

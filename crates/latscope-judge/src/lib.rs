@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binomial;
+pub mod causes;
 pub mod compare;
 pub mod extremes;
 pub mod findings;
@@ -10,6 +11,7 @@ pub mod gate;
 pub mod history;
 pub mod imports;
 pub mod levels;
+pub mod patterns;
 pub mod repeatability;
 pub mod runs;
 pub mod transactions;

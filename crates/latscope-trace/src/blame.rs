@@ -9,9 +9,12 @@
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod throttling;
 
-use crate::events::{Event, Kind, Name, names};
-use latscope_core::report::Cause;
+pub use throttling::busiest;
+
+use crate::events::{self, Event, Kind, Name, names};
+use latscope_core::report::{Cause, Outlier, TraceEvent};
 use std::collections::BTreeMap;
 use sweep::Sweep;
 
@@ -38,6 +41,38 @@ pub struct Setting {
     pub tick: Option<u64>,
     /// What the hypervisor said to have taken from this CPU lately, ns.
     pub stolen: u64,
+    /// How long the quota of a control group held the measuring process back lately, ns.
+    pub throttled: u64,
+}
+
+/// Kinds of causes that are looked for elsewhere, too.
+pub mod kind {
+    /// Real-time throttling, or the deadline server in its place.
+    pub const THROTTLING: &str = "throttling";
+    /// The CPU quota of a control group.
+    pub const QUOTA: &str = "quota";
+    /// Time without a trace; the name says why.
+    pub const NOT_TRACED: &str = "not-traced";
+}
+
+/// The further events of a window on its CPUs that were asked for, by the names in the kernel's
+/// trace, and the stack of the thread that had the CPU before the late one.
+pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> (Vec<TraceEvent>, Vec<u64>) {
+    let mut found = Vec::new();
+    let mut stack = Vec::new();
+    for (cpu, from, until) in places(events, window) {
+        for event in events.iter().filter(|event| event.cpu == cpu && (from..=until).contains(&event.at)) {
+            if let Kind::Stack { addresses } = &event.kind {
+                stack = addresses.to_vec();
+            }
+            let (name, text) = events::described(&event.kind);
+            if found.len() < Outlier::EVENTS && wanted.iter().any(|wanted| wanted == &*name) {
+                let at = event.at - window.from;
+                found.push(TraceEvent { at, name: name.into_owned(), text });
+            }
+        }
+    }
+    (found, stack)
 }
 
 /// The owners of a window, largest share first. The shares add up to its

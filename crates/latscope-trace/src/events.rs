@@ -19,7 +19,8 @@ mod text;
 pub use catalogue::{Catalogue, Field, Format};
 pub use dat::dat;
 pub use decode::Decoder;
-pub use page::page_length;
+pub use page::{page_begin, page_length};
+pub(crate) use text::described;
 pub use text::text;
 
 use std::collections::BTreeMap;
@@ -169,11 +170,27 @@ pub enum Kind {
         /// What the kernel would print of it.
         fields: Name,
     },
+    /// The kernel's stack of a thread that gave way (`kernel_stack`).
+    Stack {
+        /// Addresses, innermost first.
+        addresses: Arc<[u64]>,
+    },
     /// Between the event before it on this CPU and here, events are missing.
     Lost {
         /// How many, where that is known.
         events: Option<u64>,
+        /// Reason for it.
+        why: Loss,
     },
+}
+
+/// Reason for missing events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// The kernel's buffer was full before it was read.
+    Overwritten,
+    /// After they were read there was no room to keep them.
+    Forgotten,
 }
 
 /// The name of a soft interrupt (`linux/interrupt.h`).

@@ -8,6 +8,7 @@ pub mod kernel_tracer;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
+mod symbols;
 pub mod timeline;
 pub mod tracefs;
 pub mod tracer;

@@ -172,6 +172,13 @@ pub(crate) fn mount_point(mounts: &str) -> Option<PathBuf> {
     of_type("tracefs").or_else(|| of_type("debugfs").map(|debugfs| debugfs.join("tracing")))
 }
 
+/// Looks whether the kernel has an event `SYSTEM:NAME`; `None` where that cannot be seen.
+pub fn has_event(event: &str) -> Option<bool> {
+    let events = mount_point(&fs::read_to_string("/proc/mounts").ok()?)?.join("events");
+    fs::read_dir(&events).ok()?;
+    Some(events.join(event.replacen(':', "/", 1)).join("format").exists())
+}
+
 /// How many instances this process has made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 

@@ -1,7 +1,8 @@
 //! Who took the time of late events, in plain words.
 
 use latscope_core::report::{Cause, Measurement, Outlier};
-use latscope_core::units::{format_share, format_time};
+use latscope_core::units::{format_count, format_share, format_time};
+use latscope_judge::patterns::Pattern;
 
 /// Causes named in a line; the others are summed up.
 const NAMED: usize = 4;
@@ -51,6 +52,7 @@ pub fn words(cause: &Cause) -> String {
     let with = |what: &str| if name.is_empty() { what.to_owned() } else { format!("{what}: {name}") };
     match cause.kind.as_str() {
         "thread" if name == "itself" => "the measured thread itself".to_owned(),
+        "thread" if cause.pid == 0 => format!("threads {name} held the CPU"),
         "thread" => format!("thread {name} (pid {}) held the CPU", cause.pid),
         "irq" => format!("interrupt {name}"),
         "softirq" => format!("softirq {name}"),
@@ -60,15 +62,101 @@ pub fn words(cause: &Cause) -> String {
         "idle-exit" if name.is_empty() => "exit from idle".to_owned(),
         "idle-exit" => format!("exit from idle {name}"),
         "run-queue" => with("waiting for the CPU"),
+        "throttling" => with("real-time throttling"),
+        "quota" => with("the CPU quota of a control group"),
+        "hypervisor-or-interrupts-off" => with("hypervisor or interrupts off"),
+        "not-traced" => with("not traced"),
         "smi" => "firmware".to_owned(),
         "unknown" => with("unknown"),
         kind => with(kind),
     }
 }
 
+/// Kernel functions of a stack that are named in a line.
+const FUNCTIONS: usize = 3;
+
+/// Causes of an outlier in as many columns as there are, the largest share first, and how
+/// many causes more there are; then the stack and the further events, if there are any.
+pub fn brief(outlier: &Outlier, width: usize) -> String {
+    let mut line = String::new();
+    for (at, cause) in outlier.cause.iter().enumerate() {
+        let share = format_share(cause.ns as f64 / outlier.value.max(1) as f64);
+        let next = format!("{}{share} {}", if at > 0 { ", " } else { "" }, words(cause));
+        let left = outlier.cause.len() - at;
+        let more = format!(", {left} more");
+        let reserved = if left > 1 { more.len() } else { 0 };
+        if at > 0 && line.chars().count() + next.chars().count() + reserved > width {
+            line += &more;
+            break;
+        }
+        line += &next;
+    }
+    if line.is_empty() {
+        line += "not traced";
+    }
+    line + &details(outlier)
+}
+
+/// The stack and the further events of an outlier: ` · in f ← g · sched_migrate_task ×2 (first after 41.0 µs: …)`.
+pub fn details(outlier: &Outlier) -> String {
+    let mut text = String::new();
+    if !outlier.stack.is_empty() {
+        let functions = outlier.stack.iter().take(FUNCTIONS).map(String::as_str).collect::<Vec<_>>();
+        text += &format!(" · in {}", functions.join(" ← "));
+    }
+    let mut named: Vec<&str> = outlier.events.iter().map(|event| event.name.as_str()).collect();
+    named.sort_unstable();
+    named.dedup();
+    for name in named {
+        let mut events = outlier.events.iter().filter(|event| event.name == name);
+        let (Some(first), count) = (events.next(), events.count() + 1) else { continue };
+        let (times, after) = (if count > 1 { format!(" ×{count}") } else { String::new() }, first.at as f64);
+        text += &format!(" · {name}{times} after {}: {}", format_time(after), first.text);
+    }
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Sentence about a pattern, with the chance that it is an accident.
+pub fn pattern(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::Periodic { fitting: (fit, all), above, period, phase, begins, chance } => format!(
+            "{fit} of the {all} events of {} or more {} {} to {} after multiples of {}: a periodic source{} ({}).",
+            format_time(*above as f64),
+            if *begins { "began" } else { "ended" },
+            format_time(phase.0 as f64),
+            format_time(phase.1 as f64),
+            format_time(*period as f64),
+            meaning(*period),
+            by_chance(*chance)
+        ),
+        Pattern::Simultaneous { fitting: (fit, all), within, chance } => format!(
+            "{fit} of {all} on a CPU ended within {} of one on another CPU: a common source, as the host is ({}).",
+            format_time(*within as f64),
+            by_chance(*chance)
+        ),
+    }
+}
+
+/// What has such a period.
+fn meaning(period: u64) -> &'static str {
+    match period {
+        100_000_000 => "; CPU quotas have this period, also a quota of the host",
+        1_000_000_000 => "; real-time throttling has this period",
+        _ => "",
+    }
+}
+
+fn by_chance(chance: f64) -> String {
+    if chance < 1e-9 {
+        return "by chance less than once in a billion such runs".to_owned();
+    }
+    format!("by chance at most once in {} such runs", format_count((1.0 / chance) as u64))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::report::TraceEvent;
 
     fn cause(kind: &str, name: &str, pid: u32, ns: u64) -> Cause {
         Cause { kind: kind.to_owned(), name: name.to_owned(), pid, ns }
@@ -84,7 +172,7 @@ mod tests {
             cause("thread", "itself", 5, 1_000),
             cause("nmi", "", 0, 600),
         ];
-        let outlier = Outlier { at: 0, cpu: 1, value: 412_000, cause: causes };
+        let outlier = Outlier { cpu: 1, value: 412_000, cause: causes, ..Outlier::default() };
         let expected = "CPU 1, 412 µs late: 342 µs (83 %) thread stress-ng (pid 123) held the CPU, \
             49.4 µs (12 %) softirq net_rx, 17.0 µs (4.1 %) exit from idle, 2.00 µs (0.49 %) interrupt local_timer, \
             1.60 µs (0.39 %) others";
@@ -103,6 +191,21 @@ mod tests {
             ("run-queue", "", 0, "waiting for the CPU"),
             ("unknown", "events were lost", 0, "unknown: events were lost"),
             ("smi", "", 0, "firmware"),
+            ("thread", "rustc", 0, "threads rustc held the CPU"),
+            (
+                "throttling",
+                "hog ran for 94 % of a second",
+                9,
+                "real-time throttling: hog ran for 94 % of a second",
+            ),
+            ("quota", "", 0, "the CPU quota of a control group"),
+            (
+                "hypervisor-or-interrupts-off",
+                "while hog ran",
+                0,
+                "hypervisor or interrupts off: while hog ran",
+            ),
+            ("not-traced", "there is no trace", 0, "not traced: there is no trace"),
             ("thread", "\x1b[2J", 3, "thread ?[2J (pid 3) held the CPU"),
         ] {
             assert_eq!(words(&cause(kind, name, pid, 1)), said);
@@ -110,8 +213,47 @@ mod tests {
     }
 
     #[test]
+    fn a_line_has_the_causes_that_find_room() {
+        let causes = vec![
+            cause("thread", "stress-ng", 123, 342_000),
+            cause("softirq", "net_rx", 0, 49_400),
+            cause("irq", "local_timer", 0, 20_600),
+        ];
+        let mut outlier = Outlier { cpu: 1, value: 412_000, cause: causes, ..Outlier::default() };
+        let first = "83 % thread stress-ng (pid 123) held the CPU";
+        assert_eq!(brief(&outlier, 10), format!("{first}, 2 more"));
+        assert_eq!(brief(&outlier, 75), format!("{first}, 12 % softirq net_rx, 1 more"));
+        assert_eq!(brief(&outlier, 99), format!("{first}, 12 % softirq net_rx, 5.0 % interrupt local_timer"));
+        outlier.stack = ["shrink", "reclaim", "fault", "entry"].map(str::to_owned).to_vec();
+        let event = |at| TraceEvent { at, name: "mark".to_owned(), text: "cpu=1\n".to_owned() };
+        outlier.events = vec![event(41_000), event(50_000)];
+        let details = " · in shrink ← reclaim ← fault · mark ×2 after 41.0 µs: cpu=1?";
+        assert_eq!(brief(&outlier, 10), format!("{first}, 2 more{details}"));
+        assert_eq!(brief(&Outlier::default(), 10), "not traced");
+    }
+
+    #[test]
+    fn patterns_are_sentences_with_their_chance() {
+        let periodic = Pattern::Periodic {
+            fitting: (8, 8),
+            above: 3_000_000,
+            period: 100_000_000,
+            phase: (94_000_000, 95_000_000),
+            begins: true,
+            chance: 1e-12,
+        };
+        let expected = "8 of the 8 events of 3.00 ms or more began 94.0 ms to 95.0 ms after multiples of 100 ms: a periodic \
+             source; CPU quotas have this period, also a quota of the host (by chance less than once in a billion such runs).";
+        assert_eq!(pattern(&periodic), expected);
+        let together = Pattern::Simultaneous { fitting: (7, 8), within: 1_000_000, chance: 1e-4 };
+        let expected = "7 of 8 on a CPU ended within 1.00 ms of one on another CPU: a common source, as the host is (by chance at \
+             most once in 10,000 such runs).";
+        assert_eq!(pattern(&together), expected);
+    }
+
+    #[test]
     fn the_worst_come_first() {
-        let outlier = |value| Outlier { at: 0, cpu: 0, value, cause: Vec::new() };
+        let outlier = |value| Outlier { value, ..Outlier::default() };
         let mut measurement = latscope_core::fixture::report().measurements[0].clone();
         measurement.outliers = vec![outlier(1000), outlier(3000), outlier(2000)];
         assert_eq!(worst(&measurement, 2), "CPU 0, 3.00 µs late\nCPU 0, 2.00 µs late\nand 1 more\n");

@@ -9,6 +9,7 @@ mod transactions;
 
 pub(super) use outliers::SHOWN;
 pub use outliers::causes;
+pub(super) use outliers::{causes_table, of_groups, pattern_sentences};
 pub(super) use transactions::{Table, told};
 
 use super::grid::{Column, Text, wrap};
@@ -48,6 +49,7 @@ pub fn events(report: &Report, options: &Options) -> String {
     out += &transactions::throughput(report, options);
     out += &transactions::hops(report, options);
     out += &verdicts(report, options);
+    out += &outliers::causes_table(&groups).map(|table| table.text(options)).unwrap_or_default();
     out += &sections(report, &groups, options);
     out += &survey::conclusions(report, false, options);
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
@@ -74,8 +76,10 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
         columns: table::columns(group).into_iter().filter(|column| !column.is_empty()).collect(),
         about: conditions(report, group),
     };
-    let groups = groups(report).into_iter().map(|group| table(&group));
-    let more = [transactions::comparison(report), transactions::throughput_table(report)];
+    let all = groups(report);
+    let groups = all.iter().map(table);
+    let causes = outliers::causes_table(&all);
+    let more = [transactions::comparison(report), transactions::throughput_table(report), causes];
     groups.chain(more.into_iter().flatten()).collect()
 }
 

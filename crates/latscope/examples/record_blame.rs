@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 use anyhow::Context;
+use latscope_core::plan::Traced;
 use latscope_core::report::Outlier;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy};
@@ -26,7 +27,7 @@ const KNOWN: [&str; 8] =
     ["victim", "thief", "swapper/", "kworker/", "ksoftirqd/", "rcu", "migration/", "record_blame"];
 
 fn main() -> anyhow::Result<()> {
-    let mut tracer = Tracer::start(&mut |_| Ok(()))?;
+    let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(()))?;
     for shortfall in tracer.shortfalls() {
         eprintln!("on this kernel {shortfall}");
     }
@@ -38,14 +39,14 @@ fn main() -> anyhow::Result<()> {
     let windows = victim.join().expect("the victim does not panic");
     tracer.read()?;
     for window in &windows {
-        let events = tracer.around(window.from, window.until);
+        let events = tracer.around(window.from, window.until, Some(window.thread));
         let cause = causes(&events, window, &Setting::default());
         let value = window.until - window.from;
-        println!("{}", line(&Outlier { at: window.from - epoch, cpu, value, cause }));
+        println!("{}", line(&Outlier { at: window.from - epoch, cpu, value, cause, ..Outlier::default() }));
     }
     let worst = windows.iter().max_by_key(|window| window.until - window.from);
     if let (Some(file), Some(worst)) = (std::env::args().nth(1), worst) {
-        std::fs::write(file, excerpt(&tracer, worst).context("a layout that is not understood")?)?;
+        std::fs::write(file, excerpt(&mut tracer, worst).context("a layout that is not understood")?)?;
     }
     Ok(())
 }
@@ -89,8 +90,8 @@ fn thief(epoch: u64) {
 }
 
 /// The pages around a window as a file, without the names of strangers.
-fn excerpt(tracer: &Tracer, window: &Window) -> Option<Vec<u8>> {
-    let events = tracer.around(0, u64::MAX);
+fn excerpt(tracer: &mut Tracer, window: &Window) -> Option<Vec<u8>> {
+    let events = tracer.around(0, u64::MAX, None);
     let (known, strangers): (Vec<_>, Vec<_>) = events::names(&events)
         .into_iter()
         .partition(|(_, name)| KNOWN.iter().any(|known| name.starts_with(known)));

@@ -19,7 +19,7 @@ pub struct Block {
 }
 
 /// One event worth naming, with what took its time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {
     /// Nanoseconds since the epoch of the run.
     pub at: u64,
@@ -27,16 +27,40 @@ pub struct Outlier {
     pub cpu: u32,
     /// Its duration, ns.
     pub value: u64,
-    /// Who took the time, largest share first.
+    /// Causes, the largest share first; empty where it was not traced.
     #[serde(default)]
     pub cause: Vec<Cause>,
+    /// Kernel functions in which the thread was that had the CPU before, when it gave way,
+    /// innermost first; only where asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+    /// Further trace events on its CPU that were asked for, in order of time; at most
+    /// [`Outlier::EVENTS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<TraceEvent>,
+}
+
+impl Outlier {
+    /// Further trace events that are kept of an outlier.
+    pub const EVENTS: usize = 16;
+}
+
+/// A trace event that was asked for by name, within an outlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceEvent {
+    /// Nanoseconds after the begin of the outlier.
+    pub at: u64,
+    /// Name of the event: `sched_migrate_task`.
+    pub name: String,
+    /// Its fields as the kernel prints them.
+    pub text: String,
 }
 
 /// A share of an outlier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `lock`, `idle-exit`,
-    /// `hypervisor`, `smi` or `unknown`.
+    /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `throttling`, `quota`, `lock`, `idle-exit`,
+    /// `hypervisor`, `hypervisor-or-interrupts-off`, `smi`, `unknown` or `not-traced`.
     pub kind: String,
     /// Its name, where it has one.
     pub name: String,

@@ -41,19 +41,58 @@ fn outliers_are_taken_once_and_the_worst_of_each_point_are_kept() {
     let step = step(2, 5);
     let (slots, writers) = slots(&step);
     let mut outliers = Outliers::of(&step, &OnThreshold::default(), 1_000_000);
-    (0..70).for_each(|turn| writers[1].exceed(sample(turn, 100 + turn)));
+    let kept = KEPT as u64;
+    (0..kept + 6).for_each(|turn| writers[1].exceed(sample(turn, 100 + turn)));
     let taken = outliers.take(&slots);
-    assert_eq!(taken.len(), 70);
-    assert_eq!(taken[3], Outlier { at: 3, cpu: 11, value: 103, cause: Vec::new() });
+    assert_eq!(taken.len() as u64, kept + 6);
+    assert_eq!(taken[3], Outlier { at: 3, cpu: 11, value: 103, ..Outlier::default() });
     assert_eq!(outliers.take(&slots), []);
     let (worst, first) = outliers.of_point(1);
-    assert_eq!((worst.len(), worst[0].value, worst[63].value), (64, 106, 169));
-    assert_eq!((first.len(), first[0], first[63]), (64, sample(0, 100), sample(63, 163)));
+    assert_eq!((worst.len(), worst[0].value, worst[KEPT - 1].value), (KEPT, 106, 105 + kept));
+    assert_eq!((first.len(), first[0], first[63]), (FIRST, sample(0, 100), sample(63, 163)));
     assert_eq!(outliers.of_point(0), (Vec::new(), Vec::new()));
     outliers.sum_up();
-    let ids: Vec<_> = outliers.warnings.iter().map(|warning| warning.id.as_str()).collect();
-    assert_eq!(ids, ["outliers-unattended"]);
-    assert!(outliers.warnings[0].text.starts_with("20 events"), "{:?}", outliers.warnings);
+    assert_eq!(outliers.warnings, []);
+}
+
+/// Each of the longest is explained, however many come in a second: here without a trace, which is
+/// said of each.
+#[test]
+fn the_longest_are_explained_however_many_there_are() {
+    let step = step(1, 5);
+    let (slots, writers) = slots(&step);
+    let plan = OnThreshold { blame: true, ..OnThreshold::default() };
+    let mut outliers = Outliers::of(&step, &plan, 0);
+    outliers.untraced = "there is no trace";
+    for round in 0..4 {
+        (0..500).for_each(|turn| writers[0].exceed(sample(round * 500 + turn, 10 + turn)));
+        writers[0].exceed(sample(5000 + round, 33_000_000 + round));
+        outliers.last(&slots);
+    }
+    let (worst, _) = outliers.of_point(0);
+    assert_eq!(worst.len(), KEPT);
+    assert!(worst.iter().filter(|outlier| outlier.value > 33_000_000 - 1).count() == 4);
+    for outlier in &worst {
+        assert_eq!(outlier.cause, [not_traced("there is no trace", outlier.value)]);
+    }
+    // The shortest are not: of 500 different lengths four times each the longest are kept.
+    assert!(worst.iter().all(|outlier| outlier.value >= 10 + 500 - KEPT as u64 / 4 - 1));
+}
+
+#[test]
+fn events_that_come_soon_after_others_wait_and_none_is_forgotten() {
+    let step = step(1, 5);
+    let (slots, writers) = slots(&step);
+    let mut outliers = Outliers::of(&step, &OnThreshold::default(), 0);
+    assert_eq!(outliers.pause(), None);
+    writers[0].exceed(sample(0, 7));
+    assert_eq!(outliers.take(&slots).len(), 1);
+    outliers.read_at = Some(Instant::now() + SECOND);
+    writers[0].exceed(sample(1, 8));
+    assert_eq!(outliers.take(&slots), []);
+    assert!(outliers.pause().is_some_and(|pause| pause >= PAUSE));
+    assert_eq!(outliers.last(&slots).len(), 1);
+    assert_eq!(outliers.pause(), None);
 }
 
 #[test]
@@ -69,41 +108,66 @@ fn what_came_too_fast_is_counted() {
 }
 
 #[test]
-fn the_budget_is_for_a_second_and_the_worst_have_it_first() {
+fn the_budget_is_for_a_second() {
     let (now, mut budget) = (Instant::now(), Budget::default());
-    assert_eq!(budget.grant(30, now), 30);
-    assert_eq!((budget.grant(30, now + SECOND / 2), budget.refused), (20, 10));
-    assert_eq!((budget.grant(60, now + SECOND), budget.refused), (50, 20));
-    let mut outliers = Outliers::of(&step(1, 5), &OnThreshold::default(), 0);
-    let fresh: Vec<_> = (0..52).map(|turn| (0, sample(turn, turn))).collect();
-    let attended = outliers.attended(&fresh);
-    assert_eq!((attended[..2].contains(&true), attended[2..].contains(&false)), (false, false));
+    let mut granted = |at| (0..60).filter(|_| budget.grants(at)).count();
+    assert_eq!((granted(now), granted(now + SECOND / 2), granted(now + SECOND)), (50, 0, 50));
+    assert_eq!(budget.refused, 10 + 60 + 10);
 }
 
 #[test]
-fn the_threshold_follows_the_worst_after_the_first_second() {
+fn the_threshold_follows_the_worst_from_the_first_event_on() {
     let step = step(2, u64::MAX);
-    let (slots, mut writers) = slots(&step);
+    let (slots, writers) = slots(&step);
     let plan = OnThreshold { worst: Some(3), ..OnThreshold::default() };
     let mut outliers = Outliers::of(&step, &plan, 0);
-    for (at, value) in [10, 50, 20, 60, 30, 7].into_iter().enumerate() {
-        writers[at % 2].record(value, at as u64);
-    }
-    let now = Instant::now();
-    outliers.follow(&slots, 3, now);
-    assert_eq!(slots.threshold(), u64::MAX);
-    outliers.follow(&slots, 3, now + SECOND);
-    assert_eq!(slots.threshold(), 30);
-    // Fewer than wanted: nothing is known yet.
-    outliers.follow(&slots, 7, now + 2 * SECOND);
-    assert_eq!(slots.threshold(), 30);
-    for (turn, value) in [(0, 31), (1, 90), (2, 40), (3, 80), (4, 35)] {
+    outliers.arm(&slots);
+    assert_eq!(slots.threshold(), 0);
+    writers[0].exceed(sample(0, 6_000_000));
+    writers[1].exceed(sample(1, 20));
+    outliers.take(&slots);
+    assert_eq!(slots.threshold(), 0, "fewer than wanted");
+    for (turn, value) in [(2, 31), (3, 90), (4, 40), (5, 80), (6, 35)] {
         writers[turn % 2].exceed(sample(turn as u64, value));
     }
-    assert_eq!(outliers.take(&slots).len(), 5);
+    outliers.last(&slots);
+    assert_eq!(slots.threshold(), 80);
     let values = |outliers: Vec<Outlier>| outliers.iter().map(|o| o.value).collect::<Vec<_>>();
-    assert_eq!(values(outliers.of_point(0).0), [40]);
+    // The first event is among them.
+    assert_eq!(values(outliers.of_point(0).0), [6_000_000]);
     assert_eq!(values(outliers.of_point(1).0), [90, 80]);
+}
+
+#[test]
+fn the_longest_event_is_listed_also_if_it_came_too_fast() {
+    let step = step(1, 5);
+    let (slots, mut writers) = slots(&step);
+    let plan = OnThreshold { blame: true, ..OnThreshold::default() };
+    let mut outliers = Outliers::of(&step, &plan, 0);
+    writers[0].record(90_000, 17);
+    writers[0].exceed(sample(0, 90_000));
+    (1..3000).for_each(|turn| writers[0].exceed(sample(turn, 9)));
+    outliers.last(&slots);
+    let (worst, _) = outliers.of_point(0);
+    let longest = worst.iter().max_by_key(|outlier| outlier.value).unwrap();
+    // To the width of a bucket.
+    assert!(longest.value.abs_diff(90_000) < 2_000 && longest.at == 17, "{longest:?}");
+    assert_eq!(longest.cause[0].kind, "not-traced");
+}
+
+#[test]
+fn what_the_scheduler_held_back_is_warned_of_with_the_remedy() {
+    let mut outliers = Outliers::of(&step(1, 5), &OnThreshold::default(), 0);
+    outliers.held_back.insert(kind::THROTTLING, (3, "hog (real-time priority 10)".to_owned()));
+    outliers.held_back.insert(kind::QUOTA, (1, String::new()));
+    outliers.sum_up();
+    let told: Vec<_> = outliers.warnings.iter().map(|w| (w.id.as_str(), w.text.as_str())).collect();
+    let expected = [
+        ("quota", "the CPU quota of a control group delayed 1 event"),
+        ("rt-throttling", "real-time throttling delayed 3 events: hog (real-time priority 10)"),
+    ];
+    assert_eq!(told, expected);
+    assert!(outliers.warnings[1].remedy.as_ref().unwrap().contains("sched_rt_runtime_us"));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Goes through the events of one CPU and gives every stretch its owner.
 
-use super::{Names, Owner, Setting, Shares, Window};
-use crate::events::{Event, Kind, Name, softirq_name};
+use super::throttling::{Denial, REAL_TIME, denials};
+use super::{Names, Owner, Setting, Shares, Window, kind};
+use crate::events::{Event, Kind, Loss, Name, softirq_name};
 use latscope_core::units::format_time;
 use std::collections::HashMap;
 
@@ -13,8 +14,12 @@ const SHORT: u64 = 100_000;
 /// The timer's interrupt takes up to this long to arrive, ns.
 const DELIVERY: u64 = 5_000;
 
-/// Priorities below this are real-time, and take the CPU at once.
-const REAL_TIME: i32 = 100;
+/// The same in a virtual machine, where the host has a part in it.
+const GUEST_DELIVERY: u64 = 20_000;
+
+/// A stretch of this length is put down to the hypervisor where the kernel's count of stolen time,
+/// in steps of 10 ms, has grown by as much; in a shorter one the count says nothing.
+const COUNTED: u64 = 1_000_000;
 
 /// `TASK_UNINTERRUPTIBLE`.
 const UNINTERRUPTIBLE: u64 = 2;
@@ -69,6 +74,8 @@ pub(crate) struct Sweep<'a> {
     woken: bool,
     /// Time blocked since it last ran: whose it was is known when it is woken.
     blocked: u64,
+    /// Times in which the thread was runnable and not allowed to run.
+    denials: Vec<Denial>,
 }
 
 impl<'a> Sweep<'a> {
@@ -97,10 +104,12 @@ impl<'a> Sweep<'a> {
             delivered: false,
             woken: false,
             blocked: 0,
+            denials: Vec::new(),
         }
     }
 
     pub fn run(mut self, events: &[Event], shares: &mut Shares) {
+        self.denials = denials(events, self.cpu, self.window.thread, self.window.until);
         for event in events {
             let here = event.cpu == self.cpu;
             if here {
@@ -122,9 +131,13 @@ impl<'a> Sweep<'a> {
     }
 
     fn here(&mut self, event: &Event, shares: &mut Shares) {
+        if let Kind::Stack { .. } = event.kind {
+            // Recorded within a switch, in the name of the thread that leaves.
+            return;
+        }
         self.seen = true;
-        if let Kind::Lost { .. } = event.kind {
-            self.add(event.at, Owner::new("unknown", "events were lost"), shares);
+        if let Kind::Lost { why, .. } = event.kind {
+            self.add(event.at, Owner::new(kind::NOT_TRACED, lost(why, self.cpu)), shares);
             self.current = None;
             self.stack.clear();
             self.parked.clear();
@@ -247,9 +260,9 @@ impl<'a> Sweep<'a> {
         let end = self.span.1;
         if !self.seen {
             let nothing = format!("nothing was traced on CPU {}", self.cpu);
-            self.add(end, Owner::new("unknown", nothing), shares);
+            self.add(end, Owner::new(kind::NOT_TRACED, nothing), shares);
         } else if self.thread != Thread::Running && end == self.window.until {
-            self.add(end, Owner::new("unknown", "the trace ends before"), shares);
+            self.add(end, Owner::new(kind::NOT_TRACED, "the trace ends before"), shares);
         }
         self.advance(end, shares);
         shares.add(Owner::new("lock", ""), self.blocked);
@@ -274,7 +287,7 @@ impl<'a> Sweep<'a> {
         }
         match self.stack.last() {
             None if self.thread == Thread::Blocked => self.blocked += ns,
-            None => shares.add(self.owner(ns), ns),
+            None => shares.add(self.owner(until.min(self.span.1), ns), ns),
             Some(frame) => shares.add(self.interrupt(frame, ns), ns),
         }
     }
@@ -282,7 +295,7 @@ impl<'a> Sweep<'a> {
     fn interrupt(&self, frame: &Frame, ns: u64) -> Owner {
         match frame {
             Frame::Vector(name) if self.setting.virtual_machine && ns > SHORT => {
-                self.hypervisor(&format!("within interrupt {name}"))
+                self.hypervisor(ns, &format!("within interrupt {name}"))
             }
             Frame::Irq(_, name) | Frame::Vector(name) => Owner::new("irq", &**name),
             Frame::Softirq(vector) => Owner::new("softirq", softirq_name(*vector)),
@@ -290,8 +303,11 @@ impl<'a> Sweep<'a> {
     }
 
     /// Who owns a stretch without interrupts.
-    fn owner(&self, ns: u64) -> Owner {
+    fn owner(&self, until: u64, ns: u64) -> Owner {
         let current = self.current.unwrap_or(0);
+        if let Some(owner) = self.denied(until, current) {
+            return owner;
+        }
         match self.thread {
             Thread::Running => self.itself(ns),
             Thread::Asleep if !self.delivered => self.undelivered(current, ns),
@@ -300,27 +316,43 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// The scheduler did not let the thread run, though it could.
+    fn denied(&self, until: u64, current: u32) -> Option<Owner> {
+        let within = |denial: &&Denial| denial.from < until && until <= denial.until;
+        let denial = self.denials.iter().find(within)?;
+        match denial.priority {
+            i32::MIN..0 => Some(Owner::new(kind::THROTTLING, "its SCHED_DEADLINE runtime was used up")),
+            // What is more urgent has the CPU by right.
+            0..REAL_TIME if current != 0 && self.priority.is_some_and(|other| other < REAL_TIME) => None,
+            0..REAL_TIME => Some(Owner::new(kind::THROTTLING, "")),
+            _ if self.setting.throttled > 0 => Some(Owner::new(kind::QUOTA, "")),
+            _ => Some(Owner::new("run-queue", "the CPU idled meanwhile: a quota?")),
+        }
+    }
+
     /// The thread itself: on its way to the stamp, or not asleep yet.
     fn itself(&self, ns: u64) -> Owner {
         // Before its wake-up it may have been at work still.
         let taken = self.woken || self.is_stolen(ns);
         if self.setting.virtual_machine && taken && ns > SHORT {
-            return self.hypervisor("while the thread itself ran");
+            return self.hypervisor(ns, "while the thread itself ran");
         }
         Owner { kind: "thread", name: "itself".to_owned(), pid: self.window.thread }
     }
 
     /// The timer was due, and its interrupt did not come.
     fn undelivered(&self, current: u32, ns: u64) -> Owner {
-        match (current, self.setting.virtual_machine) {
-            (0, true) if self.is_stolen(ns) => self.hypervisor("woke the idle CPU late"),
+        let guest = self.setting.virtual_machine;
+        let usual = if guest { GUEST_DELIVERY } else { DELIVERY };
+        match (current, guest) {
+            (0, true) if self.is_stolen(ns) => self.hypervisor(ns, "woke the idle CPU late"),
             (0, true) => Owner::new("idle-exit", "with the hypervisor's wake-up of the CPU"),
             (0, false) => {
                 let state = self.idle_state.map(|state| format!("from state {state}"));
                 Owner::new("idle-exit", state.unwrap_or_default())
             }
-            (thread, true) => self.hypervisor(&format!("while {} ran", self.name(thread))),
-            (_, false) if ns <= DELIVERY => Owner::new("irq", "timer, on its way"),
+            (_, _) if ns <= usual => Owner::new("irq", "timer, on its way"),
+            (thread, true) => self.hypervisor(ns, &format!("while {} ran", self.name(thread))),
             (thread, false) => {
                 Owner::new("unknown", format!("interrupts off in {}, or firmware", self.name(thread)))
             }
@@ -331,7 +363,7 @@ impl<'a> Sweep<'a> {
     fn idle(&self, ns: u64) -> Owner {
         match (ns > SHORT, self.setting.virtual_machine) {
             (false, _) => Owner::new("idle-exit", ""),
-            (true, true) => self.hypervisor("on the way out of idle"),
+            (true, true) => self.hypervisor(ns, "on the way out of idle"),
             (true, false) => Owner::new("run-queue", "the CPU stayed idle: throttled?"),
         }
     }
@@ -340,22 +372,25 @@ impl<'a> Sweep<'a> {
     fn other(&self, thread: u32, ns: u64) -> Owner {
         let ticking = self.setting.tick.is_some_and(|tick| ns > tick);
         if ticking && self.setting.virtual_machine {
-            return self.hypervisor(&format!("while {} ran: ticks are missing", self.name(thread)));
+            return self.hypervisor(ns, &format!("while {} ran: ticks are missing", self.name(thread)));
         }
         Owner { kind: "thread", name: self.name(thread), pid: thread }
     }
 
     /// Whether what the hypervisor took lately can have been this.
     fn is_stolen(&self, ns: u64) -> bool {
-        self.setting.stolen > 0 && self.setting.stolen >= ns / 2
+        ns >= COUNTED && self.setting.stolen >= ns / 2
     }
 
-    fn hypervisor(&self, when: &str) -> Owner {
+    /// Nothing happened where something had to: either the host had the CPU, or the kernel had its
+    /// interrupts off. The count of stolen time may tell which.
+    fn hypervisor(&self, ns: u64, when: &str) -> Owner {
         let stolen = match self.setting.stolen {
             0 => String::new(),
             ns => format!("; {} stolen lately", format_time(ns as f64)),
         };
-        Owner::new("hypervisor", format!("{when}{stolen}"))
+        let kind = if self.is_stolen(ns) { "hypervisor" } else { "hypervisor-or-interrupts-off" };
+        Owner::new(kind, format!("{when}{stolen}"))
     }
 
     fn name(&self, thread: u32) -> String {
@@ -363,6 +398,13 @@ impl<'a> Sweep<'a> {
             0 => "idle".to_owned(),
             _ => self.names.get(&thread).map_or("a thread".to_owned(), |name| name.to_string()),
         }
+    }
+}
+
+fn lost(why: Loss, cpu: u32) -> String {
+    match why {
+        Loss::Overwritten => format!("the buffer of CPU {cpu} was full before it was read"),
+        Loss::Forgotten => "there were too many events to keep them".to_owned(),
     }
 }
 

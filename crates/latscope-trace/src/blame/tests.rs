@@ -1,10 +1,10 @@
 use super::*;
-use crate::events::Task;
+use crate::events::{Loss, Task};
 use proptest::prelude::*;
 
 const US: u64 = 1000;
 const WINDOW: Window = Window { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US };
-const METAL: Setting = Setting { virtual_machine: false, tick: Some(10_000 * US), stolen: 0 };
+const METAL: Setting = Setting { virtual_machine: false, tick: Some(10_000 * US), stolen: 0, throttled: 0 };
 const GUEST: Setting = Setting { virtual_machine: true, ..METAL };
 
 fn task(tid: u32) -> Task {
@@ -104,9 +104,11 @@ fn a_late_timer_has_no_owner_on_metal_and_the_hypervisor_in_a_guest() {
     let events =
         [switch(900, 50, 1, 7), timer(1380, 7), waking(1381, 7), timer_end(1382, 7), switch(1390, 7, 0, 50)];
     assert_eq!(told(&events, &METAL)[0], "unknown \"interrupts off in hog, or firmware\" 0 380");
-    assert_eq!(told(&events, &GUEST)[0], "hypervisor \"while hog ran\" 0 380");
+    assert_eq!(told(&events, &GUEST)[0], "hypervisor-or-interrupts-off \"while hog ran\" 0 380");
+    // A count in steps of 10 ms says nothing of 380 µs.
     let stolen = Setting { stolen: 30_000 * US, ..GUEST };
-    assert_eq!(told(&events, &stolen)[0], "hypervisor \"while hog ran; 30.0 ms stolen lately\" 0 380");
+    let expected = "hypervisor-or-interrupts-off \"while hog ran; 30.0 ms stolen lately\" 0 380";
+    assert_eq!(told(&events, &stolen)[0], expected);
 }
 
 #[test]
@@ -122,11 +124,6 @@ fn an_idle_cpu_is_slow_to_wake() {
     assert_eq!(told(&events, &METAL), expected);
     let wake_up = "idle-exit \"with the hypervisor's wake-up of the CPU\" 0 380";
     assert_eq!(told(&events, &GUEST)[0], wake_up);
-    let stolen = Setting { stolen: 10_000 * US, ..GUEST };
-    assert_eq!(
-        told(&events, &stolen)[0],
-        "hypervisor \"woke the idle CPU late; 10.0 ms stolen lately\" 0 380"
-    );
     events.insert(1, at(901, 0, Kind::Idle { state: Some(3) }));
     events.insert(3, at(1383, 0, Kind::Idle { state: None }));
     assert_eq!(told(&events, &METAL)[0], "idle-exit \"from state 3\" 0 380");
@@ -136,14 +133,20 @@ fn an_idle_cpu_is_slow_to_wake() {
 fn what_is_short_by_nature_and_was_long_is_the_hypervisors() {
     let within =
         [switch(900, 50, 1, 0), timer(1001, 0), waking(1002, 0), timer_end(1390, 0), switch(1391, 0, 0, 50)];
-    assert_eq!(told(&within, &GUEST)[0], "hypervisor \"within interrupt local_timer\" 0 388");
+    assert_eq!(
+        told(&within, &GUEST)[0],
+        "hypervisor-or-interrupts-off \"within interrupt local_timer\" 0 388"
+    );
     assert_eq!(told(&within, &METAL)[0], "irq \"local_timer\" 0 389");
     let itself =
         [switch(900, 50, 1, 0), timer(1001, 0), waking(1002, 0), timer_end(1003, 0), switch(1010, 0, 0, 50)];
-    assert_eq!(told(&itself, &GUEST)[0], "hypervisor \"while the thread itself ran\" 0 390");
+    assert_eq!(
+        told(&itself, &GUEST)[0],
+        "hypervisor-or-interrupts-off \"while the thread itself ran\" 0 390"
+    );
     let idle =
         [switch(900, 50, 1, 0), timer(1001, 0), waking(1002, 0), timer_end(1003, 0), switch(1395, 0, 0, 50)];
-    assert_eq!(told(&idle, &GUEST)[0], "hypervisor \"on the way out of idle\" 0 392");
+    assert_eq!(told(&idle, &GUEST)[0], "hypervisor-or-interrupts-off \"on the way out of idle\" 0 392");
     assert_eq!(told(&idle, &METAL)[0], "run-queue \"the CPU stayed idle: throttled?\" 0 392");
 }
 
@@ -152,7 +155,10 @@ fn a_thread_cannot_run_longer_than_a_tick_without_one() {
     let mut events = hog();
     events.push(switch(1390, 7, 0, 50));
     let tick = Setting { tick: Some(300 * US), ..GUEST };
-    assert_eq!(told(&events, &tick)[0], "hypervisor \"while hog ran: ticks are missing\" 0 385");
+    assert_eq!(
+        told(&events, &tick)[0],
+        "hypervisor-or-interrupts-off \"while hog ran: ticks are missing\" 0 385"
+    );
     assert_eq!(told(&events, &Setting { tick: None, ..GUEST })[0], "thread \"hog\" 7 385");
 }
 
@@ -207,6 +213,127 @@ fn a_thread_that_takes_the_cpu_back_is_named() {
     assert_eq!(told(&events, &METAL)[0], "thread \"other\" 8 378");
 }
 
+/// Milliseconds, since the kernel counts stolen time in steps of ten.
+#[test]
+fn a_long_time_that_the_host_counts_as_stolen_is_the_hypervisors() {
+    let window = Window { until: 6000 * US, ..WINDOW };
+    let events =
+        [switch(900, 50, 1, 7), timer(5980, 7), waking(5981, 7), timer_end(5982, 7), switch(5990, 7, 0, 50)];
+    let kind = |setting: Setting| causes(&events, &window, &setting)[0].kind.clone();
+    assert_eq!(kind(Setting { stolen: 10_000 * US, ..GUEST }), "hypervisor");
+    assert_eq!(kind(Setting { stolen: 0, ..GUEST }), "hypervisor-or-interrupts-off");
+    let idle = [switch(900, 50, 1, 0), timer(5980, 0), waking(5981, 0), switch(5990, 0, 0, 50)];
+    let named = |setting: Setting| causes(&idle, &window, &setting)[0].name.clone();
+    assert_eq!(
+        named(Setting { stolen: 10_000 * US, ..GUEST }),
+        "woke the idle CPU late; 10.0 ms stolen lately"
+    );
+}
+
+/// A switch between threads of given priorities.
+fn switch_of(us: u64, from: (u32, i32), state: u64, to: (u32, i32)) -> Event {
+    let task = |(tid, priority): (u32, i32)| Task { priority, ..task(tid) };
+    at(us, from.0, Kind::Switch { from: task(from), state, to: task(to) })
+}
+
+#[test]
+fn a_runnable_real_time_thread_behind_an_ordinary_one_is_throttled() {
+    let woken = at(1002, 0, Kind::Wakeup { task: Task { priority: 4, ..task(50) }, target: 1 });
+    // It is woken, and the CPU goes back to sleep: with ticks that the host did not keep from it.
+    let idle = [
+        switch_of(900, (50, 4), 1, (0, 120)),
+        timer(1001, 0),
+        waking(1002, 0),
+        woken.clone(),
+        timer_end(1003, 0),
+        at(1004, 0, Kind::Idle { state: Some(1) }),
+        timer(1200, 0),
+        timer_end(1202, 0),
+        switch_of(1390, (0, 120), 0, (50, 4)),
+    ];
+    for setting in [METAL, GUEST] {
+        assert_eq!(told(&idle, &setting)[0], "throttling \"\" 0 384");
+    }
+    // It is preempted by an ordinary thread: the deadline server runs that.
+    let served = [
+        switch_of(900, (0, 120), 0, (50, 4)),
+        switch_of(1100, (50, 4), 0x100, (8, 120)),
+        switch_of(1390, (8, 120), 0, (50, 4)),
+    ];
+    assert_eq!(told(&served, &GUEST), ["throttling \"\" 0 290", "thread \"itself\" 50 110"]);
+    // One ordinary thread has the CPU all the time; but another real-time thread is held back, too.
+    let late = |until: u64| {
+        let window = Window { until: until * US, ..WINDOW };
+        let events = [
+            switch_of(890, (7, 89), 0, (50, 4)),
+            switch_of(900, (50, 4), 1, (8, 120)),
+            timer(1001, 8),
+            waking(1002, 8),
+            Event { thread: 8, ..woken.clone() },
+            timer_end(1003, 8),
+            timer(1200, 8),
+            timer_end(1202, 8),
+            switch_of(until - 10, (8, 120), 0, (50, 4)),
+        ];
+        causes(&events, &window, &GUEST)[0].kind.clone()
+    };
+    assert_eq!((late(6000).as_str(), late(2000).as_str()), ("throttling", "thread"));
+    // A thread of its class is more urgent: that is no throttling.
+    let urgent = [
+        switch_of(900, (50, 4), 1, (7, 0)),
+        timer(1001, 7),
+        waking(1002, 7),
+        woken,
+        timer_end(1003, 7),
+        switch_of(1390, (7, 0), 1, (50, 4)),
+    ];
+    assert_eq!(told(&urgent, &GUEST)[0], "thread \"hog\" 7 387");
+}
+
+#[test]
+fn an_ordinary_thread_that_could_run_on_an_idle_cpu_is_held_back_by_a_quota() {
+    // In the midst of its work it loses the CPU to idle.
+    let events = [
+        switch(800, 0, 0, 50),
+        switch(950, 50, 0, 0),
+        timer(1100, 0),
+        timer_end(1103, 0),
+        switch(1200, 0, 0, 8),
+        switch(1210, 8, 1, 0),
+        switch(1390, 0, 0, 50),
+    ];
+    let quota = Setting { throttled: 50_000 * US, ..GUEST };
+    let expected = ["quota \"\" 0 387", "thread \"itself\" 50 10", "irq \"local_timer\" 0 3"];
+    assert_eq!(told(&events, &quota), expected);
+    assert_eq!(told(&events, &METAL)[0], "run-queue \"the CPU idled meanwhile: a quota?\" 0 387");
+}
+
+#[test]
+fn the_real_time_thread_with_most_of_the_cpu_is_what_throttling_is_against() {
+    let events = [
+        switch_of(100, (7, 89), 0, (50, 4)),
+        switch_of(110, (50, 4), 1, (7, 89)),
+        switch_of(900, (7, 89), 0, (8, 120)),
+        switch_of(990, (8, 120), 1, (7, 89)),
+    ];
+    let (task, ns) = busiest(&events, 1, (0, 1000 * US), 50).unwrap();
+    assert_eq!((task.tid, task.priority, ns), (7, 89, 890 * US));
+    assert_eq!(busiest(&events, 0, (0, 1000 * US), 50), None);
+}
+
+#[test]
+fn events_that_were_asked_for_and_the_stack_come_with_an_event() {
+    let other = |us, name: &str| at(us, 7, Kind::Other { name: name.into(), fields: "cpu=1".into() });
+    let stack = at(1391, 7, Kind::Stack { addresses: [1, 2].into() });
+    let mut events = hog();
+    events.extend([other(1100, "mark"), other(1101, "else"), switch(1390, 7, 0, 50), stack]);
+    let (found, stack) = details(&events, &WINDOW, &["mark".to_owned()]);
+    let found: Vec<_> =
+        found.iter().map(|event| (event.at, event.name.as_str(), event.text.as_str())).collect();
+    assert_eq!((found.as_slice(), stack), ([(100 * US, "mark", "cpu=1")].as_slice(), vec![1, 2]));
+    assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 385");
+}
+
 #[test]
 fn a_wait_within_the_kernel_is_put_down_to_who_ended_it() {
     let mut events = hog();
@@ -227,7 +354,9 @@ fn a_thread_that_is_still_at_work_is_late_by_itself() {
     let events = [switch(900, 0, 0, 50), at(1399, 50, Kind::SoftirqRaise { vector: 1 })];
     assert_eq!(told(&events, &GUEST), ["thread \"itself\" 50 400"]);
     let stolen = Setting { stolen: 10_000 * US, ..GUEST };
-    assert!(told(&events, &stolen)[0].starts_with("hypervisor \"while the thread itself ran"));
+    assert!(
+        told(&events, &stolen)[0].starts_with("hypervisor-or-interrupts-off \"while the thread itself ran")
+    );
 }
 
 #[test]
@@ -245,11 +374,15 @@ fn a_thread_that_may_move_is_followed_from_cpu_to_cpu() {
 
 #[test]
 fn what_was_not_traced_is_not_guessed() {
-    assert_eq!(told(&[], &METAL), ["unknown \"nothing was traced on CPU 1\" 0 400"]);
+    assert_eq!(told(&[], &METAL), ["not-traced \"nothing was traced on CPU 1\" 0 400"]);
     let mut events = hog();
-    assert_eq!(told(&events, &METAL)[0], "unknown \"the trace ends before\" 0 395");
-    events.extend([at(1200, 0, Kind::Lost { events: Some(5) }), switch(1390, 8, 0, 50)]);
-    let expected = ["unknown \"events were lost\" 0 195", "thread \"other\" 8 190"];
+    assert_eq!(told(&events, &METAL)[0], "not-traced \"the trace ends before\" 0 395");
+    events.extend([
+        at(1200, 0, Kind::Lost { events: Some(5), why: Loss::Overwritten }),
+        switch(1390, 8, 0, 50),
+    ]);
+    let expected =
+        ["not-traced \"the buffer of CPU 1 was full before it was read\" 0 195", "thread \"other\" 8 190"];
     assert_eq!(told(&events, &METAL)[..2], expected);
 }
 
@@ -270,7 +403,7 @@ fn anything() -> impl Strategy<Value = Kind> {
         (0u32..2).prop_map(|irq| Kind::IrqEntry { irq, name: "irq".into() }),
         (0u32..2).prop_map(|irq| Kind::IrqExit { irq }),
         any::<u64>().prop_map(|ns| Kind::Nmi { ns: ns % 1_000_000 }),
-        Just(Kind::Lost { events: None }),
+        Just(Kind::Lost { events: None, why: Loss::Forgotten }),
     ]
 }
 

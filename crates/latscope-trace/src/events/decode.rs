@@ -2,7 +2,7 @@
 
 use super::page::Layout;
 use super::print::Printer;
-use super::{Catalogue, Event, Field, Format, Kind, Name, Task};
+use super::{Catalogue, Event, Field, Format, Kind, Loss, Name, Task};
 use std::collections::{HashMap, HashSet};
 
 /// Names that are kept; thread names can be any, and change.
@@ -31,6 +31,8 @@ struct Reader {
 enum How {
     /// By the fields that [`KINDS`] names, in that order.
     Known(Make, Vec<Field>),
+    /// Its length in words, and where the first of them is.
+    Stack(Field, usize),
     /// As text alone.
     Printed(Printer),
 }
@@ -97,10 +99,16 @@ fn vector_exit(values: &mut Values) -> Option<Kind> {
 
 impl Reader {
     fn of(system: &str, format: &Format) -> Reader {
-        Reader::known(system, format).unwrap_or_else(|| Reader {
+        Reader::known(system, format).or_else(|| Reader::stack(format)).unwrap_or_else(|| Reader {
             name: format.name.as_str().into(),
             how: How::Printed(Printer::of(format)),
         })
+    }
+
+    fn stack(format: &Format) -> Option<Reader> {
+        let (size, caller) = (format.field("size")?.clone(), format.field("caller")?.offset);
+        let name = format.name.as_str();
+        (name == "kernel_stack").then(|| Reader { name: name.into(), how: How::Stack(size, caller) })
     }
 
     fn known(system: &str, format: &Format) -> Option<Reader> {
@@ -180,7 +188,12 @@ impl Decoder {
     pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(Event)) {
         let Some(opened) = self.layout.as_ref().and_then(|layout| layout.open(page)) else { return };
         if let Some(events) = opened.lost {
-            take(Event { at: opened.from, cpu, thread: 0, kind: Kind::Lost { events } });
+            take(Event {
+                at: opened.from,
+                cpu,
+                thread: 0,
+                kind: Kind::Lost { events, why: Loss::Overwritten },
+            });
         }
         for (at, data) in opened.events() {
             if let Some((thread, kind)) = self.event(data) {
@@ -196,6 +209,11 @@ impl Decoder {
         let name = &reader.name;
         let kind = match &reader.how {
             How::Printed(printer) => Kind::Other { name: name.clone(), fields: printer.print(data).into() },
+            How::Stack(size, at) => {
+                let words = data.get(*at..)?.chunks_exact(8).take(size.number(data)? as usize);
+                let address = |word: &[u8]| word.try_into().map_or(0, u64::from_le_bytes);
+                Kind::Stack { addresses: words.map(address).filter(|address| *address != 0).collect() }
+            }
             How::Known(make, fields) => {
                 make(&mut Values { data, fields: fields.iter(), name, names: &mut self.names })?
             }

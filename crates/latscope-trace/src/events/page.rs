@@ -67,6 +67,11 @@ pub fn page_length(catalogue: &Catalogue, page: &[u8]) -> Option<usize> {
     Some(layout.data + opened.data.len() + stored)
 }
 
+/// The time at which a page begins, ns.
+pub fn page_begin(page: &[u8]) -> u64 {
+    page.get(..8).and_then(word).unwrap_or(0)
+}
+
 impl<'a> Page<'a> {
     /// The events: time and bytes of each.
     pub fn events(&self) -> Events<'a> {

@@ -14,7 +14,7 @@ pub fn text(events: &[Event], names: &BTreeMap<u32, Name>) -> String {
             0 => "<idle>",
             thread => names.get(&thread).map_or("<...>", |name| name),
         };
-        if let Kind::Lost { events } = event.kind {
+        if let Kind::Lost { events, .. } = event.kind {
             let events = events.map_or(String::new(), |events| format!("{events} "));
             out += &format!("# CPU {}: {events}events lost\n", event.cpu);
             continue;
@@ -34,7 +34,7 @@ pub fn text(events: &[Event], names: &BTreeMap<u32, Name>) -> String {
 }
 
 /// Name and fields as the kernel writes them.
-fn described(kind: &Kind) -> (Cow<'_, str>, String) {
+pub(crate) fn described(kind: &Kind) -> (Cow<'_, str>, String) {
     let (name, fields) = match kind {
         Kind::VectorEntry { name, vector } => {
             return (format!("{name}_entry").into(), format!("vector={vector}"));
@@ -62,6 +62,7 @@ fn described(kind: &Kind) -> (Cow<'_, str>, String) {
         }
         Kind::Mark { text } => ("tracing_mark_write", text.to_string()),
         Kind::Other { name, fields } => return (name.to_string().into(), fields.to_string()),
+        Kind::Stack { addresses } => ("kernel_stack", stack(addresses)),
         Kind::Lost { .. } => ("lost", String::new()),
     };
     (name.into(), fields)
@@ -69,6 +70,11 @@ fn described(kind: &Kind) -> (Cow<'_, str>, String) {
 
 fn wake(task: &Task, target: u32) -> String {
     format!("comm={} pid={} prio={} target_cpu={target:03}", task.name, task.tid, task.priority)
+}
+
+fn stack(addresses: &[u64]) -> String {
+    let addresses: Vec<String> = addresses.iter().map(|address| format!("{address:#x}")).collect();
+    addresses.join(" ")
 }
 
 fn softirq(vector: u32) -> String {

@@ -1,8 +1,10 @@
 use super::*;
 use crate::blame::{Setting, Window, causes};
+use crate::events::Kind;
 use crate::instance::Marker;
 use crate::skipped::{has_program, skipped_in_part, traceable};
 use crate::tracefs::testing::shared_settings;
+use latscope_core::plan::Traced;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy};
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
@@ -86,7 +88,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     }
     let before = shared_settings();
     let mut journalled = Vec::new();
-    let mut tracer = Tracer::start(&mut |path| {
+    let mut tracer = Tracer::start(&Traced::default(), &mut |path| {
         journalled.push(path.to_owned());
         Ok(())
     })
@@ -96,7 +98,7 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     let (robbed, free) = robbery(cpu, &mut tracer);
     tracer.read().unwrap();
     for window in &robbed {
-        let events = tracer.around(window.from, window.until);
+        let events = tracer.around(window.from, window.until, Some(window.thread));
         let found = causes(&events, window, &Setting::default());
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
         if is_cut(&events) {
@@ -104,13 +106,17 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
         }
         // Named also where the kernel left out the switch to it.
         assert!(found.iter().any(|cause| cause.name.contains("cpu_hog")), "{found:#?}");
-        assert!(found.iter().all(|cause| !cause.name.contains("lost")), "{found:#?}");
+        assert!(found.iter().all(|cause| cause.kind != "not-traced"), "{found:#?}");
     }
     for window in &free {
-        let found = causes(&tracer.around(window.from, window.until), window, &Setting::default());
+        let found = causes(
+            &tracer.around(window.from, window.until, Some(window.thread)),
+            window,
+            &Setting::default(),
+        );
         assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
     }
-    check_files(&tracer);
+    check_files(&mut tracer);
     let directory = tracer.directory().to_owned();
     drop(tracer);
     assert!(!directory.exists());
@@ -123,13 +129,13 @@ fn is_cut(events: &[Event]) -> bool {
 }
 
 /// What is saved has all events, for us and for trace-cmd.
-fn check_files(tracer: &Tracer) {
+fn check_files(tracer: &mut Tracer) {
     let directory = tempfile::tempdir().unwrap();
     let (dat, text) = (directory.path().join("trace.dat"), directory.path().join("trace.txt"));
     for path in [&dat, &text] {
         fs::write(path, tracer.content(path).unwrap()).unwrap();
     }
-    let events = tracer.around(0, u64::MAX);
+    let events = tracer.around(0, u64::MAX, None);
     let switches = events.iter().filter(|event| matches!(event.kind, Kind::Switch { .. })).count();
     // One to each preemption at the least: a victim that is late does not sleep in between.
     assert!(switches >= 4, "{switches}");
@@ -164,20 +170,21 @@ fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
     if !traceable("memory_is_bounded_and_what_was_dropped_is_not_guessed") {
         return;
     }
-    let mut tracer = Tracer::start(&mut |_| Ok(())).unwrap();
+    let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
     for cpu in &mut tracer.cpus {
-        (cpu.most_events, cpu.most_pages) = (8, 2);
+        cpu.most_bytes = 4096;
     }
     let cpu = sched::allowed_cpus().unwrap()[0];
     let (robbed, _) = robbery(cpu, &mut tracer);
     tracer.read().unwrap();
-    assert!(tracer.cpus.iter().all(|cpu| cpu.events.len() <= 8 && cpu.pages.len() <= 2));
+    assert!(tracer.cpus.iter().all(|cpu| cpu.bytes() <= 4096));
     let window = robbed[0];
-    let found = causes(&tracer.around(window.from, window.until), &window, &Setting::default());
+    let found =
+        causes(&tracer.around(window.from, window.until, Some(window.thread)), &window, &Setting::default());
     assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
     // On a busy machine the window may last until the few events that are kept.
-    let kept = tracer.cpus.iter().filter_map(|cpu| cpu.events.iter().next().map(|event| event.at)).min();
-    let known = found.iter().filter(|cause| cause.kind != "unknown").map(|cause| cause.ns).sum::<u64>();
-    assert!(known <= window.until.saturating_sub(kept.unwrap()), "{found:#?}");
-    assert_eq!(found[0].kind, "unknown", "{found:#?}");
+    let kept = tracer.around(0, u64::MAX, None)[0].at;
+    let known = found.iter().filter(|cause| cause.kind != "not-traced").map(|cause| cause.ns).sum::<u64>();
+    assert!(known <= window.until.saturating_sub(kept), "{found:#?}");
+    assert_eq!(found[0].kind, "not-traced", "{found:#?}");
 }

@@ -8,7 +8,7 @@ use crate::markup::{Element, element};
 use crate::rows::family as family_of;
 use latscope_core::events::{Group, groups};
 use latscope_core::quality::Level;
-use latscope_core::report::{Outlier, Report};
+use latscope_core::report::Report;
 use latscope_core::units::format_time;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
@@ -52,14 +52,18 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
     parts
 }
 
-/// The longest events, the worst first.
+/// What took the time of late events, by cause and by pattern; then the longest, the worst first.
 fn longest(groups: &[Group]) -> Vec<Element> {
-    let rows = groups.iter().flat_map(|group| group.whole());
-    let mut outliers: Vec<&Outlier> = rows.flat_map(|row| &row.m.outliers).collect();
+    let outliers = groups::of_groups(groups);
     if outliers.is_empty() {
         return Vec::new();
     }
-    outliers.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
+    let mut parts = Vec::new();
+    if let Some(causes) = groups::causes_table(groups) {
+        parts.push(element("h3").text(&causes.heading));
+        parts.extend([of_columns(&causes.columns), element("p").with("class", "legend").text(&causes.about)]);
+    }
+    parts.extend(list(groups::pattern_sentences(groups).into_iter()));
     let columns = [
         ("longest", Side::Right),
         ("CPU", Side::Right),
@@ -73,5 +77,6 @@ fn longest(groups: &[Group]) -> Vec<Element> {
             .child(cell(format!("{:.3}", outlier.at as f64 / 1e9), Side::Right))
             .child(cell(causes(outlier), Side::Left))
     });
-    vec![element("h3").text("Longest events"), table(&columns, rows)]
+    parts.extend([element("h3").text("Longest events"), table(&columns, rows)]);
+    parts
 }

@@ -3,7 +3,9 @@
 use super::options::some_time;
 use anyhow::{Result, bail};
 use clap::{Args, value_parser};
-use latscope_core::plan::{Action, OnThreshold};
+use latscope_core::plan::{Action, OnThreshold, Traced};
+use latscope_core::units::parse_size;
+use latscope_trace::tracefs::has_event;
 use std::path::PathBuf;
 
 // Options about outliers; the help of the threshold says what one is.
@@ -16,11 +18,20 @@ pub struct OutlierArguments {
     #[arg(long, value_name = "WHAT", value_parser = action)]
     on_threshold: Vec<Action>,
     /// Trace, and explain the N worst events (without --threshold)
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", value_parser = value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10", value_parser = value_parser!(u32).range(1..=512))]
     blame: Option<u32>,
     /// Do not trace, also with --threshold
     #[arg(long, conflicts_with = "blame")]
     no_blame: bool,
+    /// Trace a further kernel event, and show it in the line of each late event; may be repeated
+    #[arg(long = "event", value_name = "SYSTEM:NAME", value_parser = event)]
+    events: Vec<String>,
+    /// Record the kernel stack of the thread that ran before each late one; costs up to 15 µs at each preemption
+    #[arg(long)]
+    stacks: bool,
+    /// Size of each CPU's trace buffer [default: 2 MiB, more where the rate of events asks for it]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    buffer: Option<u64>,
     /// Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -38,6 +49,11 @@ impl OutlierArguments {
     /// An action without a threshold, or a trace of nothing.
     pub fn rules(&self) -> Result<Option<OnThreshold>> {
         let worst = self.blame.filter(|_| self.threshold.is_none());
+        let traced = Traced { events: self.events.clone(), stacks: self.stacks, buffer: self.buffer };
+        if !traced.is_usual() && (self.no_blame || self.threshold.is_none() && worst.is_none()) {
+            bail!("--event, --stacks and --buffer require --threshold T or --blame");
+        }
+        self.events.iter().try_for_each(|event| known(event))?;
         if self.threshold.is_none() {
             for (option, given) in
                 [("on-threshold", !self.on_threshold.is_empty()), ("no-blame", self.no_blame)]
@@ -60,7 +76,24 @@ impl OutlierArguments {
             actions.push(Action::SaveTrace);
         }
         let trace_file = self.trace.clone().or_else(|| saves.then(|| "latscope-trace.dat".into()));
-        Ok(Some(OnThreshold { blame: !self.no_blame, worst, actions, trace_file }))
+        Ok(Some(OnThreshold { blame: !self.no_blame, worst, actions, trace_file, traced }))
+    }
+}
+
+/// Reads the name of an event, `SYSTEM:NAME`.
+fn event(text: &str) -> Result<String, String> {
+    let plain = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    match text.split_once(':') {
+        Some((system, name)) if plain(system) && plain(name) => Ok(text.to_owned()),
+        _ => Err("it is SYSTEM:NAME, such as sched:sched_migrate_task".to_owned()),
+    }
+}
+
+/// Whether the kernel has an event, as far as this process may see.
+fn known(event: &str) -> Result<()> {
+    match has_event(event) {
+        Some(false) => bail!("this kernel has no event {event}: see available_events in tracefs"),
+        _ => Ok(()),
     }
 }
 
@@ -98,6 +131,15 @@ mod tests {
         let of = |words: &str| read(words).rules();
         for alone in ["--on-threshold stop", "--trace x.dat", "--no-blame", "--blame --on-threshold stop"] {
             assert!(of(alone).is_err(), "{alone}");
+        }
+        for alone in ["--event a:b", "--stacks", "--buffer 1MiB", "-b 1us --no-blame --stacks"] {
+            assert!(of(alone).is_err(), "{alone}");
+        }
+        let traced = of("--blame --stacks --buffer 16MiB").unwrap().unwrap().traced;
+        assert_eq!((traced.stacks, traced.buffer), (true, Some(16 << 20)));
+        assert_eq!(event("sched:sched_stat_wait"), Ok("sched:sched_stat_wait".to_owned()));
+        for none in ["sched", ":x", "x:", "../x:y", "a:b/c"] {
+            assert!(event(none).is_err(), "{none}");
         }
         assert_eq!(of("").unwrap(), None);
         assert_eq!(of("--blame").unwrap().unwrap().worst, Some(10));

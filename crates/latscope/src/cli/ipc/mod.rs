@@ -30,6 +30,7 @@ impl Measures for IpcArguments {
             worst: None,
             actions: vec![Action::Stop],
             trace_file: Some(file),
+            ..OnThreshold::default()
         };
         let on_threshold = self.trace.clone().map(ends);
         let request = Request { notes, on_threshold, ..self.run.request("ipc", PlanInput::default(), 1) };

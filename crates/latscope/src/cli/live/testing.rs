@@ -86,5 +86,5 @@ pub(super) fn outlier(at: u64, cpu: u32, value: u64) -> Outlier {
         ns: value * percent / 100,
     };
     let cause = vec![cause("thread", "stress-ng", 4711, 83), cause("irq", "timer", 0, 12)];
-    Outlier { at, cpu, value, cause }
+    Outlier { at, cpu, value, cause, ..Outlier::default() }
 }

@@ -182,7 +182,7 @@ fn share(cause: &Cause, whole: u64) -> String {
     let share = format_share(cause.ns as f64 / whole.max(1) as f64);
     let name = if cause.name.is_empty() { String::new() } else { format!(" {}", cause.name) };
     let pid = if cause.pid == 0 { String::new() } else { format!(" ({})", cause.pid) };
-    format!("{share} {}{name}{pid}", cause.kind)
+    format!("{share} {}{name}{pid}", cause.kind.replace('-', " "))
 }
 
 /// Names of threads are any text: none of it is for the terminal.
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn an_outlier_is_told_with_its_cause() {
-        let mut told = Outlier { at: 0, cpu: 1, value: 412_000, cause: Vec::new() };
+        let mut told = Outlier { cpu: 1, value: 412_000, ..Outlier::default() };
         assert_eq!(outlier(&told), "CPU 1     412 µs");
         told.cause = vec![
             cause("thread", "stress", 4711, 342_000),
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn a_name_does_not_command_the_terminal() {
         let cause = vec![cause("thread", "\x1b[2J\x07evil\n", 1, 1)];
-        let told = outlier(&Outlier { at: 0, cpu: 0, value: 1, cause });
+        let told = outlier(&Outlier { value: 1, cause, ..Outlier::default() });
         assert!(told.ends_with("100 % thread ?[2J?evil? (1)"), "{told}");
     }
 

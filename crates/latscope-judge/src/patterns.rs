@@ -1,0 +1,264 @@
+//! Patterns in the instants of late events: do they recur with a period, do they come on several
+//! CPUs at once? Each with the chance that instants without any order look like it, which is
+//! an upper bound: every period, size of set and width that is looked at counts as one more trial.
+
+use crate::binomial::at_least;
+use latscope_core::report::Outlier;
+use std::collections::BTreeMap;
+
+/// Largest chance of a pattern that is told.
+pub const CHANCE: f64 = 1e-3;
+
+/// Fewer events show no pattern.
+const FEWEST: usize = 5;
+
+/// Two events of a CPU that end this close are one, ns.
+const BOUT: u64 = 5_000_000;
+
+/// Events on two CPUs that end this close are simultaneous, ns.
+const TOGETHER: u64 = 1_000_000;
+
+/// Periods that timers, quotas and schedulers have, ns; the shortest is ten times the resolution.
+const ROUND: [u64; 20] = [
+    10_000_000,
+    20_000_000,
+    25_000_000,
+    30_000_000,
+    40_000_000,
+    50_000_000,
+    60_000_000,
+    100_000_000,
+    200_000_000,
+    250_000_000,
+    300_000_000,
+    400_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_000_000_000,
+    3_000_000_000,
+    5_000_000_000,
+    10_000_000_000,
+    30_000_000_000,
+    60_000_000_000,
+];
+
+/// Parts of a period in which the events may lie.
+const WIDTHS: [f64; 6] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
+
+/// Of the longest so many, or of all, a period is looked for.
+const LONGEST: [usize; 5] = [8, 16, 32, 64, 128];
+
+/// An order that instants have.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pattern {
+    /// Instants that recur with a period.
+    Periodic {
+        /// Events that fit, and those looked at: the longest.
+        fitting: (usize, usize),
+        /// The shortest of these, ns.
+        above: u64,
+        /// The period, ns.
+        period: u64,
+        /// Part of the period in which they lie, ns from its multiples since the begin of the run; the
+        /// second may be beyond the period.
+        phase: (u64, u64),
+        /// True for the begins of the events, false for their ends.
+        begins: bool,
+        /// Chance that this is an accident, at the most.
+        chance: f64,
+    },
+    /// Ends on several CPUs at once.
+    Simultaneous {
+        /// Events of a CPU that come with one on another CPU, and all of that CPU.
+        fitting: (usize, usize),
+        /// Largest distance between them, ns.
+        within: u64,
+        /// Chance that this is an accident, at the most.
+        chance: f64,
+    },
+}
+
+/// A late event.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    cpu: u32,
+    begin: u64,
+    end: u64,
+}
+
+impl Event {
+    fn length(&self) -> u64 {
+        self.end - self.begin
+    }
+}
+
+/// The patterns of late events. `resolution` is the interval at which they could be seen, ns: the
+/// instants of a periodic thread are in order by themselves.
+pub fn patterns<'a>(outliers: impl IntoIterator<Item = &'a Outlier>, resolution: u64) -> Vec<Pattern> {
+    let event = |outlier: &Outlier| Event {
+        cpu: outlier.cpu,
+        begin: outlier.at.saturating_sub(outlier.value),
+        end: outlier.at,
+    };
+    let apart = BOUT.max(2 * resolution);
+    let events = bouts(outliers.into_iter().map(event).collect(), apart);
+    let together = TOGETHER.max(resolution);
+    let found = [periodic(&instants(&events, apart), resolution), simultaneous(&events, together)];
+    found.into_iter().flatten().collect()
+}
+
+/// Of the events of a CPU that follow one another closely the longest: they are one matter.
+fn bouts(mut events: Vec<Event>, apart: u64) -> Vec<Event> {
+    events.sort_by_key(|event| (event.cpu, event.end));
+    let mut bouts: Vec<Event> = Vec::new();
+    let mut last: Option<Event> = None;
+    for event in events {
+        let follows = last.is_some_and(|last| last.cpu == event.cpu && event.begin < last.end + apart);
+        match bouts.last_mut().filter(|_| follows) {
+            Some(bout) if event.length() > bout.length() => *bout = event,
+            Some(_) => {}
+            None => bouts.push(event),
+        }
+        last = Some(event);
+    }
+    bouts
+}
+
+/// The same of all CPUs together: what comes on two CPUs at once is one instant.
+fn instants(events: &[Event], apart: u64) -> Vec<Event> {
+    bouts(events.iter().map(|event| Event { cpu: 0, ..*event }).collect(), apart)
+}
+
+fn periodic(instants: &[Event], resolution: u64) -> Option<Pattern> {
+    let mut longest = instants.to_vec();
+    longest.sort_by_key(|event| std::cmp::Reverse(event.length()));
+    let sizes = LONGEST.iter().copied().filter(|size| *size < longest.len()).chain([longest.len()]);
+    let sizes: Vec<usize> = sizes.filter(|size| *size >= FEWEST).collect();
+    let mut best: Option<(f64, Pattern)> = None;
+    for size in &sizes {
+        for begins in [true, false] {
+            let times: Vec<u64> =
+                longest[..*size].iter().map(|event| if begins { event.begin } else { event.end }).collect();
+            let trials = (sizes.len() * 2 * WIDTHS.len()) as f64;
+            for (period, tried) in periods(&times, resolution) {
+                let Some((fitting, phase, chance)) = folded(&times, period, resolution) else { continue };
+                let chance = chance * trials * tried;
+                if chance < best.as_ref().map_or(CHANCE, |(least, _)| *least) {
+                    let above = longest[size - 1].length();
+                    let pattern = Pattern::Periodic { fitting, above, period, phase, begins, chance };
+                    best = Some((chance, pattern));
+                }
+            }
+        }
+    }
+    best.map(|(_, pattern)| pattern)
+}
+
+/// Periods to look at, and how many trials each counts for: round ones, and those that the
+/// distances between the events suggest, which are any.
+fn periods(times: &[u64], resolution: u64) -> Vec<(u64, f64)> {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let (Some(first), Some(last)) = (times.first(), times.last()) else { return Vec::new() };
+    let (span, shortest) = (last - first, (10 * resolution).max(ROUND[0]));
+    let is_seen = |period: &u64| (shortest..=span / 4).contains(period);
+    let round = ROUND.into_iter().filter(is_seen).map(|period| (period, ROUND.len() as f64));
+    let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    gaps.sort_unstable();
+    let middle = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
+    let guesses = [gaps.first().copied().unwrap_or(0), middle, middle / 2, middle / 3];
+    let free = guesses.into_iter().filter(is_seen).map(|guess| {
+        let period = refined(&times, guess);
+        // As many periods can be told apart as shift the last event by the least width.
+        (period, span as f64 / shortest as f64 / WIDTHS[0])
+    });
+    round.chain(free).collect()
+}
+
+/// The period near a guess that fits the events best, by the ends of chains of whole periods.
+fn refined(times: &[u64], guess: u64) -> u64 {
+    let mut period = guess as f64;
+    let first = times[0] as f64;
+    for until in 2..=times.len() {
+        let (mut products, mut squares) = (0.0, 0.0);
+        for time in &times[..until] {
+            let turns = ((*time as f64 - first) / period).round();
+            products += turns * (*time as f64 - first);
+            squares += turns * turns;
+        }
+        if squares > 0.0 {
+            period = products / squares;
+        }
+    }
+    period.max(1.0) as u64
+}
+
+/// How the events lie in a period: those within the narrowest part that holds most of them, that
+/// part, and the chance of it for events without order.
+fn folded(times: &[u64], period: u64, resolution: u64) -> Option<((usize, usize), (u64, u64), f64)> {
+    // One event of a period counts: others in it are hardly new ones.
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let mut last = None;
+    sorted.retain(|time| {
+        let new = last.is_none_or(|last| time - last > period / 2);
+        last = if new { Some(*time) } else { last };
+        new
+    });
+    let mut phases: Vec<u64> = sorted.iter().map(|time| time % period).collect();
+    phases.sort_unstable();
+    let all = phases.len();
+    if all < FEWEST {
+        return None;
+    }
+    let around = |at: usize| if at < all { phases[at] } else { phases[at - all] + period };
+    let mut best: Option<((usize, usize), (u64, u64), f64)> = None;
+    for width in WIDTHS {
+        let length = (width * period as f64) as u64;
+        let end =
+            |from: usize| (from..from + all).take_while(|at| around(*at) - phases[from] <= length).last();
+        let Some((from, to)) =
+            (0..all).filter_map(|from| Some((from, end(from)?))).max_by_key(|(from, to)| to - from)
+        else {
+            continue;
+        };
+        let fitting = to - from + 1;
+        if fitting < FEWEST || fitting * 5 < all * 4 {
+            continue;
+        }
+        // The instants are on a grid of their own: a part of the period is wider by a step of it.
+        let width = width + resolution as f64 / period as f64;
+        let chance = all as f64 * at_least(fitting as u64 - 1, all as u64 - 1, width.min(1.0));
+        if best.as_ref().is_none_or(|(_, _, least)| chance < *least) {
+            best = Some(((fitting, all), (phases[from], around(to)), chance));
+        }
+    }
+    best
+}
+
+fn simultaneous(events: &[Event], within: u64) -> Option<Pattern> {
+    let mut of_cpus: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for event in events {
+        of_cpus.entry(event.cpu).or_default().push(event.end);
+    }
+    let span = events.iter().map(|event| event.end).max()? - events.iter().map(|event| event.begin).min()?;
+    let cpus = of_cpus.len() as f64;
+    let of_cpu = |(cpu, ends): (&u32, &Vec<u64>)| {
+        let others = || of_cpus.iter().filter(|(other, _)| *other != cpu).flat_map(|(_, ends)| ends);
+        let fits = |end: &&u64| others().any(|other| other.abs_diff(**end) <= within);
+        let fitting = ends.iter().filter(fits).count();
+        let expected = others().count() as f64 * (2 * within) as f64 / span.max(1) as f64;
+        let chance = cpus * at_least(fitting as u64, ends.len() as u64, 1.0 - (-expected).exp());
+        (chance, (fitting, ends.len()))
+    };
+    // Of few events on a CPU that most fit is shown best by the CPU with the most of them.
+    let found = of_cpus
+        .iter()
+        .map(of_cpu)
+        .filter(|(chance, (fitting, all))| *chance < CHANCE && *fitting >= FEWEST && fitting * 2 >= *all);
+    let (chance, fitting) = found.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Pattern::Simultaneous { fitting, within, chance })
+}
+
+#[cfg(test)]
+mod tests;

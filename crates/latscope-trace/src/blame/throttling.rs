@@ -1,0 +1,157 @@
+//! Time in which a thread could run and the scheduler did not let it: real-time
+//! throttling, the deadline server that replaces it, a quota of the control group.
+//!
+//! The proof is in the switches: a CPU that goes to idle, or from which a thread of lower
+//! class takes over, while a thread waits in its run queue, may not run that thread.
+
+use crate::events::{Event, Kind, Task};
+use std::collections::BTreeSet;
+
+/// Priorities below this are real-time.
+pub(super) const REAL_TIME: i32 = 100;
+
+/// A time in which a thread was runnable on a CPU and was not allowed to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Denial {
+    pub from: u64,
+    pub until: u64,
+    /// The thread's priority as the kernel counts: below 0 is SCHED_DEADLINE.
+    pub priority: i32,
+}
+
+/// A thread of lower class may run so long within the kernel, where it does not give way, ns. If it
+/// has the CPU for longer, and another real-time thread is known to be held back, this one is, too.
+const KERNEL: u64 = 2_000_000;
+
+/// The times in which a thread waited on a CPU, and the CPU did what it cannot do while a thread
+/// that may run waits. `events` are those of all CPUs, in order.
+pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<Denial> {
+    let mut wait = Wait::default();
+    let mut others = Others::default();
+    let mut found = Vec::new();
+    for event in events {
+        if let Kind::Wakeup { task, target } | Kind::WakeupNew { task, target } = &event.kind
+            && *target == cpu
+        {
+            if task.tid == thread {
+                wait.begin(event.at, task.priority, others.held_back);
+            } else {
+                others.ready(task);
+            }
+        }
+        if event.cpu != cpu {
+            if let Kind::Switch { to, .. } = &event.kind {
+                others.ready.remove(&to.tid);
+            }
+            continue;
+        }
+        match &event.kind {
+            Kind::Lost { .. } => (wait, others) = (Wait::default(), Others::default()),
+            Kind::Stack { .. } => {}
+            Kind::Switch { from, state, to } => {
+                let runnable = state & 0xff == 0;
+                others.switch(from, runnable && from.tid != thread, to);
+                if from.tid == thread && runnable {
+                    wait.begin(event.at, from.priority, others.held_back);
+                } else if from.tid == thread {
+                    wait = Wait::default();
+                }
+                if to.tid == thread {
+                    found.extend(wait.end(event.at));
+                } else {
+                    wait.other(to, others.held_back);
+                }
+            }
+            // The CPU goes to sleep.
+            Kind::Idle { state: Some(_) } => wait.proven |= wait.since.is_some(),
+            // It runs: the switch to it is missing.
+            _ if event.thread == thread => found.extend(wait.end(event.at)),
+            _ => {}
+        }
+    }
+    found.extend(wait.end(end));
+    found.retain(|denial| denial.from < denial.until);
+    found
+}
+
+/// Other real-time threads in the run queue of the CPU.
+#[derive(Debug, Default)]
+struct Others {
+    ready: BTreeSet<u32>,
+    /// Whether a thread of lower class, or none, has the CPU although one of them waits.
+    held_back: bool,
+}
+
+impl Others {
+    fn ready(&mut self, task: &Task) {
+        if task.priority < REAL_TIME {
+            self.ready.insert(task.tid);
+        }
+    }
+
+    fn switch(&mut self, from: &Task, runnable: bool, to: &Task) {
+        self.ready.remove(&from.tid);
+        if runnable && from.tid != 0 {
+            self.ready(from);
+        }
+        self.ready.remove(&to.tid);
+        self.held_back = is_lower(to) && !self.ready.is_empty();
+    }
+}
+
+/// Whether any real-time thread goes before this one.
+fn is_lower(task: &Task) -> bool {
+    task.tid == 0 || task.priority >= REAL_TIME
+}
+
+/// A thread in the run queue.
+#[derive(Debug, Default)]
+struct Wait {
+    since: Option<u64>,
+    priority: i32,
+    proven: bool,
+    /// Whether others of its class were held back.
+    likely: bool,
+}
+
+impl Wait {
+    fn begin(&mut self, at: u64, priority: i32, likely: bool) {
+        if self.since.is_none() {
+            *self = Wait { since: Some(at), priority, proven: false, likely };
+        }
+    }
+
+    /// Another thread gets the CPU.
+    fn other(&mut self, to: &Task, likely: bool) {
+        let lower = to.tid == 0 || self.priority < REAL_TIME && is_lower(to);
+        self.proven |= self.since.is_some() && lower;
+        self.likely |= likely;
+    }
+
+    fn end(&mut self, at: u64) -> Option<Denial> {
+        let Wait { since, priority, proven, likely } = std::mem::take(self);
+        let from = since?;
+        let likely = likely && priority < REAL_TIME && at > from + KERNEL;
+        (proven || likely).then_some(Denial { from, until: at, priority })
+    }
+}
+
+/// The real-time thread that had a CPU for most of the time from an instant to another, but for
+/// one thread, and for how long, ns: what the throttling is against.
+pub fn busiest(events: &[Event], cpu: u32, (from, until): (u64, u64), but: u32) -> Option<(Task, u64)> {
+    let mut times: Vec<(Task, u64)> = Vec::new();
+    let mut at = from;
+    for event in events.iter().filter(|event| event.cpu == cpu) {
+        let Kind::Switch { from: task, .. } = &event.kind else { continue };
+        let ran = event.at.clamp(at, until.max(at)) - at;
+        at += ran;
+        if task.tid == 0 || task.tid == but || task.priority >= REAL_TIME {
+            continue;
+        }
+        match times.iter_mut().find(|(known, _)| known.tid == task.tid) {
+            Some((_, ns)) => *ns += ran,
+            None => times.push((task.clone(), ran)),
+        }
+    }
+    times.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns)
+}

@@ -1,0 +1,56 @@
+//! Names of kernel functions by address (`/proc/kallsyms`).
+
+/// The functions of the running kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    /// In order of their addresses.
+    functions: Vec<(u64, Box<str>)>,
+}
+
+/// A function is not longer than this, bytes: an address beyond is of something unknown.
+const LONGEST: u64 = 1 << 20;
+
+impl Symbols {
+    /// Reads those of this kernel; none where it shows no addresses.
+    pub fn of_kernel() -> Symbols {
+        Symbols::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Symbols {
+        let function = |line: &str| {
+            let mut fields = line.split_ascii_whitespace();
+            let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+            let text = matches!(fields.next()?, "t" | "T" | "w" | "W");
+            let name = fields.next()?;
+            (text && address != 0).then(|| (address, name.into()))
+        };
+        let mut functions: Vec<(u64, Box<str>)> = text.lines().filter_map(function).collect();
+        functions.sort_by_key(|(address, _)| *address);
+        Symbols { functions }
+    }
+
+    /// The function that an address lies in; the address itself where that is not known.
+    pub fn name(&self, address: u64) -> String {
+        let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
+        match self.functions[..behind].last() {
+            Some((begin, name)) if address - begin < LONGEST => name.to_string(),
+            _ => format!("{address:#x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_the_function_before_it() {
+        let text = "ffff0100 T second\nffff0000 t first\t[module]\nffff0080 D data\n0 T hidden\nbad\n";
+        let symbols = Symbols::parse(text);
+        assert_eq!(symbols.name(0xffff_0090), "first");
+        assert_eq!(symbols.name(0xffff_0100), "second");
+        assert_eq!(symbols.name(0x10), "0x10");
+        assert_eq!(symbols.name(0xffff_ffff_0000), "0xffffffff0000");
+        assert_eq!(Symbols::default().name(1), "0x1");
+    }
+}

@@ -1,0 +1,105 @@
+//! How large the kernel's buffers are: as large as the rate of events asks for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The kernel's buffer of a CPU to begin with, KiB: some 50 000 events. When it is full the
+/// newest events replace the oldest.
+pub(super) const USUAL_KIB: u64 = 2048;
+
+/// Memory for the buffers of all CPUs together, KiB, unless the rate or the user asks for more.
+pub(super) const ALL_KIB: usize = 64 * 1024;
+
+/// Largest buffer of a CPU that the rate of events leads to, KiB.
+const MOST_KIB: u64 = 32 * 1024;
+
+/// All buffers together take at most this part of the memory that is available.
+const PART: u64 = 16;
+
+/// Time whose events a buffer shall hold, s: the process that reads it may wait so long for a CPU.
+const HELD_S: f64 = 2.0;
+
+/// What the kernel counted in the buffer of a CPU (`per_cpu/cpuN/stats`).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Counted {
+    /// Events recorded since the begin.
+    events: u64,
+    /// Mean length of one, bytes; 0 where none is there.
+    length: f64,
+}
+
+impl Counted {
+    pub fn parse(stats: &str) -> Counted {
+        let number = |name: &str| -> u64 {
+            let value = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        let there = number("entries");
+        let length = if there > 0 { number("bytes") as f64 / there as f64 } else { 0.0 };
+        Counted { events: there + number("overrun") + number("read events"), length }
+    }
+}
+
+/// The size of a buffer in which the events of two seconds fit, KiB, for the busiest CPU; `None`
+/// where the present one will do.
+pub(super) fn wanted(
+    before: &[Counted],
+    now: &[Counted],
+    seconds: f64,
+    (present, available, cpus): (u64, u64, u64),
+) -> Option<u64> {
+    let kib = |(before, now): (&Counted, &Counted)| {
+        let rate = now.events.saturating_sub(before.events) as f64 / seconds.max(0.1);
+        // The head of each event counts, too.
+        (rate * HELD_S * (now.length + 4.0) / 1024.0) as u64
+    };
+    let busiest = before.iter().zip(now).map(kib).max()?;
+    let most = MOST_KIB.min(available / PART / cpus.max(1));
+    let wanted = busiest.next_power_of_two().min(most);
+    (wanted > present).then_some(wanted)
+}
+
+/// Memory that is available, KiB.
+pub(super) fn available() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Reads what was counted of each CPU.
+pub(super) fn counted(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<Counted> {
+    let path = |cpu: u32| directory.join(format!("per_cpu/cpu{cpu}/stats"));
+    let stats = cpus.map(|cpu| fs::read_to_string(path(cpu)).unwrap_or_default());
+    stats.map(|stats| Counted::parse(&stats)).collect()
+}
+
+/// Enlarges the buffers beside the run: the kernel does it on each CPU, and waits for a turn there.
+pub(super) fn enlarge(directory: &Path, kib: u64) {
+    let path: PathBuf = directory.join("buffer_size_kb");
+    let write = move || {
+        // Without memory the buffers stay as they are.
+        let _ = fs::write(path, kib.to_string());
+    };
+    let _ = std::thread::Builder::new().name("buffers".to_owned()).spawn(write);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_grow_with_the_rate_and_no_further_than_memory_allows() {
+        let stats = "entries: 1000\noverrun: 400000\ncommit overrun: 0\nbytes: 36000\nread events: 99000\n";
+        let now = Counted::parse(stats);
+        assert_eq!(now, Counted { events: 500_000, length: 36.0 });
+        let before = Counted::default();
+        // 500,000 events of 40 bytes in a second: 39 MB in two.
+        let many = (2048, 8 << 20, 2);
+        assert_eq!(wanted(&[before, before], &[before, now], 1.0, many), Some(MOST_KIB));
+        assert_eq!(wanted(&[before], &[now], 4.0, many), Some(16 * 1024));
+        assert_eq!(wanted(&[before], &[now], 100.0, many), None, "a slow rate");
+        assert_eq!(wanted(&[before], &[now], 1.0, (2048, 128 * 1024, 2)), Some(4096), "little memory");
+        assert_eq!(wanted(&[before], &[now], 1.0, (MOST_KIB, 8 << 20, 2)), None);
+        assert_eq!(Counted::parse(""), Counted::default());
+    }
+}

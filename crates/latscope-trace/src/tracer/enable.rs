@@ -1,0 +1,94 @@
+//! The events that are traced, and what a kernel without some of them cannot show.
+
+use super::super::tracefs::{Instance, Unavailable};
+use crate::events::Catalogue;
+use latscope_core::plan::Traced;
+use std::fs;
+use std::io;
+
+/// Without these nothing can be explained.
+const NEEDED: [&str; 4] =
+    ["sched/sched_switch", "sched/sched_waking", "sched/sched_wakeup", "sched/sched_wakeup_new"];
+
+/// What will be missing where a kernel lacks the events behind it.
+const WANTED: [(&str, &[&str]); 5] = [
+    ("interrupts of devices are not seen", &["irq/irq_handler_entry", "irq/irq_handler_exit"]),
+    ("soft interrupts are not seen", &["irq/softirq_entry", "irq/softirq_exit"]),
+    ("expiries of timers are not seen", &["timer/hrtimer_expire_entry", "timer/hrtimer_expire_exit"]),
+    ("sleep states of the CPU are not seen", &["power/cpu_idle"]),
+    ("non-maskable interrupts are not seen", &["nmi/nmi_handler"]),
+];
+
+/// Only where binder is; a kernel without it misses nothing.
+const TRANSACTIONS: [&str; 4] = [
+    "binder/binder_transaction",
+    "binder/binder_transaction_received",
+    "binder/binder_wait_for_work",
+    "binder/binder_return",
+];
+
+/// The CPU's own interrupts: events by pairs, which ones depends on the kernel.
+const VECTORS: &str = "irq_vectors";
+
+/// The stack of a thread that could go on, and is no idle thread.
+const STACKS: (&str, &str) =
+    ("events/sched/sched_switch/trigger", "stacktrace if prev_state == 0 && prev_pid != 0");
+
+/// Enables all events there are; returns them, and what is missing.
+pub(super) fn enable(
+    instance: &Instance,
+    traced: &Traced,
+) -> Result<(Vec<String>, Vec<String>), Unavailable> {
+    let (mut enabled, mut shortfalls) = (vec!["ftrace/print".to_owned()], Vec::new());
+    for event in NEEDED {
+        instance.enable(event).map_err(|error| instance.refused(&error))?;
+        enabled.push(event.to_owned());
+    }
+    let mut want = |what: String, events: &[String]| {
+        let there = events.iter().filter(|event| instance.enable(event).is_ok());
+        let before = enabled.len();
+        enabled.extend(there.cloned());
+        if events.is_empty() || enabled.len() - before < events.len() {
+            shortfalls.push(what);
+        }
+    };
+    for (what, events) in WANTED {
+        want(what.to_owned(), &events.iter().map(|event| (*event).to_owned()).collect::<Vec<_>>());
+    }
+    want("the CPU's own interrupts are not seen".to_owned(), &vectors(instance));
+    for event in &traced.events {
+        want(format!("this kernel has no event {event}"), &[event.replacen(':', "/", 1)]);
+    }
+    if traced.stacks {
+        match instance.set(STACKS.0, STACKS.1) {
+            Ok(()) => enabled.push("ftrace/kernel_stack".to_owned()),
+            Err(error) => shortfalls.push(format!("stacks are not seen: {error}")),
+        }
+    }
+    let there = TRANSACTIONS.into_iter().filter(|event| instance.enable(event).is_ok());
+    enabled.extend(there.map(str::to_owned));
+    enabled.sort();
+    enabled.dedup();
+    Ok((enabled, shortfalls))
+}
+
+fn vectors(instance: &Instance) -> Vec<String> {
+    let directory = instance.directory().join("events").join(VECTORS);
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let edges = names.filter(|name| name.ends_with("_entry") || name.ends_with("_exit"));
+    edges.map(|name| format!("{VECTORS}/{name}")).collect()
+}
+
+/// What the kernel says of the layout of the events.
+pub(super) fn catalogue(instance: &Instance, events: &[String]) -> io::Result<Catalogue> {
+    let format = |event: &String| -> io::Result<(String, String)> {
+        let system = event.split('/').next().unwrap_or_default().to_owned();
+        Ok((system, instance.get(&format!("events/{event}/format"))?))
+    };
+    Ok(Catalogue {
+        header_page: instance.get("events/header_page")?,
+        header_event: instance.get("events/header_event")?,
+        events: events.iter().map(format).collect::<io::Result<_>>()?,
+    })
+}

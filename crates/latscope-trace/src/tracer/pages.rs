@@ -1,0 +1,120 @@
+//! The newest raw pages that were read of one CPU. They are decoded only where
+//! there is something to explain.
+
+use crate::events::{Catalogue, Decoder, Event, Kind, Loss, page_begin, page_length};
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+
+/// What was read of one CPU, the newest.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    pub id: u32,
+    pub pipe: OwnedFd,
+    pages: VecDeque<Page>,
+    bytes: usize,
+    /// Memory for the pages, bytes.
+    pub most_bytes: usize,
+    /// Whether older pages were dropped.
+    forgotten: bool,
+}
+
+#[derive(Debug)]
+struct Page {
+    /// Time of its begin, ns.
+    from: u64,
+    bytes: Box<[u8]>,
+}
+
+/// Before the begin of a window so many pages are searched for what the thread did last.
+const SEARCHED: usize = 64;
+
+impl Cpu {
+    pub fn new(id: u32, pipe: OwnedFd, most_bytes: usize) -> Cpu {
+        Cpu { id, pipe, pages: VecDeque::new(), bytes: 0, most_bytes, forgotten: false }
+    }
+
+    /// Keeps a page, and drops the oldest where there is no room.
+    pub fn take(&mut self, catalogue: &Catalogue, page: &[u8]) {
+        let Some(length) = page_length(catalogue, page) else { return };
+        while self.bytes + length > self.most_bytes
+            && let Some(oldest) = self.pages.pop_front()
+        {
+            self.bytes -= oldest.bytes.len();
+            self.forgotten = true;
+        }
+        self.bytes += length;
+        self.pages.push_back(Page { from: page_begin(page), bytes: page[..length].into() });
+    }
+
+    pub fn pages(&self) -> impl Iterator<Item = &[u8]> {
+        self.pages.iter().map(|page| &*page.bytes)
+    }
+
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// All events that are in memory.
+    pub fn all(&self, decoder: &mut Decoder) -> Vec<Event> {
+        self.decode(decoder, 0, self.pages.len())
+    }
+
+    /// Events from an instant to another, with as many before them as it takes to know
+    /// who had the CPU, and what a thread did last.
+    pub fn around(&self, decoder: &mut Decoder, from: u64, until: u64, thread: Option<u32>) -> Vec<Event> {
+        // The first event behind tells who was there until then: it may be on the next page.
+        let end = (self.pages.partition_point(|page| page.from <= until) + 1).min(self.pages.len());
+        let begin = self.pages.partition_point(|page| page.from <= from).saturating_sub(1);
+        let mut events = self.decode(decoder, begin, end);
+        let behind = events.partition_point(|event| event.at <= until) + 1;
+        events.truncate(behind);
+        let (known, begin) = self.known(decoder, &mut events, begin, (from, thread));
+        events.drain(..known.unwrap_or(0));
+        if let (None, true, 0, Some(oldest)) = (known, self.forgotten, begin, events.first()) {
+            let kind = Kind::Lost { events: None, why: Loss::Forgotten };
+            let lost = Event { at: oldest.at, cpu: self.id, thread: oldest.thread, kind };
+            events.insert(0, lost);
+        }
+        events
+    }
+
+    /// Goes back, page by page, to the last event before an instant that says who had the
+    /// CPU, and further to that of the thread if it is near; returns its place, and the first page decoded.
+    fn known(
+        &self,
+        decoder: &mut Decoder,
+        events: &mut Vec<Event>,
+        mut begin: usize,
+        (from, thread): (u64, Option<u32>),
+    ) -> (Option<usize>, usize) {
+        let switch = |event: &Event| matches!(event.kind, Kind::Switch { .. } | Kind::Lost { .. });
+        let of_thread = |event: &Event| match &event.kind {
+            // Whom it displaced matters, too.
+            Kind::Switch { to, .. } => thread.is_none_or(|tid| to.tid == tid),
+            Kind::Lost { .. } => true,
+            _ => false,
+        };
+        let mut searched = 0;
+        loop {
+            let before = events.partition_point(|event| event.at <= from);
+            let known = events[..before].iter().rposition(switch);
+            let wanted = events[..before].iter().rposition(of_thread);
+            if begin == 0 || wanted.is_some() || known.is_some() && searched >= SEARCHED {
+                return (wanted.or(known), begin);
+            }
+            searched += 1;
+            begin -= 1;
+            let mut earlier = self.decode(decoder, begin, begin + 1);
+            earlier.append(events);
+            *events = earlier;
+        }
+    }
+
+    fn decode(&self, decoder: &mut Decoder, begin: usize, end: usize) -> Vec<Event> {
+        let mut events = Vec::new();
+        let pages = self.pages.range(begin.min(end)..end);
+        pages.for_each(|page| decoder.page(self.id, &page.bytes, |event| events.push(event)));
+        events
+    }
+}
