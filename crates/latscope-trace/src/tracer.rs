@@ -72,7 +72,7 @@ impl Tracer {
         let instance = Instance::create(journal)?;
         instance.set_all(&SETTINGS)?;
         let kib = match traced.buffer {
-            None => instance.set_buffers(buffer::ALL_KIB, buffer::USUAL_KIB as usize)?,
+            None => instance.set_buffers(buffer::ALL_KIB, buffer::usual())?,
             Some(bytes) => {
                 let kib = (bytes / 1024).max(64) as usize;
                 instance.set_buffers(usize::MAX, kib)?

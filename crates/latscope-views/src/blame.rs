@@ -223,7 +223,7 @@ mod tests {
         let first = "83 % thread stress-ng (pid 123) held the CPU";
         assert_eq!(brief(&outlier, 10), format!("{first}, 2 more"));
         assert_eq!(brief(&outlier, 75), format!("{first}, 12 % softirq net_rx, 1 more"));
-        assert_eq!(brief(&outlier, 99), format!("{first}, 12 % softirq net_rx, 5.0 % interrupt local_timer"));
+        assert_eq!(brief(&outlier, 99), format!("{first}, 12 % softirq net_rx, 5 % interrupt local_timer"));
         outlier.stack = ["shrink", "reclaim", "fault", "entry"].map(str::to_owned).to_vec();
         let event = |at| TraceEvent { at, name: "mark".to_owned(), text: "cpu=1\n".to_owned() };
         outlier.events = vec![event(41_000), event(50_000)];

@@ -17,6 +17,9 @@ pub(super) struct Denial {
     pub until: u64,
     /// The thread's priority as the kernel counts: below 0 is SCHED_DEADLINE.
     pub priority: i32,
+    /// Whether the CPU did what it cannot do while a thread that may run waits; without this an
+    /// ordinary thread may just have waited for its turn.
+    pub proven: bool,
 }
 
 /// A thread of lower class may run so long within the kernel, where it does not give way, ns. If it
@@ -24,7 +27,8 @@ pub(super) struct Denial {
 const KERNEL: u64 = 2_000_000;
 
 /// The times in which a thread waited on a CPU, and the CPU did what it cannot do while a thread
-/// that may run waits. `events` are those of all CPUs, in order.
+/// that may run waits, or where it waited for long and may have been held back. `events` are those of
+/// all CPUs, in order.
 pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<Denial> {
     let mut wait = Wait::default();
     let mut others = Others::default();
@@ -131,8 +135,8 @@ impl Wait {
     fn end(&mut self, at: u64) -> Option<Denial> {
         let Wait { since, priority, proven, likely } = std::mem::take(self);
         let from = since?;
-        let likely = likely && priority < REAL_TIME && at > from + KERNEL;
-        (proven || likely).then_some(Denial { from, until: at, priority })
+        let likely = (likely || priority >= REAL_TIME) && at > from + KERNEL;
+        (proven || likely).then_some(Denial { from, until: at, priority, proven })
     }
 }
 

@@ -3,9 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernel's buffer of a CPU to begin with, KiB: some 50 000 events. When it is full the
+/// The kernel's buffer of a CPU to begin with, KiB: some 200 000 events. When it is full the
 /// newest events replace the oldest.
-pub(super) const USUAL_KIB: u64 = 2048;
+const USUAL_KIB: u64 = 8192;
+
+/// The size to begin with: less where memory is short.
+pub(super) fn usual() -> usize {
+    USUAL_KIB.min(available() / PART / 4) as usize
+}
 
 /// Memory for the buffers of all CPUs together, KiB, unless the rate or the user asks for more.
 pub(super) const ALL_KIB: usize = 64 * 1024;

@@ -29,7 +29,7 @@ pub struct OutlierArguments {
     /// Record the kernel stack of the thread that ran before each late one; costs up to 15 µs at each preemption
     #[arg(long)]
     stacks: bool,
-    /// Size of each CPU's trace buffer [default: 2 MiB, more where the rate of events asks for it]
+    /// Size of each CPU's trace buffer [default: 8 MiB, more where the rate of events asks for it]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     buffer: Option<u64>,
     /// Save the trace of the first outlier (with --blame of the longest) here: .dat for trace-cmd, else text for Perfetto
