@@ -7,7 +7,7 @@ use latscope_core::plan::Traced;
 use latscope_core::report::{Cause, TraceEvent};
 use latscope_core::units::{CpuList, format_share};
 use latscope_host::guardian::{Guardian, Ticket, Undo};
-use latscope_host::machine::Steal;
+use latscope_host::machine::{HeldBack, Steal};
 use latscope_trace::blame::{Setting, Window, busiest, causes, details, kind};
 use latscope_trace::tracefs::Unavailable;
 use latscope_trace::tracer::Tracer;
@@ -26,6 +26,7 @@ pub struct Blame {
     /// CPUs whose ticks may stop while a thread runs.
     tickless: CpuList,
     steal: Steal,
+    held_back: HeldBack,
     /// Names of the further events that are traced.
     wanted: Vec<String>,
 }
@@ -74,6 +75,7 @@ impl Blame {
             // "(null)" where there are none.
             tickless: tickless.trim().parse().unwrap_or_default(),
             steal: Steal::watch(),
+            held_back: HeldBack::watch(),
             wanted: traced
                 .events
                 .iter()
@@ -85,6 +87,7 @@ impl Blame {
     /// Looks at what changes slowly; call it about once a second.
     pub fn look(&mut self) {
         self.tracer.look();
+        self.held_back.look();
         if self.virtual_machine {
             self.steal.look();
         }
@@ -124,12 +127,15 @@ impl Blame {
             virtual_machine: self.virtual_machine,
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
-            throttled: 0,
+            throttled: self.held_back.recent(),
         };
         let traced = self.tracer.around(window.from, window.until, Some(window.thread));
         let mut cause = causes(&traced, window, &setting);
         if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::THROTTLING) {
             self.name_culprit(cause, window);
+        }
+        if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::QUOTA) {
+            cause.name = self.held_back.quota().unwrap_or_default();
         }
         let (events, stack) = details(&traced, window, &self.wanted);
         let functions = self.tracer.functions(&stack).into_iter();

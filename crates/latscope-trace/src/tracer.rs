@@ -84,7 +84,7 @@ impl Tracer {
             reason: format!("{}: a layout of pages that is not understood", instance.directory().display()),
             remedy: "report it, with the file events/header_page",
         })?;
-        let cpus = open(&instance, kib * 1024).map_err(|error| instance.refused(&error))?;
+        let cpus = open(&instance, kept(kib)).map_err(|error| instance.refused(&error))?;
         instance.set("tracing_on", "1").map_err(|error| instance.refused(&error))?;
         let decoder = Decoder::new(&catalogue);
         let sizes = Sizes {
@@ -136,7 +136,7 @@ impl Tracer {
         if let Some(kib) = wanted {
             buffer::enlarge(self.instance.directory(), kib);
             self.sizes.kib = kib;
-            self.cpus.iter_mut().for_each(|cpu| cpu.most_bytes = kib as usize * 1024);
+            self.cpus.iter_mut().for_each(|cpu| cpu.most_bytes = kept(kib as usize));
         }
     }
 
@@ -146,9 +146,10 @@ impl Tracer {
     /// # Errors
     /// The kernel refuses.
     pub fn read(&mut self) -> io::Result<()> {
+        // While it is read more comes: no more than the buffer could hold, twice.
+        let most = 2 * self.sizes.kib as usize * 1024 / self.page.len();
         for cpu in &mut self.cpus {
-            // While it is read more comes: no more than the buffer could hold.
-            for _ in 0..2 * cpu.most_bytes / self.page.len() {
+            for _ in 0..most {
                 match rustix::io::read(&cpu.pipe, &mut self.page[..]) {
                     Ok(0) | Err(Errno::AGAIN) => break,
                     Ok(length) => cpu.take(&self.catalogue, &self.page[..length]),
@@ -208,6 +209,12 @@ impl Tracer {
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
+}
+
+/// Memory for what was read of a CPU, bytes: what comes while a full buffer is read must not
+/// displace what was in it.
+fn kept(kib: usize) -> usize {
+    2 * kib * 1024
 }
 
 /// The pipes of raw pages, one for each CPU.

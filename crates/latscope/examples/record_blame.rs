@@ -1,9 +1,11 @@
 //! Wakes up periodically beside a thief of the CPU, as root, says who took the
 //! time of each late wake-up, and saves the trace around the worst: how a tracer
-//! is used, and how `crates/latscope-core/tests/traces/theft.dat` was made.
+//! is used, and how `theft.dat` in `crates/latscope-trace/tests/traces` was made. With `throttling`
+//! behind the file the thief never sleeps, so that the kernel holds both back for a while:
+//! that made `throttling.dat`.
 //!
 //! ```text
-//! cargo run --example record_blame [FILE.dat]
+//! cargo run --example record_blame [FILE.dat [throttling]]
 //! ```
 #![forbid(unsafe_code)]
 
@@ -23,8 +25,8 @@ use std::thread::{Builder, JoinHandle};
 const MILLISECOND: u64 = 1_000_000;
 
 /// Names that may stand in a file for everybody.
-const KNOWN: [&str; 8] =
-    ["victim", "thief", "swapper/", "kworker/", "ksoftirqd/", "rcu", "migration/", "record_blame"];
+const KNOWN: [&str; 9] =
+    ["victim", "thief", "endless", "swapper/", "kworker/", "ksoftirqd/", "rcu", "migration/", "record_blame"];
 
 fn main() -> anyhow::Result<()> {
     let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(()))?;
@@ -33,8 +35,15 @@ fn main() -> anyhow::Result<()> {
     }
     let cpu = *sched::allowed_cpus()?.last().context("no CPU may be used")?;
     let (epoch, marker) = (monotonic_ns() + 20 * MILLISECOND, Marker::open(&tracer.marker())?);
-    let victim = spawn("victim", cpu, 40, move || victim(cpu, epoch, &marker))?;
-    let thief = spawn("thief", cpu, 60, move || thief(epoch))?;
+    let endless = std::env::args().nth(2).is_some_and(|word| word == "throttling");
+    let turns = if endless { 250 } else { 10 };
+    let victim = spawn("victim", cpu, 40, move || victim(cpu, epoch, turns, &marker))?;
+    let thief = if endless {
+        let until = epoch + turns * 10 * MILLISECOND;
+        spawn("endless", cpu, 10, move || while monotonic_ns() < until {})?
+    } else {
+        spawn("thief", cpu, 60, move || thief(epoch))?
+    };
     thief.join().expect("the thief does not panic");
     let windows = victim.join().expect("the victim does not panic");
     tracer.read()?;
@@ -69,7 +78,7 @@ fn sleep_until(ns: u64) {
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
 }
 
-fn victim(cpu: u32, epoch: u64, marker: &Marker) -> Vec<Window> {
+fn victim(cpu: u32, epoch: u64, turns: u64, marker: &Marker) -> Vec<Window> {
     let thread = gettid().as_raw_nonzero().get() as u32;
     let activation = |turn: u64| {
         let from = epoch + turn * 10 * MILLISECOND;
@@ -78,7 +87,7 @@ fn victim(cpu: u32, epoch: u64, marker: &Marker) -> Vec<Window> {
         marker.note(format_args!("late: cpu {cpu} thread {thread} from {from} until {until}"));
         Window { cpu, thread, from, until }
     };
-    (0..10).map(activation).collect()
+    (0..turns).map(activation).collect()
 }
 
 fn thief(epoch: u64) {

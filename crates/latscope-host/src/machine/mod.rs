@@ -8,6 +8,7 @@ pub mod binder_presence;
 pub(crate) mod control_group;
 mod doctor;
 mod facts;
+mod held_back;
 mod identity;
 mod kernel_log;
 pub(crate) mod root;
@@ -18,6 +19,7 @@ mod trials;
 
 pub use doctor::checks;
 pub use facts::Facts;
+pub use held_back::HeldBack;
 pub use root::Root;
 pub use snapshot::{describe, snapshot};
 pub use steal::Steal;

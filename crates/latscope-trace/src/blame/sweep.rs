@@ -325,7 +325,9 @@ impl<'a> Sweep<'a> {
             // What is more urgent has the CPU by right.
             0..REAL_TIME if current != 0 && self.priority.is_some_and(|other| other < REAL_TIME) => None,
             0..REAL_TIME => Some(Owner::new(kind::THROTTLING, "")),
-            _ if self.setting.throttled >= (denial.until - denial.from) / 2 => Some(Owner::new(kind::QUOTA, "")),
+            _ if self.setting.throttled >= (denial.until - denial.from) / 2 => {
+                Some(Owner::new(kind::QUOTA, ""))
+            }
             _ if denial.proven => Some(Owner::new("run-queue", "the CPU idled meanwhile: a quota?")),
             _ => None,
         }

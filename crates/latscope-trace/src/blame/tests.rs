@@ -308,9 +308,13 @@ fn an_ordinary_thread_that_could_run_on_an_idle_cpu_is_held_back_by_a_quota() {
     assert_eq!(told(&events, &METAL)[0], "run-queue \"the CPU idled meanwhile: a quota?\" 0 387");
     // Others had the CPU meanwhile: the count of the group's throttled time decides.
     let window = Window { until: 6000 * US, ..WINDOW };
-    let beside = [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(3000, 8, 0, 7), switch(5990, 7, 0, 50)];
+    let beside =
+        [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(3000, 8, 0, 7), switch(5990, 7, 0, 50)];
     let kind = |throttled| causes(&beside, &window, &Setting { throttled, ..GUEST })[0].kind.clone();
-    assert_eq!((kind(0).as_str(), kind(1000 * US).as_str(), kind(50_000 * US).as_str()), ("thread", "thread", "quota"));
+    assert_eq!(
+        (kind(0).as_str(), kind(1000 * US).as_str(), kind(50_000 * US).as_str()),
+        ("thread", "thread", "quota")
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Late wake-ups are explained, and a trace that fails costs no figure.
 
 use crate::support::{
-    NOBODY, Place, end, has_program, json, latscope, measured, of_probe, on_a_full_disk, program,
-    public_binary, run, skipped_in_part, start, traceable, with_mounts,
+    BINARY, NOBODY, Place, end, eventually, has_program, json, latscope, measured, of_probe, on_a_full_disk,
+    program, public_binary, run, skipped, skipped_in_part, start, traceable, with_mounts,
 };
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
@@ -120,7 +120,9 @@ fn events_that_were_asked_for_stand_in_the_line() {
     let found = json(&result);
     let traced = &found["plan"]["on_threshold"]["traced"];
     assert_eq!(traced["events"], serde_json::json!(["sched:sched_waking"]));
-    let all = of_probe(&found, "wake.timer").into_iter().flat_map(|m| m["outliers"].as_array().unwrap());
+    let all = of_probe(&found, "wake.timer")
+        .into_iter()
+        .flat_map(|m| m["outliers"].as_array().into_iter().flatten());
     // Each wake-up has at least its own; a trace that was cut has none.
     let whole =
         |outlier: &&Value| outlier["cause"].as_array().unwrap().iter().all(|c| c["kind"] != "not-traced");
@@ -187,4 +189,53 @@ fn without_permission_to_trace_a_line_says_so_and_the_run_goes_on() {
         "{ran:?}"
     );
     drop(place);
+}
+
+/// Where the first version of control groups has its CPU controller.
+const CPU_GROUPS: &str = "/sys/fs/cgroup/cpu";
+
+#[test]
+fn a_quota_is_named_where_it_held_the_thread_back() {
+    let name = "a_quota_is_named_where_it_held_the_thread_back";
+    if !traceable(name) {
+        return;
+    }
+    let group = format!("{CPU_GROUPS}/latscope-blame-{}", std::process::id());
+    if std::fs::create_dir(&group).is_err()
+        || std::fs::write(format!("{group}/cpu.cfs_quota_us"), "20000").is_err()
+    {
+        return skipped(name, &format!("no control group can be made in {CPU_GROUPS}"));
+    }
+    let place = Place::new();
+    let result = place.at("result.json");
+    let script = "echo $$ >\"$0\"/cgroup.procs; exec \"$@\"";
+    let words = [
+        "--policy",
+        "other",
+        "--work",
+        "600us",
+        "--threshold",
+        "20ms",
+        "--duration",
+        "3s",
+        "--quiet",
+        "--json",
+    ];
+    let ran = end(program(["sh", "-c", script, &group, BINARY, "wake"]).args(words).arg(&result));
+    let stat = std::fs::read_to_string(format!("{group}/cpu.stat")).unwrap();
+    eventually("the group is empty", || std::fs::remove_dir(&group).ok());
+    ran.no_panic();
+    let found = json(&result);
+    let all = of_probe(&found, "wake.timer")
+        .into_iter()
+        .flat_map(|m| m["outliers"].as_array().into_iter().flatten());
+    let causes: Vec<&Value> = all.flat_map(|outlier| outlier["cause"].as_array().unwrap()).collect();
+    if causes.is_empty() || stat.contains("nr_throttled 0\n") {
+        return skipped_in_part(name, "the quota held no thread back for 20 ms");
+    }
+    let quota =
+        causes.iter().find(|cause| cause["kind"] == "quota").unwrap_or_else(|| panic!("{stat}\n{causes:#?}"));
+    assert!(quota["name"].as_str().unwrap().contains(&group), "{quota:#}");
+    let [warning] = &warnings(&found, "quota")[..] else { panic!("{:#}", found["warnings"]) };
+    assert!(warning.contains("cpu.max"), "{warning}");
 }

@@ -1,0 +1,82 @@
+//! How long CPU quotas held the own control groups back lately.
+
+use super::Root;
+use super::control_group::{quota, quotas, throttling};
+use latscope_core::units::format_time;
+use std::time::{Duration, Instant};
+
+/// How old what is called recent may be, at the most twice.
+const RECENT: Duration = Duration::from_secs(1);
+
+/// Time for which this process's groups, and those above them, were stopped by a quota.
+#[derive(Debug)]
+pub struct HeldBack {
+    root: Root,
+    /// The readings before the present one, the older first, ns over all CPUs.
+    before: [u64; 2],
+    read: Instant,
+}
+
+impl HeldBack {
+    /// Begins to watch.
+    pub fn watch() -> HeldBack {
+        HeldBack::at(Root::real())
+    }
+
+    fn at(root: Root) -> HeldBack {
+        let now = stopped(&root);
+        HeldBack { root, before: [now; 2], read: Instant::now() }
+    }
+
+    /// Keeps "recent" recent; call it about once a second.
+    pub fn look(&mut self) {
+        if self.read.elapsed() >= RECENT {
+            self.before = [self.before[1], stopped(&self.root)];
+            self.read = Instant::now();
+        }
+    }
+
+    /// Time for which the groups were stopped within the last seconds, ns, summed over CPUs.
+    pub fn recent(&self) -> u64 {
+        stopped(&self.root).saturating_sub(self.before[0])
+    }
+
+    /// Names the tightest quota: `50 ms of CPU time in each 100 ms`.
+    pub fn quota(&self) -> Option<String> {
+        let tightest = quota(&self.root)?;
+        let [runtime, period] = [tightest.runtime, tightest.period].map(|us| format_time(us as f64 * 1e3));
+        Some(format!("{runtime} of CPU time in each {period} ({})", tightest.group))
+    }
+}
+
+fn stopped(root: &Root) -> u64 {
+    let of_group = |group: &str| throttling(root, group).map_or(0, |throttling| throttling.throttled_ns);
+    quotas(root).iter().map(|quota| of_group(&quota.group)).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::root::tree;
+    use std::fs;
+
+    #[test]
+    fn time_stopped_by_a_quota_counts_for_a_while() {
+        let directory = "/sys/fs/cgroup/cpu,cpuacct/x";
+        let file = |name: &str| format!("{directory}/{name}");
+        let (tree, root) = tree(&[
+            ("/proc/self/cgroup", "4:cpu,cpuacct:/x\n0::/\n"),
+            (&file("cpu.cfs_quota_us"), "50000"),
+            (&file("cpu.cfs_period_us"), "100000"),
+            (&file("cpu.stat"), "nr_periods 9\nnr_throttled 3\nthrottled_time 7000\n"),
+        ]);
+        let mut held_back = HeldBack::at(root);
+        held_back.look();
+        assert_eq!(held_back.recent(), 0);
+        let stat = tree.path().join(file("cpu.stat").trim_start_matches('/'));
+        fs::write(stat, "nr_periods 10\nnr_throttled 4\nthrottled_time 9000\n").unwrap();
+        assert_eq!(held_back.recent(), 2000);
+        let quota = "50.0 ms of CPU time in each 100 ms (/sys/fs/cgroup/cpu,cpuacct/x)";
+        assert_eq!(held_back.quota().as_deref(), Some(quota));
+    }
+}
